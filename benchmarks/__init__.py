@@ -1,0 +1,1 @@
+"""What torchlint costs and what it does to real packages; neither is part of the test suite."""

@@ -1,0 +1,1 @@
+"""One rule is one module and one page of the same name."""

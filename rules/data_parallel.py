@@ -1,0 +1,83 @@
+"""`nn.DataParallel`: one Python process that copies the model to every GPU at each step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Call, Flag, Node, Rule
+
+if TYPE_CHECKING:
+    from torchlint.model.context import Context
+
+RULE = Rule(
+    name="data-parallel",
+    code="TL701",
+    group="distributed",
+    summary="`nn.DataParallel` drives all GPUs from one Python process and copies the model to each at every step.",
+    since="0.1.0",
+)
+
+_WRAPPERS = frozenset({"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"})
+_ADVICE = "`DistributedDataParallel` keeps one process and one copy per GPU"
+
+
+@RULE.on(Call("torch.nn.DataParallel"), Call("torch.nn.parallel.DataParallel"))
+def check_wrapper(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag the construction of the wrapper."""
+    class_ = context.tree.enclosing_class(node)
+    if class_ is not None and "DataParallel" in class_.name.value:
+        return  # a strategy of a framework, for those who ask for it
+    if _is_one_device(context.argument(node, "device_ids", 1)):
+        yield Flag(
+            node,
+            "`DataParallel` over one device checks every parameter and scatters the inputs at each step, "
+            "and runs nothing in parallel; leave it out",
+        )
+        return
+    yield Flag(
+        node, f"`DataParallel` copies the model to every GPU and gathers the outputs on one at each step; {_ADVICE}"
+    )
+
+
+@RULE.on(Call("torch.nn.parallel.data_parallel"))
+def check_call(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag the function that does the same for one forward pass."""
+    if _is_one_device(context.argument(node, "device_ids", 2)):
+        return  # the function calls the module itself then
+    yield Flag(node, f"`data_parallel` copies the module to every GPU at each call; {_ADVICE}")
+
+
+@RULE.on(Node("ClassDef", (b"DataParallel",)))
+def check_subclass(node: cst.ClassDef, context: Context) -> Iterator[Flag]:
+    """Flag a class derived from the wrapper; one of the same name is a library's variant, offered beside others."""
+    if node.name.value != "DataParallel" and any(base in _WRAPPERS for base in context.classes.bases(node)):
+        yield Flag(
+            node,
+            f"`{node.name.value}` is a `DataParallel`, which copies the model to every GPU at each step; {_ADVICE}",
+        )
+
+
+@RULE.on(Call("lightning.pytorch.Trainer"))
+def check_trainer(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag the same behind Lightning's flag, which version 2.0 removed."""
+    for keyword in ("strategy", "accelerator", "distributed_backend"):
+        chosen = context.argument(node, keyword)
+        if isinstance(chosen, cst.SimpleString) and chosen.evaluated_value == "dp":
+            yield Flag(
+                node,
+                f'`{keyword}="dp"` copies the model to every GPU and gathers the outputs on one at each step; '
+                'choose `strategy="ddp"`',
+            )
+            return
+
+
+def _is_one_device(devices: cst.BaseExpression | None) -> bool:
+    """Whether a list of devices is written out and holds one."""
+    return (
+        isinstance(devices, (cst.List, cst.Tuple))
+        and len(devices.elements) == 1
+        and isinstance(devices.elements[0], cst.Element)
+    )

@@ -1,0 +1,145 @@
+"""Write torchlint/model/torch_table.py from torch's own stubs: what each function and tensor method returns.
+
+usage: python tests/generate_torch_table.py   (with torch installed; `check` itself needs none)
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+
+TARGET = Path(__file__).parents[1] / "torchlint" / "model" / "torch_table.py"
+
+TENSOR = "T"
+NUMBER = "n"
+SEQUENCE = "S"  # of tensors, length unknown
+SIZE = "z"
+NONE = "-"
+OTHER = "?"
+_SIMPLE = {
+    "Tensor": TENSOR,
+    "Self": TENSOR,
+    "_int": NUMBER,
+    "_float": NUMBER,
+    "_bool": NUMBER,
+    "_complex": NUMBER,
+    "int": NUMBER,
+    "float": NUMBER,
+    "bool": NUMBER,
+    "Number": NUMBER,
+    "Number | _complex": NUMBER,
+    "_int | SymInt": NUMBER,
+    "Size": SIZE,
+    "None": NONE,
+    "List[Tensor]": SEQUENCE,
+    "list[Tensor]": SEQUENCE,
+    "tuple[Tensor, ...]": SEQUENCE,
+}
+
+
+def _torch_folder() -> Path:
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        raise SystemExit("torch is not installed")
+    return Path(spec.origin).parent
+
+
+def _named_tuples(folder: Path) -> dict[str, int]:
+    sizes = {}
+    for node in ast.parse((folder / "return_types.pyi").read_text()).body:
+        match node:
+            case ast.ClassDef(name=name, bases=[ast.Subscript(slice=ast.Tuple(elts=items))]):
+                sizes[f"torch.return_types.{name}"] = len(items)
+    return sizes
+
+
+def _code(returns: str, tuples: dict[str, int]) -> str:
+    if returns in _SIMPLE:
+        return _SIMPLE[returns]
+    if returns in tuples:
+        return str(tuples[returns])
+    if returns.startswith("tuple[") and set(returns[6:-1].split(", ")) == {"Tensor"}:
+        return str(returns.count("Tensor"))
+    return OTHER
+
+
+def _functions(body: list[ast.stmt], tuples: dict[str, int]) -> dict[str, str]:
+    codes: dict[str, set[str]] = {}
+    for node in body:
+        if isinstance(node, ast.FunctionDef) and node.returns is not None and not node.name.startswith("__"):
+            codes.setdefault(node.name, set()).add(_code(ast.unparse(node.returns), tuples))
+    return {name: _joined(found) for name, found in codes.items()}
+
+
+def _joined(found: set[str]) -> str:
+    """One code for all overloads; `T/2` is a tensor without `dim` and a pair with it."""
+    found = found - {NONE} or found
+    if len(found) == 1:
+        return next(iter(found))
+    tuples = sorted(code for code in found if code.isdigit())
+    if found == {TENSOR, *tuples} and len(tuples) == 1:
+        return f"{TENSOR}/{tuples[0]}"
+    if found <= {TENSOR, OTHER}:
+        return TENSOR
+    return OTHER
+
+
+def _tables() -> Iterator[tuple[str, str, object]]:
+    folder = _torch_folder()
+    tuples = _named_tuples(folder)
+    stub = ast.parse((folder / "_C" / "__init__.pyi").read_text())
+    base = next(node for node in stub.body if isinstance(node, ast.ClassDef) and node.name == "TensorBase")
+    yield "METHODS", "What each method of torch.Tensor returns.", _functions(base.body, tuples)
+    functions = _functions(ast.parse((folder / "_C" / "_VariableFunctions.pyi").read_text()).body, tuples)
+    yield (
+        "FUNCTIONS",
+        "What each function of the torch namespace returns.",
+        {name: code for name, code in functions.items() if not name.startswith("_")},
+    )
+    functional = _functions(ast.parse((folder / "nn" / "functional.pyi").read_text()).body, tuples)
+    yield (
+        "FUNCTIONAL",
+        "What each function of torch.nn.functional returns.",
+        {name: TENSOR if code == OTHER else code for name, code in functional.items() if not name.startswith("_")},
+    )
+    yield "MODULES", "The modules of torch.nn.", _exported(folder / "nn" / "modules" / "__init__.py")
+    yield "OPTIMIZERS", "The optimizers of torch.optim.", [
+        name for name in _exported(folder / "optim" / "__init__.py") if name[0].isupper()
+    ]
+
+
+def _exported(path: Path) -> list[str]:
+    for node in ast.parse(path.read_text()).body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id="__all__")], value=value):
+                return sorted(ast.literal_eval(value))
+    raise SystemExit(f"{path.name}: no __all__")
+
+
+def render() -> str:
+    """The text of the table's module."""
+    parts = [
+        '"""What torch\'s functions return, written by tests/generate_torch_table.py from torch\'s own stubs.\n\n'
+        "T a tensor, a digit so many tensors, T/2 a tensor without `dim` and a pair with it, S a sequence of\n"
+        'tensors, n a Python number, z a torch.Size, - None, ? anything else.\n"""\n\n'
+        "# ruff: noqa: E501\n"
+    ]
+    for name, doc, table in _tables():
+        if isinstance(table, dict):
+            by_code: dict[str, list[str]] = {}
+            for key, code in table.items():
+                by_code.setdefault(code, []).append(key)
+            rows = "".join(
+                f'    **dict.fromkeys("{" ".join(sorted(names))}".split(), "{code}"),\n'
+                for code, names in sorted(by_code.items())
+            )
+            parts.append(f"\n# {doc}\n{name}: dict[str, str] = {{\n{rows}}}\n")
+        else:
+            parts.append(f'\n# {doc}\n{name}: frozenset[str] = frozenset("{" ".join(table)}".split())\n')
+    return "".join(parts)
+
+
+if __name__ == "__main__":
+    TARGET.write_text(render(), encoding="utf-8")

@@ -1,0 +1,143 @@
+"""The layers of pyproject.toml hold, each of them is able to fail, and a run loads no more than it needs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SLOW = ROOT / "fixtures" / "item_in_train_loop" / "slow.py"
+
+
+def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
+    command = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
+    wide = {**os.environ, "COLUMNS": "200"}  # no line is broken in two
+    return subprocess.run(
+        [sys.executable, "-c", command], cwd=folder, env=wide, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    ignored = shutil.ignore_patterns("__pycache__")
+    for name in ("torchlint", "rules"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def test_contracts_are_kept() -> None:
+    done = lint_imports(ROOT)
+    assert done.returncode == 0, done.stdout
+    assert "0 broken" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "contract"),
+    [
+        ("torchlint/finding.py", "from torchlint.source import SourceFile", "Each part uses only the parts below it"),
+        ("torchlint/model/tables.py", "import torchlint.registry", "Each part uses only the parts below it"),
+        ("torchlint/engine.py", "def f():\n    from torchlint import suppress", "Each part uses only the parts below"),
+        ("torchlint/linter.py", "from torchlint import run", "Each part uses only the parts below it"),
+        ("torchlint/new_part.py", "x = 1", "Each part uses only the parts below it"),
+        ("rules/item_in_train_loop.py", "from rules import data_parallel", "A rule does not know another"),
+        ("rules/item_in_train_loop.py", "from torchlint.engine import examine", "A rule uses the author's vocabulary"),
+        ("torchlint/run.py", "import click", "Only the command line uses click"),
+        ("torchlint/suppress.py", "import libcst", "Only what reads code uses LibCST"),
+        ("torchlint/model/names.py", "import torch", "Nothing imports torch"),
+        ("rules/item_in_train_loop.py", "import torch.nn", "Nothing imports torch"),
+        ("torchlint/linter.py", "import subprocess", "Linting one source touches neither disk nor process"),
+    ],
+)
+def test_a_planted_import_breaks_its_contract(copy: Path, module: str, line: str, contract: str) -> None:
+    with (copy / module).open("a") as file:
+        file.write(f"\n{line}\n")
+    done = lint_imports(copy)
+    assert done.returncode == 1, done.stdout
+    rows = [row for row in done.stdout.splitlines() if row.startswith(contract)]
+    assert " BROKEN" in rows[0], done.stdout
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("rules/item_in_train_loop.py", "import libcst.matchers as m"),
+        ("rules/item_in_train_loop.py", "from libcst import codemod"),
+        ("torchlint/model/names.py", "from libcst.metadata import ScopeProvider"),
+        ("torchlint/run.py", "from torchlint.rules import data_parallel"),
+    ],
+)
+def test_what_no_graph_of_packages_shows_is_banned_by_ruff(copy: Path, module: str, line: str) -> None:
+    command = [sys.executable, "-m", "ruff", "check", "--no-cache", "--select", "TID251", "--output-format", "concise"]
+    before = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
+    assert before.returncode == 0, before.stdout
+    with (copy / module).open("a") as file:
+        file.write(f"\n{line}\n")
+    after = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
+    assert after.returncode == 1
+    assert after.stdout.startswith(f"{module}:")
+
+
+def loaded(folder: Path, *arguments: str) -> set[str]:
+    """The modules that a run of torchlint loads in its own process; a module whose loading is put off is not."""
+    code = (
+        "import json, sys, types\n"
+        "from torchlint.__main__ import main\n"
+        "status = 0\n"
+        "try:\n"
+        f"    sys.argv = ['torchlint', *{arguments!r}]\n"
+        "    main()\n"
+        "except SystemExit as end:\n"
+        "    status = end.code\n"
+        "names = [name for name, module in sys.modules.items() if type(module) is types.ModuleType]\n"
+        "print(json.dumps([status, names]), file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True)
+    status, names = json.loads(done.stderr.splitlines()[-1])
+    assert status in (0, 1, None), done.stderr
+    return set(names)
+
+
+def roots(names: set[str]) -> set[str]:
+    return {name.partition(".")[0] for name in names}
+
+
+def test_check_reads_code_with_libcst_alone(tmp_path: Path) -> None:
+    shutil.copy(SLOW, tmp_path / "train.py")
+    names = loaded(tmp_path, "check", "--isolated", "--no-cache", "--jobs", "1", "train.py")
+    assert "libcst" in names
+    assert not names & {"libcst.matchers", "libcst.codemod"}
+    assert not roots(names) & {"torch", "numpy", "asyncio", "multiprocessing"}
+
+
+def test_fix_loads_no_more_than_check(tmp_path: Path) -> None:
+    shutil.copy(SLOW, tmp_path / "train.py")
+    names = loaded(tmp_path, "fix", "--isolated", "--unsafe-fixes", "--jobs", "1", "train.py")
+    assert (tmp_path / "train.py").read_bytes() != SLOW.read_bytes()
+    assert not names & {"libcst.matchers", "libcst.codemod"}
+    assert "torch" not in roots(names)
+
+
+def test_a_warm_cache_needs_no_libcst(tmp_path: Path) -> None:
+    shutil.copy(SLOW, tmp_path / "train.py")
+    cold = loaded(tmp_path, "check", "--isolated", "train.py")
+    warm = loaded(tmp_path, "check", "--isolated", "train.py")
+    assert "libcst" in cold
+    assert "libcst" not in roots(warm)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--help",), ("--version",), ("rules",), ("check", "--isolated", "--no-cache", "plain.py")],
+    ids=" ".join,
+)
+def test_what_reads_no_torch_code_loads_no_libcst(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    (tmp_path / "plain.py").write_text("print(1)\n")
+    names = loaded(tmp_path, *arguments)
+    assert not roots(names) & {"libcst", "yaml", "torch", "asyncio", "multiprocessing", "concurrent"}

@@ -1,0 +1,178 @@
+"""All rules together: names, codes, the files that belong to each, and the choice among them."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+
+import pytest
+import toys
+
+from torchlint import registry
+from torchlint.registry import UnknownRuleError, all_rules, choose, find, matching
+from torchlint.rule import Rule, Status
+
+RULES = all_rules()
+EACH_RULE = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+
+
+def entries(package: str, ending: str = "") -> set[str]:
+    return {
+        entry.name.removesuffix(ending)
+        for entry in files(package).iterdir()
+        if entry.name.endswith(ending) and not entry.name.startswith("_") and (ending or entry.is_dir())
+    }
+
+
+# The catalogue
+
+
+def test_rules_are_sorted_and_unique() -> None:
+    codes = [rule.code for rule in RULES]
+    assert codes == sorted(set(codes))
+    assert len({rule.name for rule in RULES}) == len(RULES)
+
+
+@EACH_RULE
+def test_metadata_is_well_formed(rule: Rule) -> None:
+    assert re.fullmatch(r"TL\d{3}", rule.code)
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", rule.name)
+    assert re.fullmatch(r"[a-z]+", rule.group)
+    assert re.fullmatch(r"\d+\.\d+\.\d+", rule.since)
+    assert re.fullmatch(r"[A-Z`][^\n]*\.", rule.summary)
+    assert rule.fix == tuple(sorted(set(rule.fix), reverse=True))
+    assert rule.options == tuple(sorted(dict(rule.options).items()))
+    assert rule.url == f"https://github.com/torchlint/torchlint/blob/main/rules/{rule.module}.md"
+
+
+def test_a_group_is_a_decade_of_codes() -> None:
+    groups: dict[str, set[str]] = {}
+    for rule in RULES:
+        groups.setdefault(rule.group, set()).add(rule.code[:3])
+    hundreds = [hundred for group in groups.values() for hundred in group]
+    assert len(hundreds) == len(set(hundreds)), f"two groups share a hundred: {groups}"
+    assert not set(groups) & {rule.name for rule in RULES}
+
+
+def test_every_rule_has_module_page_and_fixtures_and_they_a_rule() -> None:
+    modules = {rule.module for rule in RULES}
+    assert entries("torchlint.rules", ".py") == modules
+    assert entries("torchlint.rules", ".md") == modules
+    assert entries("torchlint.fixtures") == modules
+
+
+@EACH_RULE
+def test_a_rule_registers_checks(rule: Rule) -> None:
+    assert rule.checks or rule.name == "unused-ignore"
+    assert all(check.__module__ == f"torchlint.rules.{rule.module}" for _, check in rule.checks)
+
+
+@EACH_RULE
+def test_every_interest_feeds_the_prefilter(rule: Rule) -> None:
+    assert all(token for interest in rule.interests for token in interest.tokens)
+
+
+# The choice
+
+
+@pytest.fixture
+def toy(monkeypatch: pytest.MonkeyPatch) -> None:
+    preview = Rule("new-rule", "TL310", "toys", "Toy.", "0.1.0", status=Status.PREVIEW)
+    off = Rule("off-rule", "TL311", "toys", "Toy.", "0.1.0", default=False)
+    monkeypatch.setattr(toys, "RULES", (toys.UNUSED, toys.SLOW, toys.READ, toys.PLAIN, preview, off))
+    toys.install(monkeypatch)
+
+
+def chosen(*args: object, **kwargs: object) -> list[str]:
+    return [rule.code for rule in choose(*args, **kwargs)]  # type: ignore[arg-type]
+
+
+DEFAULT = ["TL001", "TL101", "TL301", "TL302"]
+
+
+@pytest.mark.usefixtures("toy")
+class TestChoose:
+    def test_defaults(self) -> None:
+        assert chosen(None) == DEFAULT
+
+    @pytest.mark.parametrize(
+        ("selector", "codes"),
+        [
+            ("ALL", ["TL001", "TL101", "TL301", "TL302", "TL311"]),
+            ("toys", ["TL101", "TL301", "TL302", "TL311"]),
+            ("TL3", ["TL301", "TL302", "TL311"]),
+            ("tl30", ["TL301", "TL302"]),
+            ("TL301", ["TL301"]),
+            ("host-read", ["TL301"]),
+            ("off-rule", ["TL311"]),
+            ("new-rule", ["TL310"]),
+            ("TL310", ["TL310"]),
+        ],
+    )
+    def test_selectors(self, selector: str, codes: list[str]) -> None:
+        assert chosen([selector]) == codes
+
+    def test_nothing_selected_is_nothing(self) -> None:
+        assert chosen([]) == []
+
+    def test_preview_rules_need_preview_or_their_own_name(self) -> None:
+        assert "TL310" not in chosen(["ALL"])
+        assert "TL310" in chosen(["ALL"], preview=True)
+        assert "TL310" in chosen(["TL3"], preview=True)
+
+    def test_extend_select_adds(self) -> None:
+        assert chosen(None, extend_select=["TL311"]) == [*DEFAULT, "TL311"]
+
+    def test_ignore_removes(self) -> None:
+        assert chosen(None, ["TL3"]) == ["TL001", "TL101"]
+        assert chosen(None, ["ALL"]) == []
+        assert chosen(["TL3"], ["host-read"]) == ["TL302", "TL311"]
+
+    def test_ignore_wins_a_tie(self) -> None:
+        assert chosen(["TL301"], ["TL301"]) == []
+        assert chosen(["TL301"], ["host-read"]) == []
+        assert chosen(["ALL"], ["ALL"]) == []
+
+    def test_the_narrower_selector_wins(self) -> None:
+        assert chosen(["TL301"], ["TL3"]) == ["TL301"]
+        assert chosen(["TL30"], ["TL3", "TL302"]) == ["TL301"]
+        assert chosen(["ALL"], ["toys"], ["TL301"]) == ["TL001", "TL301"]
+        assert chosen(["TL3"], ["ALL"]) == ["TL301", "TL302", "TL311"]
+        assert chosen(["toys"], ["ALL"]) == ["TL101", "TL301", "TL302", "TL311"]
+
+    @pytest.mark.parametrize(
+        ("selector", "hint"),
+        [
+            ("host-raed", "did you mean `host-read`?"),
+            ("tl303", "did you mean `TL3"),
+            ("toy", "did you mean `toys`?"),
+            ("TL9", "`torchlint rules` lists them"),
+            ("F401", "`torchlint rules` lists them"),
+            ("", "`torchlint rules` lists them"),
+        ],
+    )
+    def test_an_unknown_selector_names_the_nearest(self, selector: str, hint: str) -> None:
+        for ask in (matching, find, lambda name: chosen([name]), lambda name: chosen(None, [name])):
+            with pytest.raises(UnknownRuleError, match=re.escape(f"unknown rule `{selector}`")) as error:
+                ask(selector)
+            assert hint in str(error.value)
+
+    def test_find_takes_a_name_or_a_code(self) -> None:
+        assert find("host-read") is find("TL301") is find("tl301") is toys.READ
+        with pytest.raises(UnknownRuleError):
+            find("TL3")
+
+
+def test_a_pack_is_read_from_its_modules(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "toy_pack"  # type: ignore[operator]
+    folder.mkdir()
+    source = 'from torchlint.rule import Rule\nRULE = Rule("{}", "{}", "toys", "Toy.", "0.1.0")\n'
+    (folder / "__init__.py").write_text("")
+    (folder / "_shared.py").write_text("raise AssertionError\n")
+    (folder / "b_rule.py").write_text(source.format("b-rule", "TL902"))
+    (folder / "a_rule.py").write_text(source.format("a-rule", "TL903"))
+    (folder / "a_rule.md").write_text("# a page\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    found = registry.all_rules.__wrapped__((registry.PACK, "toy_pack"))
+    assert [rule.code for rule in found if rule.group == "toys"] == ["TL902", "TL903"]
+    assert set(RULES) < set(found)

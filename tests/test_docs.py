@@ -1,0 +1,59 @@
+"""What the documents say is so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from generate_readme import README, generated
+
+import torchlint
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = sorted(ROOT.glob("*.md"))
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_generated_parts_of_the_readme_are_fresh() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert generated(text) == text, "run `python tests/generate_readme.py`"
+
+
+def test_a_stale_part_is_noticed() -> None:
+    text = README.read_text(encoding="utf-8")
+    for stale in (text.replace("| TL301 |", "| TL999 |"), text.replace("$ torchlint check train.py\n", "")):
+        assert stale != text
+        assert generated(stale) == text
+
+
+def test_continuous_integration_runs_the_two_commands_of_the_readme() -> None:
+    steps = re.findall(r"^step ([^|\n]+?)(?: \|.*)?$", read(".ci/run").replace(" --quiet", ""), re.MULTILINE)
+    for line in ("pip install -e '.[dev]' && torchlint check fixtures", "pytest"):
+        assert f"\n{line}\n" in read("README.md")
+        assert set(line.split(" && ")) <= set(steps)
+
+
+def test_the_architecture_names_every_part() -> None:
+    cells = re.findall(r"^\| (`.*?) \|", read("ARCHITECTURE.md"), re.MULTILINE)
+    parts = {path.stem for path in (ROOT / "torchlint").glob("*.py")}
+    parts |= {path.parent.name for path in (ROOT / "torchlint").glob("*/__init__.py")}
+    assert set(re.findall(r"`(\w+)`", " ".join(cells))) == {part for part in parts if not part.startswith("__")}
+
+
+def test_the_changelog_has_this_version() -> None:
+    assert f"\n## [{torchlint.__version__}]" in read("CHANGELOG.md")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_relative_links_lead_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text(encoding="utf-8")):
+        assert (document.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "rules").iterdir()), ids=lambda path: path.name)
+def test_no_rule_is_left_half_written(path: Path) -> None:
+    assert path.is_dir() or "TODO" not in path.read_text(encoding="utf-8")

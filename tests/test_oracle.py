@@ -1,0 +1,166 @@
+"""The model against LibCST's own metadata providers, which cost too much to use but are right."""
+
+from __future__ import annotations
+
+import importlib.util
+import sysconfig
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import libcst as cst
+import pytest
+from libcst.metadata import (
+    ExpressionContext,
+    ExpressionContextProvider,
+    MetadataWrapper,
+    ParentNodeProvider,
+    PositionProvider,
+    QualifiedNameProvider,
+    QualifiedNameSource,
+)
+
+from torchlint.model.names import Names, canonical, dotted
+from torchlint.model.spans import Spans
+from torchlint.model.tree import Tree
+from torchlint.source import SourceFile
+
+TORCH = (
+    "amp/grad_scaler.py",
+    "nn/modules/container.py",
+    "nn/modules/dropout.py",
+    "nn/modules/flatten.py",
+    "nn/modules/linear.py",
+    "nn/parallel/data_parallel.py",
+    "nn/utils/clip_grad.py",
+    "nn/utils/memory_format.py",
+    "optim/adamw.py",
+    "optim/lbfgs.py",
+    "optim/sgd.py",
+    "optim/swa_utils.py",
+    "utils/checkpoint.py",
+    "utils/data/dataset.py",
+    "utils/data/distributed.py",
+    "utils/data/sampler.py",
+)
+STANDARD = ("contextlib.py", "dataclasses.py", "difflib.py", "textwrap.py", "tokenize.py")
+
+
+def _files() -> list[Path]:
+    torch = importlib.util.find_spec("torch")
+    package = Path(torch.origin).parent if torch and torch.origin else Path("missing")
+    standard = Path(sysconfig.get_path("stdlib"))
+    fixtures = Path(str(files("torchlint.fixtures")))
+    found = [*sorted(fixtures.glob("*/*.py")), *(standard / name for name in STANDARD)]
+    return found + [path for name in TORCH if (path := package / name).is_file()]
+
+
+EACH_FILE = pytest.mark.parametrize(
+    "oracle",
+    [pytest.param(path, id="/".join(path.parts[-2:]), marks=pytest.mark.xdist_group(str(path))) for path in _files()],
+    indirect=True,
+    scope="module",  # so that the tests of one file follow each other, and its facts are computed once
+)
+
+
+class Oracle:
+    """One parsed file with what LibCST says of it."""
+
+    def __init__(self, path: Path) -> None:
+        self.source = SourceFile.from_bytes(path.name, path.read_bytes())
+        self.module = cst.parse_module(self.source.text)
+        self.tree = Tree(self.module)
+        providers = (ExpressionContextProvider, ParentNodeProvider, PositionProvider, QualifiedNameProvider)
+        facts: Any = MetadataWrapper(self.module, unsafe_skip_copy=True).resolve_many(providers)
+        self.contexts, self.parents, self.positions, self.names = (facts[provider] for provider in providers)
+
+    def span(self, node: cst.CSTNode) -> tuple[int, int]:
+        """Start and end in code points."""
+        starts = self.source.line_starts
+        place = self.positions[node]
+        return starts[place.start.line - 1] + place.start.column, starts[place.end.line - 1] + place.end.column
+
+
+@pytest.fixture(scope="module")
+def oracle(request: pytest.FixtureRequest) -> Oracle:
+    return Oracle(request.param)
+
+
+@EACH_FILE
+def test_parents(oracle: Oracle) -> None:
+    for node, parent in oracle.tree.parents.items():
+        assert oracle.parents[node] is parent
+
+
+@EACH_FILE
+def test_no_code_is_left_out(oracle: Oracle) -> None:
+    statements = (cst.BaseStatement, cst.BaseSmallStatement, cst.BaseSuite)
+    code = (*statements, cst.BaseExpression, cst.Arg, cst.Param, cst.Decorator)
+    wanted = {node for node in oracle.parents if isinstance(node, code)}
+    assert wanted <= oracle.tree.index.keys()
+    assert {node for nodes in oracle.tree.by_type.values() for node in nodes} == oracle.tree.index.keys()
+
+
+@EACH_FILE
+def test_source_order(oracle: Oracle) -> None:
+    last = 0
+    for node in oracle.tree.index:
+        if isinstance(node, (cst.FunctionDef, cst.ClassDef)):  # begins behind its decorators for LibCST, before for us
+            continue
+        if isinstance(node, (cst.BaseExpression, cst.BaseSmallStatement, cst.BaseCompoundStatement)):
+            start, _ = oracle.span(node)
+            assert start >= last, oracle.module.code_for_node(node)
+            last = start
+
+
+@EACH_FILE
+def test_positions(oracle: Oracle) -> None:
+    spans = Spans(oracle.module, oracle.tree.index, oracle.source.text)
+    assert spans.faithful
+    for node in oracle.tree.index:
+        span = spans.inner(node)
+        assert (span.start, span.end) == oracle.span(node), oracle.module.code_for_node(node)
+        if isinstance(node, cst.BaseExpression):
+            outer = spans.outer(node)
+            code = oracle.source.text[outer.start : outer.end]
+            # Alone, a node is generated without the indentation of the block around it.
+            assert code.split() == oracle.module.code_for_node(node).split()
+
+
+@EACH_FILE
+def test_positions_do_not_depend_on_what_else_is_wanted(oracle: Oracle) -> None:
+    nodes = list(oracle.tree.index)
+    for node in nodes[:: len(nodes) // 10 + 1]:
+        span = Spans(oracle.module, [node], oracle.source.text).inner(node)
+        assert (span.start, span.end) == oracle.span(node), oracle.module.code_for_node(node)
+
+
+@EACH_FILE
+def test_qualified_names(oracle: Oracle) -> None:
+    names = Names(oracle.tree)
+    compared = 0
+    for node in oracle.tree.of(cst.Name, cst.Attribute):
+        if oracle.contexts.get(node) is not ExpressionContext.LOAD or dotted(node) is None:
+            continue
+        above = list(oracle.tree.ancestors(node))
+        if any(isinstance(parent, (cst.Import, cst.ImportFrom)) for parent in above):
+            continue
+        if isinstance(above[0], cst.Arg) and above[0].keyword is node:
+            continue
+        found = oracle.names.get(node, ())
+        found = found() if callable(found) else found
+        expected = {_plain(name.name) for name in found if name.source is not QualifiedNameSource.LOCAL}
+        is_local = any(name.source is QualifiedNameSource.LOCAL for name in found)
+        mine = names.qualified(node)
+        if mine is None:
+            # Several imports, or an import and a local name: we are not certain, and say so.
+            assert is_local or len(expected) != 1, oracle.module.code_for_node(node)
+        elif not is_local:  # what local names stand for, the provider does not follow
+            # Of `dict.fromkeys` the provider names only `dict`.
+            assert expected & {_plain(mine), mine.partition(".")[0]}, (mine, expected)
+            compared += 1
+    assert compared
+
+
+def _plain(name: str) -> str:
+    return canonical(name.removeprefix("builtins."))

@@ -1,0 +1,158 @@
+"""What is installed works away from the checkout: from a wheel, from a source distribution and from git."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+BAD = (
+    "import torch\n\n\ndef train(model, loader, optimizer):\n    total = 0.0\n    for batch in loader:\n"
+    "        loss = model(batch).sum()\n        loss.backward()\n        optimizer.step()\n"
+    "        total += loss.item()\n    return total\n"
+)
+LIST_DATA = """
+from importlib.resources import files
+for package in ("torchlint.rules", "torchlint.fixtures"):
+    top = files(package)
+    pending = [(top, package)]
+    while pending:
+        folder, name = pending.pop()
+        for entry in folder.iterdir():
+            if entry.is_dir():
+                pending.append((entry, f"{name}/{entry.name}"))
+            elif not entry.name.endswith(".pyc"):
+                print(f"{name}/{entry.name}")
+"""
+
+# Building takes seconds; on one worker the artefacts are built once.
+pytestmark = pytest.mark.xdist_group("packaging")
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A virtual environment that holds torchlint, and where to run it from."""
+
+    python: Path
+    folder: Path
+
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        script, *arguments = command
+        executable = self.python.with_name(script)
+        return subprocess.run(
+            [executable, *arguments], cwd=self.folder, env=clean(), capture_output=True, text=True, check=False
+        )
+
+
+def clean() -> Mapping[str, str]:
+    """The environment without what would let the checkout be found."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "GIT_"))}
+
+
+def run(*command: str | Path, cwd: Path) -> None:
+    done = subprocess.run(command, cwd=cwd, env=clean(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+
+
+def install(folder: Path, requirement: str) -> Installed:
+    """Install without an index: the dependencies are those of the environment that runs the tests."""
+    environment = folder / "environment"
+    venv.create(environment, with_pip=False)
+    paths = {"base": str(environment), "platbase": str(environment)}
+    packages = Path(sysconfig.get_path("purelib", "venv", paths))
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    python = Path(sysconfig.get_path("scripts", "venv", paths)) / "python"
+    options = ("--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--ignore-installed")
+    run(sys.executable, "-m", "pip", "--python", python, "install", *options, requirement, cwd=folder)
+    return Installed(python, folder)
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tree as git would check it out, in a repository of its own."""
+    copy = tmp_path_factory.mktemp("packaging") / "torchlint"
+    ignored = shutil.ignore_patterns(".git", ".*_cache", ".hypothesis", ".venv", "__pycache__", "*.egg-info", "build")
+    shutil.copytree(ROOT, copy, ignore=ignored)
+    identity = ("-c", "user.name=test", "-c", "user.email=test@example.org")
+    for command in (("init", "--quiet"), ("add", "--all"), (*identity, "commit", "--quiet", "--message", "test")):
+        run("git", *command, cwd=copy)
+    return copy
+
+
+@pytest.fixture(scope="module")
+def distributions(checkout: Path) -> Path:
+    """The source distribution, and the wheel built from it."""
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", "../dist", cwd=checkout)
+    return checkout.parent / "dist"
+
+
+@pytest.fixture(scope="module")
+def from_wheel(distributions: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    (wheel,) = distributions.glob("*.whl")
+    return install(tmp_path_factory.mktemp("wheel"), str(wheel))
+
+
+@pytest.fixture(scope="module")
+def from_git(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    return install(tmp_path_factory.mktemp("git"), f"git+{checkout.as_uri()}")
+
+
+def package_data() -> list[str]:
+    """What of `rules` and `fixtures` has to be installed, as `LIST_DATA` prints it."""
+    return sorted(
+        f"torchlint.{path.relative_to(ROOT).as_posix()}"
+        for top in ("rules", "fixtures")
+        for path in (ROOT / top).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    )
+
+
+@pytest.mark.parametrize("source", ["from_wheel", "from_git"])
+def test_pages_and_fixtures_are_found(source: str, request: pytest.FixtureRequest) -> None:
+    installed: Installed = request.getfixturevalue(source)
+    listed = installed.run("python", "-c", LIST_DATA)
+    assert sorted(listed.stdout.splitlines()) == package_data(), listed.stderr
+    location = installed.run("python", "-c", "import torchlint; print(torchlint.__file__)").stdout
+    assert location.startswith(str(installed.folder)), location
+
+
+@pytest.mark.parametrize("source", ["from_wheel", "from_git"])
+def test_the_command_works_elsewhere(source: str, request: pytest.FixtureRequest) -> None:
+    installed: Installed = request.getfixturevalue(source)
+    (installed.folder / "train.py").write_text(BAD)
+    checked = installed.run("torchlint", "check", "--no-cache", "--output-format", "concise", "train.py")
+    assert checked.returncode == 1, checked.stderr
+    assert "train.py:10:18: TL301" in checked.stdout
+    explained = installed.run("torchlint", "explain", "TL301")
+    assert explained.returncode == 0, explained.stderr
+    assert "item-in-train-loop" in explained.stdout
+
+
+def test_the_source_distribution_holds_the_tree(checkout: Path, distributions: Path) -> None:
+    (archive,) = distributions.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        held = {name.partition("/")[2] for name in opened.getnames()}
+    tracked = subprocess.run(["git", "ls-files"], cwd=checkout, capture_output=True, text=True, check=True)
+    wanted = {name for name in tracked.stdout.splitlines() if not name.startswith(".")}
+    assert wanted - held == set()
+
+
+def test_the_wheel_holds_nothing_else(from_wheel: Installed) -> None:
+    listed = from_wheel.run(
+        "python",
+        "-c",
+        "from importlib.metadata import files\n"
+        "print(*sorted({file.parts[0] for file in files('torchlint')} - {'..'}), sep='\\n')",
+    )
+    version = listed.stdout.splitlines()[-1].removeprefix("torchlint-").removesuffix(".dist-info")
+    assert listed.stdout.splitlines() == ["torchlint", f"torchlint-{version}.dist-info"]

@@ -1,0 +1,468 @@
+"""The command line: options, help, and what goes wrong in one line for people."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from torchlint import __version__
+
+# A command imports what it needs when it runs: `--help` needs nothing.
+if TYPE_CHECKING:
+    from torchlint.report.style import Style
+
+USAGE = 2
+FORMATS = ("full", "concise", "json", "github", "sarif")
+
+_ISSUES = "https://github.com/torchlint/torchlint/issues"
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command line; the exit status. Raises `KeyboardInterrupt`, and nothing else."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(
+                errors="backslashreplace"
+            )  # a terminal that cannot show a character is no reason to fail
+    try:
+        status = torchlint.main(_expanded(arguments), prog_name="torchlint", standalone_mode=False)
+    except (click.Abort, _InterruptedError):
+        raise KeyboardInterrupt from None
+    except click.ClickException as error:
+        return _fail(_described(error))
+    except Exception as error:  # noqa: BLE001 - a traceback is not for users
+        if not {"-v", "--verbose"}.isdisjoint(arguments):
+            import traceback
+
+            traceback.print_exc()
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        return _fail(f"torchlint failed: {what}; please report it at {_ISSUES} (`-v` shows where)")
+    return status if isinstance(status, int) else 0
+
+
+def _fail(message: str) -> int:
+    click.echo(f"error: {message}", err=True)
+    return USAGE
+
+
+class _InterruptedError(Exception):
+    """Ctrl-C, where click cannot see it and print a line of its own."""
+
+
+def _expanded(arguments: Iterable[str]) -> list[str]:
+    """The arguments, with those in the file in the place of each `@FILE`, one to a line."""
+    expanded: list[str] = []
+    for argument in arguments:
+        if argument.startswith("@") and len(argument) > 1:
+            try:
+                expanded += Path(argument[1:]).read_text(encoding="utf-8").splitlines()
+            except (OSError, UnicodeDecodeError) as error:
+                raise click.UsageError(f"{argument}: cannot read arguments from this file: {error}") from None
+        else:
+            expanded.append(argument)
+    return expanded
+
+
+def _described(error: click.ClickException) -> str:
+    """What is wrong, and what was probably meant."""
+    if isinstance(error, click.NoSuchOption):
+        command = error.ctx.command_path if error.ctx else "torchlint"
+        hint = _meant(error.option_name, error.possibilities or (), f"`{command} --help` lists them")
+        return f"no such option `{error.option_name}`; {hint}"
+    message = " ".join(error.format_message().split()).rstrip(".")
+    return message[:1].lower() + message[1:]
+
+
+def _meant(name: str, names: Iterable[str], otherwise: str) -> str:
+    from difflib import get_close_matches  # only on the way to an error
+
+    near = get_close_matches(name, list(names), n=1)
+    return f"did you mean `{near[0]}`?" if near else otherwise
+
+
+# What click is made to do
+
+
+class _Option(click.Option):
+    """An option with the section of the help that lists it."""
+
+    def __init__(self, names: Sequence[str], section: str, **attributes: Any) -> None:
+        super().__init__(names, **attributes)
+        self.section = section
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        """Names and text; the `--no-` of a flag goes without saying."""
+        del ctx
+        choices = "|".join(self.type.choices) if isinstance(self.type, click.Choice) else None
+        value = "" if self.is_flag else self.metavar or choices or ""
+        names = ", ".join(sorted(self.opts, key=len))
+        indent = "" if self.opts[0][1] != "-" or len(self.opts) > 1 else "    "
+        return f"{indent}{names}{value if value.startswith('[=') else f' {value}'}", self.help or ""
+
+
+class _Command(click.Command):
+    """A command whose help has sections."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise _InterruptedError from None
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options in sections, all of them in the same two columns."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
+            if record is not None:
+                sections.setdefault(getattr(parameter, "section", "Options"), []).append(record)
+        widest = max(len(names) for records in sections.values() for names, _ in records)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(names.ljust(widest), text) for names, text in records], col_max=widest)
+
+
+class _CheckCommand(_Command):
+    """`check` or `fix`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # To click, an option with an optional value takes the path behind it for that value.
+        return super().parse_args(ctx, ["--add-ignore=" if arg == "--add-ignore" else arg for arg in args])
+
+
+class _Group(click.Group):
+    """The program, its commands in the order of their use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if self.get_command(ctx, name) is None and not ctx.resilient_parsing:
+            if Path(name).exists():
+                raise click.UsageError(f"`{name}` is no command; did you mean `torchlint check {name}`?")
+            hint = _meant(name, self.list_commands(ctx), "`torchlint --help` lists them")
+            raise click.UsageError(f"no such command `{name}`; {hint}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=_Group,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="`torchlint COMMAND --help` says more.",
+)
+@click.version_option(__version__, prog_name="torchlint", message="%(prog)s %(version)s")
+@click.pass_context
+def torchlint(ctx: click.Context) -> int:
+    """Find the lines that make a PyTorch program slow, and rewrite those that can be rewritten."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help(), err=True)
+        return USAGE
+    return 0
+
+
+# check, fix
+
+
+def _list(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The words of an option that is repeated, takes them with commas between, or both; None if it is not given."""
+    del ctx, parameter
+    return tuple(word.strip() for value in values for word in value.split(",") if word.strip()) if values else None
+
+
+def _words(name: str, section: str, metavar: str, text: str) -> _Option:
+    return _Option([name], section, multiple=True, metavar=metavar, callback=_list, help=text)
+
+
+def _flag(names: str, section: str, text: str, **attributes: Any) -> _Option:
+    return _Option(names.split(), section, is_flag=True, help=text, **attributes)
+
+
+def _either(name: str, section: str, text: str) -> _Option:
+    """A flag that the configuration decides if the command line does not."""
+    return _Option([f"--{name}/--no-{name}"], section, default=None, help=text)
+
+
+def _parameters(*, fixing: bool) -> list[click.Parameter]:
+    return [
+        click.Argument(["paths"], nargs=-1),
+        _words("--select", "Rules", "RULES", "Run these rules only: codes, prefixes, names, groups or ALL."),
+        _words("--extend-select", "Rules", "RULES", "Run these rules too."),
+        _words("--ignore", "Rules", "RULES", "Do not run these rules."),
+        _words("--per-file-ignores", "Rules", "PATTERN:RULE", "Do not run a rule in the files that match."),
+        _either("preview", "Rules", "Also run rules that are new and may change."),
+        *([] if fixing else [_either("fix", "Fixes", "Apply the fixes that are safe.")]),
+        _either("unsafe-fixes", "Fixes", "Apply or show also those that may change what is computed."),
+        _flag("--diff", "Fixes", "Show what --fix would change, and change nothing."),
+        _flag("--show-fixes", "Fixes", "List what was fixed."),
+        _flag("--fix-only", "Fixes", "Fix, and do not report what remains."),
+        _Option(
+            ["--add-ignore"],
+            "Fixes",
+            metavar="[=REASON]",
+            help="Write an ignore comment for every finding, with a reason.",
+        ),
+        _words("--exclude", "Files", "PATTERNS", "Leave these out, instead of the usual ones."),
+        _words("--extend-exclude", "Files", "PATTERNS", "Leave these out too."),
+        _either("force-exclude", "Files", "Leave them out even when they are named."),
+        _either("respect-gitignore", "Files", "Leave out what git ignores (on by default)."),
+        _Option(["--stdin-filename"], "Files", metavar="FILE", help="The name of what `-` reads from standard input."),
+        _flag("--show-files", "Files", "List the files that would be checked."),
+        _Option(
+            ["--output-format"],
+            "Output",
+            type=click.Choice(FORMATS),
+            envvar="TORCHLINT_OUTPUT_FORMAT",
+            metavar="FORMAT",
+            help=f"How to report: {', '.join(FORMATS)}.",
+        ),
+        _Option(
+            ["-o", "--output-file"],
+            "Output",
+            metavar="FILE",
+            envvar="TORCHLINT_OUTPUT_FILE",
+            help="Write the report to a file.",
+        ),
+        _flag("--statistics", "Output", "Count the findings of each rule."),
+        _Option(
+            ["--color"],
+            "Output",
+            type=click.Choice(("auto", "always", "never")),
+            default="auto",
+            metavar="WHEN",
+            help="Use colours: auto, always or never.",
+        ),
+        _flag("-q --quiet", "Output", "Print findings only."),
+        _flag("-s --silent", "Output", "Print nothing; the exit status says it."),
+        _flag("-v --verbose", "Output", "Also print what is done, and where torchlint fails."),
+        _flag("-e --exit-zero", "Output", "Exit with 0 in spite of findings."),
+        _flag("--exit-non-zero-on-fix", "Output", "Exit with 1 if anything was fixed."),
+        _Option(
+            ["--config"],
+            "Configuration",
+            multiple=True,
+            metavar="FILE|KEY=VALUE",
+            help="Use this file, or set a key; may be repeated.",
+        ),
+        _flag("--isolated", "Configuration", "Read no configuration file."),
+        _Option(
+            ["--cache-dir"],
+            "Running",
+            metavar="FOLDER",
+            envvar="TORCHLINT_CACHE_DIR",
+            help="Where results are remembered (.torchlint_cache by default).",
+        ),
+        _flag("-n --no-cache", "Running", "Remember nothing.", envvar="TORCHLINT_NO_CACHE"),
+        _Option(
+            ["-j", "--jobs"],
+            "Running",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="At most so many processes (one per processor by default).",
+        ),
+    ]
+
+
+def _check(paths: tuple[str, ...], **options: Any) -> int:
+    from torchlint.config import ConfigError, Overrides
+    from torchlint.run import Loudness, Order, OutputError, check
+
+    if "-" in paths and len(paths) > 1:
+        raise click.UsageError("`-` is standard input and cannot be checked together with files")
+    overrides = Overrides(
+        config=_config(options),
+        isolated=options["isolated"],
+        select=options["select"],
+        ignore=options["ignore"] or (),
+        extend_select=options["extend_select"] or (),
+        per_file_ignores=options["per_file_ignores"] or (),
+        exclude=options["exclude"],
+        extend_exclude=options["extend_exclude"] or (),
+        respect_gitignore=options["respect_gitignore"],
+        force_exclude=options["force_exclude"],
+        preview=options["preview"],
+        output_format=options["output_format"],
+        unsafe_fixes=options["unsafe_fixes"],
+        fix=options.get("fix", True),
+        cache_dir=options["cache_dir"],
+    )
+    order = Order(
+        cwd=Path.cwd(),
+        paths=paths or (".",),
+        overrides=overrides,
+        stdin_filename=options["stdin_filename"],
+        diff=options["diff"],
+        fix_only=options["fix_only"],
+        add_ignore=options["add_ignore"],
+        show_fixes=options["show_fixes"],
+        show_files=options["show_files"],
+        statistics=options["statistics"],
+        exit_zero=options["exit_zero"],
+        exit_non_zero_on_fix=options["exit_non_zero_on_fix"],
+        output_file=options["output_file"],
+        color=options["color"],
+        loudness=(
+            Loudness.SILENT
+            if options["silent"]
+            else Loudness.QUIET
+            if options["quiet"]
+            else Loudness.VERBOSE
+            if options["verbose"]
+            else Loudness.NORMAL
+        ),
+        cache=not options["no_cache"],
+        jobs=options["jobs"],
+    )
+    try:
+        return check(order)
+    except (ConfigError, OutputError) as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _config(options: dict[str, Any]) -> tuple[str, ...]:
+    """What `--config` says, or the environment: a file or one `KEY=VALUE`."""
+    given: tuple[str, ...] = options["config"]
+    fallback = os.environ.get("TORCHLINT_CONFIG")
+    return (fallback,) if fallback and not given and not options["isolated"] else given
+
+
+_CHECK_HELP = """Report what makes the given files slow; folders are searched for Python files.
+
+Exit status: 0 if there is nothing to report, 1 if there is, 2 if torchlint could not do what was asked."""
+
+_ENVIRONMENT = """TORCHLINT_OUTPUT_FORMAT, TORCHLINT_OUTPUT_FILE, TORCHLINT_CONFIG, TORCHLINT_CACHE_DIR and
+TORCHLINT_NO_CACHE in the environment stand for the options of these names."""
+
+_FIX_HELP = """Apply the fixes that are safe, and report what remains. The same as `torchlint check --fix`."""
+
+torchlint.add_command(
+    _CheckCommand(
+        "check",
+        callback=_check,
+        params=_parameters(fixing=False),
+        epilog=_ENVIRONMENT,
+        help=_CHECK_HELP,
+        short_help="Report what is slow.",
+    )
+)
+torchlint.add_command(
+    _CheckCommand(
+        "fix",
+        callback=_check,
+        params=_parameters(fixing=True),
+        epilog=_ENVIRONMENT,
+        help=_FIX_HELP,
+        short_help="Rewrite what can be rewritten safely.",
+    )
+)
+
+
+# The other commands
+
+
+def _style() -> Style:
+    from torchlint.report.style import Style, decide, decide_links
+
+    color = decide("auto", sys.stdout, os.environ)
+    return Style(color, color and decide_links(sys.stdout, os.environ))
+
+
+_output_format = click.option(
+    "--output-format", type=click.Choice(("text", "json")), default="text", help="How to print."
+)
+
+
+@torchlint.command(cls=_Command)
+@click.argument("rule")
+@_output_format
+def explain(rule: str, output_format: str) -> None:
+    """Explain a rule, by its name or code."""
+    from torchlint.explain import page_json, page_text
+    from torchlint.registry import UnknownRuleError, find
+    from torchlint.run import terminal_width, write_out
+
+    try:
+        found = find(rule)
+    except UnknownRuleError as error:
+        raise click.ClickException(str(error)) from None
+    text = page_json(found) if output_format == "json" else page_text(found, _style(), terminal_width(sys.stdout))
+    write_out(text, sys.stdout)
+
+
+@torchlint.command(cls=_Command)
+@_output_format
+def rules(output_format: str) -> None:
+    """List the rules."""
+    from torchlint.explain import table_json, table_text
+    from torchlint.registry import all_rules
+    from torchlint.run import terminal_width, write_out
+
+    found = all_rules()
+    text = table_json(found) if output_format == "json" else table_text(found, _style(), terminal_width(sys.stdout))
+    write_out(text, sys.stdout)
+
+
+@torchlint.command(cls=_Command)
+@click.option("--show", is_flag=True, help="Print what holds in this folder, and who set it (the default).")
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of configuration files.")
+@click.option("--config", multiple=True, metavar="FILE|KEY=VALUE", help="As for `check`.")
+@click.option("--isolated", is_flag=True, help="Read no configuration file.")
+def config(*, show: bool, schema: bool, **options: Any) -> None:
+    """Show the configuration as JSON."""
+    import json
+
+    from torchlint import config as configuration
+    from torchlint.run import write_out
+
+    if show and schema:
+        raise click.UsageError("`--show` and `--schema` cannot be given together")
+    try:
+        overrides = configuration.Overrides(config=_config(options), isolated=options["isolated"])
+        found = (
+            configuration.schema()
+            if schema
+            else configuration.Configs(overrides, Path.cwd()).for_directory(Path.cwd()).as_dict()
+        )
+    except configuration.ConfigError as error:
+        raise click.ClickException(str(error)) from None
+    write_out(json.dumps(found, indent=2) + "\n", sys.stdout)
+
+
+@torchlint.command(cls=_Command)
+@click.option("--cache-dir", metavar="FOLDER", envvar="TORCHLINT_CACHE_DIR", help="The folder, if not the usual one.")
+def clean(cache_dir: str | None) -> None:
+    """Forget the results of earlier runs in this folder."""
+    from torchlint.cache import clean as clean_cache
+    from torchlint.config import ConfigError, Configs, Overrides
+
+    try:
+        folder = Configs(Overrides(cache_dir=cache_dir), Path.cwd()).for_directory(Path.cwd()).cache_dir
+        removed = clean_cache(folder)
+    except (ConfigError, OSError) as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(f"Removed {folder}" if removed else f"Nothing to remove at {folder}", err=True)
+
+
+@torchlint.command("new-rule", cls=_Command, short_help="Start a rule in a checkout of torchlint.")
+@click.argument("name")
+@click.option("--code", required=True, metavar="TL000", help="Its short code.")
+@click.option("--group", required=True, help="The group it belongs to.")
+def new_rule(name: str, code: str, group: str) -> None:
+    """Start a rule: its module, page and fixtures, in a checkout of torchlint."""
+    from torchlint import scaffold
+
+    try:
+        written = scaffold.new_rule(Path.cwd(), name, code, group)
+    except (scaffold.ScaffoldError, OSError) as error:
+        raise click.ClickException(str(error)) from None
+    for path in written:
+        click.echo(path.relative_to(Path.cwd()))

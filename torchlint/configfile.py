@@ -1,0 +1,316 @@
+"""Reading a configuration file, and saying to its author in one line what is wrong with it and where."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from torchlint.globs import Glob, Globs
+from torchlint.registry import UnknownRuleError, find, matching
+
+if TYPE_CHECKING:
+    from msgspec import ValidationError
+
+    from torchlint.rule import Rule
+
+_SELECTORS = ("select", "ignore", "extend-select")
+_PATTERNS = ("exclude", "extend-exclude")
+_IGNORES = ("per-file-ignores", "extend-per-file-ignores")
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be used: one line with the file, the key, what is wrong, and what to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """TOML text. `shown` is its name in messages, `table` leads to what is torchlint's in it."""
+
+    shown: str
+    text: str
+    table: tuple[str, ...] = ()
+    inline: bool = False
+
+    @property
+    def place(self) -> str:
+        """Where its keys are, if that needs to be said."""
+        return f" in [{'.'.join(self.table)}]" if self.table else ""
+
+    def error(self, keys: Sequence[str], message: str, value: str = "") -> ConfigError:
+        """What is wrong with the value of `keys`, or with the string `value` in it."""
+        return self.error_on(None if self.inline else _row((*self.table, *keys), self.text, value), message)
+
+    def error_on(self, row: int | None, message: str) -> ConfigError:
+        """What is wrong with a 1-based row."""
+        text = f"{self.shown}: {message}" if row is None else f"{self.shown}:{row}: {message}"
+        return ConfigError(text.replace("\n", "\\n"))
+
+
+def read(file: Path, shown: Callable[[Path], str]) -> list[tuple[Path, dict[str, Any]]]:
+    """What a file says, and the files that it extends, the outermost last. Raises `ConfigError`.
+
+    Empty for a pyproject.toml without [tool.torchlint]. The keys are the fields of `options.Options`, those that
+    the file has; selectors, patterns, and the options of rules are valid.
+    """
+    chain: dict[Path, dict[str, Any]] = {}
+    document = _document(file, shown)
+    values = None if document is None else parse(document)
+    while document is not None and values is not None:
+        chain[file] = values
+        if "extend" not in values:
+            break
+        file = Path(os.path.normpath(file.parent / Path(values["extend"]).expanduser()))
+        if file in chain:
+            circle = " extends ".join(shown(path) for path in (*chain, file))
+            raise document.error(("extend",), f"`extend` goes in a circle: {circle}")
+        if not file.is_file():
+            raise document.error(("extend",), f"`extend`: no such file `{values['extend']}`")
+        extended = _document(file, shown)
+        values = None if extended is None else parse(extended)
+        if values is None:
+            raise document.error(("extend",), f"`extend`: there is no [tool.torchlint] in `{shown(file)}`")
+        document = extended
+    return list(chain.items())
+
+
+def _document(file: Path, shown: Callable[[Path], str]) -> Document | None:
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{shown(file)}: {reason(error)}") from None
+    in_pyproject = file.name == "pyproject.toml"
+    if in_pyproject and b"torchlint" not in data:  # most of them: no need to load a parser
+        return None
+    try:
+        text = data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        row = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{shown(file)}:{row}: not UTF-8, which TOML has to be; save the file as UTF-8") from None
+    return Document(shown(file), text, ("tool", "torchlint") if in_pyproject else ())
+
+
+def parse(document: Document) -> dict[str, Any] | None:
+    """What a document says, or `None` if it has no table for torchlint. Raises `ConfigError`."""
+    import tomli
+
+    try:
+        content: Any = tomli.loads(document.text)
+    except tomli.TOMLDecodeError as error:
+        message = f"invalid TOML: {error.msg[:1].lower()}{error.msg[1:]}"
+        raise document.error_on(None if document.inline else error.lineno, message) from None
+    for depth, key in enumerate(document.table):
+        if key not in content:
+            return None
+        content = content[key]
+        if not isinstance(content, dict):
+            keys = document.table[: depth + 1]
+            row = _row(keys, document.text, "")
+            raise document.error_on(row, f"`{'.'.join(keys)}`: expected a table, got {_a(content)}")
+    values = _validated(document, content)
+    _check_selectors_and_patterns(document, values)
+    if "rules" in values:
+        values["rules"] = {
+            rule.name: dict(_rule_options(document, rule, name, table))
+            for name, table in values["rules"].items()
+            for rule in [_rule(document, name)]
+        }
+    return {key.replace("-", "_"): value for key, value in values.items()}
+
+
+def reason(error: OSError) -> str:
+    """Why a file cannot be read, in the words of the system."""
+    return (error.strerror or str(error)).lower()
+
+
+def _validated(document: Document, content: dict[str, Any]) -> dict[str, Any]:
+    """What msgspec makes of the table, keys spelled as in it."""
+    import msgspec
+
+    from torchlint import options  # it imports msgspec, which a run without a configuration does not need
+
+    known = options.keys()
+    for key in content:
+        if key not in known:
+            raise document.error((key,), f"unknown key `{key}`{document.place}; {_hint(key, known)}")
+    try:
+        values = msgspec.structs.asdict(msgspec.convert(content, options.Options))
+    except msgspec.ValidationError:
+        _explain(document, content)
+    return {key: values[key.replace("-", "_")] for key in content}
+
+
+def _explain(document: Document, content: dict[str, Any]) -> NoReturn:
+    """Convert part by part: msgspec's message leaves out the keys of tables whose keys are the user's."""
+    import msgspec
+
+    from torchlint import options
+
+    for keys, value, part in _parts(content):
+        try:
+            msgspec.convert(part, options.Options)
+        except msgspec.ValidationError as error:
+            raise document.error(keys, _mismatch(keys, value, error, options.properties()[keys[0]])) from None
+    raise AssertionError("a table is wrong, but none of its parts")
+
+
+def _parts(content: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], object, dict[str, Any]]]:
+    for key, value in content.items():
+        if key in (*_IGNORES, "rules") and isinstance(value, dict):
+            for name, inner in value.items():
+                yield (key, name), inner, {key: {name: inner}}
+        else:
+            yield (key,), value, {key: value}
+
+
+def _mismatch(keys: Sequence[str], value: object, error: ValidationError, schema: Mapping[str, Any]) -> str:
+    """Such as: `select`: expected an array, got a string; write `select = ["TL301"]`."""
+    text, _, path = str(error).partition(" - at ")
+    name = ".".join(map(_key, keys))
+    index = re.search(r"\[([0-9]+)\]`$", path)
+    if index is not None and isinstance(value, list):
+        name += index[0][:-1]
+        value = value[int(index[1])]
+    if text.startswith("Invalid enum value"):
+        choices = schema["enum"]
+        return f"`{name}`: unknown value {_toml(value)}; {_hint(str(value), choices)}"
+    expected, _, got = re.sub(r"`(\w+)`", lambda match: _with_article(match[1]), text).partition(", got ")
+    example = _toml(schema["examples"][0])
+    expected = re.sub(" matching regex .*", f" such as {example}", expected)
+    expected = expected[:1].lower() + expected[1:]
+    remedy = f"; write `{keys[0]} = {example}`" if keys[0] != "rules" else ""
+    return f"`{name}`: {expected}, got {got or _toml(value)}{remedy}"
+
+
+def _check_selectors_and_patterns(document: Document, values: Mapping[str, Any]) -> None:
+    for keys, selector in _selectors(values):
+        try:
+            matching(selector)
+        except UnknownRuleError as error:
+            raise document.error(keys, f"`{keys[0]}`: {error}", selector) from None
+    for key in (*_PATTERNS, *_IGNORES):
+        for pattern in values.get(key, ()):
+            try:
+                Globs.compile([Glob(pattern, "/")])
+            except ValueError as error:
+                raise document.error((key,), f"`{key}`: {error}", pattern) from None
+
+
+def _selectors(values: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
+    for key in _SELECTORS:
+        for selector in values.get(key, ()):
+            yield (key,), selector
+    for key in _IGNORES:
+        for pattern, selectors in values.get(key, {}).items():
+            for selector in selectors:
+                yield (key, pattern), selector
+
+
+def _rule(document: Document, name: str) -> Rule:
+    try:
+        return find(name)
+    except UnknownRuleError as error:
+        raise document.error(("rules", name), f"`rules`: {error}") from None
+
+
+def _rule_options(document: Document, rule: Rule, name: str, table: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The options of one rule under the names that it knows; a file writes hyphens, as in all its keys."""
+    known = {option.replace("_", "-"): (option, default) for option, default in rule.options}
+    for key, value in table.items():
+        keys = ("rules", name, key)
+        if key not in known:
+            hint = _hint(key, known) if known else f"`{rule.name}` has no options"
+            raise document.error(keys, f"unknown key `{key}` in `rules.{name}`; {hint}")
+        option, default = known[key]
+        given = float(value) if isinstance(default, float) and type(value) is int else value
+        if type(given) is not type(default):
+            message = f"expected {_a(default)}, got {_a(value)}; write `{key} = {_toml(default)}`"
+            raise document.error(keys, f"`rules.{name}.{key}`: {message}")
+        yield option, given
+
+
+def _hint(word: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches  # only on the way to an error
+
+    names = list(known)
+    near = get_close_matches(word.replace("_", "-").lower(), names, n=1)
+    return f"did you mean `{near[0]}`?" if near else f"there are {', '.join(f'`{name}`' for name in names)}"
+
+
+_TOML_TYPES = {
+    "array": "an array",
+    "bool": "a boolean",
+    "dict": "a table",
+    "int": "an integer",
+    "list": "an array",
+    "object": "a table",
+    "str": "a string",
+}
+
+
+def _with_article(type_name: str) -> str:
+    return _TOML_TYPES.get(type_name, f"a {type_name}")
+
+
+def _a(value: object) -> str:
+    return _with_article(type(value).__name__)
+
+
+def _toml(value: object) -> str:
+    """A value as one would write it."""
+    match value:
+        case dict():
+            return "{ " + ", ".join(f"{_key(key)} = {_toml(inner)}" for key, inner in value.items()) + " }"
+        case list():
+            return "[" + ", ".join(_toml(inner) for inner in value) + "]"
+        case bool():
+            return str(value).lower()
+        case str():
+            import json  # its strings are TOML's; only on the way to an error
+
+            return json.dumps(value, ensure_ascii=False)
+        case _:
+            return str(value)
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[\w-]+", name) else _toml(name)
+
+
+def _row(keys: Sequence[str], text: str, value: str) -> int | None:
+    """The 1-based row on which the value of `keys` begins, or the string `value` inside of it.
+
+    TOML readers keep no positions. So ask the reader again: the rows above the wanted one are TOML without these
+    keys, and some rows from there on are TOML with them.
+    """
+    rows = text.split("\n")
+    for first, row in enumerate(rows):
+        if keys[-1] not in row or _holds(keys, rows[:first]) is not False:
+            continue
+        for last in range(first + 1, len(rows) + 1):
+            holds = _holds(keys, rows[:last])
+            if holds:
+                quoted = (f'"{value}"', f"'{value}'")
+                inside = (at for at in range(first, len(rows)) if any(text in rows[at] for text in quoted))
+                return next(inside, first) + 1 if value else first + 1
+            if holds is False:
+                break
+    return None
+
+
+def _holds(keys: Sequence[str], rows: list[str]) -> bool | None:
+    """Whether these rows have a value for `keys`; `None` if they are no TOML."""
+    import tomli
+
+    try:
+        table: Any = tomli.loads("\n".join(rows))
+    except tomli.TOMLDecodeError:
+        return None
+    for key in keys:
+        if not isinstance(table, dict) or key not in table:
+            return False
+        table = table[key]
+    return True

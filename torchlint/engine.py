@@ -1,0 +1,260 @@
+"""From one source to raw findings: prefilter, parse, one walk, dispatch, spans."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Container, Iterable, Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from torchlint.finding import Applicability, Diagnostic, Edit, Finding, Fix, Result, Severity, Span, sort_key
+from torchlint.rule import Call, Check, Flag, Insert, Method, Node, Rule
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.model.context import Context
+    from torchlint.model.spans import Spans
+    from torchlint.model.tree import Tree
+    from torchlint.settings import Settings
+    from torchlint.source import SourceFile
+
+# Deeper nesting overflows the native stack of the parser, which no exception can report.
+DEEPEST_NESTING = 100
+# The recursive parts of LibCST need about ten Python frames a level.
+_RECURSION_LIMIT = 20_000
+
+
+@lru_cache(maxsize=64)
+def _pattern(rules: tuple[str, ...]) -> re.Pattern[bytes] | None:
+    from torchlint.registry import by_name
+
+    tokens = {token for name in rules for interest in by_name()[name].interests for token in interest.tokens}
+    if any(
+        isinstance(interest, Node) and not interest.tokens for name in rules for interest in by_name()[name].interests
+    ):
+        return re.compile(b"")
+    return re.compile(b"|".join(re.escape(token) for token in sorted(tokens))) if tokens else None
+
+
+def mentions(data: bytes, rules: tuple[Rule, ...]) -> bool:
+    """Whether the bytes of a file can hold anything that one of the rules looks at. Costs no parse."""
+    if b"torch" not in data and b"lightning" not in data:
+        return False
+    pattern = _pattern(tuple(rule.name for rule in rules))
+    return pattern is not None and pattern.search(data) is not None
+
+
+def examine(
+    source: SourceFile, rules: tuple[Rule, ...], settings: Settings, *, thorough: bool = False
+) -> Result:
+    """All that the rules say of a source, nothing suppressed, sorted.
+
+    `thorough` runs every check on every node that its interest names, without the dispatch tables: slow, and by law
+    the same result.
+    """
+    import libcst as cst
+
+    nesting = _deepest(source.text)
+    if nesting > DEEPEST_NESTING:
+        message = f"brackets nest {nesting} deep; torchlint reads up to {DEEPEST_NESTING}"
+        return Result(diagnostics=(Diagnostic("E999", "invalid-syntax", message),))
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _RECURSION_LIMIT))
+    try:
+        try:
+            module = cst.parse_module(source.text)
+        except cst.ParserSyntaxError as error:
+            return Result(diagnostics=(_syntax_error(source, error),))
+        return _run(source, module, rules, settings, thorough=thorough)
+    except RecursionError:
+        message = "the code nests too deeply to be read"
+        return Result(diagnostics=(Diagnostic("E999", "invalid-syntax", message),))
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def _deepest(text: str) -> int:
+    """How deep brackets and blocks nest, counted on the text: strings only make it count too much."""
+    if max(text.count("("), text.count("["), text.count("{")) <= DEEPEST_NESTING // 3 and "\n" + " " * 100 not in text:
+        return 0
+    depth = deepest = 0
+    for bracket in _BRACKETS.findall(text):
+        if bracket in "([{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif depth:
+            depth -= 1
+    return deepest
+
+
+_BRACKETS = re.compile(r"[()\[\]{}]")
+
+
+def _syntax_error(source: SourceFile, error: cst.ParserSyntaxError) -> Diagnostic:
+    starts = source.line_starts
+    row = min(max(error.raw_line, 1), len(starts))
+    start = min(starts[row - 1] + max(error.raw_column, 0), len(source.text))
+    message = error.message.removeprefix("parser error: ").partition("\n")[0]
+    return Diagnostic("E999", "invalid-syntax", f"syntax error: {message}", span=Span(start, start))
+
+
+def _run(
+    source: SourceFile, module: cst.Module, rules: tuple[Rule, ...], settings: Settings, *, thorough: bool
+) -> Result:
+    from torchlint.model.context import Context
+    from torchlint.model.tree import Tree
+
+    context = Context(Tree(module), source, settings)
+    flagged: list[tuple[Rule, Flag]] = []
+    diagnostics: list[Diagnostic] = []
+    candidates = _every_candidate(context, rules) if thorough else _candidates(context, rules)
+    for rule, check, node in candidates:
+        try:
+            flagged += [(rule, flag) for flag in check(node, context)]
+        except Exception as error:  # noqa: BLE001 - a rule's crash must not cost the user the other findings
+            diagnostics.append(_crash(source, rule, error))
+    if not flagged:
+        return Result(diagnostics=tuple(dict.fromkeys(diagnostics)))
+    wanted = {flag.node for _, flag in flagged} | {edit.node for _, flag in flagged for edit in flag.edits}
+    spans = context.spans(wanted)
+    if not spans.faithful:
+        message = "LibCST does not reproduce this file; nothing was checked"
+        return Result(diagnostics=(Diagnostic("E000", "internal-error", message, Severity.INTERNAL),))
+    findings = {
+        (rule.name, spans.inner(flag.node).start): _finding(rule, flag, spans, context) for rule, flag in flagged
+    }
+    return Result(tuple(sorted(findings.values(), key=sort_key)), tuple(dict.fromkeys(diagnostics)))
+
+
+def _crash(source: SourceFile, rule: Rule, error: Exception) -> Diagnostic:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f"{trace.tb_frame.f_code.co_name}, line {trace.tb_lineno}" if trace is not None else "?"
+    message = f"{rule.name} failed on {source.path}: {type(error).__name__}: {error} ({place}); please report this"
+    return Diagnostic("E000", "internal-error", message, Severity.INTERNAL)
+
+
+def _finding(rule: Rule, flag: Flag, spans: Spans, context: Context) -> Finding:
+    fix = None
+    if flag.edits:
+        edits = []
+        for edit in flag.edits:
+            if isinstance(edit, Insert):
+                span = spans.inner(edit.node)
+                place = span.start if edit.before else span.end
+                edits.append(Edit(Span(place, place), edit.code))
+            else:
+                edits.append(Edit(spans.outer(edit.node), edit.code))
+        fix = Fix(flag.title, tuple(sorted(edits)), flag.applicability)
+    frequency = context.frequency(flag.node)
+    return Finding(rule.name, rule.code, spans.inner(flag.node), flag.message, frequency, fix)
+
+
+# Dispatch
+
+
+def _candidates(context: Context, rules: tuple[Rule, ...]) -> Iterator[tuple[Rule, Check, cst.CSTNode]]:
+    """Each check with the nodes that its interest names, found through tables by type and by called name."""
+    import libcst as cst
+
+    methods: dict[str, list[tuple[Rule, Check]]] = {}
+    calls: dict[str, list[tuple[str, Rule, Check]]] = {}
+    tree = context.tree
+    for rule in rules:
+        for interest, check in rule.checks:
+            match interest:
+                case Method(name=name):
+                    methods.setdefault(name, []).append((rule, check))
+                case Call(name=name):
+                    calls.setdefault(name.rpartition(".")[2], []).append((name, rule, check))
+                case Node(type=kind):
+                    for node in tree.of(getattr(cst, kind)):
+                        yield rule, check, node
+    if not methods and not calls:
+        return
+    aliases = _aliases(tree, calls.keys()) if calls else {}
+    for call in tree.of(cst.Call):
+        func = call.func
+        if isinstance(func, cst.Attribute):
+            last = func.attr.value
+            for rule, check in methods.get(last, ()):
+                yield rule, check, call
+        elif isinstance(func, cst.Name):
+            last = func.value
+            for alias in aliases.get(last, ()):
+                yield from _named(context, call, calls[alias])
+        else:
+            continue
+        if last in calls:
+            yield from _named(context, call, calls[last])
+
+
+def _named(
+    context: Context, call: cst.Call, wanted: Iterable[tuple[str, Rule, Check]]
+) -> Iterator[tuple[Rule, Check, cst.CSTNode]]:
+    name = context.qualified_name(call.func)
+    return ((rule, check, call) for wanted_name, rule, check in wanted if wanted_name == name)
+
+
+def _aliases(tree: Tree, wanted: Container[str]) -> dict[str, set[str]]:
+    """For each name that an import or an assignment gives to something wanted, the last part of its real name."""
+    import libcst as cst
+
+    aliases: dict[str, set[str]] = {}
+
+    def note(name: str, node: cst.CSTNode) -> None:
+        last = node.attr.value if isinstance(node, cst.Attribute) else getattr(node, "value", None)
+        if last != name and isinstance(last, str) and last in wanted:
+            aliases.setdefault(name, set()).add(last)
+
+    for import_ in tree.of(cst.Import, cst.ImportFrom):
+        if not isinstance(import_.names, cst.ImportStar):
+            for alias in import_.names:
+                if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
+                    note(alias.asname.name.value, alias.name)
+    for assign in tree.of(cst.Assign):
+        for target in assign.targets:
+            if isinstance(target.target, cst.Name) and isinstance(assign.value, (cst.Name, cst.Attribute)):
+                note(target.target.value, assign.value)
+    return aliases
+
+
+def _every_candidate(context: Context, rules: tuple[Rule, ...]) -> Iterator[tuple[Rule, Check, cst.CSTNode]]:
+    import libcst as cst
+
+    from torchlint.model.tree import descendants
+
+    wanted: list[tuple[Rule, Check, Callable[[cst.CSTNode], bool]]] = []
+
+    def _is_method(name: str) -> Callable[[cst.CSTNode], bool]:
+        return lambda node: (
+            isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == name
+        )
+
+    def _is_call(name: str) -> Callable[[cst.CSTNode], bool]:
+        return lambda node: isinstance(node, cst.Call) and context.qualified_name(node.func) == name
+
+    def _is_node(kind: str) -> Callable[[cst.CSTNode], bool]:
+        return lambda node: type(node).__name__ == kind
+
+    for rule in rules:
+        for interest, check in rule.checks:
+            match interest:
+                case Method(name=name):
+                    wanted.append((rule, check, _is_method(name)))
+                case Call(name=name):
+                    wanted.append((rule, check, _is_call(name)))
+                case Node(type=kind):
+                    wanted.append((rule, check, _is_node(kind)))
+    for node in descendants(context.tree.module):
+        for rule, check, named in wanted:
+            if named(node):
+                yield rule, check, node
+
+
+def is_applicable(fix: Fix | None, threshold: Applicability) -> bool:
+    """Whether a run with this threshold applies the fix."""
+    return fix is not None and fix.applicability >= threshold

@@ -1,0 +1,21 @@
+"""One source to what is reported about it; nothing here touches the disk, prints or exits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torchlint import engine, registry, suppress
+from torchlint.finding import Result
+
+if TYPE_CHECKING:
+    from torchlint.settings import Settings
+    from torchlint.source import SourceFile
+
+
+def lint(source: SourceFile, settings: Settings) -> Result:
+    """The findings of the active rules that no comment silences, sorted, and diagnostics."""
+    rules = tuple(registry.find(name) for name in settings.rules)
+    result = Result()
+    if engine.mentions(source.text.encode(errors="replace"), rules):
+        result = engine.examine(source, rules, settings)
+    return suppress.apply(source, result, settings)

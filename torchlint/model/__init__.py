@@ -1,0 +1,1 @@
+"""What the code means: names, kinds, devices, frequency, grad mode."""

@@ -1,0 +1,126 @@
+"""Which function of the module a call reaches, and who calls a function."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from torchlint.model.classes import Classes, is_static
+from torchlint.model.kinds import Kinds
+from torchlint.model.names import Binder, Names, parameters
+from torchlint.model.tree import Tree
+from torchlint.model.values import Kind
+
+
+class Calls:
+    """The call graph within one module."""
+
+    def __init__(self, tree: Tree, names: Names, classes: Classes, kinds: Kinds) -> None:
+        self.tree = tree
+        self.names = names
+        self.classes = classes
+        self.kinds = kinds
+        self._by_name: dict[str, list[cst.Call]] | None = None
+        self._targets: dict[cst.Call, cst.FunctionDef | None] = {}
+        self._callers: dict[cst.FunctionDef, tuple[cst.Call, ...]] = {}
+
+    def target(self, call: cst.Call) -> cst.FunctionDef | None:
+        """The function or method of this module that the call runs (`__init__` or `forward` for an object's)."""
+        if call not in self._targets:
+            self._targets[call] = None
+            self._targets[call] = self._resolve(call)
+        return self._targets[call]
+
+    def _resolve(self, call: cst.Call) -> cst.FunctionDef | None:
+        match call.func:
+            case cst.Name() as name:
+                return self._named(name)
+            case cst.Attribute(value=cst.Call(func=cst.Name(value="super")), attr=cst.Name(value=method)):
+                return self._inherited(call, method)
+            case cst.Attribute(value=owner, attr=cst.Name(value=method)):
+                if isinstance(owner, cst.Name):
+                    class_ = self.classes.self_class(owner)
+                    if class_ is not None:
+                        return self.classes.method(class_, method) or self._attribute_module(call)
+                value = self.kinds.value(owner)
+                if isinstance(value.definition, cst.ClassDef):
+                    found = self.classes.method(value.definition, method)
+                    if found is not None:
+                        return found
+                return self._attribute_module(call)
+        return None
+
+    def _named(self, name: cst.Name) -> cst.FunctionDef | None:
+        for binding in reversed(self.names.reaching(name)):
+            if binding.binder is Binder.FUNCTION and isinstance(binding.node, cst.FunctionDef):
+                return binding.node
+            if binding.binder is Binder.CLASS and isinstance(binding.node, cst.ClassDef):
+                return self.classes.method(binding.node, "__init__")
+        return self._forward(name)
+
+    def _attribute_module(self, call: cst.Call) -> cst.FunctionDef | None:
+        return self._forward(call.func)
+
+    def _forward(self, func: cst.CSTNode) -> cst.FunctionDef | None:
+        value = self.kinds.value(func)
+        if value.kind is Kind.MODULE and isinstance(value.definition, cst.ClassDef):
+            return self.classes.method(value.definition, "forward")
+        if value.kind is Kind.FUNCTION and isinstance(value.definition, cst.FunctionDef):
+            return value.definition
+        return None
+
+    def _inherited(self, call: cst.Call, method: str) -> cst.FunctionDef | None:
+        class_ = self.tree.enclosing_class(call)
+        if class_ is None:
+            return None
+        for base in self.classes.bases(class_):
+            if not isinstance(base, str):
+                found = self.classes.method(base, method)
+                if found is not None:
+                    return found
+        return None
+
+    def callers(self, function: cst.FunctionDef) -> tuple[cst.Call, ...]:
+        """The calls in this module that run the function, in source order."""
+        found = self._callers.get(function)
+        if found is None:
+            self._callers[function] = ()
+            candidates = self._candidates(function)
+            found = tuple(call for call in candidates if self.target(call) is function)
+            self._callers[function] = found
+        return found
+
+    def _candidates(self, function: cst.FunctionDef) -> list[cst.Call]:
+        """Calls that could reach the function, by the last part of what they call."""
+        if self._by_name is None:
+            self._by_name = {}
+            for call in self.tree.of(cst.Call):
+                match call.func:
+                    case cst.Name(value=last) | cst.Attribute(attr=cst.Name(value=last)):
+                        self._by_name.setdefault(last, []).append(call)
+        name = function.name.value
+        if name == "forward":
+            # Reached by calling an instance, whatever it is called.
+            return self.tree.of(cst.Call)
+        if name == "__init__":
+            owner = self.classes.owner(function)
+            return self._by_name.get(owner.name.value, []) if owner is not None else []
+        return self._by_name.get(name, [])
+
+    def argument_for(
+        self, call: cst.Call, function: cst.FunctionDef, parameter: cst.Param
+    ) -> cst.BaseExpression | None:
+        """The expression that the call passes for a parameter, its default if none; None if it can't be told."""
+        name = parameter.name.value
+        if any(argument.star for argument in call.args):
+            return None
+        for argument in call.args:
+            if argument.keyword is not None and argument.keyword.value == name:
+                return argument.value
+        order = [found for found in parameters(function) if not found.star]
+        if self.classes.owner(function) is not None and not is_static(function):
+            order = order[1:]
+        positional = [argument for argument in call.args if argument.keyword is None]
+        place = next((place for place, found in enumerate(order) if found is parameter), None)
+        if place is not None and place < len(positional):
+            return positional[place].value
+        return parameter.default

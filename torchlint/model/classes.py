@@ -1,0 +1,193 @@
+"""The classes of a module: bases, methods, what their attributes are set to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from torchlint.model.names import Binder, Names, parameters
+from torchlint.model.tables import DATASET_BASES, MODULE_BASES
+from torchlint.model.tree import Tree
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AttributeSet:
+    """`self.name = value`, or a part of `value` that `path` leads to; `node` is the statement or call."""
+
+    name: str
+    value: cst.BaseExpression | None
+    path: tuple[int, ...]
+    node: cst.CSTNode
+    augmented: bool = False
+
+
+class Classes:
+    """Bases, methods and attributes of the classes that a module defines."""
+
+    def __init__(self, tree: Tree, names: Names) -> None:
+        self.tree = tree
+        self.names = names
+        self._attributes: dict[cst.ClassDef, dict[str, list[AttributeSet]]] | None = None
+        self._methods: dict[cst.ClassDef, dict[str, cst.FunctionDef]] = {}
+
+    def bases(self, class_: cst.ClassDef) -> Iterator[cst.ClassDef | str]:
+        """Each base: its definition in this module, or its qualified name."""
+        for base in class_.bases:
+            if isinstance(base.value, cst.Name):
+                for binding in self.names.reaching(base.value):
+                    if binding.binder is Binder.CLASS and isinstance(binding.node, cst.ClassDef):
+                        if binding.node is not class_:
+                            yield binding.node
+                        break
+                else:
+                    yield self.names.qualified(base.value) or base.value.value
+            else:
+                yield self.names.qualified(base.value) or ""
+
+    def lineage(self, class_: cst.ClassDef) -> Iterator[cst.ClassDef | str]:
+        """The class and all that it inherits from, nearest first, each once."""
+        seen: set[int | str] = set()
+        waiting: list[cst.ClassDef | str] = [class_]
+        while waiting:
+            current = waiting.pop(0)
+            key = current if isinstance(current, str) else id(current)
+            if key in seen:
+                continue
+            seen.add(key)
+            yield current
+            if not isinstance(current, str):
+                waiting += self.bases(current)
+
+    def _inherits(self, class_: cst.ClassDef, wanted: frozenset[str], last_parts: frozenset[str]) -> bool:
+        return any(
+            isinstance(base, str) and (base in wanted or base.rpartition(".")[2] in last_parts)
+            for base in self.lineage(class_)
+        )
+
+    def is_module(self, class_: cst.ClassDef) -> bool:
+        """Whether instances are `nn.Module`s: by a base, or by `forward` under a base from elsewhere."""
+        if self._inherits(class_, MODULE_BASES, frozenset({"Module", "LightningModule", "PreTrainedModel"})):
+            return True
+        known = [base for base in self.lineage(class_) if isinstance(base, str) and not base.startswith(("object",))]
+        return bool(known) and self.method(class_, "forward") is not None and not self._is_function(class_)
+
+    def _is_function(self, class_: cst.ClassDef) -> bool:
+        return self._inherits(class_, frozenset({"torch.autograd.Function"}), frozenset({"Function", "ABC", "Protocol"}))
+
+    def is_dataset(self, class_: cst.ClassDef) -> bool:
+        """Whether instances are datasets."""
+        return self._inherits(class_, DATASET_BASES, frozenset({"Dataset", "IterableDataset"}))
+
+    def is_optimizer(self, class_: cst.ClassDef) -> bool:
+        """Whether instances are optimizers."""
+        return self._inherits(class_, frozenset({"torch.optim.Optimizer"}), frozenset({"Optimizer"}))
+
+    def methods(self, class_: cst.ClassDef) -> dict[str, cst.FunctionDef]:
+        """The methods that the class itself defines."""
+        found = self._methods.get(class_)
+        if found is None:
+            found = self._methods[class_] = {
+                name: binding.node
+                for name, bindings in self.names.class_scope(class_).bindings.items()
+                for binding in bindings
+                if isinstance(binding.node, cst.FunctionDef)
+            }
+        return found
+
+    def method(self, class_: cst.ClassDef, name: str) -> cst.FunctionDef | None:
+        """The method that an instance has under this name, as far as this module defines it."""
+        for owner in self.lineage(class_):
+            if not isinstance(owner, str) and name in self.methods(owner):
+                return self.methods(owner)[name]
+        return None
+
+    def owner(self, function: cst.CSTNode) -> cst.ClassDef | None:
+        """The class whose method this is."""
+        suite = self.tree.parent(function)
+        class_ = self.tree.parent(suite) if suite is not None else None
+        return class_ if isinstance(class_, cst.ClassDef) and suite is class_.body else None
+
+    def self_class(self, name: cst.Name) -> cst.ClassDef | None:
+        """The class of `self`, where `name` is the first parameter of a method that encloses it."""
+        for binding in self.names.lookup(name)[1][:1]:
+            if binding.binder is not Binder.PARAMETER:
+                return None
+            function = self.tree.function_of_parameter(binding.node)
+            if not isinstance(function, cst.FunctionDef):
+                return None
+            first = next(parameters(function), None)
+            if first is not binding.node or is_static(function):
+                return None
+            return self.owner(function)
+        return None
+
+    def attribute_sets(self, class_: cst.ClassDef, name: str) -> list[AttributeSet]:
+        """Every place where a method of the class, or of a base in this module, sets `self.name`."""
+        if self._attributes is None:
+            self._attributes = self._collect()
+        return [
+            found
+            for owner in self.lineage(class_)
+            if not isinstance(owner, str)
+            for found in self._attributes.get(owner, {}).get(name, ())
+        ]
+
+    def _collect(self) -> dict[cst.ClassDef, dict[str, list[AttributeSet]]]:
+        found: dict[cst.ClassDef, dict[str, list[AttributeSet]]] = {}
+
+        def note(
+            target: cst.CSTNode,
+            value: cst.BaseExpression | None,
+            node: cst.CSTNode,
+            path: tuple[int, ...] = (),
+            *,
+            augmented: bool = False,
+        ) -> None:
+            match target:
+                case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
+                    class_ = self.self_class(owner)
+                    if class_ is not None:
+                        entry = AttributeSet(name, value, path, node, augmented)
+                        found.setdefault(class_, {}).setdefault(name, []).append(entry)
+                case cst.Tuple(elements=elements) | cst.List(elements=elements):
+                    for place, element in enumerate(elements):
+                        step = -1 if isinstance(element, cst.StarredElement) else place
+                        note(element.value, value, node, (*path, step))
+
+        of = self.tree.of
+        for assign in of(cst.Assign):
+            for target in assign.targets:
+                note(target.target, assign.value, assign)
+        for annotated in of(cst.AnnAssign):
+            note(annotated.target, annotated.value, annotated)
+        for augmented in of(cst.AugAssign):
+            note(augmented.target, augmented.value, augmented, augmented=True)
+        for call in of(cst.Call):
+            match call:
+                case cst.Call(
+                    func=cst.Attribute(value=cst.Name(value="self") as owner, attr=cst.Name(value=method)),
+                    args=[cst.Arg(value=cst.SimpleString() as name), cst.Arg(value=value), *_],
+                ) if method in ("register_buffer", "register_parameter", "add_module", "register_module"):
+                    class_ = self.self_class(owner)
+                    key = name.evaluated_value
+                    if class_ is not None and isinstance(key, str):
+                        found.setdefault(class_, {}).setdefault(key, []).append(AttributeSet(key, value, (), call))
+        return found
+
+
+def is_static(function: cst.FunctionDef) -> bool:
+    """Whether a method takes no instance."""
+    return any(
+        isinstance(item.decorator, cst.Name) and item.decorator.value in ("staticmethod", "classmethod")
+        for item in function.decorators
+    )
+
+
+def class_attribute(names: Names, class_: cst.ClassDef, name: str) -> cst.BaseExpression | None:
+    """The value that the class body gives a name."""
+    for binding in reversed(names.class_scope(class_).bindings.get(name, [])):
+        if binding.binder is Binder.ASSIGN and not binding.path:
+            return binding.value
+    return None

@@ -1,0 +1,168 @@
+"""What a check may ask about the module it looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+import libcst as cst
+
+from torchlint.finding import Frequency
+from torchlint.model.calls import Calls
+from torchlint.model.classes import Classes
+from torchlint.model.frequency import Frequencies
+from torchlint.model.grad import GradMode, Grads
+from torchlint.model.kinds import Kinds
+from torchlint.model.layers import Layers
+from torchlint.model.names import Binding, Names
+from torchlint.model.spans import Spans
+from torchlint.model.tree import Tree
+from torchlint.model.values import Device, Kind, Value
+from torchlint.rule import Insert
+from torchlint.settings import Settings
+from torchlint.source import SourceFile
+
+
+class Context:
+    """The facts about one module, each computed when it is first asked for.
+
+    `names`, `classes`, `kinds`, `calls`, `frequencies`, `grads` and `layers` are the parts of the model, for what has no
+    shorthand here. A later version adds facts that cross files; they will arrive through these same parts.
+    """
+
+    def __init__(self, tree: Tree, source: SourceFile, settings: Settings) -> None:
+        self.tree = tree
+        self.source = source
+        self.settings = settings
+
+    @cached_property
+    def names(self) -> Names:
+        """Scopes, bindings and qualified names."""
+        return Names(self.tree)
+
+    @cached_property
+    def classes(self) -> Classes:
+        """Bases, methods and attributes of classes."""
+        return Classes(self.tree, self.names)
+
+    @cached_property
+    def kinds(self) -> Kinds:
+        """Values of expressions."""
+        kinds = Kinds(self.tree, self.names, self.classes, self.source.text)
+        kinds.calls = Calls(self.tree, self.names, self.classes, kinds)
+        return kinds
+
+    @cached_property
+    def calls(self) -> Calls:
+        """The call graph within the module."""
+        calls = self.kinds.calls
+        assert calls is not None
+        return calls
+
+    @cached_property
+    def frequencies(self) -> Frequencies:
+        """Loops, entry points, rate limits."""
+        return Frequencies(self.tree, self.names, self.classes, self.kinds, self.calls)
+
+    @cached_property
+    def grads(self) -> Grads:
+        """Grad modes."""
+        return Grads(self.tree, self.names, self.classes, self.calls)
+
+    @cached_property
+    def layers(self) -> Layers:
+        """What the output of a layer flows into."""
+        return Layers(self.tree, self.names, self.classes, self.calls)
+
+    # Shorthands
+
+    def value(self, node: cst.CSTNode) -> Value:
+        """What an expression may hold."""
+        return self.kinds.value(node)
+
+    def kind(self, node: cst.CSTNode) -> Kind:
+        """The kind of what an expression holds."""
+        return self.kinds.value(node).kind
+
+    def device(self, node: cst.CSTNode) -> Device:
+        """Where what an expression holds lives."""
+        return self.kinds.value(node).device
+
+    def frequency(self, node: cst.CSTNode) -> Frequency:
+        """How often a node runs."""
+        return self.frequencies.frequency(node)
+
+    def grad(self, node: cst.CSTNode) -> GradMode:
+        """The grad mode in which a node runs."""
+        return self.grads.mode(node)
+
+    def qualified_name(self, node: cst.CSTNode) -> str | None:
+        """`torch.nn.Conv2d` for an expression that names it, through any import; None where it isn't certain."""
+        return self.names.qualified(node)
+
+    def reaching(self, name: cst.Name) -> tuple[Binding, ...]:
+        """The bindings whose value the name may hold here."""
+        return self.names.reaching(name)
+
+    def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
+        """The node directly above."""
+        return self.tree.parent(node)
+
+    def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        """The nodes above, nearest first."""
+        return self.tree.ancestors(node)
+
+    def loop(self, node: cst.CSTNode) -> cst.For | cst.While | None:
+        """The innermost loop in whose body the node stands, within its function."""
+        return self.frequencies.loop(node)
+
+    def function(self, node: cst.CSTNode) -> cst.FunctionDef | cst.Lambda | None:
+        """The function in whose body the node stands."""
+        return self.tree.function(node)
+
+    def argument(self, call: cst.Call, keyword: str, place: int | None = None) -> cst.BaseExpression | None:
+        """The argument passed by keyword or at this position (counted from 0); None if there is none.
+
+        A call with `*args` or `**kwargs` may pass it unseen: see `has_unpacking`.
+        """
+        for argument in call.args:
+            if argument.keyword is not None and argument.keyword.value == keyword:
+                return argument.value
+        if place is not None and place < len(call.args):
+            if all(argument.keyword is None and not argument.star for argument in call.args[: place + 1]):
+                return call.args[place].value
+        return None
+
+    @staticmethod
+    def has_unpacking(call: cst.Call) -> bool:
+        """Whether the call passes `*args` or `**kwargs`."""
+        return any(argument.star for argument in call.args)
+
+    @cached_property
+    def is_test(self) -> bool:
+        """Whether the file belongs to a test suite, by pytest's conventions."""
+        *folders, name = self.source.path.split("/")
+        if name == "conftest.py" or "tests" in folders:
+            return True
+        if not (name.startswith("test_") or name.endswith("_test.py")):
+            return False
+        # A script may be called `test_net.py`: it has no tests.
+        return any(function.name.value.startswith("test_") for function in self.tree.of(cst.FunctionDef))
+
+    def code(self, node: cst.CSTNode) -> str:
+        """The source of a node, its own parentheses included."""
+        return self.tree.module.code_for_node(node)
+
+    def bare_code(self, node: cst.BaseExpression) -> str:
+        """The source of an expression without its own parentheses."""
+        return self.code(node.with_changes(lpar=(), rpar=()))
+
+    def with_argument(self, call: cst.Call, code: str) -> Insert:
+        """The edit that adds an argument, given as code such as `bias=False`, behind the last one."""
+        if not call.args:
+            raise ValueError("the call has no arguments to insert behind")
+        return Insert(call.args[-1], f", {code}")
+
+    def spans(self, wanted: Iterable[cst.CSTNode]) -> Spans:
+        """Where nodes stand in the text."""
+        return Spans(self.tree.module, wanted, self.source.text)

@@ -1,0 +1,57 @@
+"""What an expression in a loop is made from: things of this turn, and things that were there before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.model.tree import descendants
+from torchlint.model.values import Kind
+
+if TYPE_CHECKING:
+    from torchlint.model.context import Context
+
+
+def sources(node: cst.CSTNode, loop: cst.For | cst.While, context: Context) -> tuple[set[str], set[cst.Name]]:
+    """The loop's own names, and the names bound before the loop, that the expression is computed from."""
+    own: set[str] = set()
+    before: set[cst.Name] = set()
+    seen: set[int] = set()
+    waiting: list[cst.CSTNode] = [node]
+    while waiting:
+        current = waiting.pop()
+        for part in descendants(current):
+            if not isinstance(part, cst.Name) or id(part) in seen:
+                continue
+            parent = context.parent(part)
+            if isinstance(parent, cst.Attribute) and parent.attr is part:
+                continue
+            seen.add(id(part))
+            for binding in context.reaching(part):
+                if binding.node is loop:
+                    own.add(part.value)
+                elif context.tree.within(binding.node, loop):
+                    if binding.value is not None and id(binding.value) not in seen:
+                        seen.add(id(binding.value))
+                        waiting.append(binding.value)
+                else:
+                    before.add(part)
+    return own, before
+
+
+def depends_on_turn(node: cst.CSTNode, loop: cst.For | cst.While, context: Context) -> bool:
+    """Whether the expression takes this turn's part of a tensor that was there before the loop, or of what it walks."""
+    own, before = sources(node, loop, context)
+    if isinstance(loop, cst.While):
+        return any(context.kind(name) is Kind.TENSOR for name in before)
+    return bool(own) and (
+        any(context.kind(name) is Kind.TENSOR for name in before) or _walks_a_tensor(loop.iter, context)
+    )
+
+
+def _walks_a_tensor(iterated: cst.BaseExpression, context: Context) -> bool:
+    match iterated:
+        case cst.Call(func=cst.Name(value="enumerate" | "zip"), args=args):
+            return any(_walks_a_tensor(argument.value, context) for argument in args)
+    return context.kind(iterated) is Kind.TENSOR

@@ -1,0 +1,221 @@
+"""Calls that make a tensor out of nothing on the CPU, and how alike a tensor is that another device makes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.model.values import Device, Kind
+
+if TYPE_CHECKING:
+    from torchlint.model.context import Context
+
+
+class Sameness(IntEnum):
+    """What becomes of a tensor when another device makes it, worst first.
+
+    RANDOM: other numbers, and the CPU's generator stays where it is. ROUNDED: the last digits or the strides may
+    differ. EXACT: the same bits. INTEGRAL: the same bits in whatever dtype it is cast to.
+    """
+
+    RANDOM = 0
+    ROUNDED = 1
+    EXACT = 2
+    INTEGRAL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Factory:
+    """A call that makes a tensor on the CPU; `name` is its own in the torch namespace.
+
+    `dtype` is that of a legacy constructor, `sizes` says that its arguments are sizes, not data. `repeated` holds the
+    value and the count of `[value] * count`.
+    """
+
+    call: cst.Call
+    name: str
+    sameness: Sameness
+    legacy: bool = False
+    dtype: str = ""
+    repeated: tuple[cst.BaseExpression, cst.BaseExpression] | None = None
+
+    @property
+    def takes_any_dtype(self) -> bool:
+        """Whether `dtype=` gives the same bits as a cast of what it makes otherwise."""
+        return self.sameness is Sameness.INTEGRAL and self.name not in ("arange", "tril_indices", "triu_indices")
+
+
+_SAMENESS = {
+    **dict.fromkeys(
+        "zeros ones empty eye full arange tril_indices triu_indices zeros_like ones_like empty_like full_like".split(),
+        Sameness.INTEGRAL,
+    ),
+    **dict.fromkeys(
+        "linspace logspace bartlett_window blackman_window hamming_window hann_window kaiser_window".split(),
+        Sameness.ROUNDED,
+    ),
+    **dict.fromkeys("rand randn randint randperm normal rand_like randn_like randint_like".split(), Sameness.RANDOM),
+}
+_LEGACY = {
+    "Tensor": "",
+    "FloatTensor": "float32",
+    "DoubleTensor": "float64",
+    "HalfTensor": "float16",
+    "BFloat16Tensor": "bfloat16",
+    "ByteTensor": "uint8",
+    "CharTensor": "int8",
+    "ShortTensor": "int16",
+    "IntTensor": "int32",
+    "LongTensor": "int64",
+    "BoolTensor": "bool",
+}
+# The qualified names of all of them.
+NAMES = tuple(f"torch.{name}" for name in (*_SAMENESS, *_LEGACY, "tensor"))
+# With these the tensor is made elsewhere, into something that exists, or the move changes what it is.
+_OTHERWISE = frozenset({"device", "generator", "out", "pin_memory", "requires_grad"})
+
+
+def factory(call: cst.Call, context: Context) -> Factory | None:
+    """The factory that the call is, if it makes a tensor of its own on the CPU."""
+    qualified = context.qualified_name(call.func)
+    if qualified not in NAMES or context.kinds.changes_default_device or _is_placed(call):
+        return None
+    name = qualified.removeprefix("torch.")
+    if name in _LEGACY or name == "tensor":
+        return _legacy(call, name, context)
+    if name.endswith("_like") and not _is_on_cpu(call, context):
+        return None
+    if name == "normal" and context.argument(call, "size", 2) is None:
+        return None
+    return Factory(call, name, _sameness(call, name, context))
+
+
+def _is_placed(call: cst.Call) -> bool:
+    for argument in call.args:
+        if argument.star == "**":
+            return True
+        if argument.keyword is not None and argument.keyword.value in _OTHERWISE:
+            if argument.keyword.value == "device" or not _is_false(argument.value):
+                return True
+    return False
+
+
+def _is_false(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Name) and node.value in ("False", "None")
+
+
+def _is_on_cpu(call: cst.Call, context: Context) -> bool:
+    template = context.argument(call, "input", 0)
+    if template is None:
+        return False
+    value = context.value(template)
+    return value.kind is Kind.TENSOR and value.device is Device.CPU and (value.proven or value.batch)
+
+
+def _sameness(call: cst.Call, name: str, context: Context) -> Sameness:
+    if name in ("full", "full_like"):
+        return filled_with(context.argument(call, "fill_value", 1), context)
+    if name == "arange":
+        return _arange(call, context)
+    return _SAMENESS[name]
+
+
+def filled_with(fill: cst.BaseExpression | None, context: Context) -> Sameness:
+    """How alike tensors are that hold this value throughout."""
+    if fill is None:
+        return Sameness.ROUNDED
+    if _integer(fill):
+        return Sameness.INTEGRAL
+    value = context.value(fill)
+    return Sameness.EXACT if value.kind is Kind.NUMBER and value.proven else Sameness.ROUNDED
+
+
+def _arange(call: cst.Call, context: Context) -> Sameness:
+    """Whole numbers, whatever their dtype, come out alike; steps of 0.1 add up differently."""
+    positional = [argument for argument in call.args if argument.keyword is None]
+    if any(argument.star for argument in positional):
+        return Sameness.ROUNDED
+    start = context.argument(call, "start", 0 if len(positional) > 1 else None)
+    step = context.argument(call, "step", 2)
+    whole = all(part is None or _is_whole(part, context) for part in (start, step))
+    return Sameness.INTEGRAL if whole else Sameness.ROUNDED
+
+
+def _is_whole(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether the expression can only be an `int`."""
+    match node:
+        case cst.Call(func=cst.Name(value="len" | "int")):
+            return context.qualified_name(node.func) in ("len", "int")
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="size" | "dim" | "numel"))):
+            return context.value(node).kind is Kind.NUMBER
+        case cst.Subscript(value=cst.Attribute(attr=cst.Name(value="shape"))):
+            return True
+        case cst.BinaryOperation(
+            left=left, right=right, operator=cst.Add() | cst.Subtract() | cst.Multiply() | cst.FloorDivide()
+        ):
+            return _is_whole(left, context) and _is_whole(right, context)
+        case cst.Name():
+            bindings = context.reaching(node)
+            values = [binding.value for binding in bindings if binding.value is not None and not binding.path]
+            return len(bindings) == len(values) == 1 and bindings[0].binder.value == "assign" and _is_whole(values[0], context)
+    return _integer(node)
+
+
+def _integer(node: cst.BaseExpression) -> bool:
+    match node:
+        case cst.UnaryOperation(operator=cst.Minus(), expression=inner):
+            return _integer(inner)
+    return isinstance(node, cst.Integer)
+
+
+def _legacy(call: cst.Call, name: str, context: Context) -> Factory | None:
+    """`torch.FloatTensor(2, 3)`, which takes sizes, and `torch.tensor([0] * n)`, which repeats one value.
+
+    What is made from other data holds values of the host, and has to be copied.
+    """
+    arguments = [argument for argument in call.args if argument.keyword is None]
+    if not arguments:
+        return None
+    dtype = _LEGACY.get(name, "")
+    repeated = _repeated(arguments[0].value) if len(arguments) == 1 and not arguments[0].star else None
+    if repeated is not None and not _holds_tensors(repeated[0], context):
+        return Factory(call, name, Sameness.ROUNDED, legacy=True, dtype=dtype, repeated=repeated)
+    if name == "tensor" or len(arguments) != len(call.args):
+        return None
+    if len(arguments) > 1 or arguments[0].star or _is_size(arguments[0].value, context):
+        return Factory(call, name, Sameness.INTEGRAL, legacy=True, dtype=dtype)
+    return None
+
+
+def _repeated(node: cst.BaseExpression) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
+    match node:
+        case cst.BinaryOperation(
+            left=cst.List(elements=[cst.Element(value=value)]), operator=cst.Multiply(), right=count
+        ) | cst.BinaryOperation(
+            left=count, operator=cst.Multiply(), right=cst.List(elements=[cst.Element(value=value)])
+        ):
+            return value, count
+    return None
+
+
+def _holds_tensors(node: cst.BaseExpression, context: Context) -> bool:
+    kind = context.kind(node)
+    return kind not in (Kind.NUMBER, Kind.UNKNOWN) or not isinstance(
+        node, (cst.Name, cst.Attribute, cst.Integer, cst.Float, cst.UnaryOperation, cst.Subscript, cst.BinaryOperation)
+    )
+
+
+def _is_size(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether one argument is a size: of other things a legacy constructor takes the values."""
+    match node:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="size")), args=[]):
+            return True
+        case cst.Attribute(attr=cst.Name(value="shape")):
+            return True
+        case cst.Call(func=func) if context.qualified_name(func) == "torch.Size":
+            return True
+    value = context.value(node)
+    return value.kind is Kind.NUMBER and value.proven

@@ -1,0 +1,438 @@
+"""How often a line runs: loops over batches and epochs, entry points, callers, rate limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+
+import libcst as cst
+
+from torchlint.finding import Frequency
+from torchlint.model import tables
+from torchlint.model.calls import Calls
+from torchlint.model.classes import Classes
+from torchlint.model.kinds import Kinds
+from torchlint.model.names import Names, dotted
+from torchlint.model.tree import Comprehension, Loop, Tree, children, descendants, descendants_in_scope
+from torchlint.model.values import Kind
+
+
+class LoopKind(Enum):
+    """What one turn of a loop is."""
+
+    BATCH = "batch"
+    EPOCH = "epoch"
+    OTHER = "other"
+
+
+_LIMITED_WORDS = ("print_freq", "log_freq", "log_interval", "log_every", "print_every", "save_every", "eval_every")
+_DIAGNOSTIC = ("debug", "profile", "benchmark", "sanity", "visualiz", "visualis", "export", "onnx", "plot_", "__repr__")
+
+
+class Frequencies:
+    """The frequency of nodes in one module."""
+
+    def __init__(self, tree: Tree, names: Names, classes: Classes, kinds: Kinds, calls: Calls) -> None:
+        self.tree = tree
+        self.names = names
+        self.classes = classes
+        self.kinds = kinds
+        self.calls = calls
+        self._loops: dict[cst.CSTNode, LoopKind] = {}
+        self._entries: dict[cst.CSTNode, Frequency] = {}
+        self._steps: dict[cst.CSTNode, bool] = {}
+
+    def frequency(self, node: cst.CSTNode) -> Frequency:
+        """How often the node runs, as far as this module shows."""
+        inside: LoopKind | None = None
+        nested = False
+        limited = False
+        child = node
+        for above in self.tree.ancestors(node):
+            if isinstance(above, (cst.FunctionDef, cst.Lambda)) and child is above.body:
+                outer = self.entry(above)
+                return self._combined(inside, outer, nested=nested, limited=limited)
+            if isinstance(above, cst.If) and child is above.body and self.is_rate_limit(above.test):
+                limited = True
+            if isinstance(above, cst.IndentedBlock) and not limited:
+                limited = self._skips_most(above, child)
+            if isinstance(above, (*Loop, *Comprehension)) and self._repeats(above, child, node):
+                if inside is LoopKind.BATCH:
+                    return self._combined(inside, Frequency.UNKNOWN, nested=nested, limited=limited)
+                kind = self.loop_kind(above)
+                nested = nested or (inside is LoopKind.OTHER) or (inside is None and kind is LoopKind.OTHER)
+                if inside is None or kind is not LoopKind.OTHER:
+                    inside = kind if inside is not LoopKind.EPOCH else inside
+            child = above
+        return self._combined(inside, Frequency.ONCE, nested=nested, limited=limited)
+
+    @staticmethod
+    def _combined(inside: LoopKind | None, outer: Frequency, *, nested: bool, limited: bool) -> Frequency:
+        if inside is LoopKind.BATCH:
+            result = Frequency.SAMPLE if nested else Frequency.BATCH
+        elif inside is LoopKind.EPOCH:
+            result = Frequency.EPOCH
+        elif inside is LoopKind.OTHER:
+            result = Frequency.SAMPLE if outer >= Frequency.BATCH else Frequency.UNKNOWN
+        else:
+            result = outer
+        return Frequency.EPOCH if limited and result >= Frequency.BATCH else result
+
+    def _repeats(self, loop: cst.CSTNode, child: cst.CSTNode, node: cst.CSTNode) -> bool:
+        """Whether the part of the loop in which the node stands runs at each turn."""
+        if isinstance(loop, cst.For):
+            return child is loop.body and not self._leaves(node, loop)
+        if isinstance(loop, cst.While):
+            return child is loop.test or (child is loop.body and not self._leaves(node, loop))
+        if isinstance(loop, Comprehension):
+            return not self.tree.within(node, loop.for_in.iter)
+        return False
+
+    def _skips_most(self, block: cst.IndentedBlock, child: cst.CSTNode) -> bool:
+        """Whether an earlier statement of the block leaves it at most turns: `if step % n != 0: return`."""
+        for statement in block.body:
+            if statement is child:
+                return False
+            if isinstance(statement, cst.If) and statement.orelse is None and self._is_skip(statement):
+                return True
+        return False
+
+    def _is_skip(self, statement: cst.If) -> bool:
+        suite = statement.body
+        last = suite.body[-1] if suite.body else None
+        final = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
+        if not isinstance(final, (cst.Return, cst.Continue)):
+            return False
+        return any(self._is_off_beat(part) for part in _alternatives(statement.test))
+
+    def _is_off_beat(self, test: cst.BaseExpression, depth: int = 0) -> bool:
+        match test:
+            case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=cst.NotEqual(), comparator=right)]):
+                return _is_modulo(left) or _is_modulo(right)
+            case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+                return self.is_rate_limit(inner)
+            case cst.Name() if depth < 2:
+                return any(
+                    self._is_off_beat(part, depth + 1)
+                    for binding in self.names.reaching(test)
+                    if binding.value is not None and not binding.path
+                    for part in _alternatives(binding.value)
+                )
+        return _is_modulo(test)
+
+    def _leaves(self, node: cst.CSTNode, loop: cst.CSTNode) -> bool:
+        """Whether the block around the node ends the loop: `break`, `return` or `raise` behind an `if`."""
+        child: cst.CSTNode = node
+        for above in self.tree.ancestors(node):
+            if above is loop:
+                return False
+            if isinstance(above, cst.IndentedBlock) and self.tree.parent(above) is not loop:
+                owner = self.tree.parent(above)
+                last = above.body[-1] if above.body else None
+                if isinstance(owner, (cst.If, cst.Else, cst.ExceptHandler)) and isinstance(last, cst.SimpleStatementLine):
+                    final = last.body[-1]
+                    if isinstance(final, (cst.Return, cst.Raise)):
+                        return True
+                    if isinstance(final, cst.Break) and self.loop(final) is loop:
+                        return True
+            child = above
+        return False
+
+    def loop(self, node: cst.CSTNode) -> cst.For | cst.While | None:
+        """The innermost loop statement in whose body or test the node stands, within its function."""
+        child = node
+        for above in self.tree.ancestors(node):
+            if isinstance(above, (cst.FunctionDef, cst.Lambda, cst.ClassDef)):
+                return None
+            if isinstance(above, Loop) and (child is above.body or (isinstance(above, cst.While) and child is above.test)):
+                return above
+            child = above
+        return None
+
+    def batch_loop(self, node: cst.CSTNode) -> cst.For | cst.While | None:
+        """The innermost loop over batches in whose body the node stands, within its function."""
+        current = self.loop(node)
+        while current is not None and self.loop_kind(current) is not LoopKind.BATCH:
+            current = self.loop(current)
+        return current
+
+    # Loops
+
+    def loop_kind(self, loop: cst.CSTNode) -> LoopKind:
+        """What one turn of the loop is."""
+        found = self._loops.get(loop)
+        if found is None:
+            self._loops[loop] = LoopKind.OTHER  # a loop that is asked about while it is looked at
+            found = self._loops[loop] = self._classify(loop)
+        return found
+
+    def _classify(self, loop: cst.CSTNode) -> LoopKind:
+        if isinstance(loop, Comprehension):
+            return LoopKind.BATCH if self._over_batches(loop.for_in.iter) else LoopKind.OTHER
+        if isinstance(loop, cst.For):
+            if self._over_batches(loop.iter):
+                return LoopKind.BATCH
+            if self._names_epochs(loop):
+                return LoopKind.EPOCH
+            if self._walks_a_model(loop.iter):
+                return LoopKind.OTHER
+        assert isinstance(loop, Loop)
+        inner = [
+            self.loop_kind(node) for node in descendants_in_scope(loop.body) if isinstance(node, Loop)
+        ]
+        if LoopKind.BATCH in inner or LoopKind.EPOCH in inner:
+            return LoopKind.EPOCH
+        kinds = [self._callee_loops(call) for call in self._direct_calls(loop)]
+        if LoopKind.EPOCH in kinds:
+            return LoopKind.EPOCH
+        if self.steps(loop.body) or LoopKind.BATCH in kinds:
+            return LoopKind.BATCH
+        if self._over_samples(loop) and self._runs_a_module(loop):
+            return LoopKind.BATCH
+        return LoopKind.OTHER
+
+    def _over_batches(self, iterated: cst.BaseExpression) -> bool:
+        if self.kinds.is_loader_like(iterated):
+            return True
+        match iterated:
+            case cst.Call(func=cst.Name(value="range"), args=args):
+                last = args[min(len(args), 2) - 1].value if args else None
+                return last is not None and self._loader_length(last)
+            case cst.Call(args=[cst.Arg(value=first), *_], func=func):
+                name = self.names.qualified(func) or dotted(func) or ""
+                last_part = name.rpartition(".")[2]
+                if name in tables.PASS_THROUGH or last_part in ("enumerate", "zip", "tqdm", "log_every", "track", "islice"):
+                    return any(self._over_batches(argument.value) for argument in (cst.Arg(first),)) or (
+                        last_part == "zip" and self.kinds.is_loader_like(iterated)
+                    )
+        return False
+
+    def _loader_length(self, node: cst.CSTNode) -> bool:
+        match node:
+            case cst.Call(func=cst.Name(value="len"), args=[cst.Arg(value=of)]):
+                return self.kinds.is_loader_like(of)
+            case cst.BinaryOperation(left=left, operator=cst.FloorDivide()):
+                size = (dotted(node.right) or "").rpartition(".")[2].lower()
+                # `n // batch_size`; `n // num_batches` is the size of one.
+                return "batch" in size and not size.startswith(("num_", "n_")) and isinstance(left, cst.BaseExpression)
+            case cst.Name():
+                bindings = self.names.reaching(node)
+                if len(bindings) == 1 and bindings[0].value is not None and not bindings[0].path:
+                    return self._loader_length(bindings[0].value)
+                return node.value in ("num_batches", "n_batches", "nb_batches", "num_batch")
+        return False
+
+    def _names_epochs(self, loop: cst.For) -> bool:
+        words = [dotted(node) or "" for node in descendants(loop.target)]
+        words += [dotted(node) or "" for node in descendants(loop.iter) if isinstance(node, (cst.Name, cst.Attribute))]
+        return any(tables.EPOCH_NAME.search(word) for word in words) and not self._epochs_are_updates(loop)
+
+    def _epochs_are_updates(self, loop: cst.For) -> bool:
+        """Whether a step is taken directly in the loop: full-batch training, one batch an epoch."""
+        return self.steps(loop.body)
+
+    def _walks_a_model(self, iterated: cst.BaseExpression) -> bool:
+        """Whether the loop goes over parameters, layers or optimizers."""
+        value = self.kinds.value(iterated)
+        if value.kind is Kind.MODULE:
+            return True
+        item = value.item
+        if item is not None and item.kind in (Kind.OPTIMIZER, Kind.SCHEDULER, Kind.MODULE):
+            return True
+        text = dotted(iterated.func if isinstance(iterated, cst.Call) else iterated) or ""
+        return text.rpartition(".")[2] in ("parameters", "named_parameters", "modules", "children", "layers", "items") or (
+            "optimizers" in text
+        )
+
+    def _over_samples(self, loop: cst.CSTNode) -> bool:
+        return isinstance(loop, (cst.While, cst.For))
+
+    def _runs_a_module(self, loop: cst.For | cst.While) -> bool:
+        """Whether each turn calls a whole model outside of any model's own code."""
+        class_ = self.tree.enclosing_class(loop)
+        if class_ is not None and self.classes.is_module(class_):
+            return False
+        for call in self._direct_calls(loop):
+            value = self.kinds.value(call.func)
+            if value.kind is Kind.MODULE and call.args:
+                return True
+        return False
+
+    def _direct_calls(self, loop: cst.For | cst.While) -> Iterator[cst.Call]:
+        """Calls made at each turn, those of inner loops left out."""
+        stack: list[cst.CSTNode] = [loop.body]
+        while stack:
+            current = stack.pop()
+            if isinstance(current, (*Loop, cst.FunctionDef, cst.ClassDef, cst.Lambda)):
+                continue
+            if isinstance(current, cst.Call):
+                yield current
+            stack.extend(children(current))
+
+    def _callee_loops(self, call: cst.Call) -> LoopKind:
+        """EPOCH where the called function loops over batches, BATCH where it takes a step."""
+        target = self.calls.target(call)
+        if target is None:
+            return LoopKind.OTHER
+        for node in descendants_in_scope(target.body):
+            if isinstance(node, Loop) and self.loop_kind(node) in (LoopKind.BATCH, LoopKind.EPOCH):
+                return LoopKind.EPOCH
+        return LoopKind.BATCH if self.steps(target.body) else LoopKind.OTHER
+
+    def steps(self, body: cst.CSTNode) -> bool:
+        """Whether a backward pass is taken directly in the body: not in an inner loop or function."""
+        found = self._steps.get(body)
+        if found is None:
+            found = self._steps[body] = any(self._is_backward(node) for node in self._straight(body))
+        return found
+
+    @staticmethod
+    def _straight(body: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        stack: list[cst.CSTNode] = [body]
+        while stack:
+            current = stack.pop()
+            if isinstance(current, (*Loop, cst.FunctionDef, cst.ClassDef, cst.Lambda)):
+                continue
+            yield current
+            stack.extend(children(current))
+
+    def _is_backward(self, node: cst.CSTNode) -> bool:
+        match node:
+            case cst.Call(func=cst.Attribute(attr=cst.Name(value=name)), args=args):
+                if name in tables.BACKWARD_METHODS:
+                    return True
+                # `optimizer.step()` or `scaler.step(optimizer)`, not an environment's `env.step(action)`.
+                if name == "step" and isinstance(node.func, cst.Attribute):
+                    owner = self.kinds.value(node.func.value)
+                    return owner.kind in (Kind.OPTIMIZER, Kind.SCALER) and len(args) <= 1
+        return False
+
+    # Functions
+
+    def entry(self, function: cst.FunctionDef | cst.Lambda) -> Frequency:
+        """How often a function is entered."""
+        found = self._entries.get(function)
+        if found is None:
+            self._entries[function] = Frequency.UNKNOWN
+            found = self._entries[function] = self._entered(function)
+        return found
+
+    def _entered(self, function: cst.FunctionDef | cst.Lambda) -> Frequency:
+        if isinstance(function, cst.Lambda):
+            return Frequency.UNKNOWN
+        known = self._by_role(function)
+        if known is not Frequency.UNKNOWN:
+            return known
+        called = [self.frequency(call) for call in self.calls.callers(function)]
+        best = max(called, default=Frequency.UNKNOWN)
+        if best < Frequency.BATCH and self._is_step(function):
+            return Frequency.BATCH
+        return best
+
+    def _is_step(self, function: cst.FunctionDef) -> bool:
+        """Whether the function is one training step: backward and step, both outside of any loop."""
+        if not self.steps(function.body) or function.name.value in ("main", "__init__", "test"):
+            return False
+        names = {
+            node.func.attr.value
+            for node in self._straight(function.body)
+            if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
+        }
+        return bool(names & tables.BACKWARD_METHODS) and bool(names & {"step", "zero_grad"})
+
+    def _by_role(self, function: cst.FunctionDef) -> Frequency:
+        name = function.name.value
+        owner = self.classes.owner(function)
+        if owner is None:
+            return Frequency.BATCH if name in ("collate_fn", "collate") else Frequency.UNKNOWN
+        if name in tables.SAMPLE_METHODS and self.classes.is_dataset(owner):
+            return Frequency.SAMPLE
+        if name in tables.BATCH_METHODS and (self.classes.is_module(owner) or name != "forward"):
+            return Frequency.BATCH
+        if name == "step" and self.classes.is_optimizer(owner):
+            return Frequency.BATCH
+        if name in ("update", "update_state") and _is_meter(owner):
+            return Frequency.BATCH
+        return Frequency.UNKNOWN
+
+    def is_diagnostic(self, node: cst.CSTNode) -> bool:
+        """Whether the node stands in code that exists to look at things: debugging, profiling, plotting, export."""
+        for above in self.tree.ancestors(node):
+            if isinstance(above, cst.FunctionDef) and any(word in above.name.value.lower() for word in _DIAGNOSTIC):
+                return True
+        return False
+
+    # Rate limits
+
+    def is_rate_limited(self, node: cst.CSTNode) -> bool:
+        """Whether the node runs only at some turns of the loop around it: `if step % 100 == 0`."""
+        child = node
+        for above in self.tree.ancestors(node):
+            if isinstance(above, (*Loop, cst.FunctionDef)):
+                return isinstance(above, Loop) and self.loop_kind(above) is LoopKind.OTHER and self.is_rate_limited(above)
+            if isinstance(above, (cst.If, cst.IfExp)) and child is above.body and self.is_rate_limit(above.test):
+                return True
+            child = above
+        return False
+
+    def is_rate_limit(self, test: cst.BaseExpression) -> bool:
+        """Whether a condition holds only now and then."""
+        match test:
+            case cst.BooleanOperation(left=left, operator=cst.And(), right=right):
+                return self.is_rate_limit(left) or self.is_rate_limit(right)
+            case cst.BooleanOperation(left=left, right=right):
+                return self.is_rate_limit(left) and self.is_rate_limit(right)
+            case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+                return _is_modulo(inner)
+            case cst.Comparison(left=left, comparisons=[target]):
+                sides = (left, target.comparator)
+                if any(_is_modulo(side) for side in sides):
+                    return isinstance(target.operator, (cst.Equal, cst.LessThan, cst.Is))
+                if isinstance(target.operator, cst.Equal):
+                    return any(self._is_an_end(side) for side in sides)
+                if isinstance(target.operator, (cst.GreaterThan, cst.GreaterThanEqual)):
+                    return "time" in (_text(left) + _text(target.comparator))
+                return False
+            case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
+                return any(word in name for word in ("log_now", "should_log", "do_log", "is_last", "print_now", "debug"))
+            case cst.Call(func=func):
+                name = (dotted(func) or "").rpartition(".")[2]
+                return name.startswith(("should_", "is_time", "every_", "check_interval"))
+        return False
+
+    def _is_an_end(self, node: cst.CSTNode) -> bool:
+        """`0`, or `len(loader) - 1`: the first or the last turn."""
+        match node:
+            case cst.BinaryOperation(left=left, operator=cst.Subtract()):
+                return self._is_an_end(left)
+            case cst.Call(func=cst.Name(value="len")):
+                return True
+            case cst.Integer(value="0"):
+                return True
+        return False
+
+
+def _alternatives(test: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """The parts of `a or b`."""
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.Or):
+        return [*_alternatives(test.left), *_alternatives(test.right)]
+    return [test]
+
+
+def _is_modulo(node: cst.BaseExpression) -> bool:
+    """`step % n`; every second or third turn is no limit worth the name."""
+    match node:
+        case cst.BinaryOperation(operator=cst.Modulo(), right=cst.Integer(value=text)):
+            return text not in ("1", "2", "3", "4")
+        case cst.BinaryOperation(operator=cst.Modulo()):
+            return True
+    return False
+
+
+def _text(node: cst.CSTNode) -> str:
+    return " ".join(dotted(part) or "" for part in descendants(node) if isinstance(part, (cst.Name, cst.Attribute)))
+
+
+def _is_meter(class_: cst.ClassDef) -> bool:
+    name = class_.name.value.lower()
+    return any(word in name for word in ("meter", "metric", "averager", "average"))

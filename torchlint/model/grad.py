@@ -1,0 +1,123 @@
+"""Whether autograd records what runs at a place."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import libcst as cst
+
+from torchlint.model import tables
+from torchlint.model.calls import Calls
+from torchlint.model.classes import Classes
+from torchlint.model.names import Names, dotted
+from torchlint.model.tree import Tree
+
+
+class GradMode(Enum):
+    """The grad mode at a place. UNKNOWN: it depends on a value."""
+
+    ON = "on"
+    OFF = "off"
+    UNKNOWN = "unknown"
+
+
+class Grads:
+    """The grad mode of nodes in one module."""
+
+    def __init__(self, tree: Tree, names: Names, classes: Classes, calls: Calls) -> None:
+        self.tree = tree
+        self.names = names
+        self.classes = classes
+        self.calls = calls
+        self._functions: dict[cst.CSTNode, GradMode] = {}
+
+    def mode(self, node: cst.CSTNode) -> GradMode:
+        """The grad mode in which the node runs: by `with`, decorators and, in this module, callers."""
+        child = node
+        for above in self.tree.ancestors(node):
+            if isinstance(above, cst.With) and child is above.body:
+                for item in reversed(above.items):
+                    found = self._context(item.item)
+                    if found is not None:
+                        return found
+            if isinstance(above, (cst.IndentedBlock, cst.Module)):
+                found = self._set_before(above, child)
+                if found is not None:
+                    return found
+            if isinstance(above, cst.FunctionDef) and child is above.body:
+                return self.function(above)
+            child = above
+        return GradMode.ON
+
+    def function(self, function: cst.FunctionDef) -> GradMode:
+        """The grad mode in which a function is entered."""
+        found = self._functions.get(function)
+        if found is None:
+            self._functions[function] = GradMode.OFF  # a recursive call says nothing
+            found = self._functions[function] = self._entered(function)
+        return found
+
+    def _entered(self, function: cst.FunctionDef) -> GradMode:
+        for decorator in function.decorators:
+            found = self._context(decorator.decorator)
+            if found is not None:
+                return found
+        if self.classes.owner(function) is not None and function.name.value in tables.NO_GRAD_METHODS:
+            return GradMode.OFF
+        around = self._around(function)
+        if around is not None:
+            return around
+        callers = self.calls.callers(function)
+        modes = {self.mode(call) for call in callers}
+        if len(modes) == 1:
+            return modes.pop()
+        return GradMode.UNKNOWN if modes else GradMode.ON
+
+    def _around(self, function: cst.FunctionDef) -> GradMode | None:
+        """A function defined inside another, which is called where that one runs."""
+        outer = self.tree.function(function)
+        if isinstance(outer, cst.FunctionDef) and not self.calls.callers(function):
+            mode = self.function(outer)
+            return mode if mode is GradMode.OFF else None
+        return None
+
+    def _context(self, node: cst.CSTNode) -> GradMode | None:
+        """The mode that a context manager or decorator sets; None if it sets none."""
+        call = node if isinstance(node, cst.Call) else None
+        func = call.func if call is not None else node
+        name = self.names.qualified(func) or dotted(func) or ""
+        last = name.rpartition(".")[2]
+        if name in tables.NO_GRAD_CONTEXTS or last in ("no_grad", "inference_mode"):
+            if call is not None and last == "inference_mode" and call.args:
+                return _switched(call.args[0].value, when_false=GradMode.ON, when_true=GradMode.OFF)
+            return GradMode.OFF
+        if last == "enable_grad":
+            return GradMode.ON
+        if last == "set_grad_enabled" and call is not None and call.args:
+            return _switched(call.args[0].value, when_false=GradMode.OFF, when_true=GradMode.ON)
+        if "no_grad" in last or "inference" in last:
+            return GradMode.OFF
+        return None
+
+    def _set_before(self, block: cst.IndentedBlock | cst.Module, child: cst.CSTNode) -> GradMode | None:
+        """`torch.set_grad_enabled(False)` as a statement before this one in the block."""
+        found = None
+        for statement in block.body:
+            if statement is child:
+                return found
+            if isinstance(statement, cst.SimpleStatementLine):
+                for small in statement.body:
+                    if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
+                        func = small.value.func
+                        if (dotted(func) or "").endswith(("set_grad_enabled", "_set_grad_enabled")):
+                            found = self._context(small.value)
+        return found
+
+
+def _switched(node: cst.CSTNode, *, when_false: GradMode, when_true: GradMode) -> GradMode:
+    match node:
+        case cst.Name(value="False"):
+            return when_false
+        case cst.Name(value="True"):
+            return when_true
+    return GradMode.UNKNOWN

@@ -1,0 +1,301 @@
+"""What a loader loads and whom it feeds: the work that a dataset does for a sample, the loops that read a loader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.model.names import Binder, dotted
+from torchlint.model.tables import FACTORIES, LEGACY_TENSORS
+from torchlint.model.tree import Comprehension, Loop, descendants, descendants_in_scope
+from torchlint.model.values import Device, Kind
+
+if TYPE_CHECKING:
+    from torchlint.model.context import Context
+
+_DEEPEST = 8
+
+
+class Work(IntEnum):
+    """What making one sample takes; of several datasets in one, the greatest counts.
+
+    INDEXES: it is picked from memory. ON_DEVICE: it is made on an accelerator. STREAMS: it is the next of a stream
+    that is not shared out among workers. LOADS: it is read, decoded or transformed.
+    """
+
+    INDEXES = 0
+    UNKNOWN = 1
+    LOADS = 2
+    STREAMS = 3
+    ON_DEVICE = 4
+
+
+# Datasets of torch that wrap the one given first.
+_WRAPPERS = frozenset(
+    f"torch.utils.data.{name}" for name in ("Subset", "random_split", "ConcatDataset", "StackDataset", "dataset.Subset")
+)
+_IN_MEMORY = frozenset({"range", "list", "tuple", "zip", "sorted", "torch.utils.data.TensorDataset"})
+_IN_MEMORY_BASES = frozenset({"TensorDataset", "InMemoryDataset"})
+_DATASETS = ("torchvision.datasets.", "torchaudio.datasets.")
+# What `__getitem__` may call and still do no more than pick a sample from memory.
+_LIGHT_CALLS = frozenset(
+    {
+        *(f"torch.{name}" for name in (*FACTORIES, *LEGACY_TENSORS, "from_numpy", "stack", "cat", "manual_seed")),
+        *(f"numpy.{name}" for name in ("array", "asarray", "int64", "float32", "stack", "concatenate", "zeros", "ones")),
+        *("len int float bool str range list dict tuple set zip enumerate min max abs round isinstance slice hash".split()),
+        *("print sum super type hasattr getattr IndexError ValueError KeyError StopIteration NotImplementedError".split()),
+    }
+)
+_LIGHT_ROOTS = ("random.", "numpy.random.", "math.")
+_LIGHT_METHODS = frozenset(
+    "float long int bool double half item clone view reshape unsqueeze squeeze type astype copy get append to numpy size "
+    "permute transpose tolist contiguous keys values items index iloc detach flatten format __len__".split()
+)
+
+
+def work(dataset: cst.CSTNode, context: Context, depth: int = 0) -> Work:
+    """What making one sample of the dataset takes."""
+    if depth > _DEEPEST:
+        return Work.UNKNOWN
+    if isinstance(dataset, (cst.List, cst.Tuple, cst.ListComp)):
+        return Work.INDEXES
+    if isinstance(dataset, cst.Call):
+        return _constructed(dataset, context, depth + 1)
+    sources = list(_sources(dataset, context))
+    if sources:
+        return max(work(source, context, depth + 1) for source in sources)
+    value = context.value(dataset)
+    if value.kind in (Kind.TENSOR, Kind.NDARRAY, Kind.SEQUENCE) and value.proven and not value.batch:
+        return Work.INDEXES
+    return Work.UNKNOWN
+
+
+def _sources(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]:
+    """The expressions whose value a name, attribute or entry may hold; none where any of them is out of sight."""
+    match node:
+        case cst.Name():
+            bindings = context.reaching(node)
+            if all(binding.binder is Binder.ASSIGN and binding.value is not None for binding in bindings):
+                yield from (binding.value for binding in bindings if binding.value is not None)
+            elif len(bindings) == 1 and bindings[0].binder is Binder.PARAMETER:
+                yield from _passed(bindings[0].node, context)
+        case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
+            class_ = context.classes.self_class(owner)
+            sets = context.classes.attribute_sets(class_, name) if class_ is not None else []
+            given = [entry.value for entry in sets if entry.value is not None and not _is_none(entry.value)]
+            yield from given
+        case cst.Subscript(value=owner):
+            for source in _sources(owner, context):
+                match source:
+                    case cst.DictComp(value=value):
+                        yield value
+                    case cst.Dict(elements=elements):
+                        yield from (element.value for element in elements)
+        case cst.IfExp(body=body, orelse=orelse):
+            yield from (body, orelse)
+
+
+def _is_none(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.Name) and node.value == "None"
+
+
+def _passed(parameter: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]:
+    """What all callers in this module pass for a parameter; nothing where one of them is not understood."""
+    function = context.tree.function_of_parameter(parameter)
+    if not isinstance(function, cst.FunctionDef) or not isinstance(parameter, cst.Param):
+        return
+    calls = context.calls.callers(function)
+    passed = [context.calls.argument_for(call, function, parameter) for call in calls]
+    if all(argument is not None for argument in passed):
+        yield from (argument for argument in passed if argument is not None)
+
+
+def _constructed(call: cst.Call, context: Context, depth: int) -> Work:
+    name = context.qualified_name(call.func) or ""
+    if name in _IN_MEMORY or name.startswith("torch_geometric.datasets."):
+        return Work.INDEXES
+    if name in _WRAPPERS and call.args:
+        first = call.args[0].value
+        parts = [first] if not isinstance(first, (cst.List, cst.Tuple)) else [part.value for part in first.elements]
+        return max((work(part, context, depth) for part in parts), default=Work.UNKNOWN)
+    if name.startswith(_DATASETS):
+        return Work.LOADS
+    if name.startswith("datasets.load"):
+        return Work.INDEXES if "_format(" in context.source.text else Work.UNKNOWN
+    definition = context.value(call).definition
+    if isinstance(definition, cst.ClassDef) and isinstance(call.func, cst.Name):
+        return _class_work(definition, context)
+    function = context.calls.target(call)
+    if function is None or function.name.value in ("__init__", "forward"):
+        value = context.value(call)
+        known = value.kind in (Kind.TENSOR, Kind.NDARRAY) and value.proven
+        return Work.INDEXES if known else Work.UNKNOWN
+    returned = [node.value for node in descendants_in_scope(function.body) if isinstance(node, cst.Return) and node.value]
+    if any(isinstance(value, cst.Tuple) for value in returned):
+        return Work.UNKNOWN
+    return max((work(value, context, depth) for value in returned), default=Work.UNKNOWN)
+
+
+def _class_work(class_: cst.ClassDef, context: Context) -> Work:
+    bases = [base for base in context.classes.lineage(class_) if isinstance(base, str)]
+    code = context.code(class_)
+    if any(base.rpartition(".")[2] == "IterableDataset" for base in bases):
+        return Work.UNKNOWN if "get_worker_info" in code else Work.STREAMS
+    if any(_is_on_device(node, context) for node in descendants(class_.body)):
+        return Work.ON_DEVICE
+    if any(base.rpartition(".")[2] in _IN_MEMORY_BASES for base in bases):
+        return Work.INDEXES
+    getter = context.classes.method(class_, "__getitem__") or context.classes.method(class_, "__getitems__")
+    if getter is None:
+        return Work.LOADS if any(base.startswith(_DATASETS) for base in bases) else Work.UNKNOWN
+    return Work.INDEXES if _is_light(getter, context, 0) else Work.LOADS
+
+
+def _is_on_device(node: cst.CSTNode, context: Context) -> bool:
+    """Whether a call puts something on an accelerator."""
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+        return False
+    if node.func.attr.value == "cuda":
+        return True
+    given = [argument.value for argument in node.args if argument.keyword is None or argument.keyword.value == "device"]
+    moves = node.func.attr.value == "to" or any(argument.keyword and argument.keyword.value == "device" for argument in node.args)
+    return moves and any(
+        value.kind in (Kind.DEVICE, Kind.STRING) and value.device in (Device.ACCELERATOR, Device.MAYBE)
+        for value in map(context.value, given)
+    )
+
+
+def _is_light(function: cst.FunctionDef, context: Context, depth: int) -> bool:
+    """Whether a function only picks, converts and returns."""
+    return all(
+        _is_light_call(node, context, depth) for node in descendants(function.body) if isinstance(node, cst.Call)
+    )
+
+
+def _is_light_call(call: cst.Call, context: Context, depth: int) -> bool:
+    name = context.qualified_name(call.func) or ""
+    if name in _LIGHT_CALLS or name.startswith(_LIGHT_ROOTS):
+        return True
+    target = context.calls.target(call)
+    if target is not None and depth < 2:
+        return _is_light(target, context, depth + 1)
+    return not name and isinstance(call.func, cst.Attribute) and call.func.attr.value in _LIGHT_METHODS
+
+
+class Reader(IntEnum):
+    """Who reads a loader: nobody in sight, something that takes one batch of it, or a loop over its batches."""
+
+    UNSEEN = 0
+    PEEK = 1
+    LOOP = 2
+
+
+def reader(loader: cst.CSTNode, context: Context) -> Reader:
+    """The busiest reader of a loader, or of a container that holds it."""
+    return _Readers(context).of(loader)
+
+
+class _Readers:
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self._seen: set[int] = set()
+
+    def of(self, node: cst.CSTNode) -> Reader:
+        """The busiest reader of what an expression holds."""
+        if id(node) in self._seen:
+            return Reader.UNSEEN
+        self._seen.add(id(node))
+        parent = self.context.parent(node)
+        match parent:
+            case cst.For(iter=iterated) | cst.CompFor(iter=iterated) if iterated is node:
+                return Reader.LOOP
+            case cst.Arg():
+                return self._argument(parent)
+            case cst.Assign(targets=targets):
+                return max(self._target(target.target, parent) for target in targets)
+            case cst.AnnAssign(target=target):
+                return self._target(target, parent)
+            case cst.Return() | cst.Yield():
+                return self._returned(parent)
+            case cst.Attribute():
+                return Reader.UNSEEN if self._is_only_asked(parent) else self.of(parent)
+            case cst.Element() | cst.DictElement() | cst.IfExp() | cst.Subscript() | cst.Index() | cst.SubscriptElement():
+                return self.of(parent)
+            case cst.List() | cst.Tuple() | cst.Dict() | cst.DictComp() | cst.ListComp() | cst.Call():
+                return self.of(parent)
+        return Reader.UNSEEN
+
+    @staticmethod
+    def _is_only_asked(attribute: cst.Attribute) -> bool:
+        return attribute.attr.value in ("dataset", "batch_size", "sampler", "batch_sampler", "num_workers", "drop_last")
+
+    def _argument(self, argument: cst.Arg) -> Reader:
+        call = self.context.parent(argument)
+        if not isinstance(call, cst.Call):
+            return Reader.UNSEEN
+        name = self.context.qualified_name(call.func) or dotted(call.func) or ""
+        last = name.rpartition(".")[2]
+        if name in ("len", "print", "isinstance", "type", "id"):
+            return Reader.UNSEEN
+        if name in ("iter", "next"):
+            above = self.context.parent(call)
+            outer = self.context.parent(above) if isinstance(above, cst.Arg) else None
+            if isinstance(outer, cst.Call) and self.context.qualified_name(outer.func) == "next":
+                return Reader.LOOP if self.context.frequencies.loop(outer) is not None else Reader.PEEK
+            return self.of(call)
+        if name in ("enumerate", "zip", "list", "tuple", "dict", "sorted", "reversed", "map", "cycle") or "tqdm" in name:
+            return max(self.of(call), Reader.LOOP if name in ("list", "tuple", "map") else Reader.UNSEEN)
+        target = self.context.calls.target(call)
+        if target is None:
+            # Something elsewhere takes it, to fit or to evaluate with it; what wraps it gives it back.
+            if last in ("prepare", "prepare_data_loader", "setup_dataloaders", "append", "update"):
+                return max(self.of(call), self._receiver(call))
+            return Reader.LOOP
+        for parameter in (*target.params.posonly_params, *target.params.params, *target.params.kwonly_params):
+            passed = self.context.calls.argument_for(call, target, parameter)
+            if passed is argument.value:
+                return self._named(parameter.name.value, parameter)
+        return Reader.LOOP if argument.star else Reader.UNSEEN
+
+    def _receiver(self, call: cst.Call) -> Reader:
+        """What reads `loaders` of `loaders.append(loader)`."""
+        match call.func:
+            case cst.Attribute(value=cst.Name(value=name) as owner, attr=cst.Name(value="append")):
+                for binding in self.context.reaching(owner):
+                    return self._named(name, binding.node)
+        return Reader.LOOP
+
+    def _target(self, target: cst.CSTNode, statement: cst.CSTNode) -> Reader:
+        match target:
+            case cst.Name(value=name):
+                return self._named(name, statement)
+            case cst.Tuple(elements=elements):
+                return max(self._target(element.value, statement) for element in elements)
+            case cst.Attribute(attr=cst.Name(value=name)):
+                uses = [
+                    node
+                    for node in self.context.tree.of(cst.Attribute)
+                    if node.attr.value == name and not self.context.layers.is_target(node)
+                ]
+                return max((self.of(use) for use in uses), default=Reader.UNSEEN)
+            case cst.Subscript(value=cst.Name(value=name) as owner):
+                for binding in self.context.reaching(owner):
+                    return self._named(name, binding.node)
+        return Reader.UNSEEN
+
+    def _named(self, name: str, node: cst.CSTNode) -> Reader:
+        return max((self.of(use) for use in self.context.layers.uses(name, node)), default=Reader.UNSEEN)
+
+    def _returned(self, node: cst.CSTNode) -> Reader:
+        function = self.context.function(node)
+        if not isinstance(function, cst.FunctionDef):
+            return Reader.UNSEEN
+        if function.name.value.endswith("_dataloader") and self.context.classes.owner(function) is not None:
+            return Reader.LOOP
+        return max((self.of(call) for call in self.context.calls.callers(function)), default=Reader.UNSEEN)
+
+
+__all__ = ["Comprehension", "Loop", "Reader", "Work", "reader", "work"]

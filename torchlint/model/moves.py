@@ -1,0 +1,288 @@
+"""How a tensor made on the CPU gets to a device: what is done to it on the way, and where it goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.model.factories import Factory, Sameness, filled_with
+from torchlint.model.names import Binder, Binding
+from torchlint.model.values import Device, Kind
+
+if TYPE_CHECKING:
+    from torchlint.model.context import Context
+
+# Methods that change the shape or make the same tensor again. What `expand` makes shares its elements: a move unshares.
+_SHAPES = frozenset(
+    "unsqueeze unsqueeze_ squeeze squeeze_ view reshape flatten unflatten ravel t t_ transpose transpose_ permute "
+    "swapaxes swapdims movedim moveaxis contiguous repeat tile tril tril_ triu triu_ clone detach".split()
+)
+_SHARING = frozenset("expand expand_as broadcast_to view_as reshape_as".split())
+_CASTS = frozenset("long int short byte char bool float double half bfloat16 type".split())
+_DRAWS = frozenset(
+    "uniform_ normal_ random_ bernoulli_ exponential_ log_normal_ cauchy_ geometric_ bernoulli".split()
+)
+_COMPUTATIONS = frozenset(
+    f"{name}{suffix}"
+    for name in "add sub mul div pow neg abs exp log sqrt rsqrt clamp clip sin cos tanh sigmoid eq ne lt le gt ge cumsum flip".split()
+    for suffix in ("", "_")
+)
+_FUNCTIONS = frozenset(
+    f"torch.{name}" for name in "tril triu unsqueeze squeeze reshape flatten t transpose permute".split()
+)
+_VARIABLE = "torch.autograd.Variable"
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where a move goes, as code for `device=` and `dtype=`; `device` is empty where none can be given safely.
+
+    `cast` is the call that is left when only the device is taken over. `node` is what names the device in the code,
+    None for a constant. `like` says that the move makes the tensor like another one.
+    """
+
+    device: str
+    dtype: str = ""
+    cast: cst.Call | None = None
+    node: cst.BaseExpression | None = None
+    like: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The call that moves what a factory made; `sameness` counts in what is done to it before.
+
+    `is_direct` says that nothing is. `binding` is what the factory's statement gives a name, where the move is in
+    another one.
+    """
+
+    call: cst.Call
+    receiver: cst.BaseExpression
+    destination: Destination
+    sameness: Sameness
+    is_direct: bool
+    binding: Binding | None = None
+
+
+def move(factory: Factory, context: Context) -> Move | None:
+    """The move of what the factory makes: in the same expression, or by the next use of the name it is given."""
+    sameness, node = factory.sameness, factory.call
+    found = _climb(node, sameness, context)
+    if isinstance(found, Move):
+        return found
+    if found is None:
+        return None
+    sameness, top = found
+    binding = _bound(top, context)
+    use = _next_use(binding, context) if binding is not None else None
+    if binding is None or use is None:
+        return None
+    moved = _climb(use, sameness, context)
+    if not isinstance(moved, Move) or not _leaves_nothing_behind(moved, binding, context):
+        return None
+    return replace(moved, binding=binding)
+
+
+def _climb(
+    node: cst.BaseExpression, sameness: Sameness, context: Context
+) -> Move | tuple[Sameness, cst.BaseExpression] | None:
+    """Follow an expression outwards to a move, or to the statement that it is the value of."""
+    start = node
+    while True:
+        parent = context.parent(node)
+        match parent:
+            case cst.Attribute(attr=cst.Name(value=name)):
+                call = context.parent(parent)
+                if not (isinstance(call, cst.Call) and call.func is parent):
+                    if name not in ("T", "mT", "data"):
+                        return None
+                    node = parent
+                    continue
+                destination = _destination(call, name, context)
+                if destination is not None:
+                    return Move(call, node, destination, sameness, is_direct=node is start)
+                step = _step(call, name, sameness, context)
+                if step is None:
+                    return None
+                node, sameness = call, step
+            case cst.Arg(keyword=None, star=""):
+                call = context.parent(parent)
+                if not (isinstance(call, cst.Call) and call.args[0] is parent and _passes(call, context)):
+                    return None
+                node = call
+            case cst.BinaryOperation(left=left, right=right):
+                other = right if left is node else left
+                if context.kind(other) is not Kind.NUMBER:
+                    return None
+                node, sameness = parent, min(sameness, Sameness.ROUNDED)
+            case cst.Comparison(comparisons=[cst.ComparisonTarget(comparator=other)]):
+                if context.kind(other) is not Kind.NUMBER:
+                    return None
+                node, sameness = parent, min(sameness, Sameness.ROUNDED)
+            case cst.UnaryOperation(operator=cst.Minus() | cst.BitInvert()):
+                node, sameness = parent, min(sameness, Sameness.ROUNDED)
+            case cst.Subscript(value=value) if value is node and _adds_axes(parent):
+                node = parent
+            case cst.Assign() | cst.AnnAssign():
+                return sameness, node
+            case _:
+                return None
+
+
+def _passes(call: cst.Call, context: Context) -> bool:
+    """Whether a function gives its first argument on: `Variable(t)`, `torch.triu(t)`."""
+    name = context.qualified_name(call.func)
+    if name == _VARIABLE:
+        # One that requires gradients is a leaf only before it is moved.
+        wanted = context.argument(call, "requires_grad", 1)
+        return wanted is None or (isinstance(wanted, cst.Name) and wanted.value == "False")
+    return name in _FUNCTIONS and not context.has_unpacking(call)
+
+
+def _step(call: cst.Call, name: str, sameness: Sameness, context: Context) -> Sameness | None:
+    """How alike the result is of a method called before the move; None for one that belongs on the CPU."""
+    if name in _SHAPES:
+        return sameness
+    if name in _SHARING:
+        return min(sameness, Sameness.ROUNDED)
+    if name in _CASTS or (name == "to" and _is_cast(call, context)):
+        return sameness if sameness is not Sameness.EXACT else Sameness.ROUNDED
+    if name in _DRAWS:
+        return Sameness.RANDOM
+    if name == "zero_":
+        return sameness if sameness is Sameness.RANDOM else Sameness.INTEGRAL
+    if name == "fill_":
+        filled = filled_with(context.argument(call, "value", 0), context)
+        return sameness if sameness is Sameness.RANDOM else filled
+    if name in _COMPUTATIONS and all(context.kind(argument.value) is Kind.NUMBER for argument in call.args):
+        return min(sameness, Sameness.ROUNDED)
+    return None
+
+
+def _is_cast(call: cst.Call, context: Context) -> bool:
+    return len(call.args) == 1 and context.kind(call.args[0].value) is Kind.DTYPE
+
+
+def _adds_axes(node: cst.Subscript) -> bool:
+    """`t[None, :]`, which only changes the shape."""
+    for element in node.slice:
+        match element.slice:
+            case cst.Index(value=cst.Name(value="None") | cst.Ellipsis()):
+                continue
+            case cst.Slice(lower=None, upper=None, step=None):
+                continue
+        return False
+    return True
+
+
+# The two-statement form
+
+
+def _bound(value: cst.BaseExpression, context: Context) -> Binding | None:
+    """The binding that gives the expression's value a name of its own."""
+    statement = context.parent(value)
+    match statement:
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]) | cst.AnnAssign(
+            target=cst.Name(value=name)
+        ):
+            for binding in context.names.scope_of(statement).bindings.get(name, ()):
+                if binding.node is statement and binding.binder is Binder.ASSIGN:
+                    return binding
+    return None
+
+
+def _next_use(binding: Binding, context: Context) -> cst.Name | None:
+    """The first use of the name, if it holds nothing else there and runs as often as the binding."""
+    uses = context.names.uses(binding)
+    first = next((use for use in uses if context.tree.index[use] > binding.effect), None)
+    if first is None or context.reaching(first) != (binding,):
+        return None
+    if context.names.scope_of(first) is not context.names.scope_of(binding.node):
+        return None
+    if context.function(first) is not context.function(binding.node):
+        return None
+    return first if context.loop(first) is context.loop(binding.node) else None
+
+
+def _leaves_nothing_behind(moved: Move, binding: Binding, context: Context) -> bool:
+    """Whether nothing needs the tensor on the CPU: the move's result takes its name, or nobody else uses that."""
+    match context.parent(moved.call):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]) if name == binding.name:
+            return True
+    return len(context.names.uses(binding)) == 1
+
+
+# Destinations
+
+
+def _destination(call: cst.Call, method: str, context: Context) -> Destination | None:
+    """Where `t.cuda()`, `t.to(…)` or `t.type_as(…)` moves a tensor; None if it moves none to an accelerator."""
+    if context.has_unpacking(call):
+        return None
+    match method:
+        case "cuda":
+            return _cuda(context.argument(call, "device", 0), context)
+        case "to":
+            return _to(call, context)
+        case "type_as":
+            return _like(context.argument(call, "other", 0), call, context)
+    return None
+
+
+def _cuda(device: cst.BaseExpression | None, context: Context) -> Destination:
+    """`.cuda(None)` is the current GPU, `device=None` the CPU: only what is no None can be taken over."""
+    if device is None:
+        return Destination('"cuda"')
+    if isinstance(device, cst.Integer):
+        return Destination(f'"cuda:{device.value}"')
+    value = context.value(device)
+    if value.kind in (Kind.DEVICE, Kind.STRING) and value.proven and value.device is Device.ACCELERATOR:
+        return Destination(context.code(device), node=device)
+    return Destination("")
+
+
+def _to(call: cst.Call, context: Context) -> Destination | None:
+    positional = [argument.value for argument in call.args if argument.keyword is None]
+    keywords = {argument.keyword.value: argument.value for argument in call.args if argument.keyword is not None}
+    first = keywords.get("device", positional[0] if positional else None)
+    if first is None:
+        return None
+    value = context.value(first)
+    if value.kind is Kind.TENSOR:
+        return _like(first, call, context)
+    if value.kind not in (Kind.DEVICE, Kind.STRING, Kind.NUMBER) or value.device is Device.CPU:
+        return None
+    if "memory_format" in keywords:
+        return Destination("")
+    dtype = keywords.get("dtype", positional[1] if len(positional) > 1 else None)
+    if dtype is None:
+        return Destination(context.code(first), node=first)
+    if isinstance(dtype, cst.Name) and dtype.value in ("True", "False"):
+        return Destination("")
+    code = context.code(dtype)
+    return Destination(context.code(first), code, call.with_changes(args=[cst.Arg(dtype)]), first)
+
+
+def _like(other: cst.BaseExpression | None, call: cst.Call, context: Context) -> Destination | None:
+    if other is None or context.device(other) is Device.CPU:
+        return None
+    if not is_plain(other) or not isinstance(other, (cst.Name, cst.Attribute)):
+        return Destination("", like=True)
+    code = context.code(other)
+    return Destination(f"{code}.device", f"{code}.dtype", call, other, like=True)
+
+
+def is_plain(node: cst.BaseExpression | None) -> bool:
+    """Whether it does not matter when the expression is evaluated, as long as its names hold the same."""
+    match node:
+        case None | cst.Name() | cst.SimpleString() | cst.Integer():
+            return True
+        case cst.Attribute(value=value):
+            return is_plain(value)
+        case cst.Call(func=cst.Attribute(value=cst.Name(), attr=cst.Name(value="device")), args=args):
+            return all(is_plain(argument.value) for argument in args)
+        case cst.FormattedString(parts=parts):
+            return all(is_plain(part.expression) for part in parts if isinstance(part, cst.FormattedStringExpression))
+    return False

@@ -1,0 +1,176 @@
+"""The code that makes a tensor on its device, in the place of code that makes it on the CPU and moves it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.model.factories import Factory, Sameness
+from torchlint.model.moves import Move, is_plain
+from torchlint.model.names import dotted
+from torchlint.model.tree import descendants
+from torchlint.rule import NodeEdit, Replace
+
+if TYPE_CHECKING:
+    from torchlint.model.context import Context
+
+
+def is_same(made: Factory, moved: Move) -> bool:
+    """Whether the tensor made on the device is the one that was moved there, bit for bit and by type and strides."""
+    is_cast = moved.destination.cast is not None and not _takes_dtype(made, moved)
+    return moved.sameness >= (Sameness.INTEGRAL if is_cast else Sameness.EXACT) and not moved.destination.like
+
+
+def placed(made: Factory, moved: Move, context: Context) -> tuple[NodeEdit, ...]:
+    """The edits that give the factory its device and drop the move; none where that can't be done."""
+    if not moved.destination.device or _has_comments(moved, context):
+        return ()
+    call = _on_device(made, moved, context)
+    if call is None:
+        return ()
+    if moved.binding is not None:
+        return tuple(_in_two_statements(made, moved, call, context))
+    if not (moved.is_direct or is_plain(moved.destination.node)):
+        return ()  # the device would be asked for before the steps on the way to it
+    rest = _without_move(made, moved, moved.receiver.deep_replace(made.call, call))  # type: ignore[arg-type]
+    return (Replace(moved.call, context.code(rest)),)
+
+
+def _takes_dtype(made: Factory, moved: Move) -> bool:
+    """Whether the factory can make the dtype that the move casts to."""
+    has_own = any(argument.keyword is not None and argument.keyword.value == "dtype" for argument in made.call.args)
+    return moved.is_direct and moved.binding is None and made.takes_any_dtype and not has_own
+
+
+def _has_comments(moved: Move, context: Context) -> bool:
+    """Whether comments stand in what is dropped."""
+    return context.code(moved.call).count("#") > context.code(moved.receiver).count("#")
+
+
+def _without_move(made: Factory, moved: Move, receiver: cst.BaseExpression) -> cst.BaseExpression:
+    """The receiver, with the cast that the move also made and the brackets that stood around it."""
+    cast = moved.destination.cast
+    if cast is not None and not _takes_dtype(made, moved):
+        assert isinstance(cast.func, cst.Attribute)
+        return cast.with_changes(func=cast.func.with_changes(value=receiver))
+    call = moved.call
+    return receiver.with_changes(lpar=[*call.lpar, *receiver.lpar], rpar=[*receiver.rpar, *call.rpar])
+
+
+# The factory's own call
+
+
+def _on_device(made: Factory, moved: Move, context: Context) -> cst.Call | None:
+    """The factory's call with the device, a legacy constructor turned into its successor."""
+    destination = moved.destination
+    dtype = destination.dtype if _takes_dtype(made, moved) else ""
+    call = made.call
+    if made.legacy:
+        successor = _successor(made, context)
+        if successor is None:
+            return None
+        call, own_dtype = successor
+        dtype = dtype or own_dtype
+    added = {"dtype": dtype, "device": destination.device} if made.legacy else {"device": destination.device, "dtype": dtype}
+    return _with_arguments(call, {name: code for name, code in added.items() if code})
+
+
+def _successor(made: Factory, context: Context) -> tuple[cst.Call, str] | None:
+    """`torch.empty(2, 3)` for `torch.FloatTensor(2, 3)`, `torch.full((n,), 1)` for `torch.IntTensor([1] * n)`."""
+    call = made.call
+    if not isinstance(call.func, cst.Attribute):
+        return None
+    torch = call.func.value
+    dtype = f"{context.code(torch)}.{made.dtype}" if made.dtype else ""
+    if made.repeated is None:
+        return call.with_changes(func=call.func.with_changes(attr=cst.Name("empty"))), dtype
+    value, count = made.repeated
+    if made.name == "Tensor":
+        dtype = f"{context.code(torch)}.get_default_dtype()"
+    sizes = cst.Arg(cst.Tuple([cst.Element(count, comma=cst.Comma())]))
+    func = call.func.with_changes(attr=cst.Name("full"))
+    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    arguments = [sizes.with_changes(comma=comma), cst.Arg(value, comma=comma if call.args[1:] else cst.MaybeSentinel.DEFAULT)]
+    return call.with_changes(func=func, args=[*arguments, *call.args[1:]]), dtype
+
+
+def _with_arguments(call: cst.Call, added: dict[str, str]) -> cst.Call:
+    """The call with keyword arguments behind the others, a comma at the end kept."""
+    *before, last = call.args
+    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    new = [
+        cst.Arg(
+            cst.parse_expression(code),
+            keyword=cst.Name(name),
+            equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")),
+            comma=comma,
+        )
+        for name, code in added.items()
+    ]
+    new[-1] = new[-1].with_changes(comma=last.comma, whitespace_after_arg=last.whitespace_after_arg)
+    first = last.with_changes(comma=comma, whitespace_after_arg=cst.SimpleWhitespace(""))
+    return call.with_changes(args=[*before, first, *new])
+
+
+# The two-statement form
+
+
+def _in_two_statements(made: Factory, moved: Move, call: cst.Call, context: Context) -> Iterator[NodeEdit]:
+    """The factory with the device, and the other statement without the move, or gone if it did nothing else."""
+    assert moved.binding is not None
+    first, second = context.tree.line(made.call), context.tree.line(moved.call)
+    if first is None or second is None or not _may_be_asked_earlier(moved, first, second, context):
+        return
+    statement = context.parent(moved.call)
+    is_all = (
+        isinstance(statement, cst.Assign)
+        and isinstance(second, cst.SimpleStatementLine)
+        and moved.is_direct
+        and moved.destination.cast is None
+        and _is_named(statement, moved.binding.name)
+    )
+    if not is_all:
+        yield Replace(made.call, context.code(call))
+        yield Replace(moved.call, context.code(_without_move(made, moved, moved.receiver)))
+    elif len(second.body) == 1 and "#" not in context.code(second):
+        yield Replace(made.call, context.code(call))
+        yield Replace(second, "")
+
+
+def _is_named(statement: cst.Assign, name: str) -> bool:
+    target = statement.targets[0].target
+    return isinstance(target, cst.Name) and target.value == name
+
+
+def _may_be_asked_earlier(
+    moved: Move,
+    first: cst.SimpleStatementLine | cst.BaseCompoundStatement,
+    second: cst.SimpleStatementLine | cst.BaseCompoundStatement,
+    context: Context,
+) -> bool:
+    """Whether the device is the same where the factory stands: one block, and nothing between that could change it."""
+    block = context.parent(first)
+    if block is not context.parent(second) or not isinstance(block, (cst.IndentedBlock, cst.Module)):
+        return False
+    node = moved.destination.node
+    if node is None or isinstance(node, (cst.SimpleString, cst.Integer)):
+        return True
+    if not is_plain(node):
+        return False
+    lines = list(block.body)
+    between = lines[lines.index(first) + 1 : lines.index(second)]
+    asked = {name.value for name in descendants(node) if isinstance(name, cst.Name)}
+    return all(_leaves(line, asked, context) for line in between)
+
+
+def _leaves(line: cst.CSTNode, asked: set[str], context: Context) -> bool:
+    """Whether a statement only makes or moves something else."""
+    match line:
+        case cst.SimpleStatementLine(
+            body=[cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))], value=cst.Call(func=func))]
+        ) if name not in asked:
+            called = context.qualified_name(func) or ""
+            return called.startswith("torch.") or (dotted(func) or "").rpartition(".")[2] in ("to", "cuda")
+    return False

@@ -1,0 +1,218 @@
+"""What a value read from the device is used for: to be logged some time, or to decide what runs next."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.model.names import dotted
+from torchlint.model.tree import Comprehension, descendants
+from torchlint.model.values import Kind
+
+if TYPE_CHECKING:
+    from torchlint.model.context import Context
+    from torchlint.model.names import Binding
+
+
+class Purpose(Enum):
+    """What becomes of a value. DEFER: it is collected, logged or only computed with; NEEDED: the host acts on it."""
+
+    DEFER = "defer"
+    NEEDED = "needed"
+    OTHER = "other"
+
+
+_DEEPEST = 4
+_CONVERSIONS = frozenset("float int round abs min max sum str bool format repr array asarray sqrt exp log isclose mean".split())
+_COLLECTORS = frozenset(
+    "append extend update add log log_metrics log_dict add_scalar add_scalars add_histogram info debug warning print "
+    "write format set_postfix set_postfix_str set_description put record track writerow report track_metrics".split()
+)
+_ARITHMETIC = frozenset(
+    "add add_ sub sub_ mul mul_ div div_ fill_ clamp clamp_ pow pow_ lerp lerp_ addcmul_ addcdiv_ maximum minimum "
+    "true_divide rsub mean sum".split()
+)
+_HOST_LIBRARIES = frozenset("scipy sklearn cv2 PIL json pycocotools matplotlib pickle csv pandas skimage os".split())
+
+
+def purpose(read: cst.CSTNode, context: Context, depth: int = 0) -> Purpose:
+    """What the value of the expression is used for."""
+    child: cst.CSTNode = read
+    for above in context.ancestors(read):
+        match above:
+            case cst.Call() if child is not above.func:
+                found = _passed_to(above, context)
+                if found is not None:
+                    return found
+            case cst.FormattedStringExpression():
+                return Purpose.DEFER
+            case cst.Index() | cst.Slice():
+                return Purpose.NEEDED
+            case cst.If() | cst.While() | cst.IfExp() if child is above.test:
+                return Purpose.DEFER if isinstance(above, cst.If) and _keeps_the_best(above, read, context) else Purpose.NEEDED
+            case cst.Assert() | cst.CompIf():
+                return Purpose.NEEDED
+            case cst.For():
+                return Purpose.OTHER
+            case cst.Return():
+                return _returned(above, context)
+            case cst.Assign() | cst.AnnAssign() | cst.AugAssign():
+                return _assigned(above, context, depth)
+            case cst.NamedExpr() | cst.Lambda() | cst.BaseSmallStatement() | cst.BaseCompoundStatement():
+                return Purpose.OTHER
+        child = above
+    return Purpose.OTHER
+
+
+def _passed_to(call: cst.Call, context: Context) -> Purpose | None:
+    """What a call makes of its argument; None where it only converts it."""
+    name = context.qualified_name(call.func) or ""
+    root, _, _ = name.partition(".")
+    last = call.func.attr.value if isinstance(call.func, cst.Attribute) else getattr(call.func, "value", "")
+    if root in _HOST_LIBRARIES:
+        return Purpose.NEEDED
+    if isinstance(call.func, cst.Attribute) and context.kind(call.func.value) is Kind.TENSOR:
+        return Purpose.DEFER if last in _ARITHMETIC else Purpose.NEEDED
+    if root == "torch" and last in ("tensor", "as_tensor", "full", "full_like"):
+        return Purpose.OTHER
+    if root == "torch":
+        return Purpose.DEFER if last in _ARITHMETIC else Purpose.NEEDED
+    if last in _COLLECTORS:
+        return Purpose.DEFER
+    if last in _CONVERSIONS or root in ("math", "numpy"):
+        return None
+    if last == "range":
+        return Purpose.NEEDED
+    return Purpose.OTHER
+
+
+def _keeps_the_best(statement: cst.If, read: cst.CSTNode, context: Context) -> bool:
+    """`if loss.item() < best: best = loss.item()`."""
+    code = context.code(read)
+    return any(
+        isinstance(node, cst.Assign) and context.code(node.value) == code for node in descendants(statement.body)
+    )
+
+
+def _returned(statement: cst.Return, context: Context) -> Purpose:
+    """A training step's return value is what gets logged."""
+    function = context.function(statement)
+    if isinstance(function, cst.FunctionDef) and context.frequencies.steps(function.body):
+        return Purpose.DEFER
+    return Purpose.OTHER
+
+
+def _assigned(statement: cst.Assign | cst.AnnAssign | cst.AugAssign, context: Context, depth: int) -> Purpose:
+    targets = [target.target for target in statement.targets] if isinstance(statement, cst.Assign) else [statement.target]
+    found: set[Purpose] = set()
+    for target in targets:
+        match target:
+            case cst.Name():
+                found.add(_used(target, statement, context, depth))
+            case cst.Tuple(elements=elements):
+                found.update(
+                    _used(part.value, statement, context, depth) for part in elements if isinstance(part.value, cst.Name)
+                )
+            case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=cst.SimpleString()))]):
+                found.add(Purpose.DEFER)
+            case _:
+                found.add(Purpose.DEFER if isinstance(statement, cst.AugAssign) else Purpose.OTHER)
+    if Purpose.NEEDED in found:
+        return Purpose.NEEDED
+    if Purpose.DEFER in found or isinstance(statement, cst.AugAssign):
+        return Purpose.DEFER
+    return Purpose.OTHER
+
+
+def _used(name: cst.Name, statement: cst.CSTNode, context: Context, depth: int) -> Purpose:
+    """What the name is used for where the loop around the assignment repeats."""
+    if depth >= _DEEPEST:
+        return Purpose.OTHER
+    region = context.loop(statement) or context.function(statement) or context.tree.module
+    found: set[Purpose] = set()
+    for use in _reads_of(name.value, statement, region, context):
+        found.add(_use(use, context, depth))
+    if Purpose.NEEDED in found:
+        return Purpose.NEEDED
+    return Purpose.DEFER if Purpose.DEFER in found else Purpose.OTHER
+
+
+def _use(use: cst.Name, context: Context, depth: int) -> Purpose:
+    parent = context.parent(use)
+    if isinstance(parent, cst.BinaryOperation):
+        other = parent.right if parent.left is use else parent.left
+        if context.kind(other) is Kind.TENSOR:
+            return Purpose.DEFER
+    return purpose(use, context, depth + 1)
+
+
+def _reads_of(name: str, statement: cst.CSTNode, region: cst.CSTNode, context: Context) -> list[cst.Name]:
+    found = []
+    for node in descendants(region):
+        if not isinstance(node, cst.Name) or node.value != name:
+            continue
+        if not context.names.is_read(node):
+            continue
+        if any(binding.node is statement for binding in context.reaching(node)):
+            found.append(node)
+    return found
+
+
+def is_element_read(tensor: cst.BaseExpression, context: Context) -> bool:
+    """Whether a loop reads a tensor element by element: `t[i].item()`, or `v.item()` for `v` in `t`.
+
+    One `tolist()` before the loop would bring them all, whatever they are used for.
+    """
+    loop = _innermost(tensor, context)
+    if loop is None:
+        return False
+    targets = _targets(loop)
+    match tensor:
+        case cst.Subscript(value=base, slice=parts):
+            indexed = any(isinstance(node, cst.Name) and node.value in targets for part in parts for node in descendants(part))
+            return indexed and _is_outside(base, loop, context)
+        case cst.Name(value=name) if name in targets:
+            return any(binding.value is not None and _iterates_tensor(binding, context) for binding in context.reaching(tensor))
+    return False
+
+
+def _innermost(node: cst.CSTNode, context: Context) -> cst.For | Comprehension | None:  # type: ignore[valid-type]
+    child = node
+    for above in context.ancestors(node):
+        if isinstance(above, (cst.FunctionDef, cst.ClassDef, cst.Lambda, cst.While)):
+            return None
+        if isinstance(above, cst.For) and child is above.body:
+            return above
+        if isinstance(above, Comprehension) and child is not above.for_in:
+            return above
+        child = above
+    return None
+
+
+def _targets(loop: cst.CSTNode) -> set[str]:
+    target = loop.target if isinstance(loop, cst.For) else loop.for_in.target  # type: ignore[attr-defined]
+    return {node.value for node in descendants(target) if isinstance(node, cst.Name)}
+
+
+def _is_outside(base: cst.BaseExpression, loop: cst.CSTNode, context: Context) -> bool:
+    """Whether the tensor that is indexed is there before the loop, and is a tensor for certain."""
+    names = [node for node in descendants(base) if isinstance(node, cst.Name)]
+    root = dotted(base)
+    if root is None or not names:
+        return False
+    value = context.value(base)
+    return value.kind is Kind.TENSOR and not any(
+        context.tree.within(binding.node, loop) for binding in context.reaching(names[0])
+    )
+
+
+def _iterates_tensor(binding: Binding, context: Context) -> bool:
+    assert binding.value is not None
+    value = context.value(binding.value)
+    match binding.value:
+        case cst.Call(func=cst.Name(value="enumerate" | "zip" | "reversed"), args=args):
+            return any(context.kind(argument.value) is Kind.TENSOR for argument in args)
+    return value.kind is Kind.TENSOR and not value.batch
+

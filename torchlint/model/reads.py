@@ -1,0 +1,153 @@
+"""Where the host waits for the device: expressions that bring a tensor's values to the CPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Frequency
+from torchlint.model.grad import GradMode
+from torchlint.model.tree import Loop, descendants_in_scope
+from torchlint.model.values import Device, Kind
+
+if TYPE_CHECKING:
+    from torchlint.model.context import Context
+
+# Conversions that read one element of a tensor.
+CONVERSIONS = ("float", "int", "bool")
+MATH = ("math.sqrt", "math.log", "math.exp", "math.isnan", "math.isfinite", "math.isinf")
+
+
+def scalar_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | None:
+    """The tensor of which the expression reads one element: `t.item()`, `float(t)`, `math.sqrt(t)`, `t.data[0]`.
+
+    None where it reads none, or one that lives on the CPU.
+    """
+    match node:
+        case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value="item")), args=[]):
+            return receiver if is_device_tensor(receiver, context) else None
+        case cst.Call(func=func, args=[cst.Arg(value=argument, keyword=None, star="")]):
+            name = context.qualified_name(func)
+            if (name in CONVERSIONS or name in MATH) and is_device_tensor(argument, context):
+                return argument
+        case cst.Subscript(
+            value=cst.Attribute(value=receiver, attr=cst.Name(value="data")),
+            slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer(value="0")))],
+        ):
+            # How a scalar was read before torch 0.4; on a vector it would be a view, which waits for nothing.
+            if context.value(receiver).scalar and is_device_tensor(receiver, context):
+                return receiver
+    return None
+
+
+def bulk_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | None:
+    """The tensor that `t.cpu()`, `t.numpy()` or `t.tolist()` brings to the CPU; the outermost call of a chain counts."""
+    match node:
+        case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value="cpu" | "numpy" | "tolist"))):
+            return receiver if is_device_tensor(receiver, context) else None
+    return None
+
+
+def is_device_tensor(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether the expression holds a tensor that may live on an accelerator."""
+    value = context.value(node)
+    if value.kind is Kind.UNKNOWN and _is_read_in_training(node, context):
+        return True
+    return value.kind is Kind.TENSOR and value.device is not Device.CPU and not is_host_only(context, value.device)
+
+
+def _is_read_in_training(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether `.item()` is called on something unknown in a loop that trains: what has it there is a tensor."""
+    parent = context.parent(node)
+    if not (isinstance(parent, cst.Attribute) and parent.attr.value == "item"):
+        return False
+    return is_in_training(node, context)
+
+
+def is_host_only(context: Context, device: Device) -> bool:
+    """Whether a script that shows all it does never speaks of an accelerator."""
+    return device is Device.UNKNOWN and not context.kinds.mentions_accelerator and context.kinds.is_whole_script
+
+
+def is_hot(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the node runs at each batch or more often, in code that is there to train or to serve."""
+    return context.frequency(node) >= Frequency.BATCH and not context.frequencies.is_diagnostic(node)
+
+
+def is_evaluating(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the node runs without autograd, or in a loop over batches that takes no step behind `model.eval()`."""
+    if context.grad(node) is GradMode.OFF:
+        return True
+    loop = context.frequencies.batch_loop(node)
+    if loop is None or trains(loop, context):
+        return False
+    scope = context.function(node) or context.tree.module
+    return any(
+        isinstance(found, cst.Call) and isinstance(found.func, cst.Attribute) and found.func.attr.value == "eval"
+        for found in descendants_in_scope(scope.body if isinstance(scope, cst.FunctionDef) else scope)
+    )
+
+
+def trains(loop: cst.For | cst.While, context: Context) -> bool:
+    """Whether a backward pass or an optimizer's step is taken in the loop, directly or one call away."""
+    if context.frequencies.steps(loop.body):
+        return True
+    for node in descendants_in_scope(loop.body):
+        if isinstance(node, Loop) and context.frequencies.steps(node.body):
+            return True
+        if isinstance(node, cst.Call):
+            target = context.calls.target(node)
+            if target is not None and context.frequencies.steps(target.body):
+                return True
+    return False
+
+
+def is_needed_on_host(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the value read decides what the host does next, so that no later read could replace it.
+
+    An action for an environment (`env.step(action.item())`), directly or through a name.
+    """
+    for above in context.ancestors(node):
+        match above:
+            case cst.Call(func=cst.Attribute(attr=cst.Name(value="step"))) | cst.Call(func=cst.Name(value="step")):
+                return True
+            case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]):
+                return _is_stepped_with(above, name, context)
+            case cst.BaseSmallStatement() | cst.BaseCompoundStatement():
+                return False
+    return False
+
+
+def _is_stepped_with(assign: cst.Assign, name: str, context: Context) -> bool:
+    scope = context.function(assign)
+    body = scope.body if scope is not None else context.tree.module
+    return any(
+        isinstance(call, cst.Call)
+        and isinstance(call.func, cst.Attribute)
+        and call.func.attr.value in ("step", "render", "put", "send")
+        and any(isinstance(argument.value, cst.Name) and argument.value.value == name for argument in call.args)
+        for call in descendants_in_scope(body)
+    )
+
+
+def is_avoidable(node: cst.CSTNode, tensor: cst.BaseExpression, context: Context) -> bool:
+    """Whether the read could be made later, once for many, or not at all, without changing what the program does."""
+    from torchlint.model.purpose import Purpose, is_element_read, purpose
+
+    if is_element_read(tensor, context):
+        return True
+    found = purpose(node, context)
+    if found is Purpose.OTHER:
+        # In a loop that trains, what is not acted upon is there to be looked at.
+        return is_in_training(node, context)
+    return found is Purpose.DEFER
+
+
+def is_in_training(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the node stands in a loop, or in a function outside of a module, that takes training steps."""
+    loop = context.frequencies.batch_loop(node)
+    if loop is not None:
+        return trains(loop, context)
+    function = context.function(node)
+    return isinstance(function, cst.FunctionDef) and context.frequencies.steps(function.body)

@@ -1,0 +1,172 @@
+"""What torch, NumPy and Python return, as far as no stub tells: the hand-written half of the tables."""
+
+from __future__ import annotations
+
+import re
+
+# Functions of the torch namespace written in Python, which its stubs don't list.
+TORCH_PYTHON = {
+    **dict.fromkeys(
+        "einsum norm cdist tensordot block_diag cartesian_prod chain_matmul stft istft atleast_1d atleast_2d "
+        "atleast_3d unique unique_consecutive where tensor as_tensor from_numpy asarray nonzero Tensor vmap".split(),
+        "T",
+    ),
+    **dict.fromkeys("split meshgrid broadcast_tensors chunk unbind".split(), "S"),
+    **dict.fromkeys("lu cummax".split(), "2"),
+    **dict.fromkeys("is_tensor numel is_grad_enabled get_rng_state seed initial_seed".split(), "n"),
+}
+# Functions of torch.nn.functional that live in torch's C++ half and that its stub only imports; all give a tensor.
+FUNCTIONAL_BUILTINS = frozenset(
+    "adaptive_avg_pool1d avg_pool1d avg_pool2d avg_pool3d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_tbc "
+    "conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity elu_ gelu hardshrink hardtanh_ leaky_relu_ "
+    "linear logsigmoid one_hot pad pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu relu_ rrelu_ "
+    "scaled_dot_product_attention selu_ softplus softshrink threshold_".split()
+)
+# Factories that make a tensor on the CPU unless told otherwise; all take `device=`.
+FACTORIES = frozenset(
+    "arange as_tensor asarray bartlett_window blackman_window empty eye full hamming_window hann_window kaiser_window "
+    "linspace logspace normal ones rand randint randn randperm scalar_tensor tensor tril_indices triu_indices "
+    "zeros empty_strided from_file".split()
+)
+LEGACY_TENSORS = frozenset(
+    "Tensor FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor LongTensor "
+    "BoolTensor".split()
+)
+# Functions of torch whose first argument need not be a tensor.
+TAKE_OTHERS = frozenset(
+    "cat stack hstack vstack dstack concat concatenate column_stack row_stack block_diag meshgrid broadcast_tensors "
+    "cartesian_prod einsum chain_matmul is_tensor is_storage from_numpy from_dlpack frombuffer set_num_threads "
+    "promote_types result_type can_cast where save load compile numel Generator broadcast_shapes range full_like "
+    "pad_sequence tensordot manual_seed sym_int sym_max sym_min sym_not max min add sub mul div".split()
+)
+# Packages whose arrays are indexed as tensors are.
+ARRAY_PACKAGES = frozenset("numpy cv2 scipy pandas skimage sklearn cupy jax tensorflow PIL imageio matplotlib".split())
+# Packages that work on the host: what is handed to them is no tensor any more, or only looked at.
+HOST_PACKAGES = ARRAY_PACKAGES | frozenset(
+    "json pickle os re csv random math copy logging warnings typing collections itertools functools shutil pathlib "
+    "string time datetime tqdm wandb tensorboard tensorboardX seaborn plotly pycocotools nltk editdistance".split()
+)
+# Builtins that take a tensor without computing with it.
+PYTHON_NAMES = frozenset(
+    "len isinstance issubclass type id print repr format hasattr getattr setattr list tuple set dict enumerate zip "
+    "iter next range sorted reversed map filter any all callable vars dir super object".split()
+)
+# Methods that only a tensor has among the things such code handles: a call of one tells what the receiver is.
+TENSOR_ONLY_METHODS = frozenset(
+    "backward contiguous detach detach_ unsqueeze unsqueeze_ squeeze_ permute softmax log_softmax sigmoid sigmoid_ "
+    "topk expand expand_as masked_fill masked_fill_ masked_select masked_scatter index_select index_fill index_fill_ "
+    "index_add_ index_copy_ scatter scatter_ scatter_add scatter_add_ gather clamp clamp_ clamp_min clamp_max numel "
+    "requires_grad_ new_zeros new_ones new_full new_empty new_tensor type_as data_ptr bmm matmul mm "
+    "addcmul_ addcdiv_ mul_ add_ sub_ div_ fill_ zero_ copy_ normal_ uniform_ long rsqrt logsumexp cumprod_ "
+    "is_floating_point retain_grad storage storage_offset stride narrow movedim unfold unflatten index_put_ "
+    "baddbmm lerp lerp_ erf expm1 log1p exp_ tanh_ relu relu_ nonzero_static unbind byte "
+    "transpose_ t_ bool".split()
+)
+# `.size(1)` and `.dim()` are methods on a tensor only, but other things have a `size()` of their own.
+TENSOR_SHAPE_METHODS = frozenset({"size", "dim"})
+# Attributes of a tensor, as the codes of torch_table.
+TENSOR_ATTRIBUTES = {
+    **dict.fromkeys("data grad T H mT mH real imag".split(), "T"),
+    **dict.fromkeys("ndim is_cuda is_cpu requires_grad is_leaf is_sparse itemsize nbytes".split(), "n"),
+    "shape": "z",
+    "device": "d",
+    "dtype": "y",
+}
+# Fields under which models return their tensors.
+OUTPUT_FIELDS = frozenset(
+    "logits loss last_hidden_state pooler_output hidden_states sample prev_sample pred_original_sample image_embeds "
+    "text_embeds start_logits end_logits".split()
+)
+# Methods whose result stays on the CPU, and those that take a value off the device.
+HOST_READS = frozenset({"item", "tolist", "numpy", "cpu"})
+# Methods by which only a module can be told.
+MODULE_ONLY_METHODS = frozenset(
+    "train eval parameters named_parameters state_dict load_state_dict modules named_modules children named_children "
+    "register_buffer register_forward_hook add_module named_buffers".split()
+)
+MODULE_BASES = frozenset(
+    {
+        "torch.nn.Module",
+        "lightning.pytorch.LightningModule",
+        "lightning.pytorch.core.LightningModule",
+        "lightning.LightningModule",
+        "torch.nn.Sequential",
+        "torch.nn.ModuleList",
+        "transformers.PreTrainedModel",
+        "diffusers.ModelMixin",
+        "torch.jit.ScriptModule",
+    }
+)
+LOADERS = frozenset(
+    {
+        "torch.utils.data.DataLoader",
+        "torch_geometric.loader.DataLoader",
+        "torch_geometric.data.DataLoader",
+        "torch_geometric.loader.NeighborLoader",
+        "torch_geometric.loader.DenseDataLoader",
+        "torchdata.stateful_dataloader.StatefulDataLoader",
+        "timm.data.create_loader",
+        "monai.data.DataLoader",
+    }
+)
+DATASET_BASES = frozenset({"torch.utils.data.Dataset", "torch.utils.data.IterableDataset"})
+SCALERS = frozenset({"torch.cuda.amp.GradScaler", "torch.amp.GradScaler", "torch.GradScaler"})
+# What passes an iterable on, element by element.
+PASS_THROUGH = frozenset(
+    {
+        "tqdm",
+        "tqdm.tqdm",
+        "tqdm.trange",
+        "tqdm.auto.tqdm",
+        "tqdm.notebook.tqdm",
+        "tqdm.contrib.tenumerate",
+        "tqdm.std.tqdm",
+        "tqdm.rich.tqdm",
+        "rich.progress.track",
+        "itertools.islice",
+        "itertools.cycle",
+        "itertools.chain",
+        "iter",
+        "list",
+        "tuple",
+        "reversed",
+        "sorted",
+        "alive_progress.alive_it",
+        "fastprogress.progress_bar",
+        "track",
+        "progress_bar",
+    }
+)
+# Conventional names; they make a value likely, never proven.
+LOADER_NAME = re.compile(
+    r"(^|_)(data_?)?load(er|ers)?$|dataloader|data_loader|_loader|_dl$|^dl$|(train|val|valid|test|batch)_iter(ator)?$|"
+    r"^batches$|^batch_iterator$|^data_?iter(ator)?$|_batches$|^prefetcher$",
+    re.IGNORECASE,
+)
+EPOCH_NAME = re.compile(r"epoch", re.IGNORECASE)
+MODULE_NAME = re.compile(
+    r"^(self\.)?(_?(model|net|network|encoder|decoder|backbone|generator|discriminator|critic|actor|policy|"
+    r"actor_critic|criterion|loss_fn|loss_func|loss_function|netg|netd|unet|vae|classifier|student|teacher|"
+    r"model_ema|ema_model|ema|g_ema|policy_net|target_net|q_net|transformer|resnet|vgg)|"
+    r".*_(model|net|network|encoder|decoder|criterion))$",
+    re.IGNORECASE,
+)
+LOSS_NAME = re.compile(r"criterion|loss", re.IGNORECASE)
+DEVICE_NAME = re.compile(r"(^|_)(device|dev)(_id|s)?$|^(gpu|cuda)_device$", re.IGNORECASE)
+# Words that show that a file's author thinks of an accelerator.
+ACCELERATOR_WORDS = re.compile(r"cuda|\bdevice\b|accelerat|\bxla\b|\bmps\b|\bnpu\b|\bxpu\b|\bgpu|\.to\(|fabric", re.IGNORECASE)
+# Entry points that a framework calls for each batch.
+BATCH_METHODS = frozenset(
+    "forward training_step validation_step test_step predict_step on_train_batch_start on_train_batch_end "
+    "on_validation_batch_end on_validation_batch_start on_test_batch_end on_before_zero_grad on_after_backward "
+    "optimizer_step compute_loss prediction_step on_step_end on_step_begin manual_backward".split()
+)
+SAMPLE_METHODS = frozenset({"__getitem__", "__getitems__"})
+NO_GRAD_METHODS = frozenset(
+    "validation_step test_step predict_step on_validation_epoch_end on_validation_epoch_start on_test_epoch_end "
+    "validation_epoch_end test_epoch_end on_validation_batch_end on_test_batch_end prediction_step".split()
+)
+NO_GRAD_CONTEXTS = frozenset(
+    {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode"}
+)
+BACKWARD_METHODS = frozenset({"backward", "manual_backward"})

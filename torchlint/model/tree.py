@@ -1,0 +1,212 @@
+"""One walk over a module: every node in source order, its parent, and the nodes of each type.
+
+LibCST's visitors rebuild the tree and its metadata providers cost several parses; this walk costs a tenth of one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TypeVar
+
+import libcst as cst
+
+NodeT = TypeVar("NodeT", bound=cst.CSTNode)
+
+# Fields that hold white space, punctuation or operators' surroundings: no rule and no fact looks there.
+_SKIPPED = frozenset(
+    {
+        "asynchronous", "colon", "comma", "default_indent", "default_newline", "dot", "encoding", "end", "equal",
+        "first_colon", "first_line", "footer", "has_trailing_newline", "header", "indent", "last_line",
+        "lbrace", "lbracket", "leading_lines", "leading_whitespace", "lines_after_decorators", "lpar", "newline",
+        "rbrace", "rbracket", "rpar", "second_colon", "semicolon", "separator", "start", "trailing_comma",
+        "trailing_whitespace", "whitespace", "posonly_ind", "empty_lines", "conversion",
+    }
+)  # fmt: skip
+# Fields in the order of the source where LibCST's own order differs.
+_ORDER: dict[type[cst.CSTNode], tuple[str, ...]] = {
+    cst.ClassDef: ("decorators", "name", "type_parameters", "bases", "keywords", "body"),
+    cst.FunctionDef: ("decorators", "name", "type_parameters", "params", "returns", "body"),
+    cst.Parameters: ("posonly_params", "params", "star_arg", "kwonly_params", "star_kwarg"),
+    cst.Arg: ("keyword", "value"),
+    cst.IfExp: ("body", "test", "orelse"),
+    cst.ImportFrom: ("relative", "module", "names"),
+    cst.ExceptHandler: ("type", "name", "body"),
+    cst.ExceptStarHandler: ("type", "name", "body"),
+    cst.MatchCase: ("pattern", "guard", "body"),
+}
+_fields: dict[type[cst.CSTNode], tuple[str, ...]] = {}
+
+Loop = (cst.For, cst.While)
+Comprehension = (cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
+Function = (cst.FunctionDef, cst.Lambda)
+
+
+def _child_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
+    names = _ORDER.get(kind)
+    if names is None:
+        names = tuple(
+            field.name
+            for field in dataclasses.fields(kind)  # type: ignore[arg-type]
+            if field.name not in _SKIPPED and not field.name.startswith("whitespace")
+        )
+    _fields[kind] = names
+    return names
+
+
+def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The nodes directly below `node`, in source order."""
+    kind = type(node)
+    for name in _fields.get(kind) or _child_fields(kind):
+        value = getattr(node, name)
+        if isinstance(value, (list, tuple)):
+            yield from value
+        elif isinstance(value, cst.CSTNode):
+            yield value
+
+
+def descendants(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """`node` and all below it, in source order."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        yield current
+        stack.extend(reversed(list(children(current))))
+
+
+def descendants_in_scope(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """`node` and all below it that runs when it runs: bodies of functions and classes defined inside are left out."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        yield current
+        if current is not node and isinstance(current, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
+            continue
+        stack.extend(reversed(list(children(current))))
+
+
+class Tree:
+    """The nodes of a module with parents, by type, in source order."""
+
+    def __init__(self, module: cst.Module) -> None:
+        self.module = module
+        self.parents: dict[cst.CSTNode, cst.CSTNode] = {}
+        self.by_type: dict[type[cst.CSTNode], list[cst.CSTNode]] = {}
+        parents, by_type, fields = self.parents, self.by_type, _fields
+        stack: list[cst.CSTNode] = [module]
+        pop, extend = stack.pop, stack.extend
+        while stack:
+            node = pop()
+            kind = type(node)
+            try:
+                by_type[kind].append(node)
+            except KeyError:
+                by_type[kind] = [node]
+            names = fields.get(kind)
+            if names is None:
+                names = _child_fields(kind)
+            found: list[cst.CSTNode] = []
+            for name in names:
+                value = getattr(node, name)
+                if value is None:
+                    continue
+                if isinstance(value, (list, tuple)):
+                    found += value
+                elif isinstance(value, cst.CSTNode):
+                    found.append(value)
+            if found:
+                for child in found:
+                    parents[child] = node
+                if len(found) > 1:
+                    found.reverse()
+                extend(found)
+
+    @cached_property
+    def index(self) -> dict[cst.CSTNode, int]:
+        """The place of each node in source order."""
+        return {node: place for place, node in enumerate(descendants(self.module))}
+
+    def of(self, *kinds: type[NodeT]) -> list[NodeT]:
+        """All nodes of exactly these types."""
+        if len(kinds) == 1:
+            return self.by_type.get(kinds[0], [])  # type: ignore[return-value]
+        return [node for kind in kinds for node in self.by_type.get(kind, [])]  # type: ignore[misc]
+
+    def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
+        """The node directly above, None for the module."""
+        return self.parents.get(node)
+
+    def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        """The nodes above, nearest first."""
+        parents = self.parents
+        current = parents.get(node)
+        while current is not None:
+            yield current
+            current = parents.get(current)
+
+    def within(self, node: cst.CSTNode, outer: cst.CSTNode) -> bool:
+        """Whether `node` is `outer` or below it."""
+        return node is outer or any(above is outer for above in self.ancestors(node))
+
+    def end(self, node: cst.CSTNode) -> int:
+        """The place of the last node below `node` (its own, if there is none)."""
+        while True:
+            last = None
+            for last in children(node):  # noqa: B007 - the last one is wanted
+                pass
+            if last is None:
+                return self.index[node]
+            node = last
+
+    def function(self, node: cst.CSTNode) -> cst.FunctionDef | cst.Lambda | None:
+        """The function in whose body (not signature or decorators) the node stands."""
+        child = node
+        for above in self.ancestors(node):
+            if isinstance(above, Function) and child is above.body:
+                return above
+            child = above
+        return None
+
+    def function_of_parameter(self, parameter: cst.CSTNode) -> cst.FunctionDef | cst.Lambda | None:
+        """The function that a `Param` belongs to."""
+        for above in self.ancestors(parameter):
+            if isinstance(above, Function):
+                return above
+        return None
+
+    def enclosing_class(self, node: cst.CSTNode) -> cst.ClassDef | None:
+        """The class in whose body the node stands directly or in a method."""
+        child = node
+        for above in self.ancestors(node):
+            if isinstance(above, cst.ClassDef) and child is above.body:
+                return above
+            child = above
+        return None
+
+    def statement(self, node: cst.CSTNode) -> cst.BaseCompoundStatement | cst.BaseSmallStatement | None:
+        """The innermost statement that holds the node (or is it)."""
+        if isinstance(node, (cst.BaseCompoundStatement, cst.BaseSmallStatement)):
+            return node
+        for above in self.ancestors(node):
+            if isinstance(above, (cst.BaseCompoundStatement, cst.BaseSmallStatement)):
+                return above
+        return None
+
+    def line(self, node: cst.CSTNode) -> cst.SimpleStatementLine | cst.BaseCompoundStatement | None:
+        """The statement as it stands in a block: the line of a small statement, or the compound statement."""
+        current: cst.CSTNode | None = node
+        while current is not None:
+            if isinstance(current, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
+                return current
+            current = self.parents.get(current)
+        return None
+
+    def indentation(self, statement: cst.CSTNode) -> str:
+        """The white space before a statement that stands on a line of its own."""
+        levels = [
+            above.indent if above.indent is not None else self.module.default_indent
+            for above in self.ancestors(statement)
+            if isinstance(above, cst.IndentedBlock)
+        ]
+        return "".join(reversed(levels))

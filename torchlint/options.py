@@ -1,0 +1,182 @@
+"""The keys of a configuration file: their types, what they mean, and the JSON Schema that tells editors so."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+SCHEMA_URL = "https://raw.githubusercontent.com/torchlint/torchlint/main/torchlint/torchlint.schema.json"
+
+OutputFormat: TypeAlias = Literal["full", "concise", "json", "github", "sarif"]
+
+
+class Options(msgspec.Struct, forbid_unknown_fields=True, rename="kebab", frozen=True):
+    """What one file says; a key that it leaves out is `UNSET`. Every key has an example, which errors quote."""
+
+    select: Annotated[
+        tuple[str, ...] | UnsetType,
+        Meta(
+            description="The rules to run: codes, prefixes of codes, names, groups, or `ALL`. Replaces the default.",
+            examples=[["TL301"]],
+        ),
+    ] = UNSET
+    ignore: Annotated[
+        tuple[str, ...] | UnsetType,
+        Meta(
+            description="Rules not to run. The narrower of `select` and `ignore` wins, `ignore` where they are equal.",
+            examples=[["TL302"]],
+        ),
+    ] = UNSET
+    extend_select: Annotated[
+        tuple[str, ...] | UnsetType,
+        Meta(description="Rules to run besides those that are selected already.", examples=[["TL305"]]),
+    ] = UNSET
+    per_file_ignores: Annotated[
+        dict[str, tuple[str, ...]] | UnsetType,
+        Meta(
+            description="Rules not to run in the files that a pattern matches (a name, or a path from this file's "
+            "folder); a pattern that starts with `!` means all other files.",
+            examples=[{"tests/**": ["ALL"]}],
+        ),
+    ] = UNSET
+    extend_per_file_ignores: Annotated[
+        dict[str, tuple[str, ...]] | UnsetType,
+        Meta(
+            description="As `per-file-ignores`, besides those of the file that is extended.",
+            examples=[{"tests/**": ["ALL"]}],
+        ),
+    ] = UNSET
+    exclude: Annotated[
+        tuple[str, ...] | UnsetType,
+        Meta(
+            description="Names or paths of files and folders to pass over. Replaces the default, which holds virtual "
+            "environments, caches, and build folders.",
+            examples=[["vendored"]],
+        ),
+    ] = UNSET
+    extend_exclude: Annotated[
+        tuple[str, ...] | UnsetType,
+        Meta(description="Files and folders to pass over besides those of `exclude`.", examples=[["vendored"]]),
+    ] = UNSET
+    respect_gitignore: Annotated[
+        bool | UnsetType,
+        Meta(description="Whether to pass over what git ignores; true by default.", examples=[False]),
+    ] = UNSET
+    force_exclude: Annotated[
+        bool | UnsetType,
+        Meta(
+            description="Whether `exclude` holds for files named on the command line too; false by default.",
+            examples=[True],
+        ),
+    ] = UNSET
+    preview: Annotated[
+        bool | UnsetType,
+        Meta(
+            description="Whether prefixes, groups, and `ALL` select preview rules; false by default.", examples=[True]
+        ),
+    ] = UNSET
+    output_format: Annotated[
+        OutputFormat | UnsetType, Meta(description="How findings are written; `full` by default.", examples=["concise"])
+    ] = UNSET
+    fix: Annotated[
+        bool | UnsetType, Meta(description="Whether `check` applies fixes; false by default.", examples=[True])
+    ] = UNSET
+    unsafe_fixes: Annotated[
+        bool | UnsetType,
+        Meta(
+            description="Whether fixes that may change what a program computes are applied; false by default.",
+            examples=[True],
+        ),
+    ] = UNSET
+    cache_dir: Annotated[
+        str | UnsetType,
+        Meta(description="The folder of the cache, `.torchlint_cache` by default.", examples=[".cache/torchlint"]),
+    ] = UNSET
+    target_torch: Annotated[
+        Annotated[str, Meta(pattern=r"^[0-9]+\.[0-9]+$")] | UnsetType,
+        Meta(
+            description="The oldest PyTorch that the code has to run with; no fix uses what it does not have.",
+            examples=["2.4"],
+        ),
+    ] = UNSET
+    dataloader_workers: Annotated[
+        Annotated[int, Meta(ge=1)] | UnsetType,
+        Meta(description="The `num_workers` that fixes give to a `DataLoader` without one.", examples=[4]),
+    ] = UNSET
+    extend: Annotated[
+        str | UnsetType,
+        Meta(
+            description="Another configuration file, from this one's folder; what is said here wins over it.",
+            examples=["../torchlint.toml"],
+        ),
+    ] = UNSET
+    rules: Annotated[
+        dict[str, dict[str, Any]] | UnsetType,
+        Meta(description="A table of options for each rule that has any, under the rule's name.", examples=[{}]),
+    ] = UNSET
+
+
+def keys() -> tuple[str, ...]:
+    """The keys as a file spells them."""
+    return tuple(field.encode_name for field in msgspec.structs.fields(Options))
+
+
+def properties() -> dict[str, dict[str, Any]]:
+    """The JSON Schema of each key's value, the rules aside."""
+    found: dict[str, dict[str, Any]] = msgspec.json.schema(Options)["$defs"]["Options"]["properties"]
+    return found
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of a configuration file, with the selectors and the options of the rules there are."""
+    from torchlint.registry import all_rules
+
+    found = properties()
+    selectors = {"type": "array", "items": {"$ref": "#/definitions/selector"}}
+    for key in ("select", "ignore", "extend-select"):
+        found[key] |= selectors
+    for key in ("per-file-ignores", "extend-per-file-ignores"):
+        found[key]["additionalProperties"] = selectors
+    found["rules"] |= {
+        "properties": {
+            rule.name: {
+                "description": rule.summary,
+                "type": "object",
+                "properties": {
+                    name.replace("_", "-"): {"type": JSON_TYPES[type(value)], "default": value}
+                    for name, value in rule.options
+                },
+                "additionalProperties": False,
+            }
+            for rule in all_rules()
+            if rule.options
+        },
+        "additionalProperties": False,
+    }
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "$id": SCHEMA_URL,
+        "title": "torchlint",
+        "description": "The configuration of torchlint: `torchlint.toml`, or [tool.torchlint] in pyproject.toml.",
+        "type": "object",
+        "properties": found,
+        "additionalProperties": False,
+        "definitions": {
+            "selector": {"description": "A rule or several.", "type": "string", "enum": list(selectors_known())}
+        },
+    }
+
+
+JSON_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
+
+
+def selectors_known() -> tuple[str, ...]:
+    """Every selector that matches a rule: `ALL`, groups, prefixes and codes, names."""
+    from torchlint.registry import all_rules
+
+    rules = all_rules()
+    groups = {rule.group for rule in rules}
+    prefixes = {rule.code[:length] for rule in rules for length in range(len("TL"), len(rule.code) + 1)}
+    return ("ALL", *sorted(groups), *sorted(prefixes), *sorted(rule.name for rule in rules))

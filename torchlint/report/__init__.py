@@ -1,0 +1,76 @@
+"""One writer per output format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from torchlint.finding import Applicability, Result
+from torchlint.registry import all_rules
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torchlint.rule import Rule
+    from torchlint.source import SourceFile
+
+FORMATS = ("full", "concise", "json", "github", "sarif")
+
+
+@dataclass(frozen=True, slots=True)
+class FileReport:
+    """What one file gave. `fixed` counts the findings that are gone by rule name, sorted; `result` holds the rest.
+
+    `source` is the text that the result's spans point into; of a file that cannot be read it holds no text.
+    """
+
+    source: SourceFile
+    result: Result
+    fixed: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """How to write a report.
+
+    `threshold` is the applicability that `--fix` would apply or has applied, `fixing` says that it has.
+    `width` is in columns. `footer` is off under `--quiet`. `exit_code` is the run's, None where it follows from the
+    results. `rules` are those whose metadata may be quoted.
+    """
+
+    color: bool = False
+    hyperlinks: bool = False
+    width: int = 100
+    threshold: Applicability = Applicability.SAFE
+    fixing: bool = False
+    statistics: bool = False
+    show_fixes: bool = False
+    footer: bool = True
+    exit_code: int | None = None
+    rules: tuple[Rule, ...] = field(default_factory=all_rules)
+
+
+def render(output_format: str, reports: Sequence[FileReport], options: ReportOptions) -> str:
+    """The whole report, in the order of `reports`, ending in a newline unless it is empty.
+
+    Raises `ValueError`, its message for people, for an unknown format and for statistics in a format without them.
+    """
+    # Each writer is imported where it is chosen: `json`, `hashlib` and `urllib` cost more than a warm run.
+    if options.statistics:
+        from torchlint.report import statistics
+
+        return statistics.write(output_format, reports, options)
+    match output_format:
+        case "full":
+            from torchlint.report.full import write
+        case "concise":
+            from torchlint.report.concise import write
+        case "json":
+            from torchlint.report.json import write
+        case "github":
+            from torchlint.report.github import write
+        case "sarif":
+            from torchlint.report.sarif import write
+        case _:
+            raise ValueError(f"unknown output format `{output_format}`; one of {', '.join(FORMATS)}")
+    return write(reports, options)

@@ -1,0 +1,29 @@
+"""One line per finding: `path:line:column: CODE message`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torchlint.report.entry import entries
+from torchlint.report.style import ALARM, BOLD, HINT, Style
+from torchlint.report.summary import footer
+from torchlint.report.text import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torchlint.report import FileReport, ReportOptions
+
+
+def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
+    """A line per finding, then the footer."""
+    style = Style(options.color, options.hyperlinks)
+    lines = []
+    for entry in entries(reports, options):
+        row, column = entry.start
+        code = style.link(style.paint(entry.code, ALARM), entry.url)
+        mark = f"[{style.paint('*', HINT)}] " if entry.is_fixable(options.threshold) else ""
+        message = visible(" ".join(map(str.strip, entry.message.splitlines())))
+        path = style.paint(visible(entry.source.path), BOLD)
+        lines.append(f"{path}:{row}:{column}: {code} {mark}{message}\n")
+    return "".join(lines) + footer(reports, options)

@@ -1,0 +1,96 @@
+"""What every format says of a finding or a diagnostic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from torchlint.finding import Applicability, Diagnostic, Finding, Fix, Frequency, Severity, Span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from torchlint.report import FileReport, ReportOptions
+    from torchlint.rule import Rule
+    from torchlint.source import SourceFile
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A finding or a diagnostic and where it stands.
+
+    `start` and `end` are rows and columns, 1-based, columns in code points, the end exclusive; both are 1:1 where
+    no place is known. `rule` is None for a diagnostic and for a rule that the options do not list.
+    """
+
+    source: SourceFile
+    code: str
+    name: str
+    message: str
+    span: Span | None
+    frequency: Frequency
+    fix: Fix | None
+    rule: Rule | None
+    severity: Severity | None
+
+    @property
+    def start(self) -> tuple[int, int]:
+        """Where it begins."""
+        return self.source.position(self.span.start) if self.span else (1, 1)
+
+    @property
+    def end(self) -> tuple[int, int]:
+        """Where it ends."""
+        return self.source.position(self.span.end) if self.span else (1, 1)
+
+    @property
+    def url(self) -> str | None:
+        """Where the rule's page is published."""
+        return self.rule.url if self.rule else None
+
+    def is_fixable(self, threshold: Applicability) -> bool:
+        """Whether a run at this threshold applies its fix."""
+        return self.fix is not None and self.fix.applicability >= threshold
+
+
+def entries(reports: Sequence[FileReport], options: ReportOptions) -> Iterator[Entry]:
+    """Everything there is to say, file by file and top to bottom."""
+    rules = {rule.name: rule for rule in options.rules}
+    for report in reports:
+        found = [
+            *(_of_diagnostic(report.source, diagnostic) for diagnostic in report.result.diagnostics),
+            *(_of_finding(report.source, finding, rules) for finding in report.result.findings),
+        ]
+        yield from sorted(found, key=_place)
+
+
+def _of_diagnostic(source: SourceFile, diagnostic: Diagnostic) -> Entry:
+    return Entry(
+        source=source,
+        code=diagnostic.code,
+        name=diagnostic.name,
+        message=diagnostic.message,
+        span=diagnostic.span,
+        frequency=Frequency.UNKNOWN,
+        fix=None,
+        rule=None,
+        severity=diagnostic.severity,
+    )
+
+
+def _of_finding(source: SourceFile, finding: Finding, rules: dict[str, Rule]) -> Entry:
+    return Entry(
+        source=source,
+        code=finding.code,
+        name=finding.rule,
+        message=finding.message,
+        span=finding.span,
+        frequency=finding.frequency,
+        fix=finding.fix,
+        rule=rules.get(finding.rule),
+        severity=None,
+    )
+
+
+def _place(entry: Entry) -> tuple[int, int, str]:
+    return (entry.span.start, entry.span.end, entry.code) if entry.span else (-1, -1, entry.code)

@@ -1,0 +1,42 @@
+"""Workflow commands that GitHub Actions shows as annotations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torchlint.finding import Frequency
+from torchlint.report.entry import Entry, entries
+from torchlint.report.text import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torchlint.report import FileReport, ReportOptions
+
+
+def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
+    """One `::error` command per finding."""
+    return "".join(f"{_command(entry)}\n" for entry in entries(reports, options))
+
+
+def _command(entry: Entry) -> str:
+    (row, column), (end_row, end_column) = entry.start, entry.end
+    path = visible(entry.source.path)
+    place = f"line={row},endLine={end_row}"
+    if row == end_row:  # GitHub refuses columns on an annotation of several lines
+        place = f"line={row},col={column},endLine={end_row},endColumn={end_column}"
+    lines = [f"{path}:{row}:{column}: {entry.code} {entry.message}"]
+    if entry.frequency is not Frequency.UNKNOWN:
+        lines.append(f"  runs {entry.frequency}")
+    if entry.fix:
+        lines.append(f"  help: {entry.fix.title}")
+    text = "%0A".join(_data(line) for line in "\n".join(lines).splitlines())
+    return f"::error title=torchlint ({_property(entry.code)}),file={_property(path)},{place}::{text}"
+
+
+def _data(line: str) -> str:
+    return visible(line).replace("%", "%25")
+
+
+def _property(text: str) -> str:
+    return text.replace("%", "%25").replace(":", "%3A").replace(",", "%2C")

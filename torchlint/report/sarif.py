@@ -1,0 +1,214 @@
+"""SARIF 2.1.0, one run, for GitHub code scanning and its like."""
+
+from __future__ import annotations
+
+import json
+import os.path
+from collections import Counter
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from torchlint import __version__
+from torchlint.finding import Frequency, Severity, Span
+from torchlint.report.entry import Entry, entries
+from torchlint.report.page import body
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torchlint.finding import Fix
+    from torchlint.report import FileReport, ReportOptions
+    from torchlint.rule import Rule
+    from torchlint.source import SourceFile
+
+HOME = "https://github.com/torchlint/torchlint"
+_ROOT = "SRCROOT"
+_DIAGNOSTICS = {
+    "E000": "torchlint failed on a file; the other findings are not affected.",
+    "E902": "A file cannot be read.",
+    "E999": "A file cannot be parsed.",
+}
+
+Json = dict[str, Any]
+
+
+def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
+    """One SARIF log. Errors of a file are results; failures of torchlint itself are notifications of the run."""
+    found = list(entries(reports, options))
+    results = [entry for entry in found if entry.severity is not Severity.INTERNAL]
+    failures = [entry for entry in found if entry.severity is Severity.INTERNAL]
+    rules = _descriptors(results, options.rules)
+    index = {rule["id"]: number for number, rule in enumerate(rules)}
+    outside = _shared_folder(reports)
+    seen: Counter[str] = Counter()
+    run = {
+        "tool": {"driver": _driver(rules, failures)},
+        "automationDetails": {"id": "torchlint/"},
+        "columnKind": "unicodeCodePoints",
+        "newlineSequences": ["\r\n", "\n", "\r"],
+        "originalUriBaseIds": {_ROOT: {"description": {"text": "The root of the checked tree."}}},
+        "invocations": [
+            {
+                "executionSuccessful": not failures,
+                "exitCode": _exit_code(results, failures, options),
+                "toolExecutionNotifications": [_notification(entry, outside) for entry in failures],
+            }
+        ],
+        "results": [_result(entry, index[entry.code], outside, seen) for entry in results],
+    }
+    log = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
+    return json.dumps(log, indent=2) + "\n"
+
+
+def _shared_folder(reports: Sequence[FileReport]) -> Path | None:
+    """The deepest folder of all files outside the working directory, whose paths are absolute."""
+    folders = {Path(report.source.path).parent for report in reports if Path(report.source.path).is_absolute()}
+    try:
+        return Path(os.path.commonpath(folders))
+    except ValueError:  # no such file, or files on several drives
+        return None
+
+
+def _artifact(path: str, outside: Path | None) -> Json:
+    """The file by a path that tells nothing of the machine: one from outside is relative to what all such share."""
+    file = Path(path)
+    if file.is_absolute():
+        path = file.relative_to(outside).as_posix() if outside else file.name
+    return {"uri": quote(path.encode("utf-8", "surrogateescape")), "uriBaseId": _ROOT}
+
+
+def _driver(rules: list[Json], failures: list[Entry]) -> Json:
+    kinds = {entry.code: entry for entry in failures}
+    return {
+        "name": "torchlint",
+        "organization": "torchlint",
+        "version": __version__,
+        "semanticVersion": __version__,
+        "informationUri": HOME,
+        "rules": rules,
+        "notifications": [_plain_descriptor(kinds[code]) for code in sorted(kinds)],
+    }
+
+
+def _descriptors(results: list[Entry], rules: tuple[Rule, ...]) -> list[Json]:
+    """The rules of the run, then what else was found, such as syntax errors."""
+    known = {rule.code for rule in rules}
+    others = {entry.code: entry for entry in results if entry.code not in known}
+    return [*map(_descriptor, rules), *(_plain_descriptor(others[code]) for code in sorted(others))]
+
+
+def _descriptor(rule: Rule) -> Json:
+    link = f"[`torchlint explain {rule.name}`]({rule.url})"
+    return {
+        "id": rule.code,
+        "name": _pascal(rule.name),
+        "shortDescription": {"text": _sentence(rule.name)},
+        "fullDescription": {"text": rule.summary},
+        "help": {
+            "text": f"{rule.summary} See {rule.url}",
+            "markdown": body(rule) or f"{rule.summary}\n\n{link}",
+        },
+        "helpUri": rule.url,
+        "defaultConfiguration": {"enabled": rule.default, "level": "warning"},
+        "properties": {
+            "tags": ["performance", "pytorch", rule.group],
+            "precision": "high",
+            "problem.severity": "warning",
+        },
+    }
+
+
+def _plain_descriptor(entry: Entry) -> Json:
+    level = "warning" if entry.severity is None else "error"
+    text = _DIAGNOSTICS.get(entry.code, _sentence(entry.name))
+    return {
+        "id": entry.code,
+        "name": _pascal(entry.name),
+        "shortDescription": {"text": text},
+        "fullDescription": {"text": text},
+        "help": {"text": text, "markdown": text},
+        "helpUri": HOME,
+        "defaultConfiguration": {"enabled": True, "level": level},
+        "properties": {"tags": ["pytorch"], "precision": "very-high", "problem.severity": level},
+    }
+
+
+def _result(entry: Entry, rule_index: int, outside: Path | None, seen: Counter[str]) -> Json:
+    properties: Json = {}
+    if entry.frequency is not Frequency.UNKNOWN:
+        properties["frequency"] = str(entry.frequency)
+    result: Json = {
+        "ruleId": entry.code,
+        "ruleIndex": rule_index,
+        "level": "warning" if entry.severity is None else "error",
+        "message": {"text": entry.message},
+        "locations": [_location(entry, outside)],
+        "partialFingerprints": {"primaryLocationLineHash": _fingerprint(entry, seen)},
+    }
+    if entry.fix and entry.fix.edits:
+        properties["applicability"] = str(entry.fix.applicability)
+        result["fixes"] = [_fix(entry.source, entry.fix, outside)]
+    if properties:
+        result["properties"] = properties
+    return result
+
+
+def _notification(entry: Entry, outside: Path | None) -> Json:
+    return {
+        "descriptor": {"id": entry.code},
+        "level": "error",
+        "message": {"text": entry.message},
+        "locations": [_location(entry, outside)],
+    }
+
+
+def _location(entry: Entry, outside: Path | None) -> Json:
+    place: Json = {"artifactLocation": _artifact(entry.source.path, outside)}
+    if entry.span is None:
+        place["region"] = {"startLine": 1}  # GitHub drops a result without a line
+    else:
+        snippet = entry.source.text[entry.span.start : entry.span.end]
+        place["region"] = _region(entry.source, entry.span) | {"snippet": {"text": snippet}}
+        rows = range(entry.start[0], entry.end[0] + 1)
+        lines = "\n".join(entry.source.line(row) for row in rows)
+        place["contextRegion"] = {"startLine": rows[0], "endLine": rows[-1], "snippet": {"text": lines}}
+    return {"physicalLocation": place}
+
+
+def _region(source: SourceFile, span: Span) -> Json:
+    (row, column), (end_row, end_column) = source.position(span.start), source.position(span.end)
+    return {"startLine": row, "startColumn": column, "endLine": end_row, "endColumn": end_column}
+
+
+def _fix(source: SourceFile, fix: Fix, outside: Path | None) -> Json:
+    replacements = [
+        {"deletedRegion": _region(source, edit.span), "insertedContent": {"text": edit.text}}
+        for edit in sorted(fix.edits)
+    ]
+    change = {"artifactLocation": _artifact(source.path, outside), "replacements": replacements}
+    return {"description": {"text": fix.title}, "artifactChanges": [change]}
+
+
+def _fingerprint(entry: Entry, seen: Counter[str]) -> str:
+    """The rule and its line, and which of several alike in the file: the same after lines move."""
+    line = entry.source.line(entry.start[0]).strip()
+    digest = sha256(f"{entry.code}\n{line}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    key = f"{entry.source.path}\n{digest}"
+    seen[key] += 1
+    return f"{digest}:{seen[key]}"
+
+
+def _exit_code(results: list[Entry], failures: list[Entry], options: ReportOptions) -> int:
+    if options.exit_code is not None:
+        return options.exit_code
+    return 2 if failures else 1 if results else 0
+
+
+def _pascal(name: str) -> str:
+    return "".join(word.capitalize() for word in name.split("-"))
+
+
+def _sentence(name: str) -> str:
+    return f"{name.replace('-', ' ').capitalize()}."

@@ -1,0 +1,70 @@
+"""Text as a terminal shows it: nothing that steers the terminal, and each code point's width in columns."""
+
+from __future__ import annotations
+
+from functools import cache
+
+TAB = "    "
+ELLIPSIS = "…"
+_REPLACEMENT = "\ufffd"
+# Marks that reorder the text around them, so that code reads other than it runs (CVE-2021-42574).
+_REORDERING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_SOFT_HYPHEN = "\u00ad"
+
+
+def visible(text: str) -> str:
+    """`text` on one line, a tab as four blanks and every other control character as a picture of it."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_look(character)[0] for character in text)
+
+
+def width(text: str) -> int:
+    """How many columns `visible(text)` fills."""
+    if text.isascii() and text.isprintable():
+        return len(text)
+    return sum(_look(character)[1] for character in text)
+
+
+def crop(text: str, start: int, end: int) -> str:
+    """Those columns of `visible(text)` that lie in `start:end`, an ellipsis for what is left out on either side."""
+    total = width(text)
+    if start == 0 and total <= end:
+        return visible(text)
+    left = ELLIPSIS if start else ""
+    right = ELLIPSIS if total > end else ""
+    if total <= start:
+        return left if text.strip() else ""
+    first, last = start + len(left), end - len(right)
+    shown: list[str] = []
+    column = 0
+    for character in text:
+        look, columns = _look(character)
+        overlap = min(column + columns, last) - max(column, first)
+        if overlap == columns and first <= column <= last:
+            shown.append(look)
+        elif overlap > 0:  # half of a wide character, or a part of a tab
+            shown.append(" " * overlap)
+        column += columns
+    return left + "".join(shown) + right
+
+
+@cache
+def _look(character: str) -> tuple[str, int]:
+    """What is shown for one code point, and the columns it fills."""
+    if " " <= character <= "~":
+        return character, 1
+    if character == "\t":
+        return TAB, len(TAB)
+    if character < " ":
+        return chr(0x2400 + ord(character)), 1
+    if character == "\x7f":
+        return "\u2421", 1
+    from unicodedata import category, east_asian_width  # a shared library that plain ASCII does without
+
+    kind = category(character)
+    if kind in ("Cc", "Cs", "Zl", "Zp") or character in _REORDERING:
+        return _REPLACEMENT, 1
+    if (kind in ("Mn", "Me", "Cf") and character != _SOFT_HYPHEN) or "\u1160" <= character <= "\u11ff":
+        return character, 0
+    return character, 2 if east_asian_width(character) in "WF" else 1

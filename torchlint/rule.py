@@ -1,0 +1,154 @@
+"""The vocabulary of a rule's author: what a rule is, what it looks at, what it yields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from torchlint.finding import Applicability
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.model.context import Context
+
+__all__ = [
+    "Applicability",
+    "Call",
+    "Check",
+    "Flag",
+    "Insert",
+    "Interest",
+    "Method",
+    "Node",
+    "NodeEdit",
+    "Replace",
+    "Rule",
+    "Status",
+]
+
+
+class Status(Enum):
+    """Where a rule stands in its life; preview rules run only when asked for."""
+
+    STABLE = "stable"
+    PREVIEW = "preview"
+    DEPRECATED = "deprecated"
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A call of a method of this name on anything: `Method("item")` is `….item(…)`."""
+
+    name: str
+
+    @property
+    def tokens(self) -> tuple[bytes, ...]:
+        """Bytes one of which a file must hold for this interest to occur in it."""
+        return (self.name.encode(),)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of this qualified name, through any import or alias: `Call("torch.cat")`, `Call("float")`."""
+
+    name: str
+
+    @property
+    def tokens(self) -> tuple[bytes, ...]:
+        """Bytes one of which a file must hold for this interest to occur in it."""
+        return (self.name.rpartition(".")[2].encode(),)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Any node of the LibCST type of this name, in files that hold one of `tokens` (empty: in every file).
+
+    The type goes by its name so that a rule's module loads without LibCST: `Node("For", b"range(")`.
+    """
+
+    type: str
+    tokens: tuple[bytes, ...] = ()
+
+
+Interest: TypeAlias = "Method | Call | Node"
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Put `code` in the place of `node`, its own parentheses included."""
+
+    node: cst.CSTNode
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """Put `code` directly before or behind `node`."""
+
+    node: cst.CSTNode
+    code: str
+    before: bool = False
+
+
+NodeEdit: TypeAlias = "Replace | Insert"
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """What a check yields: the node to point at, what happens there, and how to mend it."""
+
+    node: cst.CSTNode
+    message: str
+    title: str = ""
+    edits: tuple[NodeEdit, ...] = ()
+    applicability: Applicability = Applicability.UNSAFE
+
+
+Check: TypeAlias = "Callable[[Any, Context], Iterator[Flag]]"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule's metadata; its checks register with `on`.
+
+    `fix` names every applicability that a fix of this rule may carry, best first; empty: it only reports.
+    `options` maps the name of each option to its default.
+    """
+
+    name: str
+    code: str
+    group: str
+    summary: str
+    since: str
+    status: Status = Status.STABLE
+    default: bool = True
+    fix: tuple[Applicability, ...] = ()
+    options: tuple[tuple[str, str | int | float | bool], ...] = ()
+    checks: list[tuple[Interest, Check]] = field(default_factory=list, repr=False, compare=False)
+
+    def on(self, *interests: Interest) -> Callable[[Check], Check]:
+        """Register the decorated check for each interest."""
+
+        def register(check: Check) -> Check:
+            self.checks.extend((interest, check) for interest in interests)
+            return check
+
+        return register
+
+    @property
+    def module(self) -> str:
+        """The name of its module, page and fixture folder."""
+        return self.name.replace("-", "_")
+
+    @property
+    def interests(self) -> Iterable[Interest]:
+        """What the rule's checks look at."""
+        return (interest for interest, _ in self.checks)
+
+    @property
+    def url(self) -> str:
+        """Where its page is published."""
+        return f"https://github.com/torchlint/torchlint/blob/main/rules/{self.module}.md"

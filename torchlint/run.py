@@ -1,0 +1,301 @@
+"""A run: from an order to files, to what is said of each, to a report and an exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from pathlib import Path
+from typing import TextIO
+
+from torchlint.config import Config, Configs, Overrides
+from torchlint.configfile import reason
+from torchlint.discover import Found, discover, is_force_excluded
+from torchlint.finding import Applicability, Result, Severity
+from torchlint.progress import Progress
+from torchlint.report import FileReport, ReportOptions, render
+from torchlint.report.style import Style, decide, decide_links
+from torchlint.report.summary import changed, count, fixes
+from torchlint.settle import Mode, Settled, settle, unchanged
+from torchlint.source import SourceFile
+from torchlint.sweep import Means, Sweep, Swept, may_concern, unreadable
+
+CLEAN, FOUND, FAILED = 0, 1, 2
+
+_STDIN = "-"
+_WIDTH = 100
+_FOR_PEOPLE = ("full", "concise")
+
+
+class Loudness(IntEnum):
+    """How much a run says: nothing, what it finds, also a summary and warnings, also what it does."""
+
+    SILENT = 0
+    QUIET = 1
+    NORMAL = 2
+    VERBOSE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a run is asked to do, beyond what is configured.
+
+    `paths` are as given, relative to `cwd`; `-` alone is standard input, `stdin_filename` its name. `add_ignore` is the
+    reason to write with each ignore, empty for none; with None no ignores are written. `jobs` is the most processes to
+    use, None for one per processor.
+    """
+
+    cwd: Path
+    paths: tuple[str, ...] = (".",)
+    overrides: Overrides = field(default_factory=Overrides)
+    stdin_filename: str | None = None
+    diff: bool = False
+    fix_only: bool = False
+    add_ignore: str | None = None
+    show_fixes: bool = False
+    show_files: bool = False
+    statistics: bool = False
+    exit_zero: bool = False
+    exit_non_zero_on_fix: bool = False
+    output_file: str | None = None
+    color: str = "auto"
+    loudness: Loudness = Loudness.NORMAL
+    cache: bool = True
+    jobs: int | None = None
+
+
+class OutputError(Exception):
+    """A report that cannot be written, or not in this form; the message says why in one line."""
+
+
+def check(order: Order) -> int:
+    """Do what is ordered; the exit status. Raises `ConfigError` and `OutputError`."""
+    configs = Configs(order.overrides, order.cwd)
+    config = configs.for_directory(order.cwd)
+    run = _Run(order, config, _mode(order, config), sys.stdout)
+    if order.statistics:
+        run.rendered(())  # not every format has them: say so before the work
+    if order.paths == (_STDIN,):
+        return _check_stdin(run, configs)
+    files, problems = discover(order.paths, configs, order.cwd)
+    if order.show_files:
+        write_out("".join(f"{file.shown}\n" for file in files), sys.stdout)
+        return CLEAN
+    if not files and not problems:
+        run.tell(Loudness.NORMAL, "warning: no Python files found under the given paths")
+    settled = [
+        unchanged(FileReport(SourceFile(shown, ""), Result(diagnostics=(unreadable(message),))))
+        for shown, message in problems
+    ]
+    settled += _sweep(run, files, configs)
+    return _conclude(run, sorted(settled, key=lambda one: one.before.source.path))
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """An order, the configuration of the folder that it is given in, and where the report goes."""
+
+    order: Order
+    config: Config
+    mode: Mode
+    out: TextIO
+
+    @property
+    def threshold(self) -> Applicability:
+        return Applicability.UNSAFE if self.config.unsafe_fixes else Applicability.SAFE
+
+    @property
+    def fix_threshold(self) -> Applicability | None:
+        return self.threshold if self.mode in (Mode.FIX, Mode.DIFF) else None
+
+    def options(self, *, footer: bool = True, status: int | None = None) -> ReportOptions:
+        order = self.order
+        is_shown = order.output_file is None
+        color = decide(order.color, self.out, os.environ) if is_shown else order.color == "always"
+        return ReportOptions(
+            color=color,
+            hyperlinks=color and is_shown and decide_links(self.out, os.environ),
+            width=terminal_width(self.out) if is_shown else _WIDTH,
+            threshold=self.threshold,
+            fixing=self.mode is Mode.FIX,
+            statistics=order.statistics,
+            show_fixes=order.show_fixes,
+            footer=footer and order.loudness >= Loudness.NORMAL,
+            exit_code=status,
+        )
+
+    def rendered(self, reports: Sequence[FileReport], *, footer: bool = True, status: int | None = None) -> str:
+        try:
+            return render(self.config.output_format, reports, self.options(footer=footer, status=status))
+        except ValueError as error:
+            raise OutputError(str(error)) from None
+
+    def tell(self, loudness: Loudness, line: str) -> None:
+        """Say something beside the report, where so much is wanted."""
+        if line and self.order.loudness >= loudness:
+            write_out(f"{line.rstrip()}\n", sys.stderr)
+
+
+def _mode(order: Order, config: Config) -> Mode:
+    if order.add_ignore is not None:
+        return Mode.IGNORE
+    if order.diff:
+        return Mode.DIFF
+    return Mode.FIX if order.fix_only or config.fix else Mode.CHECK
+
+
+def _sweep(run: _Run, files: Sequence[Found], configs: Configs) -> list[Settled]:
+    order = run.order
+    started = time.monotonic()
+    is_shown = order.loudness >= Loudness.NORMAL and sys.stderr.isatty()
+    progress = Progress(len(files), sys.stderr if is_shown else None)
+    means = Means(run.config.cache_dir if order.cache else None, run.fix_threshold, order.jobs)
+    try:
+        settled = [_settle(run, swept, swept.file.path) for swept in Sweep(files, configs, means, progress)]
+    finally:
+        progress.clear()
+    run.tell(
+        Loudness.VERBOSE,
+        f"{count(len(files), 'file')}, {progress.linted} linted, {time.monotonic() - started:.2f} s; "
+        f"configuration: {run.config.file or 'none'}; cache: {means.cache_folder or 'none'}",
+    )
+    return settled
+
+
+def _settle(run: _Run, swept: Swept, path: Path | None) -> Settled:
+    return settle(swept, run.mode, run.order.add_ignore or "", None if run.mode is Mode.DIFF else path)
+
+
+def _check_stdin(run: _Run, configs: Configs) -> int:
+    """What is made of standard input goes to standard output, and then the report to standard error."""
+    data = sys.stdin.buffer.read()
+    shown = run.order.stdin_filename or _STDIN
+    path = run.order.cwd / shown
+    settled = []
+    if not is_force_excluded(os.path.normpath(path), configs):
+        settled.append(_settle(run, _swept(run, configs, Found(path, shown), data), None))
+    if run.mode in (Mode.FIX, Mode.IGNORE):
+        run = replace(run, out=sys.stderr)
+        for one in settled:
+            if one.is_changed:
+                data = one.after.source.to_bytes(one.after.source.text)
+        write_out(data, sys.stdout)
+    return _conclude(run, settled)
+
+
+def _swept(run: _Run, configs: Configs, file: Found, data: bytes) -> Swept:
+    settings = configs.for_file(file.path).settings_for(file.path)
+    if not may_concern(data, settings):
+        return Swept(file, data, Result())
+    from torchlint.pool import Job, outcome
+
+    made = outcome(Job(file.shown, data, settings, run.fix_threshold))
+    return Swept(file, data, made.result, made.fixed)
+
+
+# The end of a run
+
+
+def _conclude(run: _Run, settled: Sequence[Settled]) -> int:
+    """Write the report; the exit status."""
+    status = _status(run, settled)
+    reports = [one.after for one in settled]
+    errors = [replace(report, result=replace(report.result, findings=())) for report in reports]
+    options = run.options()
+    match run.mode:
+        case Mode.DIFF:
+            _report(run, _differences(run, settled))
+            _complain(run, errors)
+            run.tell(Loudness.NORMAL, changed(reports, options, written=False))
+        case Mode.IGNORE:
+            _complain(run, errors)
+            run.tell(Loudness.NORMAL, _ignored(settled))
+        case Mode.FIX if run.order.fix_only:
+            _report(run, run.rendered(errors, footer=False, status=status))
+            if run.order.show_fixes:
+                run.tell(Loudness.NORMAL, fixes(reports, options))
+            run.tell(Loudness.NORMAL, changed(reports, options, written=True))
+        case _:
+            _report(run, run.rendered(reports, status=status))
+    return status
+
+
+def _status(run: _Run, settled: Sequence[Settled]) -> int:
+    order = run.order
+    results = [one.after.result for one in settled]
+    severities = {diagnostic.severity for result in results for diagnostic in result.diagnostics}
+    if Severity.INTERNAL in severities:
+        return FAILED
+    if order.exit_zero:
+        return CLEAN
+    if severities:
+        return FOUND
+    if run.mode is Mode.IGNORE:
+        return CLEAN
+    if any(one.is_changed for one in settled) and (run.mode is Mode.DIFF or order.exit_non_zero_on_fix):
+        return FOUND
+    if run.mode is Mode.DIFF or order.fix_only:
+        return CLEAN
+    return FOUND if any(result.findings for result in results) else CLEAN
+
+
+def _differences(run: _Run, settled: Sequence[Settled]) -> str:
+    from torchlint.report.diff import unified  # difflib, which only this mode needs
+
+    style = Style(run.options().color)
+    return "".join(
+        unified(one.before.source.path, one.before.source.text, one.after.source.text, style)
+        for one in settled
+        if one.is_changed
+    )
+
+
+def _ignored(settled: Sequence[Settled]) -> str:
+    changed = [one for one in settled if one.is_changed]
+    findings = sum(len(one.before.result.findings) for one in changed)
+    return f"Added ignores for {count(findings, 'finding')} in {count(len(changed), 'file')}."
+
+
+def _complain(run: _Run, errors: Sequence[FileReport]) -> None:
+    """Say to people what went wrong, in a mode whose output is something else than findings."""
+    text = render("concise", errors, replace(run.options(footer=False), statistics=False))
+    run.tell(Loudness.QUIET, text)
+
+
+def _report(run: _Run, text: str) -> None:
+    if run.order.output_file is not None:
+        try:
+            (run.order.cwd / run.order.output_file).write_text(text, encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise OutputError(f"{run.order.output_file}: cannot write the report: {reason(error)}") from None
+    elif run.order.loudness > Loudness.SILENT:
+        write_out(text, run.out)
+
+
+def write_out(output: str | bytes, stream: TextIO) -> None:
+    """Write all of it now. A reader who has had enough, such as `head`, is no error. Raises `OutputError`."""
+    try:
+        if isinstance(output, bytes):
+            stream.flush()
+            stream.buffer.write(output)
+            stream.buffer.flush()
+        else:
+            stream.write(output)
+            stream.flush()
+    except BrokenPipeError:
+        # What is still in the buffer goes nowhere when Python ends and flushes it.
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except OSError as error:
+        raise OutputError(f"cannot write the output: {reason(error)}") from None
+
+
+def terminal_width(stream: TextIO) -> int:
+    """The columns of a terminal, or as many as read well in a file."""
+    with suppress(OSError, ValueError):  # it is no terminal
+        return os.get_terminal_size(stream.fileno()).columns or _WIDTH
+    return _WIDTH

@@ -1,0 +1,141 @@
+"""The files of a new rule, with a TODO wherever its author has to say something."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from torchlint import __version__
+from torchlint.registry import all_rules
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_CODE = re.compile(r"TL\d{3}")
+_GROUP = re.compile(r"[a-z]+")
+
+
+class ScaffoldError(ValueError):
+    """A rule that cannot be made; the message says what is in the way."""
+
+
+def new_rule(root: Path, name: str, code: str, group: str) -> list[Path]:
+    """Write module, page, `slow.py` and `ok.py` of a rule into the checkout at `root`; the paths written.
+
+    The catalogue's tests fail until every TODO is filled in. Raises `ScaffoldError`, with nothing written.
+    """
+    module = name.replace("-", "_")
+    rules, fixtures = root / "rules", root / "fixtures"
+    wanted = {
+        rules / f"{module}.py": _MODULE,
+        rules / f"{module}.md": _PAGE,
+        fixtures / module / "slow.py": _SLOW,
+        fixtures / module / "ok.py": _OK,
+    }
+    for what, given, pattern, example in (
+        ("name", name, _NAME, "item-in-train-loop"),
+        ("code", code, _CODE, "TL301"),
+        ("group", group, _GROUP, "sync"),
+    ):
+        if not pattern.fullmatch(given):
+            raise ScaffoldError(f"{what} `{given}` does not look like `{example}`")
+    for rule in all_rules():
+        if name == rule.name or code == rule.code:
+            raise ScaffoldError(f"{rule.name} ({rule.code}) exists; take another name and code")
+    for folder in (rules, fixtures):
+        if not folder.is_dir():
+            raise ScaffoldError(f"no {folder.name}/ in {root}; run this at the top of a checkout of torchlint")
+    for path in wanted:
+        if path.exists():
+            raise ScaffoldError(f"{path} exists")
+    for path, template in wanted.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(
+            template.format(name=name, code=code, group=group, module=module, version=__version__), encoding="utf-8"
+        )
+    return list(wanted)
+
+
+_MODULE = '''\
+"""TODO: what the line does to the device, in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Flag, Method, Rule
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.model.context import Context
+
+RULE = Rule(
+    name="{name}",
+    code="{code}",
+    group="{group}",
+    summary="TODO: what the line does to the device, in one sentence.",
+    since="{version}",
+)
+
+
+@RULE.on(Method("TODO"))
+def check(call: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag TODO: which calls, in which code."""
+    if _is_ours(call, context):
+        yield Flag(call, "TODO: what happens on the device, and how often")
+
+
+def _is_ours(call: cst.Call, context: Context) -> bool:
+    """Whether TODO: ask `context` for facts, and be silent where it knows none."""
+    return context.kind(call) is not None
+'''
+
+_PAGE = """\
+# {name} ({code})
+
+- group: {group}
+- fix: none
+- default: on
+- since: {version}
+- status: stable
+
+TODO: the summary of rules/{module}.py, word for word.
+
+## Why is this slow
+
+TODO: what the device does meanwhile, and what it costs; no figure that was not measured.
+
+## Example
+
+```python bad
+import torch  # TODO: an example  # <- {name}
+```
+
+```python good
+import torch  # TODO: the same, fast
+```
+
+## Fix safety
+
+There is no fix. TODO: why, or what the fix keeps and what may differ.
+
+## When not to use / look-alikes
+
+TODO: code that looks alike and is fine; each case stands in fixtures/{module}/ok.py.
+
+## Evidence
+
+Not measured yet.
+
+## References
+
+- TODO: the page of PyTorch's documentation or the issue that this rests on.
+"""
+
+_SLOW = '''\
+"""TODO: code as people write it that {name} flags, and that runs on a CPU in a second."""
+'''
+
+_OK = '''\
+"""TODO: look-alikes on which {name} has to be silent."""
+'''

@@ -1,0 +1,103 @@
+"""What becomes of a file once it is linted: it is left as it is, fixed, or given ignores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from torchlint.finding import Diagnostic, Result
+from torchlint.report import FileReport
+from torchlint.source import DecodeError, SourceFile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from torchlint.sweep import Swept
+
+
+class Mode(Enum):
+    """What a run does to files."""
+
+    CHECK = "check"
+    FIX = "fix"
+    DIFF = "diff"
+    IGNORE = "ignore"
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A file before and after; the same where nothing was to be done or could be."""
+
+    before: FileReport
+    after: FileReport
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether it holds another text."""
+        return self.before.source.text != self.after.source.text
+
+
+def settle(swept: Swept, mode: Mode, reason: str, path: Path | None) -> Settled:
+    """Change what `mode` says, and write it to `path` unless that is None. `reason` goes with every ignore."""
+    shown = swept.file.shown
+    try:
+        source = SourceFile.from_bytes(shown, swept.data)
+    except DecodeError:
+        return unchanged(FileReport(SourceFile(shown, ""), swept.result))
+    before = FileReport(source, swept.result)
+    match mode:
+        case Mode.CHECK:
+            return unchanged(before)
+        case Mode.IGNORE:
+            after = _ignoring(before, reason)
+        case _:
+            after = _fixed(before, swept)
+    problem = _write(before, after, swept.data, path)
+    if problem is None:
+        return Settled(before, after)
+    diagnostics = (*before.result.diagnostics, Diagnostic("E902", "io-error", problem))
+    return unchanged(replace(before, result=replace(before.result, diagnostics=diagnostics)))
+
+
+def unchanged(report: FileReport) -> Settled:
+    """A file to which nothing was done."""
+    return Settled(report, report)
+
+
+def _ignoring(before: FileReport, reason: str) -> FileReport:
+    if not before.result.findings:
+        return before
+    from torchlint.suppress import add_ignores  # most runs add none
+
+    text = add_ignores(before.source, before.result.findings, reason or None)
+    if text == before.source.text:
+        return before
+    return FileReport(replace(before.source, text=text), Result(diagnostics=before.result.diagnostics))
+
+
+def _fixed(before: FileReport, swept: Swept) -> FileReport:
+    if swept.fixed is None:
+        return before
+    return FileReport(replace(before.source, text=swept.fixed.text), swept.fixed.result, swept.fixed.applied)
+
+
+def _write(before: FileReport, after: FileReport, old: bytes, path: Path | None) -> str | None:
+    """Write the new text; why that was not possible."""
+    if before.source.text == after.source.text:
+        return None
+    try:
+        new = after.source.to_bytes(after.source.text)
+    except UnicodeEncodeError as error:
+        return (
+            f"the change needs {error.object[error.start]!r}, which {after.source.encoding} cannot write; not written"
+        )
+    if path is None:
+        return None
+    from torchlint.write import NotWrittenError, write
+
+    try:
+        write(path, old, new)
+    except NotWrittenError as error:
+        return str(error)
+    return None

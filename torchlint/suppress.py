@@ -1,0 +1,309 @@
+"""Which findings the comments of a file silence, and which of those comments silence nothing.
+
+`# torchlint: ignore[rule]` covers the logical line it stands on, or the next one from a line of its own;
+`# torchlint: file-ignore[rule]` covers the file; `# noqa` and `# noqa: TL301` cover the logical line.
+"""
+
+from __future__ import annotations
+
+import re
+import tokenize
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from torchlint import registry
+from torchlint.finding import Applicability, Edit, Finding, Fix, Result, Span, edited, sort_key
+
+if TYPE_CHECKING:
+    from torchlint.rule import Rule
+    from torchlint.settings import Settings
+    from torchlint.source import SourceFile
+
+UNUSED_IGNORE = "unused-ignore"
+MAX_WIDTH = 120
+_FILE = -1
+
+
+def apply(source: SourceFile, result: Result, settings: Settings) -> Result:
+    """`result` without the findings that a comment silences, and with those about comments that silence nothing."""
+    if not _needs_a_look(source.text, result.findings):
+        return result
+    layout = _lay_out(source)
+    if layout is None:
+        return result
+    ignores = tuple(_ignores(layout))
+    by_line: dict[int, list[_Ignore]] = {}
+    for ignore in ignores:
+        if not (ignore.verb == "noqa" and ignore.comment.alone):
+            by_line.setdefault(ignore.line, []).append(ignore)
+    used: set[Span] = set()
+
+    def audible(findings: Iterable[Finding]) -> Iterator[Finding]:
+        for finding in findings:
+            covering = [*by_line.get(_FILE, ()), *by_line.get(layout.line_at(finding.span.start), ())]
+            silencing = [ignore for ignore in covering if ignore.silences(finding.rule)]
+            used.update(name.span for ignore in silencing for name in ignore.names if name.means(finding.rule))
+            if not silencing:
+                yield finding
+
+    findings = list(audible(result.findings))
+    # After a syntax error or a crash nobody knows what a comment would have silenced.
+    if UNUSED_IGNORE in settings.rules and not result.diagnostics:
+        about = [finding for ignore in ignores for finding in _judge(source, ignore, used, settings)]
+        findings += audible(about)
+    return replace(result, findings=tuple(sorted(findings, key=sort_key)))
+
+
+def add_ignores(source: SourceFile, findings: Sequence[Finding], reason: str | None) -> str:
+    """The text with a `# torchlint: ignore[...]` for every finding; unchanged where it cannot be tokenized."""
+    layout = _lay_out(source)
+    if layout is None:
+        return source.text
+    existing: dict[int, _Ignore] = {}
+    for ignore in _ignores(layout):
+        if ignore.verb == "ignore":
+            existing.setdefault(ignore.line, ignore)
+    wanted: dict[int, list[Finding]] = {}
+    for finding in sorted(findings, key=sort_key):
+        wanted.setdefault(layout.line_at(finding.span.start), []).append(finding)
+    why = f"  # {' '.join(reason.split())}" if reason else ""
+    edits = []
+    for line, group in wanted.items():
+        there = existing.get(line)
+        named = {name.rule.name for name in there.names if name.rule} if there else set()
+        codes = {finding.rule: finding.code for finding in group if finding.rule not in named}
+        rules = sorted(codes, key=codes.__getitem__)
+        if rules:
+            comment = f"# torchlint: ignore[{', '.join(rules)}]{why}"
+            at = group[0].span.start
+            edits.append(_merge(there, rules) if there else _write(source, layout, at, comment))
+    return edited(source.text, edits)
+
+
+@dataclass(frozen=True, slots=True)
+class _Comment:
+    """A comment and the logical line it covers; `alone` says that no code stands on its row or around it."""
+
+    start: int
+    text: str
+    line: int
+    alone: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """The logical lines of a text, numbered from 0.
+
+    `starts` are the offsets of their first rows, `ends` those behind their last rows. `open_rows` are the rows, from 1,
+    at whose end a comment may stand: not inside a string, not before a backslash.
+    """
+
+    starts: list[int]
+    ends: list[int]
+    comments: list[_Comment]
+    open_rows: set[int]
+
+    def line_at(self, offset: int) -> int:
+        """The logical line that holds `offset`; for the comments and blank rows between two, the second."""
+        return bisect_right(self.ends, offset)
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """What a comment names: a rule, a rule that does not exist (None), or another tool's code."""
+
+    text: str
+    span: Span
+    rule: Rule | None
+    foreign: bool = False
+
+    def means(self, rule: str) -> bool:
+        """Whether this is the rule's name or code."""
+        return self.rule is not None and self.rule.name == rule
+
+
+@dataclass(frozen=True, slots=True)
+class _Ignore:
+    """One instruction: the span of `# torchlint: ignore[a, b]` or `# noqa: A1, B2` in its comment.
+
+    A `noqa` that names nothing silences every rule; an `ignore` that names nothing silences none. `line` is the
+    logical line it covers, `_FILE` for all of them.
+    """
+
+    verb: str
+    span: Span
+    names: tuple[_Name, ...]
+    line: int
+    comment: _Comment
+
+    def silences(self, rule: str) -> bool:
+        """Whether a finding of this rule on the logical line it covers goes unreported."""
+        return (self.verb == "noqa" and not self.names) or any(name.means(rule) for name in self.names)
+
+
+_TORCHLINT = re.compile(r"#\s*torchlint:\s*(?P<verb>file-ignore|ignore)(?![\w-])(?:\s*\[(?P<names>[^\]#]*)\])?")
+_NOQA = re.compile(r"#\s*noqa(?:\s*:\s*(?P<names>[a-z]+\d+(?:[,\s]+[a-z]+\d+)*))?(?![\w-])", re.IGNORECASE)
+_OUR_NOQA = re.compile(r"#\s*noqa\s*:[^#\r\n]*\bTL\d", re.IGNORECASE)
+_OUR_CODE = re.compile(r"TL\d+", re.IGNORECASE)
+_NAME = re.compile(r"[^\s,]+")
+# Comments inside the braces of an f-string are comments from Python 3.12 on; never to us, on no version.
+_STRING_STARTS = {getattr(tokenize, name, -1) for name in ("FSTRING_START", "TSTRING_START")}
+_STRING_ENDS = {getattr(tokenize, name, -1) for name in ("FSTRING_END", "TSTRING_END")}
+_NOT_CODE = {tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+
+
+def _needs_a_look(text: str, findings: Sequence[Finding]) -> bool:
+    """Whether tokenizing (as dear as two `ast.parse`) can change anything."""
+    if "torchlint:" in text:
+        return True
+    return "noqa" in text.lower() and (bool(findings) or _OUR_NOQA.search(text) is not None)
+
+
+def _lay_out(source: SourceFile) -> _Layout | None:
+    """The logical lines and comments of a file, None if it cannot be tokenized."""
+    rows = source.line_starts
+    layout = _Layout([], [], [], set())
+    # Rows are handed over as `SourceFile` counts them, so that positions agree on every Python version.
+    lines = (source.line(row) + "\n" for row in range(1, len(rows) + 1))
+    first = depth = 0
+    try:
+        for kind, text, (row, column), (end_row, _), _ in tokenize.generate_tokens(lambda: next(lines, "")):
+            if kind in _STRING_STARTS:
+                depth += 1
+            elif kind in _STRING_ENDS:
+                depth -= 1
+            if kind == tokenize.COMMENT and not depth:
+                start = rows[row - 1] + column
+                layout.comments.append(_Comment(start, text.rstrip("\r\n"), len(layout.ends), alone=not first))
+            elif kind in (tokenize.NL, tokenize.NEWLINE) and not depth:
+                layout.open_rows.add(row)
+            if kind == tokenize.NEWLINE:
+                layout.starts.append(rows[first - 1])
+                layout.ends.append(rows[end_row] if end_row < len(rows) else len(source.text))
+                first = 0
+            elif not first and kind != tokenize.COMMENT and kind not in _NOT_CODE:
+                first = row
+    except (tokenize.TokenError, SyntaxError, ValueError):
+        return None
+    return layout
+
+
+def _ignores(layout: _Layout) -> Iterator[_Ignore]:
+    for comment in layout.comments:
+        for pattern in (_TORCHLINT, _NOQA):
+            for match in pattern.finditer(comment.text):
+                verb = "noqa" if pattern is _NOQA else match["verb"]
+                span = Span(comment.start + match.start(), comment.start + match.end())
+                line = _FILE if verb == "file-ignore" else comment.line
+                yield _Ignore(verb, span, tuple(_names(comment, verb, match)), line, comment)
+
+
+def _names(comment: _Comment, verb: str, match: re.Match[str]) -> Iterator[_Name]:
+    known = registry.by_name()
+    for name in _NAME.finditer(match["names"] or ""):
+        text, shift = name[0], comment.start + match.start("names")
+        yield _Name(
+            text,
+            Span(shift + name.start(), shift + name.end()),
+            known.get(text) or known.get(text.upper()),
+            foreign=verb == "noqa" and not _OUR_CODE.fullmatch(text),
+        )
+
+
+def _judge(source: SourceFile, ignore: _Ignore, used: set[Span], settings: Settings) -> Iterator[Finding]:
+    """What is wrong with one comment: it names nothing, what does not exist, or what finds nothing."""
+    if not ignore.names and ignore.verb != "noqa":
+        message = f"`# torchlint: {ignore.verb}` ignores nothing until it names rules"
+        yield _about(ignore.span, f"{message}; write `# torchlint: {ignore.verb}[rule-name]`")
+    for name in ignore.names:
+        if not name.foreign and (problem := _problem(name.text)):
+            yield _about(name.span, problem)
+    # A rule that is not active finds nothing.
+    unused = [
+        name
+        for name in ignore.names
+        if name.rule is not None and name.span not in used and name.rule.name in settings.rules
+    ]
+    if unused:
+        words = " and ".join(f"`{name.text}`" for name in unused)
+        what = "# noqa" if ignore.verb == "noqa" else f"# torchlint: {ignore.verb}"
+        where = "in this file" if ignore.verb == "file-ignore" else "here"
+        message = f"`{what}` names {words}, which {'finds' if len(unused) == 1 else 'find'} nothing {where}"
+        span = unused[0].span if len(unused) == 1 else ignore.span
+        yield _about(span, message, _removal(source, ignore, unused))
+
+
+def _about(span: Span, message: str, fix: Fix | None = None) -> Finding:
+    rule = registry.find(UNUSED_IGNORE)
+    return Finding(rule.name, rule.code, span, message, fix=fix)
+
+
+def _problem(name: str) -> str | None:
+    try:
+        registry.find(name)
+    except registry.UnknownRuleError as error:
+        return str(error)
+    return None
+
+
+def _removal(source: SourceFile, ignore: _Ignore, unused: list[_Name]) -> Fix:
+    """Take the unused names out, or the whole instruction when no name is left; other comments stay."""
+    left = [place for place, name in enumerate(ignore.names) if name not in unused]
+    if not left:
+        return Fix("Remove the ignore", (_erasure(source, ignore),), Applicability.SAFE)
+    names = ignore.names
+    edits = [
+        Edit(Span(name.span.start, names[place + 1].span.start), "")
+        for place, name in enumerate(names[: left[-1]])
+        if name in unused
+    ]
+    if left[-1] < len(names) - 1:
+        edits.append(Edit(Span(names[left[-1]].span.end, names[-1].span.end), ""))
+    title = "Remove " + " and ".join(f"`{name.text}`" for name in unused) + " from the ignore"
+    return Fix(title, tuple(edits), Applicability.SAFE)
+
+
+def _erasure(source: SourceFile, ignore: _Ignore) -> Edit:
+    text, comment = source.text, ignore.comment
+    row, _ = source.position(comment.start)
+    row_start = source.line_starts[row - 1]
+    end = comment.start + len(comment.text)
+    behind = text[ignore.span.end : end]
+    words = behind.lstrip()
+    if words.startswith("#"):
+        return Edit(Span(ignore.span.start, end - len(words)), "")
+    if words:
+        return Edit(Span(ignore.span.start, end - len(words)), "# ")
+    before = text[row_start : ignore.span.start].rstrip(" \t")
+    if before:
+        return Edit(Span(row_start + len(before), end), "")
+    next_row = source.line_starts[row] if row < len(source.line_starts) else len(text)
+    return Edit(Span(row_start, next_row), "")
+
+
+def _merge(ignore: _Ignore, rules: list[str]) -> Edit:
+    names = ", ".join(rules)
+    if ignore.names:
+        end = ignore.names[-1].span.end
+        return Edit(Span(end, end), f", {names}")
+    bare = f"# torchlint: ignore[{names}]"
+    return Edit(ignore.span, bare)
+
+
+def _write(source: SourceFile, layout: _Layout, at: int, comment: str) -> Edit:
+    """Put a comment at the end of the row of offset `at`, or above the logical line where that cannot be."""
+    row, _ = source.position(at)
+    line = layout.line_at(at)
+    # Between two logical lines stands a comment that the finding is about: the new one goes above it.
+    if line < len(layout.ends) and layout.starts[line] <= at:
+        code = source.line(row).rstrip(" \t")
+        if row in layout.open_rows and len(code) + 2 + len(comment) <= MAX_WIDTH:
+            start = source.line_starts[row - 1]
+            return Edit(Span(start + len(code), start + len(source.line(row))), f"  {comment}")
+        row, _ = source.position(layout.starts[line])
+    start = source.line_starts[row - 1]
+    text = source.line(row)
+    indent = text[: len(text) - len(text.lstrip(" \t"))]
+    return Edit(Span(start, start), f"{indent}{comment}{source.newline}")

@@ -1,0 +1,175 @@
+"""One pass over files: what linting gives for each, remembered from an earlier run or worked out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchlint.configfile import reason
+from torchlint.engine import is_applicable, mentions
+from torchlint.finding import Applicability, Diagnostic, Result, Severity
+from torchlint.registry import find
+
+# cache (SQLite, OpenSSL) and pool (the fixer) are imported when a file needs them: few files do.
+if TYPE_CHECKING:
+    from torchlint.cache import Cache, Stamp
+    from torchlint.config import Configs
+    from torchlint.discover import Found
+    from torchlint.fixer import Fixed
+    from torchlint.pool import Job, Outcome
+    from torchlint.progress import Progress
+    from torchlint.settings import Settings
+
+# Up to this many files are read outright: that is quicker than to open the cache and ask whether they have changed.
+FEW = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """A file of which there is something to say: its bytes, what is found in them, what fixing makes of them."""
+
+    file: Found
+    data: bytes
+    result: Result
+    fixed: Fixed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What a pass may use: no cache if its folder is None, at most so many processes, None for one per processor.
+
+    With a `threshold`, what can be fixed is.
+    """
+
+    cache_folder: Path | None = None
+    threshold: Applicability | None = None
+    processes: int | None = None
+
+
+class Sweep:
+    """A pass over files, to be made once."""
+
+    def __init__(self, files: Sequence[Found], configs: Configs, means: Means, progress: Progress) -> None:
+        self._files = files
+        self._configs = configs
+        self._means = means
+        self._progress = progress
+        self._cache: Cache | None = None
+        self._known: list[Swept] = []
+
+    def __iter__(self) -> Iterator[Swept]:
+        """Each file of which there is something to say, in any order. Raises `ConfigError`."""
+        look = self._look if len(self._files) <= FEW else self._look_by_stamp
+        jobs = (job for file in self._files if (job := look(file)) is not None)
+        try:
+            first = next(jobs, None)
+            if first is not None:
+                yield from self._lint(chain((first,), jobs))
+            yield from self._known
+        finally:
+            if self._cache is not None:
+                self._cache.close()
+
+    def _look_by_stamp(self, file: Found) -> Job | None:
+        """As `_look`, for many files: those that did not change and hold nothing are not even read."""
+        from torchlint.cache import Stamp
+
+        cache = self._opened()
+        if cache is None:
+            return self._look(file)
+        try:
+            stamp = Stamp.of(file.path.stat())
+        except OSError as error:
+            self._note_unreadable(file, error)
+            return None
+        content = cache.content(file.path, stamp)
+        if content is not None and cache.result(content, self._settings(file)) == Result():
+            self._progress.advance(linted=False)
+            return None
+        return self._look(file, stamp, content)
+
+    def _look(self, file: Found, stamp: Stamp | None = None, known: bytes | None = None) -> Job | None:
+        """What has to be linted, if the answer is not known. `known` is the content that goes with the stamp."""
+        try:
+            data = file.path.read_bytes()
+        except OSError as error:
+            self._note_unreadable(file, error)
+            return None
+        settings = self._settings(file)
+        is_concerned = may_concern(data, settings)
+        cache = self._opened() if is_concerned or stamp is not None else None
+        result = None if is_concerned else Result()
+        if cache is not None:
+            from torchlint.cache import digest
+
+            content = digest(data)
+            if stamp is not None and content != known:
+                cache.keep_content(file.path, stamp, content)
+            if is_concerned:
+                result = cache.result(content, settings)
+            else:
+                cache.keep_result(content, settings, Result())
+        if result is None or self._is_to_be_fixed(result):
+            from torchlint.pool import Job
+
+            return Job(file.shown, data, settings, self._means.threshold)
+        self._progress.advance(linted=False)
+        if result != Result():
+            self._known.append(Swept(file, data, result))
+        return None
+
+    def _lint(self, jobs: Iterator[Job]) -> Iterator[Swept]:
+        from torchlint.pool import work
+
+        files = {file.shown: file for file in self._files}
+        with closing(work(jobs, self._means.processes)) as outcomes:
+            for job, outcome in outcomes:
+                self._keep(job, outcome)
+                self._progress.advance(linted=True)
+                if outcome.result != Result():
+                    yield Swept(files[job.shown], job.data, outcome.result, outcome.fixed)
+
+    def _keep(self, job: Job, outcome: Outcome) -> None:
+        """Remember what is so for good: a defect of torchlint or too little memory may be gone next time."""
+        if self._cache is None or any(
+            diagnostic.severity is Severity.INTERNAL for diagnostic in outcome.result.diagnostics
+        ):
+            return
+        from torchlint.cache import digest
+
+        self._cache.keep_result(digest(job.data), job.settings, outcome.result)
+
+    def _is_to_be_fixed(self, result: Result) -> bool:
+        threshold = self._means.threshold
+        return threshold is not None and any(is_applicable(finding.fix, threshold) for finding in result.findings)
+
+    def _note_unreadable(self, file: Found, error: OSError) -> None:
+        self._progress.advance(linted=False)
+        self._known.append(Swept(file, b"", Result(diagnostics=(unreadable(reason(error)),))))
+
+    def _settings(self, file: Found) -> Settings:
+        return self._configs.for_file(file.path).settings_for(file.path)
+
+    def _opened(self) -> Cache | None:
+        if self._cache is None and self._means.cache_folder is not None:
+            from torchlint.cache import Cache
+
+            self._cache = Cache(self._means.cache_folder, bulk=len(self._files) > FEW)
+        return self._cache
+
+
+def unreadable(message: str) -> Diagnostic:
+    """A file that cannot be read."""
+    return Diagnostic("E902", "io-error", message)
+
+
+def may_concern(data: bytes, settings: Settings) -> bool:
+    """Whether linting these bytes can find anything: something that a rule looks at, or an ignore that is unused."""
+    if mentions(data, tuple(find(name) for name in settings.rules)) or b"torchlint:" in data:
+        return True
+    lowered = data.lower()
+    return b"noqa" in lowered and b"tl" in lowered
