@@ -1,13 +1,13 @@
-"""Time torchlint against the bare parsers and its peers: `python -m benchmarks.speed`.
+"""Time torchlint against the bare parsers and its peers: `python -m benchmarks.speed > benchmarks/results.md`.
 
-Every command runs in a process of its own, the commands of one table in turn, `--repeat` rounds. Times are
-medians; CPU is user plus system time of the whole process tree. Ratios are what travels between machines.
+Ratios are what travels between machines; the exit status is 1 where a target is missed.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -15,6 +15,7 @@ import time
 import venv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 
@@ -83,6 +84,12 @@ def main() -> int:
     """Print the tables; 1 where a target is missed."""
     options = _parser().parse_args()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # doubles every import, and nobody runs a linter so on purpose
+    print(
+        f"# Speed\n\ntorchlint {__version__}, Python {platform.python_version()}, LibCST {version('libcst')}, "
+        f"{platform.system()} {platform.machine()}; written by `python -m benchmarks.speed`. Times are medians, each "
+        "command in a process of its own, the commands of one table in turn. CPU is user plus system time of the whole "
+        "process tree."
+    )
     targets: list[Target] = []
     with tempfile.TemporaryDirectory() as scratch:
         if "start" in options.tables:
@@ -112,10 +119,10 @@ def startup(scratch: Path, repeat: int) -> list[Target]:
     bare, *rest = medians = _rounds(commands, repeat * STARTUP_ROUNDS)
     print(f"\n## Start-up ({repeat * STARTUP_ROUNDS} runs)\n")
     rows = [
-        (command.label, f"{1000 * timing.wall:.0f}", f"{1000 * (timing.wall - bare.wall):+.0f}")
+        (command.label, *(f"{1000 * figure:.0f}" for figure in (timing.cpu, timing.wall, timing.wall - bare.wall)))
         for command, timing in zip(commands, medians, strict=True)
     ]
-    _print_table(("", "wall ms", "over the bare interpreter"), rows)
+    _print_table(("", "CPU ms", "wall ms", "wall over the bare interpreter's"), rows)
     return [
         Target(f"{command.label}, ms over a bare interpreter", 1000 * (timing.wall - bare.wall), 50)
         for command, timing in zip(commands[1:], rest, strict=True)
@@ -143,8 +150,8 @@ def cold(packages: list[Path], environments: dict[str, Path], repeat: int) -> li
     medians = _rounds(commands, repeat)
     ours = medians[0]
     lines = sum(path.read_bytes().count(b"\n") for path in files)
-    print(f"\n## Cold, one process: {', '.join(p.name for p in packages)}, {len(files)} files, {lines:,} lines")
-    print(f"({repeat} runs)\n")
+    print(f"\n## Cold, one process ({repeat} runs)\n")
+    print(f"{', '.join(package.name for package in packages)}, {len(files)} files, {lines:,} lines\n")
     rows = [
         (command.label, f"{timing.cpu:.2f}", f"{timing.wall:.2f}", f"{timing.cpu / ours.cpu:.2f}")
         for command, timing in zip(commands, medians, strict=True)
@@ -163,7 +170,8 @@ def warm(packages: list[Path], scratch: Path, repeat: int) -> list[Target]:
     command = (*_check("--cache-dir", str(scratch / "cache")), *map(str, packages))
     first = _run(Command("", command))
     again = _rounds((Command("", command),), repeat)[0]
-    print(f"\n## With the cache: {len(packages)} packages, {len(python_files(packages))} files ({repeat} runs)\n")
+    print(f"\n## With a cache ({repeat} runs)\n")
+    print(f"{', '.join(package.name for package in packages)}, {len(python_files(packages))} files\n")
     rows = [
         (label, f"{timing.cpu:.2f}", f"{timing.wall:.2f}", f"{timing.wall / first.wall:.4f}")
         for label, timing in (("empty cache", first), ("warm cache", again))

@@ -69,10 +69,12 @@ def check(node: cst.Module, context: Context) -> Iterator[Flag]:
 
 def _has_bias(call: cst.Call, place: int, context: Context) -> bool:
     """Whether the layer is sure to have a bias: by default, or as `bias=True`."""
+    from torchlint.model.arguments import may_pass
+
     given = context.argument(call, "bias", place)
     if given is not None:
         return isinstance(given, cst.Name) and given.value == "True"
-    return not context.layers.may_receive(call, "bias")
+    return not may_pass(call, "bias", context)
 
 
 def _norms_behind(layer: cst.Call, context: Context, depth: int = 0) -> list[cst.Call]:
@@ -127,7 +129,7 @@ def _is_over_features(linear: cst.Call, norm: cst.Call, context: Context) -> boo
 
 
 def _freezes_norms(context: Context) -> bool:
-    """Whether norms of this file may stay in eval mode while the rest trains: with running means they cancel nothing."""
+    """Whether norms of this file may be in eval mode in training: what they subtract is fixed then."""
     return any(
         isinstance(call.func, cst.Attribute) and call.func.attr.value == "eval" and _is_about_norms(call, context)
         for call in context.tree.of(cst.Call)

@@ -36,7 +36,9 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     code = context.code(node)
     loop = context.frequencies.batch_loop(node)
     if _is_piecewise(node, context):
-        yield Flag(node, f"`{code}` copies a piece at a time, and the CPU waits for each; copy once for the whole batch")
+        yield Flag(
+            node, f"`{code}` copies a piece at a time, and the CPU waits for each; copy once for the whole batch"
+        )
     elif loop is not None and (trains(loop, context) or _feeds_an_average(node, context)):
         yield Flag(
             node,

@@ -26,7 +26,12 @@ RULE = Rule(
 # Options that only make sense with workers: the constructor refuses them without.
 _NEED_WORKERS = ("persistent_workers", "prefetch_factor", "multiprocessing_context")
 _CHOSEN = re.compile(r"debug|worker|platform|os\.name|windows|notebook|smoke", re.IGNORECASE)
-_TESTS = re.compile(r"(^|/)(tests?/|test_[^/]*\.py$|conftest\.py$)|_test\.py$")
+
+# What a comment beside the 0 speaks of where it gives the reason.
+_REASON = re.compile(
+    r"worker|process|fork|spawn|pickl|thread|windows|debug|hang|dead|crash|leak|memory|cuda|must|need|determinis",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +76,16 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 def _without_workers(call: cst.Call, context: Context) -> _Zero | None:
     """What leaves the loader without workers; None if it may have some."""
+    from torchlint.model.arguments import keywords
+
     positional = None if (context.qualified_name(call.func) or "").startswith("torch_geometric.") else 5
     given = context.argument(call, "num_workers", positional)
     if given is not None:
         return _zero(given, context)
     for argument in call.args:
         if argument.star:
-            unpacked = _unpacked(argument.value, context) if argument.star == "**" else None
-            if unpacked is None:
+            unpacked = keywords(argument.value, context) if argument.star == "**" else None
+            if unpacked is None or not unpacked.keys().isdisjoint(_NEED_WORKERS):
                 return None
             if "num_workers" in unpacked:
                 return _zero(unpacked["num_workers"], context)
@@ -86,67 +93,58 @@ def _without_workers(call: cst.Call, context: Context) -> _Zero | None:
 
 
 def _zero(value: cst.BaseExpression, context: Context) -> _Zero | None:
-    match value:
-        case cst.Integer(value="0"):
-            return _Zero("`num_workers` is 0", value)
-        case cst.Name(value=name):
-            _, bindings = context.names.lookup(value)
-            if len(bindings) == 1 and isinstance(bindings[0].node, (cst.Assign, cst.AnnAssign)) and not bindings[0].path:
-                constant = bindings[0].value
-                if isinstance(constant, cst.Integer) and constant.value == "0":
-                    return _Zero(f"`{name}` is 0", constant, is_named=True)
-    return None
+    from torchlint.model.arguments import constant
 
-
-def _unpacked(value: cst.BaseExpression, context: Context) -> dict[str, cst.BaseExpression] | None:
-    """The keywords of `**value`, where all of them are in sight."""
-    match value:
-        case cst.Dict(elements=elements):
-            found: dict[str, cst.BaseExpression] = {}
-            for element in elements:
-                if not isinstance(element, cst.DictElement) or not isinstance(element.key, cst.SimpleString):
-                    return None
-                found[str(element.key.evaluated_value)] = element.value
-            return found
-        case cst.Call(func=cst.Name(value="dict"), args=args):
-            if any(argument.keyword is None for argument in args):
-                return None
-            return {argument.keyword.value: argument.value for argument in args if argument.keyword is not None}
-        case cst.Name(value=name):
-            _, bindings = context.names.lookup(value)
-            if len(bindings) != 1 or not isinstance(bindings[0].node, cst.Assign) or bindings[0].value is None:
-                return None
-            uses = context.layers.uses(name, bindings[0].node)
-            if isinstance(bindings[0].value, cst.Name) or not all(_is_unpacking(use, context) for use in uses):
-                return None
-            return _unpacked(bindings[0].value, context)
-    return None
-
-
-def _is_unpacking(use: cst.CSTNode, context: Context) -> bool:
-    parent = context.parent(use)
-    return isinstance(parent, cst.Arg) and parent.star == "**"
+    found = constant(value, context)
+    if not isinstance(found, cst.Integer) or found.value != "0":
+        return None
+    if found is value:
+        return _Zero("`num_workers` is 0", value)
+    return _Zero(f"`{context.code(value)}` is 0", found, is_named=True)
 
 
 def _is_meant(call: cst.Call, zero: _Zero, context: Context) -> bool:
     """Whether somebody chose to have no workers, or the loader is there to be looked at."""
+    from torchlint.model.intent import comment_behind, is_test
+
     if any(context.argument(call, option) is not None for option in _NEED_WORKERS):
         return True
-    if _TESTS.search(context.source.path) or context.frequencies.is_diagnostic(call):
+    if is_test(context) or context.frequencies.is_diagnostic(call) or _is_self_check(call, context):
         return True
     if any(
         isinstance(above, (cst.If, cst.IfExp)) and _CHOSEN.search(context.code(above.test))
         for above in context.ancestors(call)
     ):
         return True
-    return zero.node is not None and _is_commented(zero.node, context)
+    return zero.node is not None and _REASON.search(comment_behind(zero.node, context)) is not None
 
 
-def _is_commented(node: cst.CSTNode, context: Context) -> bool:
-    """Whether a comment behind the 0 says why."""
-    end = context.spans({node}).outer(node).end
-    row, column = context.source.position(end)
-    return "#" in context.source.line(row)[column - 1 :]
+def _is_self_check(call: cst.Call, context: Context) -> bool:
+    """Whether `if __name__ == "__main__"` loops over the loader only to show what the file's dataset gives."""
+    from torchlint.model.tree import descendants
+    from torchlint.model.values import Kind
+
+    block = next((above for above in context.ancestors(call) if isinstance(above, (cst.FunctionDef, cst.If))), None)
+    assign = context.parent(call)
+    if (
+        not isinstance(block, cst.If)
+        or "__name__" not in context.code(block.test)
+        or not isinstance(assign, cst.Assign)
+    ):
+        return False
+    if any(isinstance(node, cst.Call) and context.kind(node.func) is Kind.MODULE for node in descendants(block.body)):
+        return False
+    target = assign.targets[0].target
+    return isinstance(target, cst.Name) and all(
+        isinstance(_reading(use, context), cst.For) for use in context.uses.of(target.value, assign)
+    )
+
+
+def _reading(use: cst.CSTNode, context: Context) -> cst.CSTNode | None:
+    """What reads a name, through `enumerate(…)` and the like."""
+    parent = context.parent(use)
+    call = context.parent(parent) if isinstance(parent, cst.Arg) else None
+    return context.parent(call) if call is not None else parent
 
 
 def _is_one_batch(call: cst.Call, context: Context) -> bool:

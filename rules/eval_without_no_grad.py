@@ -5,31 +5,40 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from torchlint.rule import Applicability, Flag, Node, Rule
 
 if TYPE_CHECKING:
+    import libcst as cst
+
     from torchlint.model.context import Context
 
 RULE = Rule(
     name="eval-without-no-grad",
     code="TL401",
     group="autograd",
-    summary="A model is evaluated with autograd on: every call keeps its activations for a backward pass that never comes.",
+    summary="A model is evaluated with autograd on, which keeps every activation for a backward pass that never comes.",
     since="0.1.0",
     fix=(Applicability.UNSAFE,),
 )
-_TOKENS = (b".eval(", b".train(", b"val", b"test", b"pred", b"infer", b"sample", b"detect", b"recognize", b"demo")
+# `.eval()` and `.train(False)`, and the names of functions that evaluate.
+_TOKENS = (b".eval", b".train", b"val", b"test", b"pred", b"infer", b"sample", b"detect", b"recognize", b"demo")
 
 
 @RULE.on(Node("FunctionDef", _TOKENS), Node("Module", _TOKENS))
 def check(node: cst.FunctionDef | cst.Module, context: Context) -> Iterator[Flag]:
-    """Flag the first call of a model in code that only evaluates it."""
-    from torchlint.model.evaluation import evaluations
+    """Flag the first call of a model in each stretch of code that only evaluates it."""
+    from torchlint.model.names import dotted
+    from torchlint.model.no_grad import without_grad
 
     if context.is_test:
         return
-    for evaluation in evaluations(node, context):
+    for evaluation in context.evaluations.within(node):
         call = evaluation.calls[0]
-        yield Flag(call, "x")
+        title, edits = without_grad(evaluation, context)
+        yield Flag(
+            call,
+            f"`{dotted(call.func) or 'the model'}(…)` records a graph that nothing here uses, and keeps its activations "
+            "on the device until the output is freed; `.eval()` does not turn that off, `torch.no_grad()` does",
+            title=title,
+            edits=edits,
+        )

@@ -77,7 +77,11 @@ def _guard(node: cst.CSTNode, context: Context) -> tuple[Insert, ...]:
     """`if step % 50 == 0:` around a statement that only logs, where the loop counts its steps."""
     statement = context.tree.line(node)
     loop = context.frequencies.batch_loop(node)
-    if not isinstance(statement, cst.SimpleStatementLine) or not isinstance(loop, cst.For) or context.loop(node) is not loop:
+    if (
+        not isinstance(statement, cst.SimpleStatementLine)
+        or not isinstance(loop, cst.For)
+        or context.loop(node) is not loop
+    ):
         return ()
     match loop:
         case cst.For(
@@ -88,7 +92,9 @@ def _guard(node: cst.CSTNode, context: Context) -> tuple[Insert, ...]:
         case _:
             return ()
     match statement.body:
-        case [cst.Expr(value=cst.Call() as call)] if context.parent(statement) is loop.body and _only_logs(call, context):
+        case [cst.Expr(value=cst.Call() as call)] if context.parent(statement) is loop.body and _only_logs(
+            call, context
+        ):
             indent = context.tree.indentation(statement)
             return (Insert(statement, f"if {step} % {_every(context)} == 0:\n{indent}{' ' * 4}", before=True),)
     return ()

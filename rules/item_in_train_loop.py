@@ -34,26 +34,24 @@ RULE = Rule(
     Node("Subscript", (b".data[0]",)),
 )
 def check(node: cst.Call | cst.Subscript, context: Context) -> Iterator[Flag]:
-    """Flag a scalar read that runs at each step with autograd on."""
-    from torchlint.model.accumulators import deferred
-    from torchlint.model.reads import is_avoidable, is_evaluating, is_hot, is_needed_on_host, scalar_read
+    """Flag a scalar read that runs at each step with autograd on; a total or a list of such can stay on the device."""
+    from torchlint.model.accumulators import deferred  # the model's parts load LibCST
+    from torchlint.model.purpose import is_element_read
+    from torchlint.model.reads import avoidable_read, is_evaluating
 
-    tensor = scalar_read(node, context)
-    if tensor is None or not is_hot(node, context) or is_evaluating(node, context) or is_needed_on_host(node, context):
+    tensor = avoidable_read(node, context)
+    if tensor is None or is_evaluating(node, context):
         return
-    if not is_avoidable(node, tensor, context) or _is_converted(node, context):
-        return
-    read, value = context.code(node), context.code(tensor)
-    edits = deferred(node, tensor, context)
-    advice = f"accumulate `{value}.detach()` and read it when you log" if edits else "read it when you log"
+    edits = deferred(node, context) if isinstance(node, cst.Call) else ()
+    if edits:
+        advice = "keep it on the device and read it behind the loop"
+    elif is_element_read(tensor, context):
+        advice = "bring all elements over at once with `tolist()`"
+    else:
+        advice = "compute with the tensor, and read it only when you log"
     yield Flag(
         node,
-        f"`{read}` makes the CPU wait for the device {context.frequency(node)}; {advice}",
-        title=f"Accumulate `{value}` on the device",
+        f"`{context.shown(node)}` makes the CPU wait for the device {context.frequency(node)}; {advice}",
+        title=f"Keep `{context.shown(tensor)}` on the device until the loop ends",
         edits=edits,
     )
-
-
-def _is_converted(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the node is `float(…)` around an `.item()`, which is the read that counts."""
-    return isinstance(node, cst.Call) and bool(node.args) and "item" in context.code(node.args[0]).rsplit(".", 1)[-1]

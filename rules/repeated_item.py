@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Insert, Method, Replace, Rule
+from torchlint.rule import Applicability, Flag, Insert, Method, NodeEdit, Replace, Rule
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
+    from torchlint.model.repeats import Repeats
 
 RULE = Rule(
     name="repeated-item",
@@ -25,29 +26,30 @@ RULE = Rule(
 @RULE.on(Method("item"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the second read of a value that the block has already read; the fix names the value once."""
-    from torchlint.model.reads import is_hot, scalar_read
+    from torchlint.model.reads import scalar_read  # reads and repeats load LibCST
     from torchlint.model.repeats import Repeats
 
     tensor = scalar_read(node, context)
-    if not isinstance(tensor, (cst.Name, cst.Attribute)) or not is_hot(node, context):
+    if not isinstance(tensor, (cst.Name, cst.Attribute)):
         return
     repeats = Repeats.of(node, tensor, context)
-    if repeats is None or repeats.reads[1] is not node:
+    if repeats is None or repeats.counted[1] is not node:
         return
-    read = context.code(node)
-    count = len(repeats.reads)
+    read = f"{repeats.name}.item()"
     name = repeats.fresh_name()
-    edits = ()
-    if name is not None:
-        indent = context.tree.indentation(repeats.first_line)
-        edits = (
-            Insert(repeats.first_line, f"{name} = {read}\n{indent}", before=True),
-            *(Replace(found, name) for found in repeats.reads),
-        )
     yield Flag(
         node,
-        f"`{read}` is read {count} times in this block, and each read asks the device again; read it once",
-        title=f"Read it once, as `{name}`",
-        edits=edits,
+        f"`{read}` is read {len(repeats.counted)} times in this block, and each read waits for the device; read it once",
+        title=f"Read `{repeats.name}` once",
+        edits=_edits(repeats, name, context) if name is not None else (),
         applicability=Applicability.SAFE if repeats.is_unchanged() else Applicability.UNSAFE,
+    )
+
+
+def _edits(repeats: Repeats, name: str, context: Context) -> tuple[NodeEdit, ...]:
+    """`loss_value = loss.item()` above the first line, and that name in the place of every read."""
+    indent = context.tree.indentation(repeats.first_line)
+    return (
+        Insert(repeats.first_line, f"{name} = {repeats.name}.item()\n{indent}", before=True),
+        *(Replace(read, f"({name})" if read.lpar else name) for read in repeats.reads),
     )

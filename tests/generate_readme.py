@@ -26,7 +26,7 @@ def generated(text: str) -> str:
     example = re.search(r"```python\n(.*?)```", text, re.DOTALL)
     assert example is not None
     parts = {
-        "check": _console(example[1], "check", "train.py"),
+        "check": _console(example[1], "check", "--output-format", "concise", "train.py"),
         "fix": _console(example[1], "fix", "--unsafe-fixes", "--diff", "train.py"),
         "rules": _rules(all_rules()),
         "configuration": _configuration(),

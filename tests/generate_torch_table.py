@@ -105,9 +105,11 @@ def _tables() -> Iterator[tuple[str, str, object]]:
         {name: TENSOR if code == OTHER else code for name, code in functional.items() if not name.startswith("_")},
     )
     yield "MODULES", "The modules of torch.nn.", _exported(folder / "nn" / "modules" / "__init__.py")
-    yield "OPTIMIZERS", "The optimizers of torch.optim.", [
-        name for name in _exported(folder / "optim" / "__init__.py") if name[0].isupper()
-    ]
+    yield (
+        "OPTIMIZERS",
+        "The optimizers of torch.optim.",
+        [name for name in _exported(folder / "optim" / "__init__.py") if name[0].isupper()],
+    )
 
 
 def _exported(path: Path) -> list[str]:

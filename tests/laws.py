@@ -370,7 +370,7 @@ def _bound_once(tree: ast.Module) -> set[str]:
                 count.update(dict.fromkeys(re.findall(r"\w+", string), 2))
             case ast.JoinedStr() if sys.version_info < (3, 12):  # no positions inside
                 count.update({inner.id: 2 for inner in ast.walk(node) if isinstance(inner, ast.Name)})
-    return {name for name, times in count.items() if times == 1}
+    return {name for name, times in count.items() if times == 1 and name != "*"}
 
 
 def _under_other_names(text: str, tree: ast.Module) -> str:

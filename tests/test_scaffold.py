@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +25,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def test_it_writes_module_page_and_fixtures(checkout: Path) -> None:
-    written = scaffold.new_rule(checkout, NAME, "TL999", "kernels")
+    written = scaffold.new_rule(checkout, NAME, "TL899", "kernels")
     assert [path.relative_to(checkout).as_posix() for path in written] == [
         "rules/manual_gelu.py",
         "rules/manual_gelu.md",
@@ -37,19 +38,20 @@ def test_it_writes_module_page_and_fixtures(checkout: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     page = written[1].read_text()
-    assert page.startswith("# manual-gelu (TL999)\n\n- group: kernels\n- fix: none\n")
+    assert page.startswith("# manual-gelu (TL899)\n\n- group: kernels\n- fix: none\n")
     assert f"- since: {__version__}\n" in page
 
 
 @pytest.mark.parametrize(
     ("name", "code", "group", "message"),
     [
-        ("ManualGelu", "TL999", "kernels", "name `ManualGelu` does not look like `item-in-train-loop`"),
-        ("manual_gelu", "TL999", "kernels", "name `manual_gelu` does not look like"),
+        ("ManualGelu", "TL899", "kernels", "name `ManualGelu` does not look like `item-in-train-loop`"),
+        ("manual_gelu", "TL899", "kernels", "name `manual_gelu` does not look like"),
         ("manual-gelu", "X1", "kernels", "code `X1` does not look like `TL301`"),
-        ("manual-gelu", "TL999", "Kernels", "group `Kernels` does not look like `sync`"),
-        ("item-in-train-loop", "TL999", "sync", r"item-in-train-loop \(TL301\) exists"),
+        ("manual-gelu", "TL899", "Kernels", "group `Kernels` does not look like `sync`"),
+        ("item-in-train-loop", "TL899", "sync", r"item-in-train-loop \(TL301\) exists"),
         ("manual-gelu", "TL301", "sync", r"item-in-train-loop \(TL301\) exists"),
+        ("manual-gelu", "TL399", "kernels", "codes that start with TL3 are those of the group `sync`"),
     ],
 )
 def test_what_cannot_be_a_rule_is_refused(checkout: Path, name: str, code: str, group: str, message: str) -> None:
@@ -60,7 +62,7 @@ def test_what_cannot_be_a_rule_is_refused(checkout: Path, name: str, code: str, 
 
 def test_outside_a_checkout_it_writes_nothing(tmp_path: Path) -> None:
     with pytest.raises(ScaffoldError, match="run this at the top of a checkout"):
-        scaffold.new_rule(tmp_path, NAME, "TL999", "kernels")
+        scaffold.new_rule(tmp_path, NAME, "TL899", "kernels")
     assert not list(tmp_path.iterdir())
 
 
@@ -68,6 +70,59 @@ def test_it_overwrites_nothing(checkout: Path) -> None:
     page = checkout / "rules" / "manual_gelu.md"
     page.write_text("mine")
     with pytest.raises(ScaffoldError, match="exists"):
-        scaffold.new_rule(checkout, NAME, "TL999", "kernels")
+        scaffold.new_rule(checkout, NAME, "TL899", "kernels")
     assert page.read_text() == "mine"
     assert not (checkout / "rules" / "manual_gelu.py").exists()
+
+
+def catalogue(folder: Path) -> subprocess.CompletedProcess[str]:
+    """The tests that every rule has to pass, for the new one, on a copy of the tree."""
+    tests = [f"tests/test_{name}.py" for name in ("catalogue", "fixtures", "pages")]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-n0",
+        "-p",
+        "no:cacheprovider",
+        *tests,
+        "-k",
+        f"{NAME} or test_every_rule_has",
+    ]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_filled_in_it_passes_the_tests_of_every_rule(tmp_path: Path) -> None:
+    """The copy is laid out as a wheel is, so that its own rules are found and not those of the checkout."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    package = tmp_path / "torchlint"
+    for name, target in (
+        ("torchlint", package),
+        ("rules", package / "rules"),
+        ("fixtures", package / "fixtures"),
+        ("tests", tmp_path / "tests"),
+    ):
+        shutil.copytree(ROOT / name, target, ignore=ignored)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    module, page, slow, _ = scaffold.new_rule(package, NAME, "TL899", "kernels")
+    unfilled = catalogue(tmp_path)
+    assert unfilled.returncode == 1
+    assert f"test_slow_is_flagged[{NAME}]" in unfilled.stdout
+
+    fill(module, 'Method("TODO")', 'Method("gelu_by_hand")')
+    fill(module, "context.kind(call) is not None", "context.loop(call) is not None")
+    fill(module, "TODO: what the line does to the device, in one sentence.", "Four kernels run where one would do.")
+    fill(page, "TODO: the summary of rules/manual_gelu.py, word for word.", "Four kernels run where one would do.")
+    fill(page, "import torch  # TODO: an example  #", "import torch\n\nfor x in torch.ones(3):\n    gelu_by_hand(x)  #")
+    fill(page, "gelu_by_hand(x)", "x.gelu_by_hand()")
+    fill(page, "import torch  # TODO: the same, fast", "import torch\n\nx = torch.nn.functional.gelu(torch.ones(3))")
+    fill(slow, "return torch.ones(8, device=device)", "for x in torch.ones(8):\n        x.gelu_by_hand()")
+    filled = catalogue(tmp_path)
+    assert filled.returncode == 0, filled.stdout
+
+
+def fill(path: Path, todo: str, text: str) -> None:
+    before = path.read_text()
+    assert todo in before
+    path.write_text(before.replace(todo, text))

@@ -12,12 +12,11 @@ import sys
 import time
 import zlib
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import blake2b
 from importlib import import_module
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torchlint
 from torchlint.finding import Result
@@ -45,8 +44,7 @@ _DAYS_FRESH = 7  # the day of a row in use is renewed once a week, so that most 
 _RACY_NS = 2 * _SECOND_NS
 
 
-@dataclass(frozen=True, slots=True)
-class Stamp:
+class Stamp(NamedTuple):
     """What the file system says of a file; where none of it has changed, the content has not. Times are in ns."""
 
     size: int
@@ -119,18 +117,15 @@ class Cache:
 
     def close(self) -> None:
         """Write what is new, in one transaction."""
-        try:
-            if self._new_results or self._new_files:
+        with suppress(OSError, sqlite3.Error):  # no room, no permission, a file where the folder should be
+            try:
                 self._save()
-        except sqlite3.Error as error:
-            self._give_up(error)
-            if self._damaged:
-                self._remove()
-        except OSError:  # no room, no permission, a file where the folder should be
-            pass
-        finally:
-            if self._connection is not None:
-                self._connection.close()
+            except sqlite3.Error as error:
+                self._give_up(error)
+                if self._damaged:
+                    self._save()
+        if self._connection is not None:
+            self._connection.close()
 
     def _digest(self, settings: Settings) -> bytes:
         found = self._digests.get(settings)
@@ -168,6 +163,8 @@ class Cache:
             self._connection = None
 
     def _save(self) -> None:
+        if not (self._new_results or self._new_files):
+            return
         if self._damaged:
             self._remove()
         self._prepare_folder()

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from torchlint.finding import Applicability, Diagnostic, Edit, Finding, Fix, Result, Severity, Span, sort_key
-from torchlint.rule import Call, Check, Flag, Insert, Method, Node, Rule
+from torchlint.rule import Call, Check, Flag, Insert, InsertBelow, Method, Node, NodeEdit, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -38,17 +38,20 @@ def _pattern(rules: tuple[str, ...]) -> re.Pattern[bytes] | None:
     return re.compile(b"|".join(re.escape(token) for token in sorted(tokens))) if tokens else None
 
 
+def names_torch(data: bytes) -> bool:
+    """Whether the bytes of a file can be code for PyTorch at all. Costs not even loading the rules."""
+    return b"torch" in data or b"lightning" in data
+
+
 def mentions(data: bytes, rules: tuple[Rule, ...]) -> bool:
     """Whether the bytes of a file can hold anything that one of the rules looks at. Costs no parse."""
-    if b"torch" not in data and b"lightning" not in data:
+    if not names_torch(data):
         return False
     pattern = _pattern(tuple(rule.name for rule in rules))
     return pattern is not None and pattern.search(data) is not None
 
 
-def examine(
-    source: SourceFile, rules: tuple[Rule, ...], settings: Settings, *, thorough: bool = False
-) -> Result:
+def examine(source: SourceFile, rules: tuple[Rule, ...], settings: Settings, *, thorough: bool = False) -> Result:
     """All that the rules say of a source, nothing suppressed, sorted.
 
     `thorough` runs every check on every node that its interest names, without the dispatch tables: slow, and by law
@@ -140,17 +143,24 @@ def _crash(source: SourceFile, rule: Rule, error: Exception) -> Diagnostic:
 def _finding(rule: Rule, flag: Flag, spans: Spans, context: Context) -> Finding:
     fix = None
     if flag.edits:
-        edits = []
-        for edit in flag.edits:
-            if isinstance(edit, Insert):
-                span = spans.inner(edit.node)
-                place = span.start if edit.before else span.end
-                edits.append(Edit(Span(place, place), edit.code))
-            else:
-                edits.append(Edit(spans.outer(edit.node), edit.code))
-        fix = Fix(flag.title, tuple(sorted(edits)), flag.applicability)
+        edits = sorted(_edit(edit, spans, context) for edit in flag.edits)
+        fix = Fix(flag.title, tuple(edits), flag.applicability)
     frequency = context.frequency(flag.node)
     return Finding(rule.name, rule.code, spans.inner(flag.node), flag.message, frequency, fix)
+
+
+def _edit(edit: NodeEdit, spans: Spans, context: Context) -> Edit:
+    match edit:
+        case Insert(node=node, code=code, before=before):
+            span = spans.inner(node)
+            place = span.start if before else span.end
+            return Edit(Span(place, place), code)
+        case InsertBelow(node=node, code=code):
+            place = spans.outer(node).end
+            line = context.tree.indentation(node) + code
+            is_ended = context.source.text[:place].endswith(("\n", "\r"))
+            return Edit(Span(place, place), f"{line}\n" if is_ended else f"\n{line}")
+    return Edit(spans.outer(edit.node), edit.code)
 
 
 # Dispatch

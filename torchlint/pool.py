@@ -5,9 +5,8 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from torchlint.engine import examine, is_applicable
 from torchlint.finding import Applicability, Diagnostic, Result, Severity
@@ -28,8 +27,7 @@ _MOST_PROCESSES = 61  # what Windows can wait for
 _BYTES_BETWEEN_COLLECTIONS = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     """A file to lint, by the name it is shown under; with a threshold, also to fix."""
 
     shown: str
@@ -38,8 +36,7 @@ class Job:
     threshold: Applicability | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What linting gave for the file as it is, and what fixing makes of it if anything there is to be fixed."""
 
     result: Result

@@ -51,9 +51,7 @@ def all_rules(packs: tuple[str, ...] = (PACK,)) -> tuple[Rule, ...]:
     A pack is a package each of whose modules (names with a leading underscore aside) defines `RULE`.
     """
     _defer_libcst()
-    rules = [
-        importlib.import_module(f"{pack}.{module}").RULE for pack in packs for module in _modules(pack)
-    ]
+    rules = [importlib.import_module(f"{pack}.{module}").RULE for pack in packs for module in _modules(pack)]
     return tuple(sorted(rules, key=lambda rule: rule.code))
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "Check",
     "Flag",
     "Insert",
+    "InsertBelow",
     "Interest",
     "Method",
     "Node",
@@ -59,7 +60,9 @@ class Call:
     @property
     def tokens(self) -> tuple[bytes, ...]:
         """Bytes one of which a file must hold for this interest to occur in it."""
-        return (self.name.rpartition(".")[2].encode(),)
+        module, _, last = self.name.rpartition(".")
+        # A builtin is called by its own name; `float` alone also stands in every `torch.float32`.
+        return (last.encode(),) if module else (f"{last}(".encode(), f"{last} (".encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,15 @@ class Insert:
     before: bool = False
 
 
-NodeEdit: TypeAlias = "Replace | Insert"
+@dataclass(frozen=True, slots=True)
+class InsertBelow:
+    """Put the statement `code` on a line of its own below the statement `node`, indented as that is."""
+
+    node: cst.CSTNode
+    code: str
+
+
+NodeEdit: TypeAlias = "Replace | Insert | InsertBelow"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,22 +7,26 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from enum import IntEnum
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from torchlint.config import Config, Configs, Overrides
 from torchlint.configfile import reason
 from torchlint.discover import Found, discover, is_force_excluded
 from torchlint.finding import Applicability, Result, Severity
 from torchlint.progress import Progress
+from torchlint.registry import all_rules
 from torchlint.report import FileReport, ReportOptions, render
 from torchlint.report.style import Style, decide, decide_links
 from torchlint.report.summary import changed, count, fixes
 from torchlint.settle import Mode, Settled, settle, unchanged
 from torchlint.source import SourceFile
 from torchlint.sweep import Means, Sweep, Swept, may_concern, unreadable
+
+if TYPE_CHECKING:
+    from torchlint.settings import Settings
 
 CLEAN, FOUND, FAILED = 0, 1, 2
 
@@ -40,8 +44,7 @@ class Loudness(IntEnum):
     VERBOSE = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(NamedTuple):
     """What a run is asked to do, beyond what is configured.
 
     `paths` are as given, relative to `cwd`; `-` alone is standard input, `stdin_filename` its name. `add_ignore` is the
@@ -51,7 +54,7 @@ class Order:
 
     cwd: Path
     paths: tuple[str, ...] = (".",)
-    overrides: Overrides = field(default_factory=Overrides)
+    overrides: Overrides = Overrides()
     stdin_filename: str | None = None
     diff: bool = False
     fix_only: bool = False
@@ -95,8 +98,7 @@ def check(order: Order) -> int:
     return _conclude(run, sorted(settled, key=lambda one: one.before.source.path))
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(NamedTuple):
     """An order, the configuration of the folder that it is given in, and where the report goes."""
 
     order: Order
@@ -112,8 +114,14 @@ class _Run:
     def fix_threshold(self) -> Applicability | None:
         return self.threshold if self.mode in (Mode.FIX, Mode.DIFF) else None
 
-    def options(self, *, footer: bool = True, status: int | None = None) -> ReportOptions:
+    def options(
+        self, reports: Sequence[FileReport] = (), *, footer: bool = True, status: int | None = None
+    ) -> ReportOptions:
         order = self.order
+        # Where nothing is found no rule is quoted, and none need be loaded.
+        quotes = self.config.output_format not in _FOR_PEOPLE or any(
+            report.result.findings or report.fixed for report in reports
+        )
         is_shown = order.output_file is None
         color = decide(order.color, self.out, os.environ) if is_shown else order.color == "always"
         return ReportOptions(
@@ -126,11 +134,12 @@ class _Run:
             show_fixes=order.show_fixes,
             footer=footer and order.loudness >= Loudness.NORMAL,
             exit_code=status,
+            rules=all_rules() if quotes else (),
         )
 
     def rendered(self, reports: Sequence[FileReport], *, footer: bool = True, status: int | None = None) -> str:
         try:
-            return render(self.config.output_format, reports, self.options(footer=footer, status=status))
+            return render(self.config.output_format, reports, self.options(reports, footer=footer, status=status))
         except ValueError as error:
             raise OutputError(str(error)) from None
 
@@ -179,7 +188,7 @@ def _check_stdin(run: _Run, configs: Configs) -> int:
     if not is_force_excluded(os.path.normpath(path), configs):
         settled.append(_settle(run, _swept(run, configs, Found(path, shown), data), None))
     if run.mode in (Mode.FIX, Mode.IGNORE):
-        run = replace(run, out=sys.stderr)
+        run = run._replace(out=sys.stderr)
         for one in settled:
             if one.is_changed:
                 data = one.after.source.to_bytes(one.after.source.text)
@@ -188,12 +197,14 @@ def _check_stdin(run: _Run, configs: Configs) -> int:
 
 
 def _swept(run: _Run, configs: Configs, file: Found, data: bytes) -> Swept:
-    settings = configs.for_file(file.path).settings_for(file.path)
+    def settings() -> Settings:
+        return configs.for_file(file.path).settings_for(file.path)
+
     if not may_concern(data, settings):
         return Swept(file, data, Result())
     from torchlint.pool import Job, outcome
 
-    made = outcome(Job(file.shown, data, settings, run.fix_threshold))
+    made = outcome(Job(file.shown, data, settings(), run.fix_threshold))
     return Swept(file, data, made.result, made.fixed)
 
 
@@ -205,7 +216,7 @@ def _conclude(run: _Run, settled: Sequence[Settled]) -> int:
     status = _status(run, settled)
     reports = [one.after for one in settled]
     errors = [replace(report, result=replace(report.result, findings=())) for report in reports]
-    options = run.options()
+    options = run.options(reports)
     match run.mode:
         case Mode.DIFF:
             _report(run, _differences(run, settled))

@@ -40,6 +40,8 @@ def new_rule(root: Path, name: str, code: str, group: str) -> list[Path]:
     for rule in all_rules():
         if name == rule.name or code == rule.code:
             raise ScaffoldError(f"{rule.name} ({rule.code}) exists; take another name and code")
+        if code[:-2] == rule.code[:-2] and group != rule.group:
+            raise ScaffoldError(f"codes that start with {code[:-2]} are those of the group `{rule.group}`")
     for folder in (rules, fixtures):
         if not folder.is_dir():
             raise ScaffoldError(f"no {folder.name}/ in {root}; run this at the top of a checkout of torchlint")
@@ -133,9 +135,17 @@ Not measured yet.
 """
 
 _SLOW = '''\
-"""TODO: code as people write it that {name} flags, and that runs on a CPU in a second."""
+"""TODO: what is slow here, in one sentence."""
+
+import torch
+
+
+def workload(device):
+    """TODO: code as people write it, which the rule flags and which a CPU runs in a second."""
+    torch.manual_seed(0)
+    return torch.ones(8, device=device)
 '''
 
 _OK = '''\
-"""TODO: look-alikes on which {name} has to be silent."""
+"""TODO: the look-alikes on which {name} has to be silent."""
 '''

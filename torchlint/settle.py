@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from torchlint.finding import Diagnostic, Result
 from torchlint.report import FileReport
@@ -25,8 +25,7 @@ class Mode(Enum):
     IGNORE = "ignore"
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(NamedTuple):
     """A file before and after; the same where nothing was to be done or could be."""
 
     before: FileReport

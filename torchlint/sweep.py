@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from torchlint.configfile import reason
-from torchlint.engine import is_applicable, mentions
+from torchlint.engine import is_applicable, mentions, names_torch
 from torchlint.finding import Applicability, Diagnostic, Result, Severity
 from torchlint.registry import find
 
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
 FEW = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Swept:
+class Swept(NamedTuple):
     """A file of which there is something to say: its bytes, what is found in them, what fixing makes of them."""
 
     file: Found
@@ -38,8 +36,7 @@ class Swept:
     fixed: Fixed | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Means:
+class Means(NamedTuple):
     """What a pass may use: no cache if its folder is None, at most so many processes, None for one per processor.
 
     With a `threshold`, what can be fixed is.
@@ -99,8 +96,7 @@ class Sweep:
         except OSError as error:
             self._note_unreadable(file, error)
             return None
-        settings = self._settings(file)
-        is_concerned = may_concern(data, settings)
+        is_concerned = may_concern(data, lambda: self._settings(file))
         cache = self._opened() if is_concerned or stamp is not None else None
         result = None if is_concerned else Result()
         if cache is not None:
@@ -110,13 +106,13 @@ class Sweep:
             if stamp is not None and content != known:
                 cache.keep_content(file.path, stamp, content)
             if is_concerned:
-                result = cache.result(content, settings)
+                result = cache.result(content, self._settings(file))
             else:
-                cache.keep_result(content, settings, Result())
+                cache.keep_result(content, self._settings(file), Result())
         if result is None or self._is_to_be_fixed(result):
             from torchlint.pool import Job
 
-            return Job(file.shown, data, settings, self._means.threshold)
+            return Job(file.shown, data, self._settings(file), self._means.threshold)
         self._progress.advance(linted=False)
         if result != Result():
             self._known.append(Swept(file, data, result))
@@ -167,9 +163,12 @@ def unreadable(message: str) -> Diagnostic:
     return Diagnostic("E902", "io-error", message)
 
 
-def may_concern(data: bytes, settings: Settings) -> bool:
-    """Whether linting these bytes can find anything: something that a rule looks at, or an ignore that is unused."""
-    if mentions(data, tuple(find(name) for name in settings.rules)) or b"torchlint:" in data:
-        return True
+def may_concern(data: bytes, settings: Callable[[], Settings]) -> bool:
+    """Whether linting these bytes can find anything: something that a rule looks at, or an ignore that is unused.
+
+    The settings are worked out, and thereby all rules loaded, only where the answer depends on them.
+    """
     lowered = data.lower()
-    return b"noqa" in lowered and b"tl" in lowered
+    if b"torchlint:" in lowered or (b"noqa" in lowered and b"tl" in lowered):
+        return True
+    return names_torch(data) and mentions(data, tuple(find(name) for name in settings().rules))

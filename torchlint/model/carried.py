@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.model.names import Binder, Binding, dotted
-from torchlint.model.tree import Loop
+from torchlint.model.tree import Loop, descendants
 from torchlint.model.values import Kind
 
 if TYPE_CHECKING:
@@ -32,16 +32,18 @@ _SUMS = (cst.AddAssign, cst.SubtractAssign, cst.MultiplyAssign, cst.BitOrAssign,
 _FOLDS = frozenset(
     "max min maximum minimum logaddexp logical_or logical_and cat concat concatenate stack add fmax fmin union".split()
 )
-_META = frozenset("shape device dtype ndim size dim numel append extend add insert new_zeros new_ones new_tensor type".split())
+_META = frozenset(
+    "shape device dtype ndim size dim numel append extend add insert new_zeros new_ones new_tensor type".split()
+)
 
 
-def carried_by(nodes: list[cst.CSTNode], loop: cst.CSTNode, context: Context) -> Carried:
-    """The most that a turn, of which these are the nodes, needs of those before."""
+def carried_by(nodes: list[cst.CSTNode], loop: cst.CSTNode, varying: Set[str], context: Context) -> Carried:
+    """The most that a turn, of which these are the nodes, needs of those before; `varying` are names of its own."""
     inside = set(nodes)
     found = [
-        *_by_names(nodes, inside, loop, context),
+        *_by_names(nodes, inside, varying, loop, context),
         *_by_attributes(nodes, context),
-        *_by_elements(nodes, inside, context),
+        *_by_elements(nodes, inside | {loop}, varying, context),
         *_by_lists(nodes, inside, context),
     ]
     return max(found, default=Carried.NOTHING)
@@ -51,7 +53,7 @@ def carried_by(nodes: list[cst.CSTNode], loop: cst.CSTNode, context: Context) ->
 
 
 def _by_names(
-    nodes: list[cst.CSTNode], inside: set[cst.CSTNode], loop: cst.CSTNode, context: Context
+    nodes: list[cst.CSTNode], inside: set[cst.CSTNode], varying: Set[str], loop: cst.CSTNode, context: Context
 ) -> Iterator[Carried]:
     for node in nodes:
         if isinstance(node, cst.AugAssign) and isinstance(node.target, cst.Name):
@@ -63,12 +65,10 @@ def _by_names(
             continue
         own = _from_before(node, inside, loop, context)
         if own and not _is_folded(node, context):
-            yield _kept(own, context)
+            yield _kept(own, varying, loop, context)
 
 
-def _from_before(
-    node: cst.Name, inside: set[cst.CSTNode], loop: cst.CSTNode, context: Context
-) -> list[Binding]:
+def _from_before(node: cst.Name, inside: set[cst.CSTNode], loop: cst.CSTNode, context: Context) -> list[Binding]:
     """The bindings of an earlier turn whose value the name may still hold."""
     bindings = context.reaching(node)
     if any(binding.node is loop for binding in bindings):
@@ -78,9 +78,7 @@ def _from_before(
         return own
     place = context.tree.index[node]
     return [
-        binding
-        for binding in own
-        if binding.effect >= place and not _share_a_loop(binding.node, node, inside, context)
+        binding for binding in own if binding.effect >= place and not _share_a_loop(binding.node, node, inside, context)
     ]
 
 
@@ -113,45 +111,35 @@ def _is_folded(node: cst.Name, context: Context) -> bool:
     return False
 
 
-def _kept(bindings: list[Binding], context: Context) -> Carried:
-    if all(_is_on_host(binding, context) for binding in bindings):
-        return Carried.HOST
-    return Carried.RESULTS
-
-
-def _is_on_host(binding: Binding, context: Context) -> bool:
-    if context.kinds.binding(binding).kind in _ON_HOST:
-        return True
-    # `last = t[i]`: a neighbour, which is there beforehand.
-    value = binding.value
-    return (
-        isinstance(value, (cst.Subscript, cst.Name))
-        and not binding.path
-        and not any(isinstance(part, cst.Name) and part.value == binding.name for part in _below(value))
-        and isinstance(_innermost(value), cst.Name)
-        and not any(
-            other.node is not binding.node and other.value is None for other in context.reaching(_first_name(value))
+def _kept(bindings: list[Binding], varying: Set[str], loop: cst.CSTNode, context: Context) -> Carried:
+    on_host = all(
+        context.kinds.binding(binding).kind in _ON_HOST
+        or (
+            binding.binder is Binder.ASSIGN
+            and not binding.path
+            and _is_there_before(binding.value, varying, loop, context)
         )
-        and binding.binder is Binder.ASSIGN
+        for binding in bindings
     )
+    return Carried.HOST if on_host else Carried.RESULTS
 
 
-def _below(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    from torchlint.model.tree import descendants
-
-    return descendants(node)
-
-
-def _innermost(node: cst.CSTNode) -> cst.CSTNode:
+def _is_there_before(node: cst.CSTNode | None, varying: Set[str], loop: cst.CSTNode, context: Context) -> bool:
+    """Whether the value is an element that is not computed in the loop: `last = t[i]` remembers a neighbour."""
     while isinstance(node, cst.Subscript):
         node = node.value
-    return node
-
-
-def _first_name(node: cst.CSTNode) -> cst.Name:
-    inner = _innermost(node)
-    assert isinstance(inner, cst.Name)
-    return inner
+    if not isinstance(node, cst.Name) or node.value not in varying:
+        return isinstance(node, (cst.Name, cst.Attribute))
+    return all(
+        binding.node is loop
+        or (
+            binding.binder is Binder.ASSIGN
+            and isinstance(binding.value, cst.Subscript)
+            and _is_there_before(binding.value, varying - {node.value}, loop, context)
+            and node.value not in {part.value for part in descendants(binding.value) if isinstance(part, cst.Name)}
+        )
+        for binding in context.reaching(node)
+    )
 
 
 # Attributes of self
@@ -174,38 +162,62 @@ def _by_attributes(nodes: list[cst.CSTNode], context: Context) -> Iterator[Carri
 # Elements of what was there before the loop
 
 
-def _by_elements(nodes: list[cst.CSTNode], inside: set[cst.CSTNode], context: Context) -> Iterator[Carried]:
+def _by_elements(
+    nodes: list[cst.CSTNode], inside: set[cst.CSTNode], varying: Set[str], context: Context
+) -> Iterator[Carried]:
     """`r[i] = r[i + 1] + …`: something is written at one place and read at another."""
-    written: dict[str, set[str]] = {}
+    written: dict[str, set[tuple[str, ...]]] = {}
     writes: set[cst.CSTNode] = set()
     for node in nodes:
         target = _written(node)
-        while isinstance(target, cst.Subscript):
-            writes.add(target)
-            name = dotted(target.value)
-            if name is not None and not _is_new(target.value, inside, context):
-                written.setdefault(name, set()).add(context.code(target))
-            target = target.value
-        if isinstance(target, (cst.Name, cst.Attribute)) and isinstance(node, cst.Call):
-            writes.add(target)
-            if not _is_new(target, inside, context):
-                written.setdefault(dotted(target) or "", set())
-    if not written:
-        return
-    for node in nodes:
-        if not isinstance(node, (cst.Name, cst.Attribute)) or dotted(node) not in written or node in writes:
+        if target is None:
             continue
-        above = context.parent(node)
-        if isinstance(above, cst.Attribute) and (above.attr is node or above.attr.value in _META):
-            continue
-        if not is_read(node, context) or (isinstance(above, cst.Subscript) and above.value is node and above in writes):
-            continue
-        if isinstance(above, cst.Subscript) and above.value is node:
-            if context.code(above) in written[dotted(node) or ""]:
-                continue
-        elif isinstance(above, cst.Arg) and (dotted(getattr(context.parent(above), "func", None)) or "") in ("len", "print"):
-            continue
-        yield Carried.HOST if context.kind(node) in _ON_HOST else Carried.RESULTS
+        place, owner = _place(target, varying, context)
+        writes.add(target)
+        name = dotted(owner)
+        if name is not None and not _is_new(owner, inside, context):
+            writes.add(owner)
+            written.setdefault(name, set()).add(place)
+    for node in nodes if written else ():
+        if isinstance(node, (cst.Name, cst.Attribute)) and node not in writes and is_read(node, context):
+            places = written.get(dotted(node) or "")
+            if places is not None and not _is_asked(node, context):
+                whole = _whole(node, context)
+                if places != {_place(whole, varying, context)[0]} or () in places:
+                    yield Carried.HOST if context.kind(node) in _ON_HOST else Carried.RESULTS
+
+
+def _place(node: cst.BaseExpression, varying: Set[str], context: Context) -> tuple[tuple[str, ...], cst.BaseExpression]:
+    """The indices that differ from turn to turn, as code, and what they index: `(i,)` and `x` of `x[i, 0]`."""
+    found: list[str] = []
+    while isinstance(node, cst.Subscript):
+        inner = [
+            context.code(part.slice)
+            for part in node.slice
+            if any(isinstance(name, cst.Name) and name.value in varying for name in descendants(part))
+        ]
+        found[:0] = inner
+        node = node.value
+    return tuple(found), node
+
+
+def _whole(node: cst.BaseExpression, context: Context) -> cst.BaseExpression:
+    """The subscripts around a name."""
+    above = context.parent(node)
+    while isinstance(above, cst.Subscript) and above.value is node:
+        node, above = above, context.parent(above)
+    return node
+
+
+def _is_asked(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether only the shape or the like is asked for, or an element is added."""
+    match context.parent(node):
+        case cst.Attribute(attr=cst.Name(value=name)):
+            return name in _META
+        case cst.Arg() as above:
+            call = context.parent(above)
+            return isinstance(call, cst.Call) and (dotted(call.func) or "") in ("len", "print")
+    return False
 
 
 def _written(node: cst.CSTNode) -> cst.BaseExpression | None:

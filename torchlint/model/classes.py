@@ -74,7 +74,9 @@ class Classes:
         return bool(known) and self.method(class_, "forward") is not None and not self._is_function(class_)
 
     def _is_function(self, class_: cst.ClassDef) -> bool:
-        return self._inherits(class_, frozenset({"torch.autograd.Function"}), frozenset({"Function", "ABC", "Protocol"}))
+        return self._inherits(
+            class_, frozenset({"torch.autograd.Function"}), frozenset({"Function", "ABC", "Protocol"})
+        )
 
     def is_dataset(self, class_: cst.ClassDef) -> bool:
         """Whether instances are datasets."""

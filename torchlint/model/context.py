@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
@@ -10,17 +11,22 @@ import libcst as cst
 from torchlint.finding import Frequency
 from torchlint.model.calls import Calls
 from torchlint.model.classes import Classes
+from torchlint.model.constructions import Constructions
+from torchlint.model.evaluation import Evaluations
 from torchlint.model.frequency import Frequencies
 from torchlint.model.grad import GradMode, Grads
 from torchlint.model.kinds import Kinds
 from torchlint.model.layers import Layers
 from torchlint.model.names import Binding, Names
-from torchlint.model.spans import Spans
+from torchlint.model.spans import Spans, code_inside
 from torchlint.model.tree import Tree
+from torchlint.model.uses import Uses
 from torchlint.model.values import Device, Kind, Value
 from torchlint.rule import Insert
 from torchlint.settings import Settings
 from torchlint.source import SourceFile
+
+_LONGEST_SHOWN = 60
 
 
 class Context:
@@ -72,7 +78,22 @@ class Context:
     @cached_property
     def layers(self) -> Layers:
         """What the output of a layer flows into."""
-        return Layers(self.tree, self.names, self.classes, self.calls)
+        return Layers(self)
+
+    @cached_property
+    def constructions(self) -> Constructions:
+        """Which calls constructed a module."""
+        return Constructions(self.tree, self.names, self.classes, self.calls, self.uses)
+
+    @cached_property
+    def uses(self) -> Uses:
+        """Where names and attributes are read."""
+        return Uses(self.tree, self.names, self.classes, self.kinds)
+
+    @cached_property
+    def evaluations(self) -> Evaluations:
+        """Code that only evaluates a model."""
+        return Evaluations(self)
 
     # Shorthands
 
@@ -153,9 +174,19 @@ class Context:
         """The source of a node, its own parentheses included."""
         return self.tree.module.code_for_node(node)
 
+    def code_at(self, node: cst.CSTNode, place: cst.CSTNode) -> str:
+        """The source of a new statement in the place of one that stands in this module, indented as that is."""
+        blocks = [above for above in self.tree.ancestors(place) if isinstance(above, cst.IndentedBlock)]
+        return code_inside(self.tree.module, reversed(blocks), node)
+
     def bare_code(self, node: cst.BaseExpression) -> str:
         """The source of an expression without its own parentheses."""
         return self.code(node.with_changes(lpar=(), rpar=()))
+
+    def shown(self, node: cst.BaseExpression) -> str:
+        """The source of an expression for a message: on one line, without comments, its end cut if it is long."""
+        text = " ".join(re.sub(r"#[^\n]*\n", " ", self.bare_code(node)).split())
+        return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"
 
     def with_argument(self, call: cst.Call, code: str) -> Insert:
         """The edit that adds an argument, given as code such as `bias=False`, behind the last one."""

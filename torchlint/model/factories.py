@@ -160,7 +160,11 @@ def _is_whole(node: cst.BaseExpression, context: Context) -> bool:
         case cst.Name():
             bindings = context.reaching(node)
             values = [binding.value for binding in bindings if binding.value is not None and not binding.path]
-            return len(bindings) == len(values) == 1 and bindings[0].binder.value == "assign" and _is_whole(values[0], context)
+            return (
+                len(bindings) == len(values) == 1
+                and bindings[0].binder.value == "assign"
+                and _is_whole(values[0], context)
+            )
     return _integer(node)
 
 
@@ -176,26 +180,36 @@ def _legacy(call: cst.Call, name: str, context: Context) -> Factory | None:
 
     What is made from other data holds values of the host, and has to be copied.
     """
-    arguments = [argument for argument in call.args if argument.keyword is None]
-    if not arguments:
-        return None
     dtype = _LEGACY.get(name, "")
-    repeated = _repeated(arguments[0].value) if len(arguments) == 1 and not arguments[0].star else None
-    if repeated is not None and not _holds_tensors(repeated[0], context):
-        return Factory(call, name, Sameness.ROUNDED, legacy=True, dtype=dtype, repeated=repeated)
-    if name == "tensor" or len(arguments) != len(call.args):
-        return None
-    if len(arguments) > 1 or arguments[0].star or _is_size(arguments[0].value, context):
-        return Factory(call, name, Sameness.INTEGRAL, legacy=True, dtype=dtype)
-    return None
+    match call.args:
+        case [cst.Arg(value=value, keyword=None, star=""), *_] if (repeated := _repeated(value)) is not None:
+            if _holds_tensors(repeated[0], context) or (len(call.args) > 1 and name != "tensor"):
+                return None
+            return Factory(call, name, Sameness.ROUNDED, legacy=True, dtype=dtype, repeated=repeated)
+        case _ if name == "tensor":
+            return None
+        case [cst.Arg(value=value, keyword=None, star="")]:
+            sameness = _size(value, context)
+        case [cst.Arg(keyword=cst.Name(value="size"))]:
+            sameness = Sameness.INTEGRAL
+        case [cst.Arg(star="*")]:
+            sameness = Sameness.ROUNDED  # a lone list in it would be data
+        case [_, _, *_] if all(argument.keyword is None for argument in call.args):
+            sameness = Sameness.INTEGRAL
+        case _:
+            return None
+    return None if sameness is None else Factory(call, name, sameness, legacy=True, dtype=dtype)
 
 
 def _repeated(node: cst.BaseExpression) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
     match node:
-        case cst.BinaryOperation(
-            left=cst.List(elements=[cst.Element(value=value)]), operator=cst.Multiply(), right=count
-        ) | cst.BinaryOperation(
-            left=count, operator=cst.Multiply(), right=cst.List(elements=[cst.Element(value=value)])
+        case (
+            cst.BinaryOperation(
+                left=cst.List(elements=[cst.Element(value=value)]), operator=cst.Multiply(), right=count
+            )
+            | cst.BinaryOperation(
+                left=count, operator=cst.Multiply(), right=cst.List(elements=[cst.Element(value=value)])
+            )
         ):
             return value, count
     return None
@@ -208,14 +222,23 @@ def _holds_tensors(node: cst.BaseExpression, context: Context) -> bool:
     )
 
 
-def _is_size(node: cst.BaseExpression, context: Context) -> bool:
-    """Whether one argument is a size: of other things a legacy constructor takes the values."""
+def _size(node: cst.BaseExpression, context: Context) -> Sameness | None:
+    """How sure it is that one argument is a size; None for data, of which a legacy constructor takes the values.
+
+    A `torch.Size` is a size, but the shape of an array is a tuple, and so data: only a tensor's own shape will do.
+    """
     match node:
-        case cst.Call(func=cst.Attribute(attr=cst.Name(value="size")), args=[]):
-            return True
-        case cst.Attribute(attr=cst.Name(value="shape")):
-            return True
+        case (
+            cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="size")), args=[])
+            | cst.Attribute(value=owner, attr=cst.Name(value="shape"))
+        ):
+            value = context.value(owner)
+            if value.kind is not Kind.TENSOR:
+                return Sameness.ROUNDED if isinstance(node, cst.Call) else None
         case cst.Call(func=func) if context.qualified_name(func) == "torch.Size":
-            return True
-    value = context.value(node)
-    return value.kind is Kind.NUMBER and value.proven
+            return Sameness.INTEGRAL
+        case _:
+            value = context.value(node)
+            if value.kind is not Kind.NUMBER:
+                return None
+    return Sameness.INTEGRAL if value.proven else Sameness.ROUNDED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from enum import Enum
 
@@ -15,6 +16,9 @@ from torchlint.model.kinds import Kinds
 from torchlint.model.names import Names, dotted
 from torchlint.model.tree import Comprehension, Loop, Tree, children, descendants, descendants_in_scope
 from torchlint.model.values import Kind
+
+
+_COUNTER = re.compile(r"^[ijkn]$|step|iter|batch|idx|index|count|^it$|^epoch$")
 
 
 class LoopKind(Enum):
@@ -52,10 +56,9 @@ class Frequencies:
             if isinstance(above, (cst.FunctionDef, cst.Lambda)) and child is above.body:
                 outer = self.entry(above)
                 return self._combined(inside, outer, nested=nested, limited=limited)
-            if isinstance(above, cst.If) and child is above.body and self.is_rate_limit(above.test):
-                limited = True
-            if isinstance(above, cst.IndentedBlock) and not limited:
-                limited = self._skips_most(above, child)
+            if not limited and inside is not LoopKind.BATCH:
+                # A limit around a loop over batches says how often the whole loop runs.
+                limited = self._is_limited(above, child)
             if isinstance(above, (*Loop, *Comprehension)) and self._repeats(above, child, node):
                 if inside is LoopKind.BATCH:
                     return self._combined(inside, Frequency.UNKNOWN, nested=nested, limited=limited)
@@ -88,6 +91,12 @@ class Frequencies:
             return not self.tree.within(node, loop.for_in.iter)
         return False
 
+    def _is_limited(self, above: cst.CSTNode, child: cst.CSTNode) -> bool:
+        """Whether the statement lets its part run at some turns only."""
+        if isinstance(above, cst.If):
+            return child is above.body and self.is_rate_limit(above.test)
+        return isinstance(above, cst.IndentedBlock) and self._skips_most(above, child)
+
     def _skips_most(self, block: cst.IndentedBlock, child: cst.CSTNode) -> bool:
         """Whether an earlier statement of the block leaves it at most turns: `if step % n != 0: return`."""
         for statement in block.body:
@@ -107,7 +116,9 @@ class Frequencies:
 
     def _is_off_beat(self, test: cst.BaseExpression, depth: int = 0) -> bool:
         match test:
-            case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=cst.NotEqual(), comparator=right)]):
+            case cst.Comparison(
+                left=left, comparisons=[cst.ComparisonTarget(operator=cst.NotEqual(), comparator=right)]
+            ):
                 return _is_modulo(left) or _is_modulo(right)
             case cst.UnaryOperation(operator=cst.Not(), expression=inner):
                 return self.is_rate_limit(inner)
@@ -129,7 +140,9 @@ class Frequencies:
             if isinstance(above, cst.IndentedBlock) and self.tree.parent(above) is not loop:
                 owner = self.tree.parent(above)
                 last = above.body[-1] if above.body else None
-                if isinstance(owner, (cst.If, cst.Else, cst.ExceptHandler)) and isinstance(last, cst.SimpleStatementLine):
+                if isinstance(owner, (cst.If, cst.Else, cst.ExceptHandler)) and isinstance(
+                    last, cst.SimpleStatementLine
+                ):
                     final = last.body[-1]
                     if isinstance(final, (cst.Return, cst.Raise)):
                         return True
@@ -144,7 +157,9 @@ class Frequencies:
         for above in self.tree.ancestors(node):
             if isinstance(above, (cst.FunctionDef, cst.Lambda, cst.ClassDef)):
                 return None
-            if isinstance(above, Loop) and (child is above.body or (isinstance(above, cst.While) and child is above.test)):
+            if isinstance(above, Loop) and (
+                child is above.body or (isinstance(above, cst.While) and child is above.test)
+            ):
                 return above
             child = above
         return None
@@ -177,9 +192,7 @@ class Frequencies:
             if self._walks_a_model(loop.iter):
                 return LoopKind.OTHER
         assert isinstance(loop, Loop)
-        inner = [
-            self.loop_kind(node) for node in descendants_in_scope(loop.body) if isinstance(node, Loop)
-        ]
+        inner = [self.loop_kind(node) for node in descendants_in_scope(loop.body) if isinstance(node, Loop)]
         if LoopKind.BATCH in inner or LoopKind.EPOCH in inner:
             return LoopKind.EPOCH
         kinds = [self._callee_loops(call) for call in self._direct_calls(loop)]
@@ -201,7 +214,14 @@ class Frequencies:
             case cst.Call(args=[cst.Arg(value=first), *_], func=func):
                 name = self.names.qualified(func) or dotted(func) or ""
                 last_part = name.rpartition(".")[2]
-                if name in tables.PASS_THROUGH or last_part in ("enumerate", "zip", "tqdm", "log_every", "track", "islice"):
+                if name in tables.PASS_THROUGH or last_part in (
+                    "enumerate",
+                    "zip",
+                    "tqdm",
+                    "log_every",
+                    "track",
+                    "islice",
+                ):
                     return any(self._over_batches(argument.value) for argument in (cst.Arg(first),)) or (
                         last_part == "zip" and self.kinds.is_loader_like(iterated)
                     )
@@ -240,9 +260,14 @@ class Frequencies:
         if item is not None and item.kind in (Kind.OPTIMIZER, Kind.SCHEDULER, Kind.MODULE):
             return True
         text = dotted(iterated.func if isinstance(iterated, cst.Call) else iterated) or ""
-        return text.rpartition(".")[2] in ("parameters", "named_parameters", "modules", "children", "layers", "items") or (
-            "optimizers" in text
-        )
+        return text.rpartition(".")[2] in (
+            "parameters",
+            "named_parameters",
+            "modules",
+            "children",
+            "layers",
+            "items",
+        ) or ("optimizers" in text)
 
     def _over_samples(self, loop: cst.CSTNode) -> bool:
         return isinstance(loop, (cst.While, cst.For))
@@ -369,7 +394,9 @@ class Frequencies:
         child = node
         for above in self.tree.ancestors(node):
             if isinstance(above, (*Loop, cst.FunctionDef)):
-                return isinstance(above, Loop) and self.loop_kind(above) is LoopKind.OTHER and self.is_rate_limited(above)
+                return (
+                    isinstance(above, Loop) and self.loop_kind(above) is LoopKind.OTHER and self.is_rate_limited(above)
+                )
             if isinstance(above, (cst.If, cst.IfExp)) and child is above.body and self.is_rate_limit(above.test):
                 return True
             child = above
@@ -389,12 +416,14 @@ class Frequencies:
                 if any(_is_modulo(side) for side in sides):
                     return isinstance(target.operator, (cst.Equal, cst.LessThan, cst.Is))
                 if isinstance(target.operator, cst.Equal):
-                    return any(self._is_an_end(side) for side in sides)
+                    return any(self._is_an_end(side) for side in sides) and any(_is_counter(side) for side in sides)
                 if isinstance(target.operator, (cst.GreaterThan, cst.GreaterThanEqual)):
                     return "time" in (_text(left) + _text(target.comparator))
                 return False
             case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
-                return any(word in name for word in ("log_now", "should_log", "do_log", "is_last", "print_now", "debug"))
+                return any(
+                    word in name for word in ("log_now", "should_log", "do_log", "is_last", "print_now", "debug")
+                )
             case cst.Call(func=func):
                 name = (dotted(func) or "").rpartition(".")[2]
                 return name.startswith(("should_", "is_time", "every_", "check_interval"))
@@ -419,14 +448,22 @@ def _alternatives(test: cst.BaseExpression) -> list[cst.BaseExpression]:
     return [test]
 
 
+def _is_counter(node: cst.BaseExpression) -> bool:
+    """Whether this counts turns, by its name: `step`, `batch_idx`, `i + 1`; a rank does not."""
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+        return _is_counter(node.left)
+    return _COUNTER.search((dotted(node) or "").rpartition(".")[2]) is not None
+
+
+def _modulus(node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The `n` of `step % n`."""
+    return node.right if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Modulo) else None
+
+
 def _is_modulo(node: cst.BaseExpression) -> bool:
-    """`step % n`; every second or third turn is no limit worth the name."""
-    match node:
-        case cst.BinaryOperation(operator=cst.Modulo(), right=cst.Integer(value=text)):
-            return text not in ("1", "2", "3", "4")
-        case cst.BinaryOperation(operator=cst.Modulo()):
-            return True
-    return False
+    """Whether this is `step % n`; every second or third turn is no limit worth the name."""
+    modulus = _modulus(node)
+    return modulus is not None and not (isinstance(modulus, cst.Integer) and modulus.value in ("1", "2", "3", "4"))
 
 
 def _text(node: cst.CSTNode) -> str:

@@ -9,8 +9,8 @@ import libcst as cst
 from torchlint.model import tables
 from torchlint.model.calls import Calls
 from torchlint.model.classes import Classes
-from torchlint.model.names import Names, dotted
-from torchlint.model.tree import Tree
+from torchlint.model.names import Binder, Names, dotted
+from torchlint.model.tree import Tree, descendants
 
 
 class GradMode(Enum):
@@ -83,6 +83,13 @@ class Grads:
 
     def _context(self, node: cst.CSTNode) -> GradMode | None:
         """The mode that a context manager or decorator sets; None if it sets none."""
+        if isinstance(node, cst.IfExp):  # `torch.no_grad() if evaluating else nullcontext()`
+            modes = {self._context(node.body), self._context(node.orelse)}
+            return None if modes == {None} else modes.pop() if len(modes) == 1 else GradMode.UNKNOWN
+        if isinstance(node, cst.Name):
+            bound = self._bound(node)
+            if bound is not None:
+                return bound
         call = node if isinstance(node, cst.Call) else None
         func = call.func if call is not None else node
         name = self.names.qualified(func) or dotted(func) or ""
@@ -97,7 +104,24 @@ class Grads:
             return _switched(call.args[0].value, when_false=GradMode.OFF, when_true=GradMode.ON)
         if "no_grad" in last or "inference" in last:
             return GradMode.OFF
+        if "eval" in last or (call is not None and self._is_made_to_switch(call)):
+            return GradMode.UNKNOWN
         return None
+
+    def _bound(self, name: cst.Name) -> GradMode | None:
+        """The mode of a context manager that a name was given before."""
+        values = [binding.value for binding in self.names.reaching(name) if binding.binder is Binder.ASSIGN]
+        modes = {self._context(value) for value in values if isinstance(value, (cst.Call, cst.IfExp))} - {None}
+        return None if not modes else modes.pop() if len(modes) == len(values) == 1 else GradMode.UNKNOWN
+
+    def _is_made_to_switch(self, call: cst.Call) -> bool:
+        """Whether the context manager or decorator is a function of this module that sets a mode somewhere."""
+        target = self.calls.target(call)
+        return target is not None and any(
+            (dotted(inner) or "").endswith(("no_grad", "set_grad_enabled", "inference_mode"))
+            for inner in descendants(target)
+            if isinstance(inner, (cst.Name, cst.Attribute))
+        )
 
     def _set_before(self, block: cst.IndentedBlock | cst.Module, child: cst.CSTNode) -> GradMode | None:
         """`torch.set_grad_enabled(False)` as a statement before this one in the block."""
@@ -111,6 +135,10 @@ class Grads:
                         func = small.value.func
                         if (dotted(func) or "").endswith(("set_grad_enabled", "_set_grad_enabled")):
                             found = self._context(small.value)
+                        elif (
+                            isinstance(func, cst.Attribute) and func.attr.value == "enter_context" and small.value.args
+                        ):
+                            found = self._context(small.value.args[0].value) or found
         return found
 
 

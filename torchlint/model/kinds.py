@@ -96,16 +96,27 @@ class Kinds:
     def is_whole_script(self) -> bool:
         """Whether the module is a program that builds what it runs: it makes a model or an optimizer and loops."""
         makes = {
-            self.names.qualified(call.func) or "" for call in self.tree.of(cst.Call) if not self.tree.enclosing_class(call)
+            self.names.qualified(call.func) or ""
+            for call in self.tree.of(cst.Call)
+            if not self.tree.enclosing_class(call)
         }
-        return any(name.startswith(("torch.nn.", "torch.optim.")) for name in makes) and bool(
-            self.tree.of(cst.For) or self.tree.of(cst.While)
-        )
+        return any(
+            name[:9] == "torch.nn." and name[9:] in MODULES or name.startswith("torch.optim.") for name in makes
+        ) and bool(self.tree.of(cst.For) or self.tree.of(cst.While))
 
     @cached_property
     def changes_default_device(self) -> bool:
         """Whether factories without `device=` may give a tensor elsewhere than on the CPU."""
-        return re.search(r"set_default_(device|tensor_type)|with torch\.device|DeviceContext", self._text) is not None
+        if re.search(r"set_default_(device|tensor_type)|DeviceContext|init_on_device|init_empty_weights", self._text):
+            return True
+        return any(self._is_device_call(item.item) for with_ in self.tree.of(cst.With) for item in with_.items)
+
+    def _is_device_call(self, node: cst.CSTNode) -> bool:
+        """`torch.device(…)`, or a name for it."""
+        if isinstance(node, cst.Name):
+            values = [binding.value for binding in self.names.reaching(node) if binding.binder is Binder.ASSIGN]
+            return any(isinstance(value, cst.Call) and self._is_device_call(value) for value in values)
+        return isinstance(node, cst.Call) and self.names.qualified(node.func) == "torch.device"
 
     def value(self, node: cst.CSTNode) -> Value:
         """What the expression may hold.
@@ -165,6 +176,9 @@ class Kinds:
             value = self._evidence_of(node, bindings) or value
         if value.kind in (Kind.UNKNOWN, Kind.NONE):
             value = self._conventional(name) or value
+        if value.kind is Kind.TENSOR and not value.proven and not value.batch and tables.MODULE_NAME.match(name):
+            # `model = build().to(device)`: what moves is more often a tensor, but not under this name.
+            value = self._conventional(name).on(value.device)
         return value
 
     def _narrowed(self, node: cst.Name, value: Value) -> Value:
@@ -184,9 +198,11 @@ class Kinds:
         match test:
             case cst.BooleanOperation(left=left, operator=cst.And(), right=right):
                 return self._shown_by(left, name) or self._shown_by(right, name)
-            case cst.Call(func=cst.Name(value="isinstance"), args=[cst.Arg(value=cst.Name(value=tested)), cst.Arg(value=kind)]):
+            case cst.Call(
+                func=cst.Name(value="isinstance"), args=[cst.Arg(value=cst.Name(value=tested)), cst.Arg(value=kind)]
+            ):
                 if tested == name:
-                    return _ANNOTATIONS.get(self.names.qualified(kind) or "", UNKNOWN)
+                    return _ANNOTATIONS.get(self.names.qualified(kind) or "", _LIST if _is_list(kind) else UNKNOWN)
             case cst.Call(func=func, args=[cst.Arg(value=cst.Name(value=tested))]):
                 if tested == name and self.names.qualified(func) == "torch.is_tensor":
                     return TENSOR
@@ -366,7 +382,9 @@ class Kinds:
             return Value(Kind.LOADER, proven=False)
         if tables.MODULE_NAME.match(name):
             return Value(Kind.MODULE, proven=False, scalar=tables.LOSS_NAME.search(name) is not None)
-        if name in ("optimizer", "optim", "opt_g", "opt_d", "optimizer_g", "optimizer_d") or name.endswith("_optimizer"):
+        if name in ("optimizer", "optim", "opt_g", "opt_d", "optimizer_g", "optimizer_d") or name.endswith(
+            "_optimizer"
+        ):
             return Value(Kind.OPTIMIZER, proven=False)
         return UNKNOWN
 
@@ -383,6 +401,9 @@ class Kinds:
                 case cst.Attribute(value=cst.Subscript(value=cst.Name() as name) as part, attr=cst.Name(value=method)):
                     if method in tables.TENSOR_ONLY_METHODS and has_several_axes(part):
                         found.setdefault(name.value, []).append((name, "torch(x)"))
+            if isinstance(call.func, cst.Name) and call.func.value == "isinstance" and self._tells_lists_apart(call):
+                for name in _given(call.args[0].value):
+                    found.setdefault(name.value, []).append((name, "or a list"))
             if call.args and call.args[0].keyword is None and self._takes_a_tensor(call.func):
                 for name in _given(call.args[0].value):
                     found.setdefault(name.value, []).append((name, "torch(x)"))
@@ -393,6 +414,18 @@ class Kinds:
             if isinstance(attribute.value, cst.Name) and attribute.attr.value in tables.TENSOR_ATTRIBUTES:
                 found.setdefault(attribute.value.value, []).append((attribute.value, f".{attribute.attr.value}"))
         return found
+
+    def _tells_lists_apart(self, call: cst.Call) -> bool:
+        """`isinstance(x, list)`, or `if isinstance(x, Tensor): return …`, behind which `x` is something else."""
+        if len(call.args) != 2:
+            return False
+        if any(isinstance(part, cst.Name) and part.value in _LISTS for part in descendants(call.args[1].value)):
+            return True
+        test = self.tree.parent(call)
+        if not isinstance(test, cst.If) or not isinstance(test.body, cst.IndentedBlock):
+            return False
+        last = test.body.body[-1]
+        return isinstance(last, cst.SimpleStatementLine) and isinstance(last.body[-1], cst.Return)
 
     def _takes_a_tensor(self, func: cst.BaseExpression) -> bool:
         """Whether the first argument of a torch function can only be a tensor."""
@@ -407,8 +440,12 @@ class Kinds:
     def is_tensor(self, node: cst.CSTNode) -> bool:
         """Whether the expression surely holds a tensor: by what it is made of or, where that only makes it likely, by use."""
         value = self.value(node)
-        if value.kind is not Kind.TENSOR or value.proven:
-            return value.kind is Kind.TENSOR
+        if value.kind is not Kind.TENSOR:
+            return False
+        if isinstance(node, cst.Name) and "or a list" in self._used_as(node, self.names.reaching(node)):
+            return self._narrowed(node, UNKNOWN).kind is Kind.TENSOR
+        if value.proven:
+            return True
         match node:
             case cst.Name():
                 bindings = self.names.reaching(node)
@@ -501,6 +538,10 @@ class Kinds:
         function = self.tree.function_of_parameter(parameter)
         if parameter.annotation is not None:
             annotated = self.annotation(parameter.annotation.annotation)
+            if parameter.star == "*":
+                return sequence_of(annotated)
+            if parameter.star == "**":
+                return Value(Kind.MAPPING, item=annotated)
             if annotated:
                 return annotated
         if function is None or parameter.star in ("*", "**"):
@@ -518,7 +559,7 @@ class Kinds:
         if parameter.default is not None and not isinstance(parameter.default, cst.Name):
             default = self.value(parameter.default)
             if default.kind in (Kind.NUMBER, Kind.STRING):
-                return default.likely()
+                return _overridable(default).likely()
         return UNKNOWN
 
     def _from_callers(self, function: cst.FunctionDef | cst.Lambda, parameter: cst.Param) -> Value:
@@ -529,7 +570,8 @@ class Kinds:
             argument = self.calls.argument_for(call, function, parameter)
             if argument is None:
                 return UNKNOWN
-            values.append(self.value(argument))
+            value = self.value(argument)
+            values.append(_overridable(value) if argument is parameter.default else value)
         known = [value for value in values if value]
         # A caller elsewhere may pass something else: what callers here agree on is likely, unless only they can call.
         if not known or len(known) < len(values):
@@ -635,7 +677,9 @@ class Kinds:
         if left.kind is Kind.SEQUENCE and right.kind in (Kind.NUMBER, Kind.SEQUENCE):
             if left.items and right.items:
                 return sequence(*left.items, *right.items)
-            return sequence_of(join([self.item(left), self.item(right)]) if right.kind is Kind.SEQUENCE else self.item(left))
+            return sequence_of(
+                join([self.item(left), self.item(right)]) if right.kind is Kind.SEQUENCE else self.item(left)
+            )
         return UNKNOWN
 
     def _binary(self, node: cst.BinaryOperation) -> Value:
@@ -751,7 +795,11 @@ class Kinds:
         last = module.qualified.rpartition(".")[2]
         if last in _TUPLE_MODULES:
             return sequence(tensor(module.device), tensor(module.device, proven=False))
-        if module.qualified.startswith("torch.nn.") and last in MODULES and last not in ("MultiheadAttention", "LSTMCell"):
+        if (
+            module.qualified.startswith("torch.nn.")
+            and last in MODULES
+            and last not in ("MultiheadAttention", "LSTMCell")
+        ):
             return tensor(module.device, scalar=last.endswith("Loss"))
         return tensor(module.device, proven=False, scalar=module.scalar)
 
@@ -809,7 +857,9 @@ class Kinds:
                 return sequence_of(sequence(NUMBER, _BATCH))
             return sequence_of(sequence(NUMBER, self.turn(first)))
         if name == "zip":
-            return sequence_of(sequence(*(self._zipped(value, node_) for value, node_ in zip(values, arguments, strict=True))))
+            return sequence_of(
+                sequence(*(self._zipped(value, node_) for value, node_ in zip(values, arguments, strict=True)))
+            )
         if name in ("abs", "min", "max", "sum"):
             if first.kind is Kind.TENSOR and len(values) == 1:
                 return tensor(first.device)
@@ -818,10 +868,14 @@ class Kinds:
         if name in ("next", "__next__"):
             return self.item(first)
         if name in ("dict",):
-            return Value(Kind.MAPPING, item=join([self.value(argument.value) for argument in node.args if argument.keyword]))
+            return Value(
+                Kind.MAPPING, item=join([self.value(argument.value) for argument in node.args if argument.keyword])
+            )
         if name == "map" and len(values) > 1:
             return sequence_of(NUMBER if dotted(arguments[0]) in ("int", "float", "len") else UNKNOWN)
         if name in tables.PASS_THROUGH:
+            if first.kind is Kind.TENSOR and name in ("list", "tuple", "sorted", "reversed"):
+                return sequence_of(self.turn(first))
             return first if arguments else sequence_of(UNKNOWN)
         if name == "getattr":
             return UNKNOWN
@@ -850,6 +904,8 @@ class Kinds:
     def _torch_call(self, node: cst.Call, rest: str) -> Value | None:
         if rest in ("device", "torch.device"):
             return Value(Kind.DEVICE, self._device_of(node.args[0].value) if node.args else Device.UNKNOWN)
+        if rest == "accelerator.current_accelerator":
+            return Value(Kind.DEVICE, Device.ACCELERATOR)
         if rest in tables.FACTORIES or rest in tables.LEGACY_TENSORS:
             return self._factory(node, rest)
         if rest.startswith("cuda.") and rest.endswith("Tensor"):
@@ -861,7 +917,11 @@ class Kinds:
             device = self._argument(node, "device")
             return tensor(self._device_of(device) if device is not None else template.device)
         if rest in FUNCTIONS or rest in tables.TORCH_PYTHON:
-            return self._coded(FUNCTIONS.get(rest, "?") if FUNCTIONS.get(rest, "?") != "?" else tables.TORCH_PYTHON.get(rest, "?"), UNKNOWN, node)
+            return self._coded(
+                FUNCTIONS.get(rest, "?") if FUNCTIONS.get(rest, "?") != "?" else tables.TORCH_PYTHON.get(rest, "?"),
+                UNKNOWN,
+                node,
+            )
         if rest.startswith("nn.functional.") and rest[14:] in FUNCTIONAL:
             code = FUNCTIONAL[rest[14:]]
             scalar = "loss" in rest or "entropy" in rest
@@ -1120,9 +1180,24 @@ def _off_cpu(value: Value) -> Value:
     return value if value.device is not Device.CPU else value.on(Device.UNKNOWN)
 
 
+def _overridable(default: Value) -> Value:
+    """A default: `device="cpu"` is there to be given another."""
+    return default.on(Device.MAYBE) if default.kind is Kind.STRING and default.device is Device.CPU else default
+
+
 def _last(node: cst.CSTNode) -> str:
     name = dotted(node)
     return name.rpartition(".")[2] if name else ""
+
+
+_LIST = sequence_of(UNKNOWN)
+_LISTS = ("list", "tuple", "List", "Tuple", "Sequence", "Iterable")
+
+
+def _is_list(kind: cst.BaseExpression) -> bool:
+    """Whether the second argument of `isinstance` names lists or tuples, and nothing else."""
+    names = [element.value for element in kind.elements] if isinstance(kind, cst.Tuple) else [kind]
+    return all(isinstance(name, cst.Name) and name.value in _LISTS for name in names)
 
 
 def has_several_axes(node: cst.Subscript) -> bool:
@@ -1130,7 +1205,11 @@ def has_several_axes(node: cst.Subscript) -> bool:
     return len(node.slice) > 1 and any(
         isinstance(part.slice, cst.Slice)
         or (isinstance(part.slice, cst.Index) and isinstance(part.slice.value, cst.Ellipsis))
-        or (isinstance(part.slice, cst.Index) and isinstance(part.slice.value, cst.Name) and part.slice.value.value == "None")
+        or (
+            isinstance(part.slice, cst.Index)
+            and isinstance(part.slice.value, cst.Name)
+            and part.slice.value.value == "None"
+        )
         for part in node.slice
     )
 

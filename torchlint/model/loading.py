@@ -10,13 +10,15 @@ import libcst as cst
 
 from torchlint.model.names import Binder, dotted
 from torchlint.model.tables import FACTORIES, LEGACY_TENSORS
-from torchlint.model.tree import Comprehension, Loop, descendants, descendants_in_scope
+from torchlint.model.tree import descendants, descendants_in_scope
 from torchlint.model.values import Device, Kind
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
 
 _DEEPEST = 8
+# How many calls away `__getitem__` is followed.
+_CALLS_DEEP = 2
 
 
 class Work(IntEnum):
@@ -41,18 +43,84 @@ _IN_MEMORY = frozenset({"range", "list", "tuple", "zip", "sorted", "torch.utils.
 _IN_MEMORY_BASES = frozenset({"TensorDataset", "InMemoryDataset"})
 _DATASETS = ("torchvision.datasets.", "torchaudio.datasets.")
 # What `__getitem__` may call and still do no more than pick a sample from memory.
+_LIGHT_TORCH = (*FACTORIES, *LEGACY_TENSORS, "from_numpy", "stack", "cat", "manual_seed")
+_LIGHT_NUMPY = ("array", "asarray", "int64", "float32", "stack", "concatenate", "zeros", "ones")
+_LIGHT_BUILTINS = (
+    "len",
+    "int",
+    "float",
+    "bool",
+    "str",
+    "range",
+    "list",
+    "dict",
+    "tuple",
+    "set",
+    "zip",
+    "enumerate",
+    "min",
+    "max",
+    "abs",
+    "round",
+    "isinstance",
+    "slice",
+    "hash",
+    "print",
+    "sum",
+    "super",
+    "type",
+    "hasattr",
+    "getattr",
+    "IndexError",
+    "ValueError",
+    "KeyError",
+    "StopIteration",
+    "NotImplementedError",
+)
 _LIGHT_CALLS = frozenset(
-    {
-        *(f"torch.{name}" for name in (*FACTORIES, *LEGACY_TENSORS, "from_numpy", "stack", "cat", "manual_seed")),
-        *(f"numpy.{name}" for name in ("array", "asarray", "int64", "float32", "stack", "concatenate", "zeros", "ones")),
-        *("len int float bool str range list dict tuple set zip enumerate min max abs round isinstance slice hash".split()),
-        *("print sum super type hasattr getattr IndexError ValueError KeyError StopIteration NotImplementedError".split()),
-    }
+    (
+        *(f"torch.{name}" for name in _LIGHT_TORCH),
+        *(f"numpy.{name}" for name in _LIGHT_NUMPY),
+        *_LIGHT_BUILTINS,
+    )
 )
 _LIGHT_ROOTS = ("random.", "numpy.random.", "math.")
 _LIGHT_METHODS = frozenset(
-    "float long int bool double half item clone view reshape unsqueeze squeeze type astype copy get append to numpy size "
-    "permute transpose tolist contiguous keys values items index iloc detach flatten format __len__".split()
+    {
+        "float",
+        "long",
+        "int",
+        "bool",
+        "double",
+        "half",
+        "item",
+        "clone",
+        "view",
+        "reshape",
+        "unsqueeze",
+        "squeeze",
+        "type",
+        "astype",
+        "copy",
+        "get",
+        "append",
+        "to",
+        "numpy",
+        "size",
+        "permute",
+        "transpose",
+        "tolist",
+        "contiguous",
+        "keys",
+        "values",
+        "items",
+        "index",
+        "iloc",
+        "detach",
+        "flatten",
+        "format",
+        "__len__",
+    }
 )
 
 
@@ -94,6 +162,8 @@ def _sources(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression
                         yield value
                     case cst.Dict(elements=elements):
                         yield from (element.value for element in elements)
+                    case cst.Call():
+                        yield source
         case cst.IfExp(body=body, orelse=orelse):
             yield from (body, orelse)
 
@@ -133,7 +203,9 @@ def _constructed(call: cst.Call, context: Context, depth: int) -> Work:
         value = context.value(call)
         known = value.kind in (Kind.TENSOR, Kind.NDARRAY) and value.proven
         return Work.INDEXES if known else Work.UNKNOWN
-    returned = [node.value for node in descendants_in_scope(function.body) if isinstance(node, cst.Return) and node.value]
+    returned = [
+        node.value for node in descendants_in_scope(function.body) if isinstance(node, cst.Return) and node.value
+    ]
     if any(isinstance(value, cst.Tuple) for value in returned):
         return Work.UNKNOWN
     return max((work(value, context, depth) for value in returned), default=Work.UNKNOWN)
@@ -161,7 +233,9 @@ def _is_on_device(node: cst.CSTNode, context: Context) -> bool:
     if node.func.attr.value == "cuda":
         return True
     given = [argument.value for argument in node.args if argument.keyword is None or argument.keyword.value == "device"]
-    moves = node.func.attr.value == "to" or any(argument.keyword and argument.keyword.value == "device" for argument in node.args)
+    moves = node.func.attr.value == "to" or any(
+        argument.keyword and argument.keyword.value == "device" for argument in node.args
+    )
     return moves and any(
         value.kind in (Kind.DEVICE, Kind.STRING) and value.device in (Device.ACCELERATOR, Device.MAYBE)
         for value in map(context.value, given)
@@ -180,7 +254,7 @@ def _is_light_call(call: cst.Call, context: Context, depth: int) -> bool:
     if name in _LIGHT_CALLS or name.startswith(_LIGHT_ROOTS):
         return True
     target = context.calls.target(call)
-    if target is not None and depth < 2:
+    if target is not None and depth < _CALLS_DEEP:
         return _is_light(target, context, depth + 1)
     return not name and isinstance(call.func, cst.Attribute) and call.func.attr.value in _LIGHT_METHODS
 
@@ -222,7 +296,9 @@ class _Readers:
                 return self._returned(parent)
             case cst.Attribute():
                 return Reader.UNSEEN if self._is_only_asked(parent) else self.of(parent)
-            case cst.Element() | cst.DictElement() | cst.IfExp() | cst.Subscript() | cst.Index() | cst.SubscriptElement():
+            case (
+                cst.Element() | cst.DictElement() | cst.IfExp() | cst.Subscript() | cst.Index() | cst.SubscriptElement()
+            ):
                 return self.of(parent)
             case cst.List() | cst.Tuple() | cst.Dict() | cst.DictComp() | cst.ListComp() | cst.Call():
                 return self.of(parent)
@@ -246,7 +322,10 @@ class _Readers:
             if isinstance(outer, cst.Call) and self.context.qualified_name(outer.func) == "next":
                 return Reader.LOOP if self.context.frequencies.loop(outer) is not None else Reader.PEEK
             return self.of(call)
-        if name in ("enumerate", "zip", "list", "tuple", "dict", "sorted", "reversed", "map", "cycle") or "tqdm" in name:
+        if (
+            name in ("enumerate", "zip", "list", "tuple", "dict", "sorted", "reversed", "map", "cycle")
+            or "tqdm" in name
+        ):
             return max(self.of(call), Reader.LOOP if name in ("list", "tuple", "map") else Reader.UNSEEN)
         target = self.context.calls.target(call)
         if target is None:
@@ -275,11 +354,7 @@ class _Readers:
             case cst.Tuple(elements=elements):
                 return max(self._target(element.value, statement) for element in elements)
             case cst.Attribute(attr=cst.Name(value=name)):
-                uses = [
-                    node
-                    for node in self.context.tree.of(cst.Attribute)
-                    if node.attr.value == name and not self.context.layers.is_target(node)
-                ]
+                uses = [node for node in self.context.uses.attributes(name) if not self.context.uses.is_target(node)]
                 return max((self.of(use) for use in uses), default=Reader.UNSEEN)
             case cst.Subscript(value=cst.Name(value=name) as owner):
                 for binding in self.context.reaching(owner):
@@ -287,7 +362,7 @@ class _Readers:
         return Reader.UNSEEN
 
     def _named(self, name: str, node: cst.CSTNode) -> Reader:
-        return max((self.of(use) for use in self.context.layers.uses(name, node)), default=Reader.UNSEEN)
+        return max((self.of(use) for use in self.context.uses.of(name, node)), default=Reader.UNSEEN)
 
     def _returned(self, node: cst.CSTNode) -> Reader:
         function = self.context.function(node)
@@ -296,6 +371,3 @@ class _Readers:
         if function.name.value.endswith("_dataloader") and self.context.classes.owner(function) is not None:
             return Reader.LOOP
         return max((self.of(call) for call in self.context.calls.callers(function)), default=Reader.UNSEEN)
-
-
-__all__ = ["Comprehension", "Loop", "Reader", "Work", "reader", "work"]

@@ -21,9 +21,7 @@ _SHAPES = frozenset(
 )
 _SHARING = frozenset("expand expand_as broadcast_to view_as reshape_as".split())
 _CASTS = frozenset("long int short byte char bool float double half bfloat16 type".split())
-_DRAWS = frozenset(
-    "uniform_ normal_ random_ bernoulli_ exponential_ log_normal_ cauchy_ geometric_ bernoulli".split()
-)
+_DRAWS = frozenset("uniform_ normal_ random_ bernoulli_ exponential_ log_normal_ cauchy_ geometric_ bernoulli".split())
 _COMPUTATIONS = frozenset(
     f"{name}{suffix}"
     for name in "add sub mul div pow neg abs exp log sqrt rsqrt clamp clip sin cos tanh sigmoid eq ne lt le gt ge cumsum flip".split()
@@ -184,8 +182,9 @@ def _bound(value: cst.BaseExpression, context: Context) -> Binding | None:
     """The binding that gives the expression's value a name of its own."""
     statement = context.parent(value)
     match statement:
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]) | cst.AnnAssign(
-            target=cst.Name(value=name)
+        case (
+            cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))])
+            | cst.AnnAssign(target=cst.Name(value=name))
         ):
             for binding in context.names.scope_of(statement).bindings.get(name, ()):
                 if binding.node is statement and binding.binder is Binder.ASSIGN:

@@ -18,6 +18,8 @@ ScopeNode: TypeAlias = (
     "cst.GeneratorExp"
 )
 _BUILTINS = frozenset(dir(builtins))
+_BODIED = frozenset({cst.FunctionDef, cst.Lambda, cst.ClassDef})
+_COMPREHENSIONS = frozenset(Comprehension)
 # Where the same thing has several homes, its documented one.
 _CANONICAL_PREFIXES = (
     ("torch.utils.data.dataloader.", "torch.utils.data."),
@@ -128,16 +130,21 @@ class Names:
 
     def scope_of(self, node: cst.CSTNode) -> Scope:
         """The scope in which a name at this place is looked up."""
+        parents = self.tree.parents
         child = node
-        for above in self.tree.ancestors(node):
-            if isinstance(above, (*Function, cst.ClassDef)):
-                if child is above.body:
-                    return self._scope(above)
-            elif isinstance(above, Comprehension):
+        above = parents.get(id(node))
+        while above is not None:
+            kind = type(above)  # asking an abstract class is slow, and this is asked for every name
+            if kind in _BODIED:
+                if child is above.body:  # type: ignore[attr-defined]
+                    return self._scope(above)  # type: ignore[arg-type]
+            elif kind in _COMPREHENSIONS:
                 # The outermost iterable is evaluated outside of the comprehension.
-                if not (child is above.for_in and self.tree.within(node, above.for_in.iter)):
-                    return self._scope(above)
+                first = above.for_in  # type: ignore[attr-defined]
+                if not (child is first and self.tree.within(node, first.iter)):
+                    return self._scope(above)  # type: ignore[arg-type]
             child = above
+            above = parents.get(id(above))
         return self._scope(self.tree.module)
 
     def function_scope(self, node: cst.FunctionDef | cst.Lambda) -> Scope:
@@ -482,7 +489,8 @@ class Names:
         for module in self.star_imports:
             if module.startswith("torch") and name in _STAR_NAMES.get(module, ()):
                 return canonical(f"{module}.{name}")
-        return None
+        # A star import from elsewhere in the project brings along what that module imports.
+        return _BROUGHT_ALONG.get(name) if self.star_imports else None
 
     # Convenience
 
@@ -522,3 +530,4 @@ def _star_names() -> dict[str, frozenset[str]]:
 
 
 _STAR_NAMES = _star_names()
+_BROUGHT_ALONG = {"torch": "torch", "nn": "torch.nn"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 
 import libcst as cst
 
@@ -56,10 +56,10 @@ class Order:
         match owner:
             case cst.For() | cst.While() if block is owner.body:
                 return self._turn(owner, found, seen)
-            case cst.ExceptHandler() | cst.Finally() | cst.Else():
+            case cst.ExceptHandler() | cst.ExceptStarHandler() | cst.Finally() | cst.Else() | cst.MatchCase():
                 statement = self.tree.parent(owner)
                 return statement is None or self._behind(statement, found, seen)
-            case cst.If() | cst.With() | cst.Try() | cst.For() | cst.While():
+            case cst.If() | cst.With() | cst.Try() | cst.TryStar() | cst.For() | cst.While():
                 return self._behind(owner, found, seen)
         return True
 
@@ -99,17 +99,30 @@ class Order:
                 if taken is not True:
                     ways.append(self._first_in(orelse, found, seen) if orelse is not None else (True, False))
                 return any(falls for falls, _ in ways), any(ends for _, ends in ways)
-            case cst.Else(body=body) | cst.Finally(body=body) | cst.With(body=body) | cst.ExceptHandler(body=body):
-                return self._first_in(body, found, seen)
+            case (
+                cst.Else()
+                | cst.Finally()
+                | cst.With()
+                | cst.ExceptHandler()
+                | cst.ExceptStarHandler()
+                | cst.MatchCase()
+            ):
+                return self._first_in(statement.body, found, seen)
             case cst.For(body=body) | cst.While(body=body):
                 # `continue` leads back to the loop's start, which is being looked at.
                 seen.add(id(statement))
                 _, ends = self._first_in(body, found, seen)
                 return True, ends
-            case cst.Try(body=body, handlers=handlers):
-                ways = [self._first_in(part, found, seen) for part in (body, *handlers)]
-                return True, any(ends for _, ends in ways)
+            case cst.Try() | cst.TryStar():
+                parts = (statement.body, *statement.handlers, statement.orelse, statement.finalbody)
+                return True, self._ends_in(parts, found, seen)
+            case cst.Match(cases=cases):
+                return True, self._ends_in(cases, found, seen)
         return True, False
+
+    def _ends_in(self, parts: Iterable[cst.CSTNode | None], found: dict[cst.CSTNode, None], seen: set[int]) -> bool:
+        """Note what runs first in each of some blocks, of which any may run."""
+        return any([self._first_in(part, found, seen)[1] for part in parts if part is not None])
 
     def _jump(self, line: cst.CSTNode, found: dict[cst.CSTNode, None], seen: set[int]) -> tuple[bool, bool]:
         """As `_first_in`, for a line without any of the nodes."""

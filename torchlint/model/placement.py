@@ -73,7 +73,11 @@ def _on_device(made: Factory, moved: Move, context: Context) -> cst.Call | None:
             return None
         call, own_dtype = successor
         dtype = dtype or own_dtype
-    added = {"dtype": dtype, "device": destination.device} if made.legacy else {"device": destination.device, "dtype": dtype}
+    added = (
+        {"dtype": dtype, "device": destination.device}
+        if made.legacy
+        else {"device": destination.device, "dtype": dtype}
+    )
     return _with_arguments(call, {name: code for name, code in added.items() if code})
 
 
@@ -92,7 +96,10 @@ def _successor(made: Factory, context: Context) -> tuple[cst.Call, str] | None:
     sizes = cst.Arg(cst.Tuple([cst.Element(count, comma=cst.Comma())]))
     func = call.func.with_changes(attr=cst.Name("full"))
     comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-    arguments = [sizes.with_changes(comma=comma), cst.Arg(value, comma=comma if call.args[1:] else cst.MaybeSentinel.DEFAULT)]
+    arguments = [
+        sizes.with_changes(comma=comma),
+        cst.Arg(value, comma=comma if call.args[1:] else cst.MaybeSentinel.DEFAULT),
+    ]
     return call.with_changes(func=func, args=[*arguments, *call.args[1:]]), dtype
 
 

@@ -25,7 +25,9 @@ class Purpose(Enum):
 
 
 _DEEPEST = 4
-_CONVERSIONS = frozenset("float int round abs min max sum str bool format repr array asarray sqrt exp log isclose mean".split())
+_CONVERSIONS = frozenset(
+    "float int round abs min max sum str bool format repr array asarray sqrt exp log isclose mean".split()
+)
 _COLLECTORS = frozenset(
     "append extend update add log log_metrics log_dict add_scalar add_scalars add_histogram info debug warning print "
     "write format set_postfix set_postfix_str set_description put record track writerow report track_metrics".split()
@@ -51,13 +53,17 @@ def purpose(read: cst.CSTNode, context: Context, depth: int = 0) -> Purpose:
             case cst.Index() | cst.Slice():
                 return Purpose.NEEDED
             case cst.If() | cst.While() | cst.IfExp() if child is above.test:
-                return Purpose.DEFER if isinstance(above, cst.If) and _keeps_the_best(above, read, context) else Purpose.NEEDED
+                return (
+                    Purpose.DEFER
+                    if isinstance(above, cst.If) and _keeps_the_best(above, read, context)
+                    else Purpose.NEEDED
+                )
             case cst.Assert() | cst.CompIf():
                 return Purpose.NEEDED
             case cst.For():
                 return Purpose.OTHER
             case cst.Return():
-                return _returned(above, context)
+                return _returned(above, context, depth)
             case cst.Assign() | cst.AnnAssign() | cst.AugAssign():
                 return _assigned(above, context, depth)
             case cst.NamedExpr() | cst.Lambda() | cst.BaseSmallStatement() | cst.BaseCompoundStatement():
@@ -90,22 +96,28 @@ def _passed_to(call: cst.Call, context: Context) -> Purpose | None:
 
 def _keeps_the_best(statement: cst.If, read: cst.CSTNode, context: Context) -> bool:
     """`if loss.item() < best: best = loss.item()`."""
-    code = context.code(read)
+    code = context.code(read).strip("()")
     return any(
-        isinstance(node, cst.Assign) and context.code(node.value) == code for node in descendants(statement.body)
+        isinstance(node, cst.Assign) and context.code(node.value).strip("()") == code
+        for node in descendants(statement.body)
     )
 
 
-def _returned(statement: cst.Return, context: Context) -> Purpose:
-    """A training step's return value is what gets logged."""
+def _returned(statement: cst.Return, context: Context, depth: int) -> Purpose:
+    """A training step's return value is what gets logged; of another function's, its callers tell."""
     function = context.function(statement)
-    if isinstance(function, cst.FunctionDef) and context.frequencies.steps(function.body):
+    if not isinstance(function, cst.FunctionDef) or depth >= _DEEPEST:
+        return Purpose.OTHER
+    if context.frequencies.steps(function.body):
         return Purpose.DEFER
-    return Purpose.OTHER
+    found = {purpose(call, context, depth + 1) for call in context.calls.callers(function)}
+    return next((known for known in (Purpose.NEEDED, Purpose.DEFER) if known in found), Purpose.OTHER)
 
 
 def _assigned(statement: cst.Assign | cst.AnnAssign | cst.AugAssign, context: Context, depth: int) -> Purpose:
-    targets = [target.target for target in statement.targets] if isinstance(statement, cst.Assign) else [statement.target]
+    targets = (
+        [target.target for target in statement.targets] if isinstance(statement, cst.Assign) else [statement.target]
+    )
     found: set[Purpose] = set()
     for target in targets:
         match target:
@@ -113,7 +125,9 @@ def _assigned(statement: cst.Assign | cst.AnnAssign | cst.AugAssign, context: Co
                 found.add(_used(target, statement, context, depth))
             case cst.Tuple(elements=elements):
                 found.update(
-                    _used(part.value, statement, context, depth) for part in elements if isinstance(part.value, cst.Name)
+                    _used(part.value, statement, context, depth)
+                    for part in elements
+                    if isinstance(part.value, cst.Name)
                 )
             case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=cst.SimpleString()))]):
                 found.add(Purpose.DEFER)
@@ -160,6 +174,36 @@ def _reads_of(name: str, statement: cst.CSTNode, region: cst.CSTNode, context: C
     return found
 
 
+def is_known_already(read: cst.CSTNode, tensor: cst.BaseExpression, context: Context) -> bool:
+    """Whether the read stands in a branch that was taken because of the tensor: the CPU has waited by then."""
+    wanted = dotted(tensor)
+    child: cst.CSTNode = read
+    for above in context.ancestors(read):
+        if isinstance(above, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
+            return False
+        if isinstance(above, (cst.If, cst.IfExp)) and child is not above.test and wanted is not None:
+            if any(dotted(node) == wanted and _is_looked_at(node, context) for node in descendants(above.test)):
+                return True
+        child = above
+    return False
+
+
+def _is_looked_at(node: cst.CSTNode, context: Context) -> bool:
+    """Whether a condition needs the value of the tensor, not its shape or whether it is there."""
+    match context.parent(node):
+        case cst.Attribute(attr=cst.Name(value=name)) as attribute if attribute.attr is not node:
+            return name in ("item", "any", "all", "max", "min", "sum", "isnan", "data")
+        case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=operator)]):
+            return not isinstance(operator, (cst.Is, cst.IsNot))
+        case cst.Arg() as argument:
+            call = context.parent(argument)
+            name = context.qualified_name(call.func) if isinstance(call, cst.Call) else None
+            return name is not None and name.startswith(("torch.is", "math.", "float", "numpy."))
+        case cst.ComparisonTarget() | cst.If() | cst.BooleanOperation() | cst.UnaryOperation():
+            return True
+    return False
+
+
 def is_element_read(tensor: cst.BaseExpression, context: Context) -> bool:
     """Whether a loop reads a tensor element by element: `t[i].item()`, or `v.item()` for `v` in `t`.
 
@@ -171,10 +215,14 @@ def is_element_read(tensor: cst.BaseExpression, context: Context) -> bool:
     targets = _targets(loop)
     match tensor:
         case cst.Subscript(value=base, slice=parts):
-            indexed = any(isinstance(node, cst.Name) and node.value in targets for part in parts for node in descendants(part))
+            indexed = any(
+                isinstance(node, cst.Name) and node.value in targets for part in parts for node in descendants(part)
+            )
             return indexed and _is_outside(base, loop, context)
         case cst.Name(value=name) if name in targets:
-            return any(binding.value is not None and _iterates_tensor(binding, context) for binding in context.reaching(tensor))
+            return any(
+                binding.value is not None and _iterates_tensor(binding, context) for binding in context.reaching(tensor)
+            )
     return False
 
 
@@ -215,4 +263,3 @@ def _iterates_tensor(binding: Binding, context: Context) -> bool:
         case cst.Call(func=cst.Name(value="enumerate" | "zip" | "reversed"), args=args):
             return any(context.kind(argument.value) is Kind.TENSOR for argument in args)
     return value.kind is Kind.TENSOR and not value.batch
-

@@ -131,17 +131,26 @@ def _is_stepped_with(assign: cst.Assign, name: str, context: Context) -> bool:
     )
 
 
-def is_avoidable(node: cst.CSTNode, tensor: cst.BaseExpression, context: Context) -> bool:
-    """Whether the read could be made later, once for many, or not at all, without changing what the program does."""
-    from torchlint.model.purpose import Purpose, is_element_read, purpose
+def avoidable_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | None:
+    """The tensor that the expression reads one element of at each batch or more often, for nothing that hurries.
 
+    None where it reads none, or where no later read, of many values at once or none at all, would do as well.
+    """
+    from torchlint.model.purpose import Purpose, is_element_read, is_known_already, purpose  # needs this module
+
+    tensor = scalar_read(node, context)
+    if tensor is None or not is_hot(node, context) or is_needed_on_host(node, context):
+        return None
+    if isinstance(context.parent(node), cst.Expr):
+        return None  # nobody wants the value: the statement is there to wait
     if is_element_read(tensor, context):
-        return True
+        return tensor
+    if is_known_already(node, tensor, context):
+        return None
     found = purpose(node, context)
-    if found is Purpose.OTHER:
-        # In a loop that trains, what is not acted upon is there to be looked at.
-        return is_in_training(node, context)
-    return found is Purpose.DEFER
+    # In a loop that trains, what is not acted upon is there to be looked at.
+    is_avoidable = found is Purpose.DEFER or (found is Purpose.OTHER and is_in_training(node, context))
+    return tensor if is_avoidable else None
 
 
 def is_in_training(node: cst.CSTNode, context: Context) -> bool:

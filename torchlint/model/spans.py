@@ -123,3 +123,12 @@ def _lost(text: str, generated: str) -> list[tuple[int, int]] | None:
             lost.append((place, shift))
         place += len(generated_row) + 1
     return lost
+
+
+def code_inside(module: cst.Module, blocks: Iterable[cst.IndentedBlock], node: cst.CSTNode) -> str:
+    """The code of a statement as it reads inside these blocks, outermost first; strings keep their lines as they are."""
+    state = CodegenState(default_indent=module.default_indent, default_newline=module.default_newline)
+    for block in blocks:
+        state.increase_indent(module.default_indent if block.indent is None else block.indent)
+    node._codegen(state)  # noqa: SLF001 - as above
+    return "".join(state.tokens)

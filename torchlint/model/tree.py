@@ -37,6 +37,7 @@ _ORDER: dict[type[cst.CSTNode], tuple[str, ...]] = {
     cst.MatchCase: ("pattern", "guard", "body"),
 }
 _fields: dict[type[cst.CSTNode], tuple[str, ...]] = {}
+_node_types: dict[type, bool] = {}
 
 Loop = (cst.For, cst.While)
 Comprehension = (cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
@@ -55,15 +56,26 @@ def _child_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
     return names
 
 
-def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+def _is_node_type(kind: type) -> bool:
+    """Whether values of this type are nodes, remembered: asking an abstract class is slow."""
+    known = _node_types[kind] = issubclass(kind, cst.CSTNode)
+    return known
+
+
+def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     """The nodes directly below `node`, in source order."""
     kind = type(node)
+    found: list[cst.CSTNode] = []
     for name in _fields.get(kind) or _child_fields(kind):
         value = getattr(node, name)
-        if isinstance(value, (list, tuple)):
-            yield from value
-        elif isinstance(value, cst.CSTNode):
-            yield value
+        if value is None:
+            continue
+        kind = type(value)
+        if kind is tuple or kind is list:
+            found += value
+        elif _node_types[kind] if kind in _node_types else _is_node_type(kind):
+            found.append(value)
+    return found
 
 
 def descendants(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
@@ -72,7 +84,7 @@ def descendants(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     while stack:
         current = stack.pop()
         yield current
-        stack.extend(reversed(list(children(current))))
+        stack += children(current)[::-1]
 
 
 def descendants_in_scope(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
@@ -83,7 +95,7 @@ def descendants_in_scope(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         yield current
         if current is not node and isinstance(current, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
             continue
-        stack.extend(reversed(list(children(current))))
+        stack += children(current)[::-1]
 
 
 class Tree:
@@ -91,41 +103,31 @@ class Tree:
 
     def __init__(self, module: cst.Module) -> None:
         self.module = module
-        self.parents: dict[cst.CSTNode, cst.CSTNode] = {}
+        # By identity: hashing a node calls into Python, and this is asked more than anything else.
+        self.parents: dict[int, cst.CSTNode] = {}
         self.by_type: dict[type[cst.CSTNode], list[cst.CSTNode]] = {}
-        parents, by_type, fields = self.parents, self.by_type, _fields
+        self.nodes: list[cst.CSTNode] = []
+        parents, by_type, note = self.parents, self.by_type, self.nodes.append
         stack: list[cst.CSTNode] = [module]
-        pop, extend = stack.pop, stack.extend
+        pop = stack.pop
         while stack:
             node = pop()
+            note(node)
             kind = type(node)
-            try:
+            if kind in by_type:
                 by_type[kind].append(node)
-            except KeyError:
+            else:
                 by_type[kind] = [node]
-            names = fields.get(kind)
-            if names is None:
-                names = _child_fields(kind)
-            found: list[cst.CSTNode] = []
-            for name in names:
-                value = getattr(node, name)
-                if value is None:
-                    continue
-                if isinstance(value, (list, tuple)):
-                    found += value
-                elif isinstance(value, cst.CSTNode):
-                    found.append(value)
+            found = children(node)
             if found:
                 for child in found:
-                    parents[child] = node
-                if len(found) > 1:
-                    found.reverse()
-                extend(found)
+                    parents[id(child)] = node
+                stack += found[::-1]
 
     @cached_property
     def index(self) -> dict[cst.CSTNode, int]:
         """The place of each node in source order."""
-        return {node: place for place, node in enumerate(descendants(self.module))}
+        return {node: place for place, node in enumerate(self.nodes)}
 
     def of(self, *kinds: type[NodeT]) -> list[NodeT]:
         """All nodes of exactly these types."""
@@ -135,15 +137,15 @@ class Tree:
 
     def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
         """The node directly above, None for the module."""
-        return self.parents.get(node)
+        return self.parents.get(id(node))
 
     def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         """The nodes above, nearest first."""
         parents = self.parents
-        current = parents.get(node)
+        current = parents.get(id(node))
         while current is not None:
             yield current
-            current = parents.get(current)
+            current = parents.get(id(current))
 
     def within(self, node: cst.CSTNode, outer: cst.CSTNode) -> bool:
         """Whether `node` is `outer` or below it."""
@@ -151,13 +153,11 @@ class Tree:
 
     def end(self, node: cst.CSTNode) -> int:
         """The place of the last node below `node` (its own, if there is none)."""
-        while True:
-            last = None
-            for last in children(node):  # noqa: B007 - the last one is wanted
-                pass
-            if last is None:
-                return self.index[node]
-            node = last
+        below = children(node)
+        while below:
+            node = below[-1]
+            below = children(node)
+        return self.index[node]
 
     def function(self, node: cst.CSTNode) -> cst.FunctionDef | cst.Lambda | None:
         """The function in whose body (not signature or decorators) the node stands."""
@@ -199,7 +199,7 @@ class Tree:
         while current is not None:
             if isinstance(current, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
                 return current
-            current = self.parents.get(current)
+            current = self.parents.get(id(current))
         return None
 
     def indentation(self, statement: cst.CSTNode) -> str:

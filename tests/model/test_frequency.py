@@ -1,0 +1,59 @@
+"""How often lines run."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.model.conftest import Look
+from torchlint.finding import Frequency
+
+HEAD = "import torch\nfrom torch import nn\nfrom torch.utils.data import DataLoader\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "frequency"),
+    [
+        ("LOOK(1)", Frequency.ONCE),
+        ("for x in DataLoader(ds):\n    LOOK(1)", Frequency.BATCH),
+        ("for i, x in enumerate(DataLoader(ds)):\n    LOOK(1)", Frequency.BATCH),
+        ("from tqdm import tqdm\nfor x in tqdm(train_loader):\n    LOOK(1)", Frequency.BATCH),
+        ("for epoch in range(9):\n    for x in loader:\n        pass\n    LOOK(1)", Frequency.EPOCH),
+        ("for epoch in range(9):\n    for x in loader:\n        LOOK(1)", Frequency.BATCH),
+        ("for x in loader:\n    for y in x:\n        LOOK(1)", Frequency.SAMPLE),
+        ("for x in loader:\n    for p in model.parameters():\n        LOOK(1)", Frequency.SAMPLE),
+        ("for i in range(9):\n    loss = f()\n    loss.backward()\n    LOOK(1)", Frequency.BATCH),
+        ("for x in loader:\n    if i % 100 == 0:\n        LOOK(1)", Frequency.EPOCH),
+        ("for x in loader:\n    if i % 2 == 0:\n        LOOK(1)", Frequency.BATCH),
+        ("for x in loader:\n    if i % 100 != 0:\n        continue\n    LOOK(1)", Frequency.EPOCH),
+        ("for x in loader:\n    if rank == 0:\n        LOOK(1)", Frequency.BATCH),
+        ("for x in loader:\n    if rank == 0 and i % 50 == 0:\n        LOOK(1)", Frequency.EPOCH),
+        ("for x in loader:\n    if bad(x):\n        LOOK(1)\n        break", Frequency.ONCE),
+        (
+            "for step in steps:\n    if step % 500 == 0:\n        for x in val_loader:\n            LOOK(1)",
+            Frequency.BATCH,
+        ),
+        ("class M(nn.Module):\n    def forward(self, x):\n        LOOK(1)", Frequency.BATCH),
+        ("class M(nn.Module):\n    def forward(self, x):\n        for l in x:\n            LOOK(1)", Frequency.SAMPLE),
+        ("class M(nn.Module):\n    def __init__(self):\n        LOOK(1)", Frequency.UNKNOWN),
+        ("class D(torch.utils.data.Dataset):\n    def __getitem__(self, i):\n        LOOK(1)", Frequency.SAMPLE),
+        ("def helper():\n    LOOK(1)\nfor x in loader:\n    helper()", Frequency.BATCH),
+        ("def helper():\n    LOOK(1)\nfor x in loader:\n    pass\nhelper()", Frequency.ONCE),
+        ("def a():\n    LOOK(1)\ndef b():\n    a()\nfor x in loader:\n    b()", Frequency.BATCH),
+        (
+            "class T:\n    def log(self):\n        LOOK(1)\n    def run(self):\n        for x in loader:\n            self.log()",
+            Frequency.BATCH,
+        ),
+        ("def step(x):\n    opt.zero_grad()\n    f(x).backward()\n    opt.step()\n    LOOK(1)", Frequency.BATCH),
+        ("def helper():\n    LOOK(1)", Frequency.UNKNOWN),
+        ("for name in names:\n    LOOK(1)", Frequency.UNKNOWN),
+        (
+            "def train():\n    for x in loader:\n        pass\nfor i in range(9):\n    train()\n    LOOK(1)",
+            Frequency.EPOCH,
+        ),
+        ("[LOOK(1) for x in loader]", Frequency.BATCH),
+        ("[x for x in LOOK(loader)]", Frequency.ONCE),
+    ],
+)
+def test_frequency(look: Look, code: str, frequency: Frequency) -> None:
+    node, context = look(HEAD + code)
+    assert context.frequency(node) is frequency

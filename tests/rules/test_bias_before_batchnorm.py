@@ -1,0 +1,531 @@
+"""TL501: from a layer to all that takes its output; what leaving out the bias changes, on CPU torch."""
+
+from __future__ import annotations
+
+import copy
+import textwrap
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+from laws import active, check_snippet, fix, lint
+from torch import nn
+
+from torchlint.finding import Applicability
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RULE = "bias-before-batchnorm"
+IMPORTS = """
+from collections import OrderedDict
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.utils import spectral_norm
+"""
+
+
+def check(code: str) -> None:
+    check_snippet(IMPORTS + code, RULE)
+
+
+@pytest.mark.parametrize(
+    ("layers", "fixed"),
+    [
+        ("nn.Conv2d(3,64,3), nn.BatchNorm2d(64), nn.ReLU()", "nn.Conv2d(3,64,3, bias=False), "),
+        ("nn.Conv2d(a,b,3,1,1,1,1,True), nn.SyncBatchNorm(b)", "nn.Conv2d(a,b,3,1,1,1,1,False), "),
+        ("nn.Conv1d(a,b,3, bias=True), nn.BatchNorm1d(b)", "nn.Conv1d(a,b,3, bias=False), "),
+        ("nn.ConvTranspose2d(i,o,4,2,1), nn.BatchNorm2d(o)", "nn.ConvTranspose2d(i,o,4,2,1, bias=False), "),
+        ("nn.Conv3d(a,b,3,), nn.BatchNorm3d(b)", "nn.Conv3d(a,b,3, bias=False,), "),
+        ("nn.Linear(10, 20), nn.BatchNorm1d(20)", "nn.Linear(10, 20, bias=False), "),
+        ("nn.Linear(10, 20, True), nn.BatchNorm1d(20)", "nn.Linear(10, 20, False), "),
+        ("nn.LazyConv2d(8, 3), nn.LazyBatchNorm2d()", "nn.LazyConv2d(8, 3, bias=False), "),
+        ("nn.Conv2d(3,8,3), nn.InstanceNorm2d(8)", "nn.Conv2d(3,8,3, bias=False), "),
+        ("nn.Conv2d(3,8,3), nn.GroupNorm(8, 8)", "nn.Conv2d(3,8,3, bias=False), "),
+        ("nn.Conv2d(3,8,3), nn.MaxPool2d(2), nn.BatchNorm2d(8)", "nn.Conv2d(3,8,3, bias=False), "),
+        ("nn.Conv2d(3,8,3), nn.AvgPool2d(2), nn.BatchNorm2d(8)", "nn.Conv2d(3,8,3, bias=False), "),
+        ("nn.Conv2d(3,8,3), nn.Identity(), nn.BatchNorm2d(8)", "nn.Conv2d(3,8,3, bias=False), "),
+        ("nn.Conv2d(3,8,3), nn.Sequential(nn.BatchNorm2d(8), nn.ReLU())", "nn.Conv2d(3,8,3, bias=False), "),
+        (
+            "nn.Sequential(nn.ReLU(), nn.Conv2d(3,8,3)), nn.BatchNorm2d(8)",
+            "nn.Sequential(nn.ReLU(), nn.Conv2d(3,8,3, bias=",
+        ),
+        ("spectral_norm(nn.Conv2d(3,8,3)), nn.BatchNorm2d(8)", "spectral_norm(nn.Conv2d(3,8,3, bias=False)), "),
+        ("*[nn.Conv2d(3,8,3), nn.BatchNorm2d(8)]", "*[nn.Conv2d(3,8,3, bias=False), "),
+        (
+            "OrderedDict([('c', nn.Conv1d(4,8,1)), ('n', nn.BatchNorm1d(8))])",
+            "OrderedDict([('c', nn.Conv1d(4,8,1, bias=False)",
+        ),
+    ],
+)
+def test_in_sequence(layers: str, fixed: str) -> None:
+    code = f"{IMPORTS}net = nn.Sequential({layers})"
+    check_snippet(f"{code}  # <- {RULE}\n", RULE)
+    assert f"net = nn.Sequential({fixed}" in fix(code, active(RULE), Applicability.UNSAFE).text
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        "nn.Conv2d(3,8,3,bias=False), nn.BatchNorm2d(8)",
+        "nn.Conv2d(3,8,3, bias=bias), nn.BatchNorm2d(8)",
+        "nn.Conv2d(*sizes), nn.BatchNorm2d(8)",
+        "nn.Conv2d(3,8,3, **options), nn.BatchNorm2d(8)",
+        "nn.Conv2d(3,8,3), nn.ReLU(), nn.BatchNorm2d(8)",
+        "nn.Conv2d(3,8,3), nn.AvgPool2d(2, padding=1), nn.BatchNorm2d(8)",
+        "nn.Conv2d(3,8,3), nn.PixelShuffle(2), nn.BatchNorm2d(2)",
+        "nn.Conv2d(3,8,3), *middle, nn.BatchNorm2d(8)",
+        "nn.Linear(d,d), nn.LayerNorm(d)",
+        "nn.Linear(20,16), nn.BatchNorm1d(C)",
+        "nn.Linear(20,16), nn.InstanceNorm1d(16)",
+        "nn.Conv2d(3,8,3), nn.GroupNorm(4,8)",
+        "nn.Conv2d(3,8,3), nn.InstanceNorm2d(8, track_running_stats=True)",
+        "nn.Conv2d(3,8,3), FrozenBatchNorm2d(8)",
+        "nn.Conv2d(3,8,3), norm_layer(8)",
+        "nn.Conv2d(3,8,3)",
+    ],
+)
+def test_in_sequence_and_right(layers: str) -> None:
+    parameters = "norm_layer, FrozenBatchNorm2d, C, d, bias, sizes, options, middle"
+    check(f"def make({parameters}):\n    return nn.Sequential({layers})\n")
+
+
+def module(init: str, forward: str, after: str = "") -> str:
+    def block(code: str) -> str:
+        return "".join(f"        {line}\n" for line in code.splitlines())
+
+    return (
+        f"class M(nn.Module):\n    def __init__(self, c=8, use_bn=True):\n        super().__init__()\n{block(init)}"
+        f"    def forward(self, x):\n{block(forward)}{after}"
+    )
+
+
+PAIR = f"self.conv = nn.Conv2d(3, 8, 3)  # <- {RULE}\nself.bn = nn.BatchNorm2d(8)"
+QUIET = PAIR.replace(f"  # <- {RULE}", "")
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        "return F.relu(self.bn(self.conv(x)))",
+        "x = self.conv(x)\nx = self.bn(x)\nreturn x",
+        "y = self.conv(x)\nprint(y.shape)\nassert y.size(1) == 8\nreturn self.bn(y.contiguous())",
+        "y = self.bn(self.conv(x))\nreturn self.bn(self.conv(y))",
+        "if self.training:\n    return self.bn(self.conv(x))\nreturn self.bn(self.conv(x)) * 2",
+        "for _ in range(3):\n    y = self.conv(x)\n    x = self.bn(y)\nreturn x",
+        "return self.bn(F.max_pool2d(self.conv(x), 2))",
+        "return self.bn(F.avg_pool2d(self.conv(x), 2))",
+        "return self.norm(self.conv(x))",
+    ],
+)
+def test_in_forward(forward: str) -> None:
+    check(module(PAIR, forward, "    def norm(self, y):\n        return self.bn(y)\n"))
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        "y = self.conv(x)\nz = self.bn(y)\nreturn z + y",
+        "x = self.conv(x)\nif use_bn:\n    x = self.bn(x)\nreturn x",
+        "return self.conv(self.bn(x))",
+        "return self.bn(F.relu(self.conv(x)))",
+        "return self.bn(F.avg_pool2d(self.conv(x), 2, padding=1))",
+        "return self.bn(self.conv(x) + x)",
+        "return self.bn(self.conv(x).flatten(1))",
+        "return self.bn(self.conv(x)), self.conv(x)",
+        "self.last = self.conv(x)\nreturn self.bn(self.last)",
+        "y = self.conv(x)\ny += x\nreturn self.bn(y)",
+        "return [self.bn(y) for y in [self.conv(x)]]",
+        "return torch.utils.checkpoint.checkpoint(self.conv, x), self.bn(self.conv(x))",
+        "return run(self.conv, self.bn, x)",
+        "y = self.conv(x)\nhook = lambda: y\nreturn self.bn(y), hook",
+    ],
+)
+def test_in_forward_and_right(forward: str) -> None:
+    check(module(QUIET, forward))
+
+
+@pytest.mark.parametrize(
+    "norm",
+    ["nn.BatchNorm2d(c) if use_bn else nn.Identity()", "make_norm(c)", "nn.LayerNorm([c, 8, 8])", "None"],
+)
+def test_norms_that_may_not_be_there(norm: str) -> None:
+    check(module(f"self.conv = nn.Conv2d(3, c, 3)\nself.bn = {norm}", "return self.bn(self.conv(x))"))
+
+
+def test_a_layer_that_something_else_calls_too() -> None:
+    check(module(QUIET, "return self.bn(self.conv(x))", "def probe(net, x):\n    return net.conv(x)\n"))
+
+
+def test_an_attribute_of_the_same_name_elsewhere() -> None:
+    other = (
+        "class Other(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.conv = nn.ReLU()\n"
+    )
+    other += "    def forward(self, x):\n        return self.conv(x)\n"
+    check(module(PAIR, "return self.bn(self.conv(x))", other))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        """
+        layers = [nn.ReLU()]
+        layers += [nn.ConvTranspose2d(i, o, 4, 2, 1), nn.BatchNorm2d(o)]  # <- bias-before-batchnorm
+        net = nn.Sequential(*layers)
+        """,
+        """
+        layers = []
+        for i in range(3):
+            layers.append(nn.Conv2d(8, 8, 3))  # <- bias-before-batchnorm
+            layers.append(nn.BatchNorm2d(8))
+            if i == 1:
+                layers.append(nn.ReLU())
+        net = nn.Sequential(*layers)
+        """,
+        """
+        def make_layers(cfg, batch_norm=False):
+            layers = []
+            for v in cfg:
+                if v == "M":
+                    layers += [nn.MaxPool2d(2)]
+                    continue
+                layers += [nn.Conv2d(3, v, 3)]  # <- bias-before-batchnorm
+                if batch_norm:
+                    layers += [nn.BatchNorm2d(v)]
+                layers += [nn.ReLU()]
+            return nn.Sequential(*layers)
+        vgg = make_layers([8, "M"], batch_norm=True)
+        """,
+        """
+        def block(i, o):
+            layers = [nn.Linear(i, o)]  # <- bias-before-batchnorm
+            layers.append(nn.BatchNorm1d(o))
+            layers.append(nn.ReLU())
+            return layers
+        net = nn.Sequential(*block(8, 16), *block(16, 8))
+        """,
+        """
+        net = nn.Sequential()
+        net.add_module("conv", nn.Conv2d(3, 8, 3))  # <- bias-before-batchnorm
+        net.add_module("bn", nn.BatchNorm2d(8))
+        """,
+        """
+        layers = OrderedDict()
+        layers["conv"] = nn.Conv2d(3, 8, 3)  # <- bias-before-batchnorm
+        layers["bn"] = nn.BatchNorm2d(8)
+        net = nn.Sequential(layers)
+        """,
+        """
+        class ConvBN(nn.Sequential):
+            def __init__(self, i, o):
+                super().__init__(
+                    nn.Conv2d(i, o, 3),  # <- bias-before-batchnorm
+                    nn.BatchNorm2d(o),
+                )
+        """,
+        """
+        class ConvBN(nn.Sequential):
+            def __init__(self, i, o):
+                super(ConvBN, self).__init__()
+                self.add_module("conv", nn.Conv2d(i, o, 3))  # <- bias-before-batchnorm
+                self.add_module("bn", nn.BatchNorm2d(o))
+        """,
+        """
+        class Points(nn.Module):
+            def __init__(self, sizes):
+                super().__init__()
+                self.convs = nn.ModuleList()
+                self.bns = nn.ModuleList()
+                for size in sizes:
+                    self.convs.append(nn.Conv1d(size, size, 1))  # <- bias-before-batchnorm
+                    self.bns.append(nn.BatchNorm1d(size))
+            def forward(self, x):
+                for i, conv in enumerate(self.convs):
+                    bn = self.bns[i]
+                    x = F.relu(bn(conv(x)))
+                return x
+        """,
+        """
+        class Points(nn.Module):
+            def __init__(self, sizes):
+                super().__init__()
+                self.convs = nn.ModuleList([nn.Conv1d(s, s, 1) for s in sizes])  # <- bias-before-batchnorm
+                self.bns = nn.ModuleList([nn.BatchNorm1d(s) for s in sizes])
+            def forward(self, x):
+                for conv, bn in zip(self.convs, self.bns):
+                    x = bn(conv(x))
+                return x
+        """,
+        """
+        def conv3x3(i, o):
+            return nn.Conv2d(i, o, 3, padding=1)  # <- bias-before-batchnorm
+        class Block(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.conv1 = conv3x3(3, 8)
+                self.bn1 = nn.BatchNorm2d(8)
+                self.rest = nn.Sequential(conv3x3(8, 8), nn.BatchNorm2d(8))
+            def forward(self, x):
+                return self.rest(self.bn1(self.conv1(x)))
+        """,
+        """
+        class Separable(nn.Module):
+            def __init__(self, i, o, **options):
+                super().__init__()
+                self.depthwise = nn.Conv2d(i, i, 3, groups=i, **options)
+                self.pointwise = nn.Conv2d(i, o, 1)  # <- bias-before-batchnorm
+            def forward(self, x):
+                x = self.depthwise(x)
+                x = self.pointwise(x)
+                return x
+        net = nn.Sequential(Separable(3, 8), nn.BatchNorm2d(8), nn.ReLU(), Separable(8, 8), nn.BatchNorm2d(8))
+        """,
+        """
+        class Basic(nn.Module):
+            def __init__(self, i, o, **options):
+                super().__init__()
+                self.conv = nn.Conv2d(i, o, **options)  # <- bias-before-batchnorm
+                self.bn = nn.BatchNorm2d(o)
+            def forward(self, x):
+                return self.bn(self.conv(x))
+        class Outer(nn.Module):
+            def __init__(self, **options):
+                super().__init__()
+                self.first = Basic(3, 8, kernel_size=3, **options)
+        net = Outer(padding=1)
+        """,
+    ],
+)
+def test_the_ways_a_network_is_built(code: str) -> None:
+    check(textwrap.dedent(code))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        # The other caller wants no norm, or may not.
+        """
+        def block(i, o, normalize=True):
+            layers = [nn.Linear(i, o)]
+            if normalize:
+                layers.append(nn.BatchNorm1d(o))
+            layers.append(nn.ReLU())
+            return layers
+        net = nn.Sequential(*block(8, 16, normalize=False), *block(16, 8))
+        """,
+        """
+        def make(batch_norm):
+            layers = [nn.Conv2d(3, 8, 3)]
+            if batch_norm:
+                layers += [nn.BatchNorm2d(8)]
+            return nn.Sequential(*layers, nn.ReLU())
+        """,
+        # The last turn of the loop leaves the list with a convolution at its end.
+        """
+        layers = []
+        for i in range(3):
+            layers.append(nn.BatchNorm2d(8))
+            layers.append(nn.Conv2d(8, 8, 3))
+        net = nn.Sequential(*layers)
+        """,
+        # In a `ModuleList` the order of construction is not the order of running.
+        """
+        layers = [nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)]
+        net = nn.ModuleList(layers)
+        """,
+        """
+        layers = [nn.Conv2d(3, 8, 3)]
+        layers.insert(1, nn.ReLU())
+        layers.append(nn.BatchNorm2d(8))
+        net = nn.Sequential(*layers)
+        """,
+        """
+        layers = [nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)]
+        first, both = nn.Sequential(*layers[:1]), nn.Sequential(*layers)
+        """,
+        # The class is used without a norm, its parent is, or nobody knows.
+        """
+        class Conv(nn.Module):
+            def __init__(self, i, o):
+                super().__init__()
+                self.conv = nn.Conv2d(i, o, 3)
+            def forward(self, x):
+                return self.conv(x)
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first = Conv(3, 8)
+                self.bn = nn.BatchNorm2d(8)
+                self.last = Conv(8, 3)
+            def forward(self, x):
+                return self.last(self.bn(self.first(x)))
+        """,
+        """
+        class Conv(nn.Module):
+            def __init__(self, i, o):
+                super().__init__()
+                self.conv = nn.Conv2d(i, o, 3)
+            def forward(self, x):
+                return self.conv(x)
+        def build(block=Conv):
+            return nn.Sequential(Conv(3, 8), nn.BatchNorm2d(8)), block(3, 8)
+        """,
+        """
+        class Basic(nn.Module):
+            def __init__(self, i, o, **options):
+                super().__init__()
+                self.conv = nn.Conv2d(i, o, 3, **options)
+                self.bn = nn.BatchNorm2d(o)
+            def forward(self, x):
+                return self.bn(self.conv(x))
+        net = Basic(3, 8, bias=False)
+        """,
+        """
+        from functools import partial
+        class Basic(nn.Module):
+            def __init__(self, i, o, **options):
+                super().__init__()
+                self.conv = nn.Conv2d(i, o, 3, **options)
+                self.bn = nn.BatchNorm2d(o)
+            def forward(self, x):
+                return self.bn(self.conv(x))
+        net, Bare = Basic(3, 8), partial(Basic, bias=False)
+        """,
+        """
+        class Frozen(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))
+            def train(self, mode=True):
+                super().train(mode)
+                for m in self.modules():
+                    if isinstance(m, nn.BatchNorm2d):
+                        m.eval()
+                return self
+        """,
+    ],
+)
+def test_the_ways_it_may_be_needed(code: str) -> None:
+    check(textwrap.dedent(code))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "nn.init.constant_(net[0].bias, 0)",
+        "for m in net.modules():\n    if isinstance(m, nn.Conv2d):\n        m.bias.data.zero_()",
+        "for m in net.modules():\n    if isinstance(m, (nn.Linear, nn.Conv2d)):\n        nn.init.zeros_(m.bias)",
+        "def init(m):\n    if m.__class__.__name__.find('Conv') != -1:\n        m.bias.data.fill_(0)\nnet.apply(init)",
+        "def init(m):\n    m.bias.data.fill_(0)\nnet.apply(init)",
+        "net.load_state_dict(torch.load('weights.pt'))",
+        "class Pretrained:\n    def make(self):\n        return self.from_pretrained('name')",
+    ],
+)
+def test_no_fix_where_the_bias_is_expected(code: str) -> None:
+    net = f"net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))  # <- {RULE}\n"
+    result = check_snippet(f"{IMPORTS}{net}{code}\n", RULE)
+    assert [finding.fix for finding in result.findings] == [None]
+    assert "before setting `bias=False`" in result.findings[0].message
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "for m in net.modules():\n    if isinstance(m, nn.Conv2d) and m.bias is not None:\n        m.bias.data.zero_()",
+        "for m in net:\n    if isinstance(m, nn.Conv2d):\n        if m.bias is not None:\n            m.bias.zero_()",
+        "for m in net.modules():\n    if isinstance(m, nn.BatchNorm2d):\n        m.bias.data.zero_()",
+        "def init(m):\n    if type(m).__name__.find('BatchNorm') != -1:\n        m.bias.data.fill_(0)\nnet.apply(init)",
+        "head = nn.Linear(8, 8)\nnn.init.zeros_(head.bias)",
+        "nn.init.normal_(net[0].weight)",
+    ],
+)
+def test_a_fix_where_it_is_asked_for_first(code: str) -> None:
+    net = f"net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))  # <- {RULE}\n"
+    result = check_snippet(f"{IMPORTS}{net}{code}\n", RULE)
+    assert all(finding.fix is not None for finding in result.findings)
+
+
+def test_options_in_between_are_not_rewritten() -> None:
+    code = module("self.conv = nn.Conv2d(3, c, **options)\nself.bn = nn.BatchNorm2d(c)", "return self.bn(self.conv(x))")
+    code = f"{IMPORTS}{code.replace('use_bn=True', '**options')}net = M(kernel_size=3)\n"
+    assert [finding.fix for finding in lint(code, active(RULE)).findings] == [None]
+
+
+# What the page says that leaving out the bias changes
+
+PAIRS: dict[str, Callable[[bool], nn.Sequential]] = {
+    "conv": lambda bias: nn.Sequential(
+        nn.Conv2d(3, 8, 3, bias=bias), nn.BatchNorm2d(8), nn.Flatten(), nn.Linear(288, 4)
+    ),
+    "transposed": lambda bias: nn.Sequential(nn.ConvTranspose2d(3, 8, 3, bias=bias), nn.BatchNorm2d(8), nn.Flatten()),
+    "linear": lambda bias: nn.Sequential(nn.Flatten(), nn.Linear(192, 8, bias=bias), nn.BatchNorm1d(8)),
+    "max pool": lambda bias: nn.Sequential(
+        nn.Conv2d(3, 8, 3, bias=bias), nn.MaxPool2d(2, padding=1), nn.BatchNorm2d(8)
+    ),
+    "average pool": lambda bias: nn.Sequential(nn.Conv2d(3, 8, 3, bias=bias), nn.AvgPool2d(2), nn.BatchNorm2d(8)),
+    "instance norm": lambda bias: nn.Sequential(nn.Conv2d(3, 8, 3, bias=bias), nn.InstanceNorm2d(8)),
+    "group norm": lambda bias: nn.Sequential(nn.Conv2d(3, 8, 3, bias=bias), nn.GroupNorm(8, 8)),
+}
+
+
+def shared(make: Callable[[bool], nn.Sequential]) -> tuple[nn.Sequential, nn.Sequential]:
+    """A network with the bias, far from zero, and one without, all else alike."""
+    torch.manual_seed(0)
+    old, new = (make(bias).double() for bias in (True, False))
+    for module_ in old:
+        if isinstance(module_, (nn.Conv2d, nn.ConvTranspose2d, nn.Linear)):
+            nn.init.uniform_(module_.bias, -3, 3)
+            break
+    new.load_state_dict({key: value for key, value in old.state_dict().items() if key in new.state_dict()})
+    return old, new
+
+
+@pytest.mark.parametrize("make", PAIRS.values(), ids=PAIRS.keys())
+def test_training_sees_no_bias(make: Callable[[bool], nn.Sequential]) -> None:
+    old, new = shared(make)
+    images = torch.randn(4, 3, 8, 8, dtype=torch.float64)
+    torch.testing.assert_close(old(images), new(images), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda bias: nn.Sequential(nn.Conv2d(3, 8, 3, bias=bias), nn.AvgPool2d(2, padding=1), nn.BatchNorm2d(8)),
+        lambda bias: nn.Sequential(nn.Conv2d(3, 8, 3, bias=bias), nn.ReLU(), nn.BatchNorm2d(8)),
+        lambda bias: nn.Sequential(nn.Conv2d(3, 8, 3, bias=bias), nn.PixelShuffle(2), nn.BatchNorm2d(2)),
+        lambda bias: nn.Sequential(nn.Conv2d(3, 8, 3, bias=bias), nn.GroupNorm(4, 8)),
+        lambda bias: nn.Sequential(nn.Flatten(2), nn.Linear(64, 16, bias=bias), nn.BatchNorm1d(3)),
+    ],
+)
+def test_training_sees_the_bias_of_what_is_left_alone(make: Callable[[bool], nn.Sequential]) -> None:
+    old, new = shared(make)
+    images = torch.randn(4, 3, 8, 8, dtype=torch.float64)
+    assert (old(images) - new(images)).abs().max() > 0.1
+
+
+def test_evaluation_needs_the_conversion_that_the_page_gives() -> None:
+    old, new = shared(PAIRS["conv"])
+    images = torch.randn(16, 3, 8, 8, dtype=torch.float64)
+    for _ in range(3):
+        old(images)
+    state = copy.deepcopy(old.state_dict())
+    with pytest.raises(RuntimeError, match="Unexpected key"):
+        new.load_state_dict(state)
+    new.load_state_dict(state, strict=False)
+    expected = old.eval()(images)
+    assert (expected - new.eval()(images)).abs().max() > 0.1
+    bias = state.pop("0.bias")
+    state["1.running_mean"] -= bias
+    new.load_state_dict(state)
+    torch.testing.assert_close(expected, new(images), rtol=1e-9, atol=1e-9)
+
+
+def test_later_layers_start_with_other_weights() -> None:
+    networks = []
+    for bias in (True, False):
+        torch.manual_seed(0)
+        networks.append(PAIRS["conv"](bias))
+    old, new = networks
+    assert torch.equal(old[0].weight, new[0].weight)
+    assert not torch.equal(old[3].weight, new[3].weight)

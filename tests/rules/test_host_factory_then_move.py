@@ -1,0 +1,416 @@
+"""TL201: from a factory to the move; a safe fix gives the same tensor on CPU torch, whatever it is asked."""
+
+from __future__ import annotations
+
+import itertools
+import textwrap
+import warnings
+from importlib.resources import files
+from typing import Any
+
+import pytest
+import torch
+from laws import active, check_snippet, fix, lint
+
+from torchlint.finding import Applicability
+
+RULE = "host-factory-then-move"
+HEAD = "import torch\nfrom torch.autograd import Variable\ndevice = torch.device('cuda')\n"
+
+
+def applicability(code: str) -> Applicability | None:
+    (finding,) = lint(code, active(RULE)).findings
+    return finding.fix.applicability if finding.fix is not None else None
+
+
+def fixed(expression: str, level: Applicability = Applicability.UNSAFE) -> str:
+    text = fix(f"{HEAD}y = {expression}\n", active(RULE), level).text
+    return text.removeprefix(f"{HEAD}y = ").removesuffix("\n")
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("torch.zeros(b, h).cuda()", 'torch.zeros(b, h, device="cuda")'),
+        ("torch.zeros(b, h).cuda(1)", 'torch.zeros(b, h, device="cuda:1")'),
+        ("torch.ones(n, dtype=torch.long).cuda(non_blocking=True)", 'torch.ones(n, dtype=torch.long, device="cuda")'),
+        ("torch.zeros(n).to('cuda:0')", "torch.zeros(n, device='cuda:0')"),
+        ("torch.zeros(n).to(f'cuda:{rank}')", "torch.zeros(n, device=f'cuda:{rank}')"),
+        ("torch.empty(n).to(device=device)", "torch.empty(n, device=device)"),
+        ("torch.full((n,), -1.0).to(self.device)", "torch.full((n,), -1.0, device=self.device)"),
+        ("torch.eye(3).to(x.device, torch.float64)", "torch.eye(3, device=x.device, dtype=torch.float64)"),
+        ("torch.zeros(n).to(x.device, dtype=x.dtype)", "torch.zeros(n, device=x.device, dtype=x.dtype)"),
+        ("torch.arange(t).unsqueeze(0).to(x.device)", "torch.arange(t, device=x.device).unsqueeze(0)"),
+        ("torch.arange(0, t, 2).float().to(device)", "torch.arange(0, t, 2, device=device).float()"),
+        ("torch.arange(t).to(device, torch.float)", "torch.arange(t, device=device).to(torch.float)"),
+        ("torch.tril(torch.ones(t, t)).view(1, t, t).to(device)", "torch.tril(torch.ones(t, t, device=device)).view(1, t, t)"),
+        ("torch.zeros(n)[None, :].cuda()", 'torch.zeros(n, device="cuda")[None, :]'),
+        ("Variable(torch.zeros(n)).cuda()", 'Variable(torch.zeros(n, device="cuda"))'),
+        ("Variable(torch.zeros(n).cuda())", 'Variable(torch.zeros(n, device="cuda"))'),
+        ("torch.FloatTensor(2, 3).cuda()", 'torch.empty(2, 3, dtype=torch.float32, device="cuda")'),
+        ("torch.Tensor(2, 3).cuda()", 'torch.empty(2, 3, device="cuda")'),
+        ("torch.LongTensor(n, 1).fill_(0).to(device)", "torch.empty(n, 1, dtype=torch.int64, device=device).fill_(0)"),
+        ("torch.ByteTensor(size=(n,)).cuda()", 'torch.empty(size=(n,), dtype=torch.uint8, device="cuda")'),
+        ("(torch.zeros(n).cuda())", '(torch.zeros(n, device="cuda"))'),
+        ("torch.zeros(n,).cuda()", 'torch.zeros(n, device="cuda",)'),
+        ("torch.zeros(*shape).cuda()", 'torch.zeros(*shape, device="cuda")'),
+        ("torch.zeros(n).fill_(2).long().cuda()", 'torch.zeros(n, device="cuda").fill_(2).long()'),
+        ("torch.tril_indices(n, n).cuda()", 'torch.tril_indices(n, n, device="cuda")'),
+        ("torch.zeros(3).to(0)", "torch.zeros(3, device=0)"),
+        ("torch.zeros(3).to(torch.device('cuda', 1))", "torch.zeros(3, device=torch.device('cuda', 1))"),
+    ],
+)
+def test_the_safe_fix(expression: str, expected: str) -> None:
+    check_snippet(f"{HEAD}y = {expression}  # <- {RULE}\n", RULE)
+    assert fixed(expression, Applicability.SAFE) == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("torch.randn(n, z).to(device)", "torch.randn(n, z, device=device)"),
+        ("torch.randint(5, (n,)).cuda()", 'torch.randint(5, (n,), device="cuda")'),
+        ("torch.normal(0.0, 1.0, (n,)).cuda()", 'torch.normal(0.0, 1.0, (n,), device="cuda")'),
+        ("torch.empty(n).uniform_(0, 1).cuda()", 'torch.empty(n, device="cuda").uniform_(0, 1)'),
+        ("torch.rand(n).zero_().cuda()", 'torch.rand(n, device="cuda").zero_()'),
+        ("(torch.rand(n) * 2 - 1).to(device)", "(torch.rand(n, device=device) * 2 - 1)"),
+        ("torch.linspace(0, 1, n).cuda()", 'torch.linspace(0, 1, n, device="cuda")'),
+        ("torch.arange(0, 1, 0.1).cuda()", 'torch.arange(0, 1, 0.1, device="cuda")'),
+        ("torch.arange(a, b).cuda()", 'torch.arange(a, b, device="cuda")'),
+        ("torch.hann_window(n).to(device)", "torch.hann_window(n, device=device)"),
+        ("torch.full((n,), value).cuda()", 'torch.full((n,), value, device="cuda")'),
+        ("torch.full((n,), 0.1).half().cuda()", 'torch.full((n,), 0.1, device="cuda").half()'),
+        ("torch.zeros(1, 3).expand(n, 3).to(device)", "torch.zeros(1, 3, device=device).expand(n, 3)"),
+        ("torch.eye(3).type_as(x)", "torch.eye(3, device=x.device, dtype=x.dtype)"),
+        ("torch.arange(n).type_as(x)", "torch.arange(n, device=x.device).type_as(x)"),
+        ("torch.rand(n).to(device, torch.float64)", "torch.rand(n, device=device).to(torch.float64)"),
+        ("torch.FloatTensor(*shape).cuda()", 'torch.empty(*shape, dtype=torch.float32, device="cuda")'),
+        ("torch.FloatTensor(x.size()).cuda()", 'torch.empty(x.size(), dtype=torch.float32, device="cuda")'),
+        ("torch.IntTensor([k] * n).to(device)", "torch.full((n,), k, dtype=torch.int32, device=device)"),
+        ("torch.tensor(n * [1], dtype=torch.long).cuda()", 'torch.full((n,), 1, dtype=torch.long, device="cuda")'),
+        ("(torch.ones(n) == 1).cuda()", '(torch.ones(n, device="cuda") == 1)'),
+    ],
+)
+def test_the_unsafe_fix(expression: str, expected: str) -> None:
+    check_snippet(f"{HEAD}y = {expression}  # <- {RULE}\n", RULE)
+    assert fixed(expression, Applicability.SAFE) == expression
+    assert fixed(expression) == expected
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "torch.zeros(n).cuda(args.gpu)",  # `.cuda(None)` is the GPU, `device=None` the CPU
+        "torch.zeros(n).cuda(device=rank)",
+        "torch.zeros(n).to(device, memory_format=torch.channels_last)",
+        "torch.zeros(n).view(next(sizes)).to(next(devices).device)",  # asked for in another order
+        "torch.zeros(n).type_as(f(x))",
+        "torch.zeros(n).to(  # why\n    device)",
+    ],
+)
+def test_no_fix(expression: str) -> None:
+    code = f"{HEAD}y = {expression}\n"
+    assert applicability(code) is None
+    assert fixed(expression) == expression
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "torch.zeros(n, device=device).to(device)",
+        "torch.zeros(n).to(torch.float16)",
+        "torch.zeros(n).to(cfg)",
+        "torch.zeros(n).to('cpu')",
+        "torch.zeros(n).to(torch.device('cpu'))",
+        "torch.zeros(n).cpu()",
+        "torch.rand(n, generator=g).cuda()",
+        "torch.zeros(n, pin_memory=True).cuda()",
+        "torch.zeros(n, out=out).cuda()",
+        "torch.zeros(n, requires_grad=True).cuda()",
+        "torch.zeros(n, **options).cuda()",
+        "Variable(torch.zeros(n), requires_grad=True).cuda()",
+        "torch.zeros(n).requires_grad_().cuda()",
+        "torch.nn.Parameter(torch.zeros(n)).cuda()",
+        "torch.tensor(labels).cuda()",
+        "torch.tensor([1.0, 2.0]).cuda()",
+        "torch.from_numpy(a).cuda()",
+        "torch.FloatTensor(labels).cuda()",
+        "torch.Tensor(space.shape).cuda()",  # a tuple of numbers, which is data
+        "torch.normal(mean, std).cuda()",
+        "torch.zeros_like(x).cuda()",
+        "torch.nn.Linear(3, 4).cuda()",
+        "torch.zeros(n).numpy()",
+        "torch.ones(n).add(host).cuda()",
+        "torch.multinomial(torch.ones(n), 2).cuda()",
+        "torch.zeros(n)[:2].numpy()",
+        "zeros(n).cuda()",
+    ],
+)
+def test_look_alikes(expression: str) -> None:
+    check_snippet(f"{HEAD}y = {expression}\n", RULE)
+
+
+def test_a_default_device_silences() -> None:
+    check_snippet("import torch\nwith torch.device('cuda'):\n    y = torch.zeros(3).cuda()\n", RULE)
+    check_snippet("import torch\ntorch.set_default_device('cuda')\ny = torch.zeros(3).cuda()\n", RULE)
+
+
+def test_tests_are_left_alone() -> None:
+    from torchlint import linter
+    from torchlint.source import SourceFile
+
+    code = "import torch\ndef test_it():\n    return torch.zeros(3).cuda()\n"
+    for path, count in (("net.py", 1), ("test_net.py", 0), ("tests/net.py", 0), ("conftest.py", 0)):
+        assert len(linter.lint(SourceFile(path, code), active(RULE)).findings) == count, path
+    script = "import torch\ndef run():\n    return torch.zeros(3).cuda()\n"
+    assert linter.lint(SourceFile("test_net.py", script), active(RULE)).findings
+
+
+# The two-statement form
+
+
+def test_two_statements_become_one() -> None:
+    check_snippet(
+        f"""
+        import torch
+
+        def start(batch, size, device):
+            hidden = torch.zeros(batch, size)
+            cell = torch.zeros(batch, size)
+            hidden = hidden.to(device)  # <- {RULE}
+            cell = cell.to(device)  # <- {RULE}
+            return hidden, cell
+        """,
+        RULE,
+        fixed="""
+        import torch
+
+        def start(batch, size, device):
+            hidden = torch.zeros(batch, size, device=device)
+            cell = torch.zeros(batch, size, device=device)
+            return hidden, cell
+        """,
+    )
+
+
+def test_the_second_statement_keeps_what_else_it_does() -> None:
+    check_snippet(
+        f"""
+        import torch
+
+        def mix(x, model):
+            alpha = torch.ones(x.size(0), 1)
+            alpha = alpha.repeat(1, 2).to(x.device)  # <- {RULE}
+            noise = torch.zeros(3)
+            return model(noise.cuda(), alpha)  # <- {RULE}
+        """,
+        RULE,
+        fixed="""
+        import torch
+
+        def mix(x, model):
+            alpha = torch.ones(x.size(0), 1, device=x.device)
+            alpha = alpha.repeat(1, 2)
+            noise = torch.zeros(3, device="cuda")
+            return model(noise, alpha)
+        """,
+    )
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        f"""
+        zeros = torch.zeros(n)
+        if x.is_cuda:
+            zeros = zeros.cuda()  # <- {RULE}
+        """,
+        f"""
+        zeros = torch.zeros(n)
+        x = prepare(x)
+        zeros = zeros.to(x.device)  # <- {RULE}
+        """,
+        f"""
+        zeros = torch.zeros(n)
+        x = y.cuda()
+        zeros = zeros.to(x.device)  # <- {RULE}
+        """,
+    ],
+)
+def test_two_statements_without_a_fix(code: str) -> None:
+    text = f"import torch\ndef f(n, x, y):\n{textwrap.indent(textwrap.dedent(code), '    ')}    return zeros\n"
+    check_snippet(text, RULE, fixed=text.replace(f"  # <- {RULE}", ""))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "t = torch.zeros(n)\nlog(t.numpy())\nt = t.cuda()",
+        "t = torch.zeros(n)\nt[0] = 1\nt = t.cuda()",
+        "t = torch.zeros(n)\nt += h\nt = t.cuda()",
+        "t = torch.zeros(n)\nu = t.cuda()\nlog(t)",
+        "t = torch.zeros(n)\nfor _ in range(3):\n    u = t.cuda()",
+        "t = torch.zeros(n)\ng = lambda: t.cuda()",
+        "t = torch.zeros(n) if n else h\nt = t.cuda()",
+        "if n:\n    t = torch.zeros(n)\nelse:\n    t = h\nt = t.cuda()",
+        "t, u = torch.zeros(n), h\nt = t.cuda()",
+        "t = torch.zeros(n)\ndef g():\n    global t\n    t = h\ng()\nt = t.cuda()",
+    ],
+)
+def test_not_moved_by_the_next_use(code: str) -> None:
+    check_snippet(f"import torch\n{code}\n", RULE)
+
+
+# What the fixes do, on CPU torch. `meta` stands in for the device: there moves and factories have to agree on shapes,
+# strides and dtypes; on the CPU on values, and on what they leave of the random numbers.
+
+DIMENSIONS = ["3", "2, 3", "1, 4", "0, 3", "2, 1, 5"]
+MADE = [
+    *(f"torch.{name}({sizes})" for name in ("zeros", "ones", "empty") for sizes in DIMENSIONS),
+    "torch.ones(2, 3, dtype=torch.bool)",
+    "torch.full((2, 3), 7)",
+    "torch.full((2, 3), -0.1)",
+    "torch.full((2, 3), True)",
+    "torch.full((2, 3), 1 << 40)",
+    "torch.full((2, 3), float('inf'))",
+    "torch.eye(4)",
+    "torch.eye(2, 3, dtype=torch.float64)",
+    "torch.arange(5)",
+    "torch.arange(4.5)",
+    "torch.arange(1, 9, 2)",
+    "torch.arange(0, 100_000, 7, dtype=torch.float32)",
+    "torch.arange(3, -3, -1, dtype=torch.float16)",
+    "torch.tril_indices(3, 4)",
+    "torch.triu_indices(3, 4, offset=1)",
+    "torch.FloatTensor(2, 3)",
+    "torch.DoubleTensor(2, 3)",
+    "torch.HalfTensor(2, 3)",
+    "torch.LongTensor(4)",
+    "torch.IntTensor(4, 1)",
+    "torch.BoolTensor(2, 2)",
+    "torch.Tensor(2, 3)",
+]
+STEPS = [
+    "",
+    ".unsqueeze(0)",
+    ".unsqueeze(-1).squeeze(0)",
+    ".t()",
+    ".transpose(0, -1)",
+    ".flatten()",
+    "[None, ..., None]",
+    ".repeat(2, 1, 1)",
+    ".fill_(1)",
+    ".fill_(1.0)",
+    ".zero_().long()",
+    ".fill_(3).half()",
+    ".bool()",
+    ".double()",
+    ".to(torch.int8)",
+    ".clone().contiguous()",
+]
+MOVES = [
+    ".to(device)",
+    ".to(device=device, non_blocking=True)",
+    ".to(device, copy=True)",
+    ".to(device, torch.float64)",
+    ".to(device, dtype=torch.int32)",
+    ".to(torch.device(device))",
+    ".to(like.device)",
+]
+
+
+def evaluated(code: str, names: dict[str, Any]) -> torch.Tensor | str:
+    torch.manual_seed(0)
+    try:
+        return eval(code, names)  # type: ignore[no-any-return]  # noqa: S307 - the test's own code
+    except (RuntimeError, TypeError, IndexError, ValueError) as error:
+        return type(error).__name__
+
+
+def same(one: torch.Tensor, other: torch.Tensor, *, values: bool) -> bool:
+    facts = [
+        (type(t), t.dtype, t.shape, t.stride(), t.layout, t.device, t.requires_grad, t.is_leaf, t.storage_offset())
+        for t in (one, other)
+    ]
+    return facts[0] == facts[1] and (not values or torch.equal(one, other))
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("default", [torch.float32, torch.float64])
+def test_safe_fixes_change_nothing(step: str, default: torch.dtype) -> None:
+    """All of them in one file: each is fixed as it would be alone."""
+    cases = [f"{made}{step}{move}" for made, move in itertools.product(MADE, MOVES)]
+    head = "import torch\n"
+    text = fix(head + "".join(f"y = {case}\n" for case in cases), active(RULE), Applicability.SAFE).text
+    results = [line.removeprefix("y = ") for line in text.removeprefix(head).splitlines()]
+    changed = [(case, result) for case, result in zip(cases, results, strict=True) if case != result]
+    assert len(changed) > len(cases) // 3
+    torch.set_default_dtype(default)
+    try:
+        for case, result in changed:
+            assert ".cuda" not in result
+            for device in ("cpu", "meta"):
+                names = {"torch": torch, "device": device, "like": torch.zeros((), device=device)}
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    before = evaluated(case, names)
+                    state = torch.get_rng_state()
+                    after = evaluated(result, names)
+                assert torch.equal(torch.get_rng_state(), state)
+                if isinstance(before, str) or isinstance(after, str):
+                    assert before == after, (case, result, device)
+                    continue
+                unset = ("empty" in case or "Tensor(" in case) and "_(" not in case
+                assert same(before, after, values=device == "cpu" and not unset), (case, result, device)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def run(name: str) -> dict[str, Any]:
+    names: dict[str, Any] = {"__name__": name}
+    code = (files("torchlint.fixtures") / "host_factory_then_move" / name).read_text("utf-8")
+    exec(compile(code, name, "exec"), names)  # noqa: S102 - our own fixture
+    return names
+
+
+def test_slow_and_fast_compute_the_same_bits() -> None:
+    outcomes = []
+    for name in ("slow.py", "fast.py"):
+        names = run(name)
+        total = names["workload"]()
+        torch.manual_seed(1)
+        model = names["Tagger"](8, 3)
+        scores = model(torch.arange(12).view(3, 4))
+        outcomes.append((total, scores, torch.rand(4), model.state_dict()))
+    slow, fast = outcomes
+    assert all(torch.equal(one, other) for one, other in zip(slow[:3], fast[:3], strict=True))
+    assert list(slow[3]) == list(fast[3])
+    assert all(torch.equal(slow[3][key], fast[3][key]) for key in slow[3])
+
+
+def test_none_leaves_a_tensor_where_it_is_by_to_and_by_device() -> None:
+    assert torch.zeros(3).to(None).device == torch.zeros(3, device=None).device == torch.device("cpu")
+
+
+def test_what_makes_fixes_unsafe() -> None:
+    shared = torch.zeros(1, 3, device="meta").expand(4, 3)
+    assert shared.stride() != torch.zeros(1, 3).expand(4, 3).to("meta").stride()
+
+    class Marked(torch.Tensor):
+        pass
+
+    x = torch.zeros(2).as_subclass(Marked)
+    assert type(torch.eye(3).type_as(x)) is Marked
+    assert type(torch.eye(3, device=x.device, dtype=x.dtype)) is torch.Tensor
+
+    assert not torch.equal(torch.arange(0, 1, 0.1).to(torch.float64), torch.arange(0, 1, 0.1, dtype=torch.float64))
+
+    state = torch.get_rng_state()
+    torch.rand(3, device="meta")
+    assert torch.equal(torch.get_rng_state(), state)  # the CPU's generator is not advanced from elsewhere
+    torch.rand(3).to("meta")
+    assert not torch.equal(torch.get_rng_state(), state)
+
+    with pytest.raises(TypeError):
+        torch.IntTensor([2.5] * 3)
+    assert torch.full((3,), 2.5, dtype=torch.int32).tolist() == [2, 2, 2]

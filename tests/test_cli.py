@@ -1,0 +1,472 @@
+"""The command line: every option reaches the run, and what is wrong is said in one line."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+import torchlint as package
+from torchlint import __main__, cli, registry, report
+from torchlint import run as run_module
+
+SLOW = "import torch\n\n\ndef mask(size):\n    return torch.zeros(size, size).cuda()\n"
+FAST = SLOW.replace("size).cuda()", 'size, device="cuda")')
+UNSAFE = "from torch import nn\n\nnet = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))\n"
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, and an environment that says nothing."""
+    for name in (*filter(lambda name: name.startswith("TORCHLINT_"), os.environ), "FORCE_COLOR", "CLICOLOR_FORCE"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "slow.py").write_text(SLOW)
+    (tmp_path / "net.py").write_text(UNSAFE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def codes(capsys: Capture, *arguments: str) -> list[str]:
+    """The codes that a concise check finds."""
+    assert cli.run(["check", "--quiet", "--output-format", "concise", *arguments]) in (0, 1)
+    return re.findall(r"^\S+: (\w+) ", capsys.readouterr().out, re.MULTILINE)
+
+
+def watched(monkeypatch: pytest.MonkeyPatch) -> list[run_module.Order]:
+    """The orders that commands give from now on, none of which is carried out."""
+    orders: list[run_module.Order] = []
+
+    def note(order: run_module.Order) -> int:
+        orders.append(order)
+        return 0
+
+    monkeypatch.setattr(run_module, "check", note)
+    return orders
+
+
+def only_error(capsys: Capture) -> str:
+    out, err = capsys.readouterr()
+    assert out == ""
+    (line,) = err.splitlines()
+    assert line.startswith("error: ")
+    return line.removeprefix("error: ")
+
+
+# Selection
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ((), ["TL501", "TL201"]),
+        (("--select", "TL2"), ["TL201"]),
+        (("--select", "TL201,TL501"), ["TL501", "TL201"]),
+        (("--select", "TL201", "--select", "bias-before-batchnorm"), ["TL501", "TL201"]),
+        (("--select=ALL", "--ignore=TL5"), ["TL201"]),
+        (("--ignore", "TL201, TL501"), []),
+        (("--select", "TL3", "--extend-select", "TL201"), ["TL201"]),
+        (("--per-file-ignores", "slow.py:TL2"), ["TL501"]),
+        (("--per-file-ignores", "slow.py:TL2,net.py:ALL"), []),
+        (("--exclude", "net.py"), ["TL201"]),
+        (("--extend-exclude", "n*.py,s*.py"), []),
+        (("--exclude", "net.py", "net.py"), ["TL501"]),
+        (("--exclude", "net.py", "--force-exclude", "net.py"), []),
+        (("--exclude", "net.py", "--force-exclude", "--no-force-exclude", "net.py"), ["TL501"]),
+        (("--config", 'select = ["TL501"]'), ["TL501"]),
+        (("--config", 'select = ["TL501"]', "--select", "TL2"), ["TL201"]),
+        (("--config", 'exclude = ["net.py"]', "--config", 'ignore = ["TL2"]'), []),
+    ],
+)
+def test_selection(capsys: Capture, arguments: tuple[str, ...], expected: list[str]) -> None:
+    assert codes(capsys, *arguments) == expected
+
+
+def test_gitignore(project: Path, capsys: Capture) -> None:
+    (project / ".git").mkdir()
+    (project / ".gitignore").write_text("net.py\n")
+    assert codes(capsys) == ["TL201"]
+    assert codes(capsys, "--no-respect-gitignore") == ["TL501", "TL201"]
+
+
+def test_preview(monkeypatch: pytest.MonkeyPatch) -> None:
+    orders = watched(monkeypatch)
+    for arguments in ([], ["--preview"], ["--no-preview"]):
+        assert cli.run(["check", *arguments]) == 0
+    assert [order.overrides.preview for order in orders] == [None, True, False]
+
+
+# Fixing
+
+
+def test_fix_is_check_with_fix(project: Path) -> None:
+    assert cli.run(["fix", "slow.py"]) == 0
+    assert (project / "slow.py").read_text() == FAST
+    (project / "slow.py").write_text(SLOW)
+    assert cli.run(["check", "--fix", "slow.py"]) == 0
+    assert (project / "slow.py").read_text() == FAST
+
+
+def test_the_command_line_wins_over_the_configuration(project: Path) -> None:
+    (project / "torchlint.toml").write_text("fix = true\nunsafe-fixes = true\n")
+    assert cli.run(["check", "--no-fix"]) == 1
+    assert (project / "slow.py").read_text() == SLOW
+    assert cli.run(["check", "--no-unsafe-fixes"]) == 1
+    assert (project / "slow.py").read_text() == FAST
+    assert (project / "net.py").read_text() == UNSAFE
+    assert cli.run(["check"]) == 0
+    assert (project / "net.py").read_text() != UNSAFE
+
+
+@pytest.mark.parametrize("command", ["check", "fix"])
+def test_diff(project: Path, capsys: Capture, command: str) -> None:
+    assert cli.run([command, "--diff", "--unsafe-fixes"]) == 1
+    out = capsys.readouterr().out
+    assert "--- a/net.py" in out
+    assert "--- a/slow.py" in out
+    assert (project / "slow.py").read_text() == SLOW
+
+
+@pytest.mark.parametrize(
+    ("arguments", "comment"),
+    [
+        (["--add-ignore", "slow.py"], ""),
+        (["slow.py", "--add-ignore"], ""),
+        (["--add-ignore=as in the paper", "slow.py"], "  # as in the paper"),
+    ],
+)
+def test_add_ignore(project: Path, arguments: list[str], comment: str) -> None:
+    assert cli.run(["check", *arguments]) == 0
+    assert (project / "slow.py").read_text().endswith(f"# torchlint: ignore[host-factory-then-move]{comment}\n")
+
+
+# Output
+
+
+def test_the_formats_are_those_of_the_report() -> None:
+    assert cli.FORMATS == report.FORMATS
+
+
+@pytest.mark.parametrize("output_format", cli.FORMATS)
+def test_every_format_can_be_chosen(capsys: Capture, output_format: str) -> None:
+    assert cli.run(["check", "--output-format", output_format]) == 1
+    assert "TL201" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("flag", ["-o", "--output-file"])
+def test_output_file(project: Path, flag: str) -> None:
+    assert cli.run(["check", flag, "report.txt"]) == 1
+    assert "TL201" in (project / "report.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("flags", "lines"), [(["-s"], 0), (["--silent"], 0), (["-q"], 2), (["--quiet"], 2), (["-q", "-s"], 0), ([], 4)]
+)
+def test_loudness(capsys: Capture, flags: list[str], lines: int) -> None:
+    assert cli.run(["check", "--output-format", "concise", *flags]) == 1
+    assert len(capsys.readouterr().out.splitlines()) == lines
+
+
+@pytest.mark.parametrize("flag", ["-e", "--exit-zero"])
+def test_exit_zero(flag: str) -> None:
+    assert cli.run(["check", flag]) == 0
+
+
+def test_exit_non_zero_on_fix() -> None:
+    assert cli.run(["fix", "slow.py", "--exit-non-zero-on-fix"]) == 1
+
+
+def test_statistics_show_files_show_fixes_and_color(capsys: Capture) -> None:
+    cli.run(["check", "--statistics", "--color", "never"])
+    assert capsys.readouterr().out.startswith("1\tTL201\t[*] host-factory-then-move")
+    cli.run(["check", "--show-files"])
+    assert capsys.readouterr().out == "net.py\nslow.py\n"
+    cli.run(["check", "--color=always", "slow.py"])
+    assert "\x1b[" in capsys.readouterr().out
+    cli.run(["fix", "--show-fixes", "slow.py"])
+    assert "Fixed 1 finding:" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names that are no text are possible on Linux alone")
+def test_a_name_that_is_no_text_can_be_printed(project: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(project) + b"/caf\xe9.py"))
+    path.write_text(SLOW)
+    command = [sys.executable, "-m", "torchlint", "check", "--output-format", "concise", str(path)]
+    done = subprocess.run(command, cwd=project, capture_output=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert b".py:5:12: TL201" in done.stdout
+    done = subprocess.run([*command, "--show-files"], cwd=project, capture_output=True, check=True)
+    assert done.stdout == b"caf\\udce9.py\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other encodings")
+def test_a_terminal_that_knows_ascii_alone_gets_a_report(project: Path) -> None:
+    (project / "slow.py").write_text(SLOW.replace("size", "größe"), encoding="utf-8")
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "torchlint", "check", "slow.py"]
+    done = subprocess.run(command, cwd=project, env=environment, capture_output=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert b"gr\\xf6\\xdfe" in done.stdout
+
+
+# The environment
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "arguments", "expected"),
+    [
+        ("TORCHLINT_CONFIG", 'select = ["TL501"]', [], ["TL501"]),
+        ("TORCHLINT_CONFIG", "other.toml", [], ["TL201"]),
+        ("TORCHLINT_CONFIG", 'select = ["TL501"]', ["--config", "other.toml"], ["TL201"]),
+        ("TORCHLINT_CONFIG", 'select = ["TL501"]', ["--isolated"], ["TL501", "TL201"]),
+        ("TORCHLINT_CONFIG", "", [], ["TL501", "TL201"]),
+    ],
+)
+def test_configuration_from_the_environment(
+    project: Path,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+    value: str,
+    arguments: list[str],
+    expected: list[str],
+) -> None:
+    (project / "other.toml").write_text('select = ["TL2"]\n')
+    monkeypatch.setenv(variable, value)
+    assert codes(capsys, *arguments) == expected
+
+
+def test_output_from_the_environment(project: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHLINT_OUTPUT_FORMAT", "json")
+    cli.run(["check"])
+    assert len(json.loads(capsys.readouterr().out)) == 2
+    cli.run(["check", "--output-format", "github"])
+    assert capsys.readouterr().out.startswith("::")
+    monkeypatch.setenv("TORCHLINT_OUTPUT_FILE", "report.json")
+    cli.run(["check"])
+    assert len(json.loads((project / "report.json").read_text())) == 2
+
+
+def test_the_cache_from_the_environment(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHLINT_NO_CACHE", "1")
+    cli.run(["check"])
+    assert not (project / ".torchlint_cache").exists()
+    monkeypatch.setenv("TORCHLINT_NO_CACHE", "0")
+    monkeypatch.setenv("TORCHLINT_CACHE_DIR", "elsewhere")
+    cli.run(["check"])
+    assert (project / "elsewhere" / "CACHEDIR.TAG").exists()
+    assert not (project / ".torchlint_cache").exists()
+
+
+# The cache and the processes
+
+
+def test_cache_options(project: Path) -> None:
+    for flag in ("-n", "--no-cache"):
+        cli.run(["check", flag])
+        assert not (project / ".torchlint_cache").exists()
+    cli.run(["check", "--cache-dir", "deep/cache"])
+    assert (project / "deep" / "cache" / "CACHEDIR.TAG").exists()
+    cli.run(["check"])
+    assert (project / ".torchlint_cache" / ".gitignore").exists()
+
+
+def test_clean(project: Path, capsys: Capture) -> None:
+    cli.run(["check", "--silent"])
+    assert cli.run(["clean"]) == 0
+    assert not (project / ".torchlint_cache").exists()
+    assert capsys.readouterr().err == f"Removed {project / '.torchlint_cache'}\n"
+    assert cli.run(["clean"]) == 0
+    assert capsys.readouterr().err.startswith("Nothing to remove")
+    cli.run(["check", "--silent", "--cache-dir", "elsewhere"])
+    cli.run(["clean", "--cache-dir", "elsewhere"])
+    assert not (project / "elsewhere").exists()
+
+
+@pytest.mark.parametrize(("arguments", "jobs"), [([], None), (["-j", "3"], 3), (["--jobs=1"], 1)])
+def test_jobs(monkeypatch: pytest.MonkeyPatch, arguments: list[str], jobs: int | None) -> None:
+    orders = watched(monkeypatch)
+    assert cli.run(["check", *arguments]) == 0
+    assert [order.jobs for order in orders] == [jobs]
+
+
+# Other commands
+
+
+def test_rules(capsys: Capture) -> None:
+    assert cli.run(["rules"]) == 0
+    table = capsys.readouterr().out
+    assert cli.run(["rules", "--output-format", "json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [rule["code"] for rule in listed] == [rule.code for rule in registry.all_rules()]
+    assert all(rule["name"] in table for rule in listed)
+
+
+@pytest.mark.parametrize("rule", ["TL201", "tl201", "host-factory-then-move"])
+def test_explain(capsys: Capture, rule: str) -> None:
+    assert cli.run(["explain", rule]) == 0
+    assert "host-factory-then-move" in capsys.readouterr().out
+    assert cli.run(["explain", rule, "--output-format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["code"] == "TL201"
+
+
+@pytest.mark.parametrize("arguments", [[], ["--show"]])
+def test_config(project: Path, capsys: Capture, arguments: list[str]) -> None:
+    (project / "torchlint.toml").write_text('select = ["TL2"]\n')
+    assert cli.run(["config", *arguments]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["file"] == str(project / "torchlint.toml")
+    assert shown["rules"] == ["host-factory-then-move"]
+    assert cli.run(["config", *arguments, "--isolated"]) == 0
+    assert json.loads(capsys.readouterr().out)["file"] is None
+
+
+def test_schema(capsys: Capture) -> None:
+    assert cli.run(["config", "--schema"]) == 0
+    assert "$schema" in json.loads(capsys.readouterr().out)
+
+
+def test_new_rule(project: Path, capsys: Capture) -> None:
+    for folder in ("rules", "fixtures"):
+        (project / folder).mkdir()
+    assert cli.run(["new-rule", "slow-thing", "--code", "TL399", "--group", "sync"]) == 0
+    written = capsys.readouterr().out.split()
+    assert Path("rules", "slow_thing.py") in map(Path, written)
+    assert all((project / path).is_file() for path in written)
+    assert cli.run(["new-rule", "slow-thing", "--code", "TL399", "--group", "sync"]) == 2
+    assert "exists" in only_error(capsys)
+
+
+def test_version(capsys: Capture) -> None:
+    assert cli.run(["--version"]) == 0
+    assert capsys.readouterr().out == f"torchlint {package.__version__}\n"
+
+
+# Help
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+@pytest.mark.parametrize("command", [[], *([name] for name in cli.torchlint.commands)])
+def test_help(capsys: Capture, command: list[str], flag: str) -> None:
+    assert cli.run([*command, flag]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("Usage: torchlint")
+    assert err == ""
+    assert all(len(line) <= 80 for line in out.splitlines())
+
+
+def test_help_names_every_option_of_check(capsys: Capture) -> None:
+    cli.run(["check", "--help"])
+    text = capsys.readouterr().out
+    command = cli.torchlint.commands["check"]
+    with click.Context(command) as ctx:
+        options = [parameter for parameter in command.get_params(ctx) if isinstance(parameter, click.Option)]
+    assert len(options) > 30
+    for option in options:
+        assert re.search(rf"^ .*{option.opts[0]}\b", text, re.MULTILINE), option.opts
+        assert option.help
+        assert option.help.endswith(".")
+    titles = re.findall(r"^(\w+):$", text, re.MULTILINE)
+    assert titles == ["Rules", "Fixes", "Files", "Output", "Configuration", "Running", "Options"]
+
+
+def test_without_a_command_there_is_help_and_status_2(capsys: Capture) -> None:
+    assert cli.run([]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("Usage: torchlint")
+
+
+# What is wrong
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["chekc"], "no such command `chekc`; did you mean `check`?"),
+        (["qqqqqq"], "no such command `qqqqqq`; `torchlint --help` lists them"),
+        (["slow.py"], "`slow.py` is no command; did you mean `torchlint check slow.py`?"),
+        (["."], "`.` is no command; did you mean `torchlint check .`?"),
+        (["check", "--selct", "TL2"], "no such option `--selct`; did you mean `--select`?"),
+        (["fix", "--unsafe-fix"], "no such option `--unsafe-fix`; did you mean `--unsafe-fixes`?"),
+        (["check", "--qqqqqq"], "no such option `--qqqqqq`; `torchlint check --help` lists them"),
+        (["--qqqqqq"], "no such option `--qqqqqq`; `torchlint --help` lists them"),
+        (["explain", "item-in-train-lop"], "unknown rule `item-in-train-lop`; did you mean `item-in-train-loop`?"),
+        (["check", "--select", "TL201,data-paralel"], "unknown rule `data-paralel`; did you mean `data-parallel`?"),
+        (["check", "--config", "gone.toml"], "--config gone.toml: no such file"),
+        (["check", "--config", "slect = 1"], "unknown key `slect`"),
+        (["check", "--color", "blue"], "'blue' is not one of"),
+        (["check", "--output-format", "xml"], "'xml' is not one of"),
+        (["check", "-j", "0"], "0 is not in the range x>=1"),
+        (["check", "-", "slow.py"], "`-` is standard input and cannot be checked together with files"),
+        (["check", "--statistics", "--output-format", "github"], "--statistics"),
+        (["check", "-o", "gone/report.txt"], "gone/report.txt: cannot write the report: no such file or directory"),
+        (["check", "@gone.txt"], "@gone.txt: cannot read arguments"),
+        (["config", "--show", "--schema"], "cannot be given together"),
+        (["explain"], "missing argument"),
+        (["new-rule", "Bad_Name", "--code", "TL999", "--group", "sync"], "`Bad_Name` does not look like"),
+    ],
+)
+def test_mistakes_are_said_in_one_line(capsys: Capture, arguments: list[str], message: str) -> None:
+    assert cli.run(arguments) == 2
+    assert message in only_error(capsys)
+
+
+def test_arguments_from_a_file(project: Path, capsys: Capture) -> None:
+    (project / "arguments.txt").write_text("--select\nTL2\nslow.py\nnet.py\n")
+    assert codes(capsys, "@arguments.txt") == ["TL201"]
+
+
+def test_a_defect_is_one_line_and_a_traceback_when_asked_for(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object) -> int:
+        raise KeyError("on\ntwo lines")
+
+    monkeypatch.setattr(run_module, "check", fail)
+    assert cli.run(["check"]) == 2
+    message = only_error(capsys)
+    assert message.startswith("torchlint failed: KeyError: ")
+    assert "please report" in message
+    assert cli.run(["check", "-v"]) == 2
+    assert "Traceback (most recent call last)" in capsys.readouterr().err
+
+
+def test_ctrl_c_is_one_line_and_status_130(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run_module, "check", interrupt)
+    monkeypatch.setattr(sys, "argv", ["torchlint", "check"])
+    for name in ("disable", "freeze"):  # they are meant for a process that ends here
+        monkeypatch.setattr(gc, name, lambda: None)
+    with pytest.raises(SystemExit) as caught:
+        __main__.main()
+    assert caught.value.code == 130
+    assert capsys.readouterr() == ("", "torchlint: interrupted\n")
+
+
+@pytest.mark.skipif(shutil.which("head") is None, reason="there is no `head`")
+@pytest.mark.parametrize("arguments", ["check", "check --diff", "rules", "explain TL201", "config --schema", "--help"])
+def test_a_reader_who_has_enough_is_no_error(project: Path, arguments: str) -> None:
+    (project / "slow.py").write_text("import torch\n" + "x = torch.zeros(3).cuda()\n" * 2_000)
+    command = f"{sys.executable} -m torchlint {arguments} | head -n 1"
+    done = subprocess.run(["/bin/sh", "-c", command], cwd=project, capture_output=True, text=True, check=False)
+    assert len(done.stdout.splitlines()) == 1
+    assert "Error" not in done.stderr
+    assert "Exception" not in done.stderr
+
+
+def test_the_command_is_installed() -> None:
+    script = Path(sys.executable).with_name("torchlint")
+    if not script.exists():
+        pytest.skip("torchlint is not installed beside this Python")
+    done = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"torchlint {package.__version__}\n"

@@ -1,0 +1,269 @@
+"""Files are linted here or in several processes with the same outcome, whatever becomes of the processes."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from torchlint import pool
+from torchlint.finding import Applicability, Result, Severity
+from torchlint.pool import Job, Outcome, outcome, work
+from torchlint.settings import Settings
+
+if TYPE_CHECKING:
+    from torchlint.source import SourceFile
+
+SETTINGS = Settings(rules=("host-factory-then-move",))
+SLOW = b"import torch\n\n\ndef mask(size):\n    return torch.zeros(size, size).cuda()\n"
+FAST = SLOW.replace(b"size).cuda()", b'size, device="cuda")')
+
+
+def job(shown: str, data: bytes = SLOW, threshold: Applicability | None = None) -> Job:
+    return Job(shown, data, SETTINGS, threshold)
+
+
+def several(number: int) -> list[Job]:
+    return [job(f"{i}.py", b"# %d\n" % i + SLOW, Applicability.SAFE) for i in range(number)]
+
+
+def by_name(outcomes: Iterator[tuple[Job, Outcome]]) -> dict[str, Outcome]:
+    return {done.shown: found for done, found in outcomes}
+
+
+# One file
+
+
+def test_linting_finds_and_does_not_fix_unasked() -> None:
+    found = outcome(job("a.py"))
+    assert [finding.code for finding in found.result.findings] == ["TL201"]
+    assert found.fixed is None
+
+
+def test_fixing_keeps_what_was_found() -> None:
+    found = outcome(job("a.py", threshold=Applicability.SAFE))
+    assert [finding.code for finding in found.result.findings] == ["TL201"]
+    assert found.fixed is not None
+    assert found.fixed.text.encode() == FAST
+    assert found.fixed.result == Result()
+
+
+def test_what_there_is_nothing_to_fix_in_is_not_fixed() -> None:
+    assert outcome(job("a.py", FAST, Applicability.SAFE)) == Outcome(Result())
+
+
+def test_bytes_that_are_no_text_are_a_diagnostic() -> None:
+    (diagnostic,) = outcome(job("a.py", SLOW + b"# \xff\n")).result.diagnostics
+    assert (diagnostic.code, diagnostic.severity) == ("E902", Severity.FILE)
+    assert "line 6" in diagnostic.message
+
+
+def test_a_defect_is_a_diagnostic(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: SourceFile, __: Settings) -> Result:
+        raise KeyError("scope")
+
+    monkeypatch.setattr(pool, "lint", fail)
+    (diagnostic,) = outcome(job("a.py")).result.diagnostics
+    assert (diagnostic.code, diagnostic.severity) == ("E000", Severity.INTERNAL)
+    assert "KeyError: 'scope' (fail, line " in diagnostic.message
+
+
+# Here or elsewhere
+
+
+@pytest.mark.parametrize(
+    ("jobs", "processes", "place"),
+    [
+        ([], 2, "here"),
+        ([job("a.py", b"\n" * 100)], 2, "here"),
+        ([job("a.py", b"\n" * 30), job("b.py", b"\n" * 30)], 2, "here"),
+        ([job("a.py", b"\n" * 60), job("b.py", b"\n" * 60)], 2, "elsewhere"),
+        ([job("a.py", b"\n" * 60), job("b.py", b"\n" * 60)], 1, "here"),
+    ],
+)
+def test_processes_are_for_much_work(
+    monkeypatch: pytest.MonkeyPatch, jobs: list[Job], processes: int, place: str
+) -> None:
+    monkeypatch.setattr(pool, "LEAST_LINES", 100)
+    monkeypatch.setattr(pool, "_here", lambda jobs: ("here", list(jobs)))
+    monkeypatch.setattr(pool, "_spread", lambda jobs, _: ("elsewhere", list(jobs)))
+    chosen: object = work(jobs, processes)
+    assert chosen == (place, jobs)
+
+
+def test_one_processor_means_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "_processors", lambda: 1)
+    monkeypatch.setattr(pool, "_here", lambda _: "here")
+    chosen: object = work([job("a.py", b"\n" * 1_000_000)] * 2)
+    assert chosen == "here"
+
+
+def test_the_collector_is_off_and_called_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "_BYTES_BETWEEN_COLLECTIONS", 3 * len(SLOW))
+    calls: list[int] = []
+    monkeypatch.setattr(gc, "collect", lambda: calls.append(1))
+    assert gc.isenabled()
+    for _ in work([job(f"{i}.py") for i in range(10)], 1):
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    assert len(calls) == 3
+
+
+def test_the_collector_is_on_again_though_nobody_reads_on() -> None:
+    outcomes = work(several(3), 1)
+    next(outcomes)
+    outcomes.close()
+    assert gc.isenabled()
+
+
+def test_several_processes_find_what_one_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = [*several(12), job("bad.py", b"import torch\ntorch.zeros(\n"), job("latin.py", SLOW + b"# \xff\n")]
+    here = by_name(work(jobs, 1))
+    monkeypatch.setattr(pool, "LEAST_LINES", 1)
+    monkeypatch.setattr(pool, "_CHUNK_BYTES", 200)
+    assert by_name(work(iter(jobs), 2)) == here
+    assert len(here) == 14
+
+
+def test_where_no_process_is_to_be_had_one_does_it_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: int) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    jobs = several(12)
+    here = by_name(work(jobs, 1))
+    monkeypatch.setattr(pool, "LEAST_LINES", 1)
+    monkeypatch.setattr(pool, "_CHUNK_BYTES", 200)
+    monkeypatch.setattr(pool, "_executor", refuse)
+    assert by_name(work(jobs, 2)) == here
+
+
+# What becomes of the processes: in a process of their own, which has one thread, as the command line has
+
+PREPARE = """
+import json, multiprocessing, os, signal, sys, time
+from torchlint import pool
+from torchlint.pool import Job, work
+from torchlint.settings import Settings
+
+pool.LEAST_LINES, pool._CHUNK_BYTES = 1, 200
+SETTINGS = Settings(rules=("host-factory-then-move",))
+SLOW = b"import torch\\n\\n\\ndef mask(size):\\n    return torch.zeros(size, size).cuda()\\n"
+JOBS = [Job(f"{i}.py", b"# %d\\n" % i + SLOW, SETTINGS) for i in range(16)]
+PARENT, LINT = os.getpid(), pool.lint
+"""
+
+unix_only = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux alone")
+
+
+def script(code: str) -> Any:  # noqa: ANN401 - whatever it prints
+    command = [sys.executable, "-W", "error", "-c", PREPARE + code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return json.loads(done.stdout)
+
+
+@unix_only
+def test_a_single_thread_forks_after_libcst_is_loaded() -> None:
+    loaded, method = script(
+        "print(json.dumps([bool(list(work(JOBS, 2))) and 'libcst._nodes' in sys.modules,"
+        " pool._context().get_start_method()]))"
+    )
+    assert loaded
+    assert method == "fork"
+
+
+@unix_only
+def test_beside_a_thread_nothing_is_forked() -> None:
+    method = script(
+        "import threading\n"
+        "threading.Thread(target=time.sleep, args=(0.5,)).start()\n"
+        "print(json.dumps(pool._context().get_start_method()))"
+    )
+    assert method == "forkserver"
+
+
+@unix_only
+@pytest.mark.parametrize("signal_name", ["SIGKILL", "SIGSEGV"])
+def test_a_file_that_kills_its_process_is_named_and_costs_no_other(signal_name: str) -> None:
+    found = script(
+        "def lint(source, settings):\n"
+        "    if source.path in ('5.py', '11.py') and os.getpid() != PARENT:\n"
+        f"        os.kill(os.getpid(), signal.{signal_name})\n"
+        "    return LINT(source, settings)\n"
+        "pool.lint = lint\n"
+        "found = {}\n"
+        "for job, outcome in work(iter(JOBS), 2):\n"
+        "    assert job.shown not in found\n"
+        "    found[job.shown] = [[d.code, d.severity.value, d.message] for d in outcome.result.diagnostics]"
+        " or [f.code for f in outcome.result.findings]\n"
+        "print(json.dumps(found))"
+    )
+    assert len(found) == 16
+    for shown, said in found.items():
+        if shown in ("5.py", "11.py"):
+            ((code, severity, message),) = said
+            assert (code, severity) == ("E000", "internal")
+            assert "died" in message
+        else:
+            assert said == ["TL201"]
+
+
+@unix_only
+def test_who_stops_reading_leaves_no_process_behind() -> None:
+    assert script(
+        "def lint(source, settings):\n"
+        "    if source.path != '0.py' and os.getpid() != PARENT:\n"
+        "        time.sleep(60)\n"
+        "    return LINT(source, settings)\n"
+        "pool.lint, pool._CHUNK_BYTES = lint, 1\n"
+        "outcomes = work(JOBS, 2)\n"
+        "started = time.monotonic()\n"
+        "next(outcomes)\n"
+        "outcomes.close()\n"
+        "print(json.dumps([multiprocessing.active_children(), time.monotonic() - started < 30]))"
+    ) == [[], True]
+
+
+@unix_only
+def test_processes_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    code = PREPARE + (
+        "def lint(source, settings):\n"
+        "    if os.getpid() != PARENT:\n"
+        "        open(os.path.join(sys.argv[1], str(os.getpid())), 'w').close()\n"
+        "        time.sleep(60)\n"
+        "    return LINT(source, settings)\n"
+        "pool.lint = lint\n"
+        "list(work(JOBS, 2))\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)]) as process:
+        deadline = time.monotonic() + 60
+        while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        workers = [int(path.name) for path in tmp_path.iterdir()]
+        process.kill()
+    assert len(workers) == 2
+    assert all(ends(worker) for worker in workers)
+
+
+def ends(process: int) -> bool:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        try:
+            state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        if state == "Z":  # whoever adopts it has not looked yet
+            return True
+        time.sleep(0.02)
+    os.kill(process, signal.SIGKILL)
+    return False
