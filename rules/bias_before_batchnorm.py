@@ -41,12 +41,16 @@ _LOADS_WEIGHTS = re.compile(
     r"load_state_dict|load_url|load_checkpoint|load_from_checkpoint|load_pretrained\w*|load_weights|from_pretrained|"
     r"PreTrainedModel|build_model_with_cfg"
 )
+# Quantisation fuses layer and norm into one layer with a bias, and its tools expect to find the parts.
+_QUANTISES = re.compile(r"\btorch(\.ao)?\.quantization\b|\bfuse_modules\b|\bQuantStub\b")
 _DEEPEST = 4
 
 
 @RULE.on(Node("Module", (b"BatchNorm", b"InstanceNorm", b"GroupNorm")))
-def check(node: cst.Module, context: Context) -> Iterator[Flag]:
+def check(_: cst.Module, context: Context) -> Iterator[Flag]:
     """Flag each layer with a bias, all of whose output goes into norms that subtract a channel's mean."""
+    if _QUANTISES.search(context.source.text):
+        return
     for call in context.tree.of(cst.Call):
         name = context.qualified_name(call.func)
         if name not in _LAYERS or not _has_bias(call, _LAYERS[name], context):

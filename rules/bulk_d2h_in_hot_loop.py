@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Frequency
+from torchlint.model.values import Device
 from torchlint.rule import Flag, Method, Rule
 
 if TYPE_CHECKING:
@@ -33,9 +34,11 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     if purpose(_chain(node, context), context) is Purpose.NEEDED:
         return
-    code = context.code(node)
+    code = context.shown(node)
     loop = context.frequencies.batch_loop(node)
     if _is_piecewise(node, context):
+        if _is_offloaded(node, context):
+            return
         yield Flag(
             node, f"`{code}` copies a piece at a time, and the CPU waits for each; copy once for the whole batch"
         )
@@ -66,6 +69,15 @@ def _is_piecewise(node: cst.Call, context: Context) -> bool:
     if loop is None or context.frequency(node) is not Frequency.SAMPLE or loop is context.frequencies.batch_loop(node):
         return False
     return depends_on_turn(node, loop, context)
+
+
+def _is_offloaded(node: cst.Call, context: Context) -> bool:
+    """Whether the copy is put into a part of a larger tensor or list, perhaps one that is too large for the device."""
+    statement = context.parent(_chain(node, context))
+    return isinstance(statement, cst.Assign) and any(
+        isinstance(target.target, cst.Subscript) and context.device(target.target.value) is not Device.ACCELERATOR
+        for target in statement.targets
+    )
 
 
 def _feeds_an_average(node: cst.Call, context: Context) -> bool:

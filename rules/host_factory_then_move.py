@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import libcst as cst
 
     from torchlint.model.context import Context
+    from torchlint.model.factories import Factory
     from torchlint.model.moves import Move
 
 RULE = Rule(
@@ -35,17 +36,18 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     moved = move(made, context) if made is not None and not context.is_test else None
     if made is None or moved is None:
         return
-    edits = placed(made, moved, context)
     verb = "draws" if made.sameness is Sameness.RANDOM else "fills"
-    advice = "`device=` " + ("makes it there" if moved.binding is None else f"in `torch.{made.name}` makes it there")
+    method = moved.call.func.attr.value  # type: ignore[union-attr]
     yield Flag(
         moved.call,
-        f"`torch.{made.name}` {verb} on the CPU and `.{_method(moved)}` copies to the device; {advice}",
+        f"`torch.{made.name}` {verb} on the CPU and `.{method}()` copies to the device; {_advice(made, moved)}",
         title=f"Make it on the device: `device={moved.destination.device}`",
-        edits=edits,
+        edits=placed(made, moved, context),
         applicability=Applicability.SAFE if is_same(made, moved) else Applicability.UNSAFE,
     )
 
 
-def _method(moved: Move) -> str:
-    return moved.call.func.attr.value  # type: ignore[union-attr]
+def _advice(made: Factory, moved: Move) -> str:
+    if moved.destination.may_be_none:
+        return "`device=` makes it there, but `device=None` is the CPU where `.cuda(None)` is the current GPU"
+    return "`device=` makes it there" if moved.binding is None else f"`device=` in `torch.{made.name}` makes it there"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.finding import Frequency
 from torchlint.rule import Applicability, Call, Flag, Insert, Method, Node, Rule
 
 if TYPE_CHECKING:
@@ -26,83 +27,63 @@ RULE = Rule(
 @RULE.on(
     Call("print"),
     Call("str"),
-    Call("wandb.log"),
     Method("format"),
     Method("add_scalar"),
     Method("add_scalars"),
+    Method("add_histogram"),
     Method("set_postfix"),
+    Method("set_postfix_str"),
     Method("set_description"),
     Method("info"),
-    Method("debug"),
+    Method("log"),
+    Method("log_metric"),
+    Method("log_metrics"),
     Node("FormattedStringExpression", (b'f"', b"f'", b'F"', b"F'")),
+    Node("BinaryOperation", (b"%",)),
 )
-def check(node: cst.Call | cst.FormattedStringExpression, context: Context) -> Iterator[Flag]:
-    """Flag the first device tensor that a logging call or an f-string formats at each step."""
-    from torchlint.model.reads import is_device_tensor, is_hot
+def check(
+    node: cst.Call | cst.FormattedStringExpression | cst.BinaryOperation, context: Context
+) -> Iterator[Flag]:
+    """Flag the first device tensor that a logging call or a format string turns into text at each step."""
+    from torchlint.model.logs import formatted, is_log_statement  # the model's parts load LibCST
+    from torchlint.model.reads import is_awaited_by_loop, is_device_tensor, is_hot
 
-    formatted = [node.expression] if isinstance(node, cst.FormattedStringExpression) else list(_arguments(node))
-    tensor = next((part for part in formatted if is_device_tensor(part, context)), None)
-    if tensor is None or not is_hot(node, context) or _only_raises(node, context):
+    tensor = next((part for part in formatted(node, context) if is_device_tensor(part, context)), None)
+    if tensor is None or not is_hot(node, context) or is_awaited_by_loop(tensor, context):
         return
-    edits = _guard(node, context)
+    frequency = context.frequency(node)
+    statement = context.tree.line(node)
+    step = _counter(statement, context)
+    is_guardable = step is not None and is_log_statement(statement, context)
     yield Flag(
         tensor,
-        f"formatting `{context.code(tensor)}` makes the CPU wait for the device {context.frequency(node)}; "
-        "log every few steps",
+        f"formatting `{context.shown(tensor)}` makes the CPU wait for the device {frequency}; "
+        + ("bring all samples over at once" if frequency is Frequency.SAMPLE else "log every few steps"),
         title=f"Log every {_every(context)} steps",
-        edits=edits,
+        edits=_guard(statement, step, context) if is_guardable and statement is not None and step is not None else (),
     )
 
 
-def _arguments(call: cst.Call) -> Iterator[cst.BaseExpression]:
-    """What the call formats: its arguments, and the values of a dict among them."""
-    for argument in call.args:
-        match argument.value:
-            case cst.Dict(elements=elements):
-                yield from (element.value for element in elements)
-            case value if not argument.star:
-                yield value
-
-
-def _only_raises(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the text belongs to an error or an assertion: it is made when something has gone wrong."""
-    return any(isinstance(above, (cst.Raise, cst.Assert, cst.ExceptHandler)) for above in context.ancestors(node))
-
-
 def _every(context: Context) -> int:
-    return int(context.settings.option(RULE.name, "every", 50))  # type: ignore[arg-type]
+    every = context.settings.option(RULE.name, "every", 50)
+    return every if isinstance(every, int) and every > 0 else 50
 
 
-def _guard(node: cst.CSTNode, context: Context) -> tuple[Insert, ...]:
-    """`if step % 50 == 0:` around a statement that only logs, where the loop counts its steps."""
-    statement = context.tree.line(node)
-    loop = context.frequencies.batch_loop(node)
-    if (
-        not isinstance(statement, cst.SimpleStatementLine)
-        or not isinstance(loop, cst.For)
-        or context.loop(node) is not loop
-    ):
-        return ()
+def _counter(statement: cst.CSTNode | None, context: Context) -> str | None:
+    """`step` of `for step, batch in enumerate(loader)`, where the statement stands directly in that loop."""
+    block = context.parent(statement) if statement is not None else None
+    loop = context.parent(block) if block is not None else None
     match loop:
         case cst.For(
             target=cst.Tuple(elements=[cst.Element(value=cst.Name(value=step)), *_]),
             iter=cst.Call(func=cst.Name(value="enumerate")),
-        ):
-            pass
-        case _:
-            return ()
-    match statement.body:
-        case [cst.Expr(value=cst.Call() as call)] if context.parent(statement) is loop.body and _only_logs(
-            call, context
-        ):
-            indent = context.tree.indentation(statement)
-            return (Insert(statement, f"if {step} % {_every(context)} == 0:\n{indent}{' ' * 4}", before=True),)
-    return ()
+            body=body,
+        ) if block is body:
+            return step
+    return None
 
 
-def _only_logs(call: cst.Call, context: Context) -> bool:
-    if context.qualified_name(call.func) in ("print", "wandb.log"):
-        return True
-    return isinstance(call.func, cst.Attribute) and call.func.attr.value in (
-        "add_scalar", "add_scalars", "set_postfix", "set_description", "info", "debug", "log",
-    )  # fmt: skip
+def _guard(statement: cst.CSTNode, step: str, context: Context) -> tuple[Insert, ...]:
+    """`if step % 50 == 0:` above the statement, which moves in by one level."""
+    indent = context.tree.indentation(statement) + context.tree.module.default_indent
+    return (Insert(statement, f"if {step} % {_every(context)} == 0:\n{indent}", before=True),)

@@ -54,7 +54,7 @@ def _avoidable(node: Turn, context: Context) -> Step | None:
     if _is_few(node, context) or _runs_rarely(node, context):
         return None
     found = element_loop(node, context)
-    if found is None or found.runs or not _is_plain_loop(node, context):
+    if found is None or found.runs or not _is_plain_loop(node, context) or _saves_memory(node, context):
         return None
     if found.carried < Carried.RESULTS and found.visit.is_over_tensors:
         read = next((step for step in found.steps if _is_one_of_many_reads(step, context)), None)
@@ -93,13 +93,13 @@ def _is_batchable(step: Step, loop: ElementLoop, context: Context) -> bool:
 # What a `range` counts that is no data: there are few of them, or they follow each other.
 _STRUCTURE = re.compile(
     r"layer|level|stage|block|scale|kernel|order|degree|depth|iter|epoch|repeat|round|trial|fold|stack|branch|"
-    r"resolution|tap|axis|axes|ndim|dims?$|rank|world|gpu|device|worker|shard|attempt|tries|chunk|group",
+    r"resolution|tap|axis|axes|ndim|dims?$|rank|world|gpu|device|worker|shard|attempt|tries|chunk|group|shapes|lvl",
     re.IGNORECASE,
 )
 _CLASSES = re.compile(r"class|cls|label|categor|num_c$|n_c$|bins?$|cluster|segment", re.IGNORECASE)
 # Functions that run once, or whose work is to show or store things.
 _RARE = re.compile(
-    r"(^|_)(__)?init(_|$|ializ)|__repr__|reset_parameters|plot|draw|show|visuali[sz]|(^|_)vis(_|$)|display|save|dump|export|"
+    r"(^|_)(__)?init(_|$|ializ)|__repr__|reset_parameters|plot|draw|show|visual(?!s)|(^|_)vis(_|$)|display|save|dump|export|"
     r"^_?(download|load|read|parse|write|report|print)(_|$)|^_?process$|^prepare_data$|summary",
     re.IGNORECASE,
 )
@@ -118,6 +118,8 @@ def _is_few(node: Turn, context: Context) -> bool:
         if number is not None and number <= _FEW:
             return True
         return any(_STRUCTURE.search(word) for word in (*_words(node.target), *_words(visited.count)))
+    if any(_STRUCTURE.search(name) for name in visited.counters):
+        return True
     if any("shapes" in word for _, tensor in visited.elements for word in _words(tensor)):
         return True  # of the levels of a pyramid
     for _, container in visited.others:
@@ -148,13 +150,26 @@ def _words(node: cst.CSTNode) -> list[str]:
     return [part.value for part in descendants(node) if isinstance(part, cst.Name)]
 
 
+_SHOWING = re.compile(r"visuali[sz]|plot|debug|export|convert", re.IGNORECASE)
+
+
 def _runs_rarely(node: Turn, context: Context) -> bool:
+    if _SHOWING.search(context.source.path.rpartition("/")[2]):
+        return True
     function = context.function(node)
     while function is not None:
         if isinstance(function, cst.FunctionDef) and _RARE.search(function.name.value):
             return True
         function = context.function(function)
     return context.frequencies.is_diagnostic(node) or context.frequencies.is_rate_limited(node)
+
+
+def _saves_memory(node: Turn, context: Context) -> bool:
+    """Whether the author chose the loop for the memory that one batched operation would take."""
+    return any(
+        isinstance(above, cst.If) and any("memory" in word for word in _words(above.test))
+        for above in context.ancestors(node)
+    )
 
 
 def _is_plain_loop(node: Turn, context: Context) -> bool:

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 TARGET = Path(__file__).parents[1] / "torchlint" / "model" / "torch_table.py"
 
@@ -86,7 +89,7 @@ def _joined(found: set[str]) -> str:
     return OTHER
 
 
-def _tables() -> Iterator[tuple[str, str, object]]:
+def _tables() -> Iterator[tuple[str, str, dict[str, str] | list[str]]]:
     folder = _torch_folder()
     tuples = _named_tuples(folder)
     stub = ast.parse((folder / "_C" / "__init__.pyi").read_text())
@@ -123,10 +126,12 @@ def _exported(path: Path) -> list[str]:
 def render() -> str:
     """The text of the table's module."""
     parts = [
-        '"""What torch\'s functions return, written by tests/generate_torch_table.py from torch\'s own stubs.\n\n'
-        "T a tensor, a digit so many tensors, T/2 a tensor without `dim` and a pair with it, S a sequence of\n"
-        'tensors, n a Python number, z a torch.Size, - None, ? anything else.\n"""\n\n'
-        "# ruff: noqa: E501\n"
+        (
+            '"""What torch\'s functions return, written by tests/generate_torch_table.py from torch\'s own stubs.\n\n'
+            "T a tensor, a digit so many tensors, T/2 a tensor without `dim` and a pair with it, S a sequence of\n"
+            'tensors, n a Python number, z a torch.Size, - None, ? anything else.\n"""\n\n'
+            "# ruff: noqa: E501\n"
+        )
     ]
     for name, doc, table in _tables():
         if isinstance(table, dict):

@@ -52,7 +52,7 @@ def kept(top: Path) -> list[str]:
     stack = [(str(top), Ignores.above(str(top)))]
     while stack:
         folder, ignores = stack.pop()
-        here = ignores.entering(folder, os.listdir(folder))  # noqa: PTH208 -- names are what it takes
+        here = ignores.entering(folder, os.listdir(folder))
         for entry in os.scandir(folder):
             if entry.name == ".git" or here.match(entry.path, entry.name, is_folder=entry.is_dir()):
                 continue

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Container, Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,8 @@ from torchlint.finding import Applicability, Diagnostic, Edit, Finding, Fix, Res
 from torchlint.rule import Call, Check, Flag, Insert, InsertBelow, Method, Node, NodeEdit, Rule
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterable, Iterator
+
     import libcst as cst
 
     from torchlint.model.context import Context
@@ -220,7 +221,8 @@ def _aliases(tree: Tree, wanted: Container[str]) -> dict[str, set[str]]:
         if last != name and isinstance(last, str) and last in wanted:
             aliases.setdefault(name, set()).add(last)
 
-    for import_ in tree.of(cst.Import, cst.ImportFrom):
+    imports: list[cst.Import | cst.ImportFrom] = [*tree.of(cst.Import), *tree.of(cst.ImportFrom)]
+    for import_ in imports:
         if not isinstance(import_.names, cst.ImportStar):
             for alias in import_.names:
                 if alias.asname is not None and isinstance(alias.asname.name, cst.Name):

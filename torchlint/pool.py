@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 from collections.abc import Generator, Iterable, Iterator
-from itertools import chain
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from torchlint.engine import examine, is_applicable
@@ -50,7 +51,7 @@ def work(jobs: Iterable[Job], processes: int | None = None) -> Outcomes:
     """Each job with its outcome, in any order. At most that many processes; None for one per processor.
 
     Jobs are taken as they are needed, so that not all files have to be in memory. A job that fails, or kills the
-    process it is in, has a diagnostic for an outcome; jobs in this process can only do the former.
+    process it is in, has a diagnostic for an outcome.
     """
     limit = min(processes or _processors(), _MOST_PROCESSES)
     jobs = iter(jobs)
@@ -103,7 +104,8 @@ def _processors() -> int:
 # In this process
 
 
-def _here(jobs: Iterable[Job]) -> Outcomes:
+def _here(jobs: Iterable[Job], *, alone: bool = False) -> Outcomes:
+    """Each job here, but for those that may end this process; `alone` if there is no other one to be had."""
     was_enabled = gc.isenabled()
     gc.disable()
     size = 0
@@ -113,10 +115,35 @@ def _here(jobs: Iterable[Job]) -> Outcomes:
             if size > _BYTES_BETWEEN_COLLECTIONS:
                 gc.collect()
                 size = len(job.data)
-            yield job, outcome(job)
+            if not alone and _may_overflow(job.data):
+                yield from _spread((job,), 1)
+            else:
+                yield job, outcome(job)
     finally:
         if was_enabled:
             gc.enable()
+
+
+def _may_overflow(data: bytes) -> bool:
+    """Whether a statement may nest deeper than the native stack, which ends a process without an exception.
+
+    LibCST's parser reaches some 3,000 operators, calls or attributes in a row, or branches of one `if`. The answer
+    goes by what could be such between the starts of two statements; a large table of numbers looks the same.
+    """
+    if data.count(b"elif") >= _DEEP:
+        return True
+    starts = [0, *(match.start() for match in _STATEMENT.finditer(data)), len(data)]
+    return any(end - start >= _DEEP and _is_dense(data[start:end]) for start, end in pairwise(starts))
+
+
+def _is_dense(data: bytes) -> bool:
+    return len(data.translate(None, _NOT_NESTING)) + sum(map(data.count, _NESTING_WORDS)) >= _DEEP
+
+
+_DEEP = 1_000
+_STATEMENT = re.compile(rb"\n[ \t]*(?:@|(?:class|def|from|import|raise|return|try|with)\b)")
+_NESTING_WORDS = (b" and ", b" if ", b" or ", b"await ", b"lambda", b"not ")
+_NOT_NESTING = bytes(set(range(256)) - set(b".([{+-*/%@|&^~'\""))
 
 
 # In several processes
@@ -139,7 +166,7 @@ def _spread(jobs: Iterable[Job], processes: int) -> Outcomes:
                 message = "the process that linted this file died, of too little memory or a defect; not checked"
                 yield from ((job, _failure(message)) for job in suspects)
         except (ImportError, NotImplementedError, OSError):  # a system that lends no processes, or no more of them
-            yield from _here(chain.from_iterable(chain(pending.values(), chunks)))
+            yield from _here(chain.from_iterable(chain(pending.values(), chunks)), alone=True)
         else:
             return
 

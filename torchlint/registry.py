@@ -6,11 +6,14 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Iterable, Sequence
 from functools import cache
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from torchlint.rule import Rule, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 PACK = "torchlint.rules"
 ENTRY_POINT_GROUP = "torchlint.rules"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from torchlint.finding import Applicability
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
     import libcst as cst
 
     from torchlint.model.context import Context

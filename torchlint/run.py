@@ -202,10 +202,10 @@ def _swept(run: _Run, configs: Configs, file: Found, data: bytes) -> Swept:
 
     if not may_concern(data, settings):
         return Swept(file, data, Result())
-    from torchlint.pool import Job, outcome
+    from torchlint.pool import Job, work
 
-    made = outcome(Job(file.shown, data, settings(), run.fix_threshold))
-    return Swept(file, data, made.result, made.fixed)
+    ((_, outcome),) = work((Job(file.shown, data, settings(), run.fix_threshold),))
+    return Swept(file, data, outcome.result, outcome.fixed)
 
 
 # The end of a run

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 import pytest
+from looking import look
 
 from torchlint.model.arguments import constant, decided, keywords, may_pass
-
-if TYPE_CHECKING:
-    from tests.model.conftest import Look
 
 
 @pytest.mark.parametrize(
@@ -28,7 +24,7 @@ if TYPE_CHECKING:
         ("W, V = 0, 1\nLOOK(W)", "W"),
     ],
 )
-def test_constant(look: Look, code: str, found: str) -> None:
+def test_constant(code: str, found: str) -> None:
     node, context = look(code)
     assert context.code(constant(node, context)) == found
 
@@ -46,7 +42,7 @@ def test_constant(look: Look, code: str, found: str) -> None:
         ("LOOK(more)", None),
     ],
 )
-def test_keywords(look: Look, code: str, found: list[str] | None) -> None:
+def test_keywords(code: str, found: list[str] | None) -> None:
     node, context = look(code)
     known = keywords(node, context)
     assert (None if known is None else sorted(known)) == found
@@ -62,7 +58,7 @@ def test_keywords(look: Look, code: str, found: list[str] | None) -> None:
         ("kw = {'a': 1}\ng(kw)\nLOOK(f(**kw))", None),
     ],
 )
-def test_keywords_of_a_dictionary_that_is_only_passed_on(look: Look, code: str, found: list[str] | None) -> None:
+def test_keywords_of_a_dictionary_that_is_only_passed_on(code: str, found: list[str] | None) -> None:
     call, context = look(code)
     assert isinstance(call, cst.Call)
     known = keywords(call.args[0].value, context)
@@ -91,7 +87,7 @@ CLASS = "class A:\n    def __init__(self, x, **kw):\n        self.y = LOOK(f(x, 
         (CLASS.replace("f(x", "f(kw.pop('k')") + "A(1, k=2)", True),
     ],
 )
-def test_may_pass(look: Look, code: str, found: bool) -> None:  # noqa: FBT001 - a column of the table
+def test_may_pass(code: str, found: bool) -> None:  # noqa: FBT001 - a column of the table
     call, context = look(code)
     assert isinstance(call, cst.Call)
     assert may_pass(call, "bias", context) is found
@@ -112,6 +108,6 @@ def test_may_pass(look: Look, code: str, found: bool) -> None:  # noqa: FBT001 -
         ("def f(x=False):\n    LOOK(x)\nf(*y)", None),
     ],
 )
-def test_decided(look: Look, code: str, found: bool | None) -> None:  # noqa: FBT001 - a column of the table
+def test_decided(code: str, found: bool | None) -> None:  # noqa: FBT001 - a column of the table
     node, context = look(code)
     assert decided(node, context) is found

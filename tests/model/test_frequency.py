@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from looking import look
 
-from tests.model.conftest import Look
 from torchlint.finding import Frequency
 
 HEAD = "import torch\nfrom torch import nn\nfrom torch.utils.data import DataLoader\n"
@@ -40,7 +40,7 @@ HEAD = "import torch\nfrom torch import nn\nfrom torch.utils.data import DataLoa
         ("def helper():\n    LOOK(1)\nfor x in loader:\n    pass\nhelper()", Frequency.ONCE),
         ("def a():\n    LOOK(1)\ndef b():\n    a()\nfor x in loader:\n    b()", Frequency.BATCH),
         (
-            "class T:\n    def log(self):\n        LOOK(1)\n    def run(self):\n        for x in loader:\n            self.log()",
+            "class T:\n  def log(self):\n    LOOK(1)\n  def run(self):\n    for x in loader:\n      self.log()",
             Frequency.BATCH,
         ),
         ("def step(x):\n    opt.zero_grad()\n    f(x).backward()\n    opt.step()\n    LOOK(1)", Frequency.BATCH),
@@ -54,6 +54,6 @@ HEAD = "import torch\nfrom torch import nn\nfrom torch.utils.data import DataLoa
         ("[x for x in LOOK(loader)]", Frequency.ONCE),
     ],
 )
-def test_frequency(look: Look, code: str, frequency: Frequency) -> None:
+def test_frequency(code: str, frequency: Frequency) -> None:
     node, context = look(HEAD + code)
     assert context.frequency(node) is frequency

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from looking import look
 
-from tests.model.conftest import Look
 from torchlint.model.grad import GradMode
 
 
@@ -30,6 +30,6 @@ from torchlint.model.grad import GradMode
         ("class M(L.LightningModule):\n    def training_step(self, b):\n        LOOK(1)", GradMode.ON),
     ],
 )
-def test_grad_mode(look: Look, code: str, mode: GradMode) -> None:
+def test_grad_mode(code: str, mode: GradMode) -> None:
     node, context = look("import torch\nimport lightning as L\n" + code)
     assert context.grad(node) is mode

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from looking import look
 
-from tests.model.conftest import Look
 from torchlint.model.values import Device, Kind
 
-HEAD = "import torch\nimport numpy as np\nfrom torch import nn\nimport torch.nn.functional as F\nfrom torch.utils.data import DataLoader\n"
+HEAD = """
+import torch
+import numpy as np
+from torch import nn
+import torch.nn.functional as F
+from torch.utils.data import DataLoader
+"""
 
 
 @pytest.mark.parametrize(
@@ -47,8 +53,10 @@ HEAD = "import torch\nimport numpy as np\nfrom torch import nn\nimport torch.nn.
         ("def f():\n    return torch.ones(1)\nLOOK(f())", Kind.TENSOR, Device.CPU),
         ("def f(x):\n    return f(x - 1)\nLOOK(f(3))", Kind.UNKNOWN, None),
         (
-            "class M(nn.Module):\n    def __init__(self):\n        self.w = torch.ones(3)\n"
-            "    def forward(self, x):\n        LOOK(self.w)",
+            (
+                "class M(nn.Module):\n    def __init__(self):\n        self.w = torch.ones(3)\n"
+                "    def forward(self, x):\n        LOOK(self.w)"
+            ),
             Kind.TENSOR,
             None,
         ),
@@ -57,7 +65,7 @@ HEAD = "import torch\nimport numpy as np\nfrom torch import nn\nimport torch.nn.
         ("LOOK(d.items())", Kind.UNKNOWN, None),
     ],
 )
-def test_kind_and_device(look: Look, code: str, kind: Kind, device: Device | None) -> None:
+def test_kind_and_device(code: str, kind: Kind, device: Device | None) -> None:
     node, context = look(HEAD + code)
     value = context.value(node)
     assert value.kind is kind
@@ -65,13 +73,13 @@ def test_kind_and_device(look: Look, code: str, kind: Kind, device: Device | Non
         assert value.device is device
 
 
-def test_a_name_alone_is_never_proof(look: Look) -> None:
+def test_a_name_alone_is_never_proof() -> None:
     node, context = look("import torch\ndef f(model, batch):\n    out = model(batch)\n    LOOK(out)\n")
     assert context.value(node).kind is Kind.TENSOR
     assert not context.value(node).proven
 
 
-def test_values_do_not_depend_on_who_asks_first(look: Look) -> None:
+def test_values_do_not_depend_on_who_asks_first() -> None:
     code = """
         import torch
         def f(cell, xs):
@@ -90,7 +98,7 @@ def test_values_do_not_depend_on_who_asks_first(look: Look) -> None:
     assert other.value(again) == direct
 
 
-def test_mutual_recursion_is_evaluated_in_linear_time(look: Look) -> None:
+def test_mutual_recursion_is_evaluated_in_linear_time() -> None:
     functions = "\n".join(
         f"def f{n}(x):\n    a = f{(n + 1) % 40}(x)\n    b = f{(n + 2) % 40}(a)\n    return f{(n + 3) % 40}(b)"
         for n in range(40)

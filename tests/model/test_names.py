@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from tests.model.conftest import Look
+from looking import look
 
 
 @pytest.mark.parametrize(
@@ -33,7 +32,7 @@ from tests.model.conftest import Look
         ("def f():\n    global torch\n    import torch\nLOOK(torch.zeros)", "torch.zeros"),
     ],
 )
-def test_qualified_name(look: Look, code: str, name: str | None) -> None:
+def test_qualified_name(code: str, name: str | None) -> None:
     node, context = look(code)
     assert context.qualified_name(node) == name
 
@@ -56,7 +55,7 @@ def test_qualified_name(look: Look, code: str, name: str | None) -> None:
         ("(x := 4)\nLOOK(x)", ["4"]),
     ],
 )
-def test_reaching_bindings(look: Look, code: str, values: list[str]) -> None:
+def test_reaching_bindings(code: str, values: list[str]) -> None:
     node, context = look(code)
     found = [context.code(binding.value) for binding in context.reaching(node) if binding.value is not None]  # type: ignore[arg-type]
     assert found == values

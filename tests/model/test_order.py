@@ -44,7 +44,7 @@ def after(code: str, known: dict[str, bool] | None = None) -> tuple[list[str], b
         ("for j in y:\n    b()\n    for i in x:\n        a()\nc()", ["a", "b", "c"], False),
         ("a()\nwith x:\n    b()\nc()", ["b"], False),
         ("a()\ntry:\n    b()\nexcept E:\n    c()\nd()", ["b", "c", "d"], False),
-        ("a()\ntry:\n    x()\nexcept E:\n    pass\nelse:\n    b()\nfinally:\n    c()\nd()", ["b", "c", "d"], False),
+        ("a()\ntry:\n    work()\nexcept E:\n    pass\nelse:\n    b()\nfinally:\n    c()\nd()", ["b", "c", "d"], False),
         ("try:\n    a()\nexcept E:\n    b()\nc()", ["c"], False),
         ("a()\nmatch x:\n    case 1:\n        b()\n    case _:\n        c()\nd()", ["b", "c", "d"], False),
         ("match x:\n    case 1:\n        a()\n    case _:\n        b()\nc()", ["c"], False),

@@ -393,6 +393,10 @@ def test_the_ways_a_network_is_built(code: str) -> None:
         net, Bare = Basic(3, 8), partial(Basic, bias=False)
         """,
         """
+        net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))
+        torch.ao.quantization.fuse_modules(net, ["0", "1"], inplace=True)
+        """,
+        """
         class Frozen(nn.Module):
             def __init__(self):
                 super().__init__()

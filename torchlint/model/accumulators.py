@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.model.fresh import is_changed_in_place, makes_new
+from torchlint.model.fresh import is_changed_in_place, makes_new, reflects
 from torchlint.model.grad import GradMode
 from torchlint.model.names import Binder, Binding
 from torchlint.model.reads import scalar_read
-from torchlint.model.tree import Comprehension
+from torchlint.model.tree import Comprehension, descendants_in_scope
 from torchlint.model.values import Kind
 from torchlint.rule import InsertBelow, NodeEdit, Replace
 
@@ -36,13 +36,14 @@ def deferred(read: cst.Call, context: Context) -> tuple[NodeEdit, ...]:
     Empty where that can't be done for certain.
     """
     statement = context.tree.statement(read)
+    addition = _addition(statement)
+    if addition is not None:
+        keeper = _Keeper.of(addition.total, read, context)
+        return _total(keeper, read) if keeper is not None else ()
     match statement:
-        case cst.AugAssign(target=cst.Name() as name, operator=cst.AddAssign()):
-            keeper = _Keeper.of(name, read, context)
-            return _total(keeper) if keeper is not None else ()
         case cst.Expr(value=cst.Call(func=cst.Attribute(value=cst.Name() as name, attr=cst.Name(value="append")))):
             keeper = _Keeper.of(name, read, context)
-            return _list(keeper) if keeper is not None else ()
+            return _list(keeper, read) if keeper is not None else ()
     return ()
 
 
@@ -71,7 +72,7 @@ class _Keeper:
         if context.frequency(loop) >= Frequency.BATCH:
             return None
         found = cls(place, loop, context)
-        return None if found._is_captured() else found
+        return None if found._is_captured() or found._is_reflected() else found
 
     @property
     def name(self) -> str:
@@ -94,6 +95,11 @@ class _Keeper:
                 if inner is not scope:
                     return True
         return False
+
+    def _is_reflected(self) -> bool:
+        """Whether the function looks at its names by other means."""
+        scope = self.context.names.scope_of(self.place).node
+        return isinstance(scope, cst.FunctionDef) and any(reflects(node) for node in descendants_in_scope(scope.body))
 
     def uses(self, bindings: tuple[Binding, ...]) -> list[cst.Name]:
         """The places where the name may hold what one of the bindings gave it, targets of `+=` among them.
@@ -161,43 +167,64 @@ def _suppresses(statement: cst.With) -> bool:
 # Totals
 
 
-def _total(keeper: _Keeper) -> tuple[NodeEdit, ...]:
+@dataclass(frozen=True, slots=True)
+class _Addition:
+    """`total += a + b` or `total = total + a + b`: the name where it is read, and what is added."""
+
+    total: cst.Name
+    added: tuple[cst.BaseExpression, ...]
+
+
+def _addition(statement: cst.CSTNode | None) -> _Addition | None:
+    match statement:
+        case cst.AugAssign(target=cst.Name() as name, operator=cst.AddAssign(), value=value):
+            return _Addition(name, (value,))
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))], value=value):
+            terms = list(_terms(value))
+            totals = [term for term in terms if isinstance(term, cst.Name) and term.value == name]
+            if len(totals) == 1 and len(terms) > 1:
+                return _Addition(totals[0], tuple(term for term in terms if term is not totals[0]))
+    return None
+
+
+def _terms(value: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    match value:
+        case cst.BinaryOperation(left=left, operator=cst.Add(), right=right, lpar=[]):
+            yield from _terms(left)
+            yield right
+        case _:
+            yield value
+
+
+def _total(keeper: _Keeper, wanted: cst.Call) -> tuple[NodeEdit, ...]:
     context = keeper.context
-    additions = [binding for binding in keeper.bindings if binding.binder is Binder.AUGMENTED]
-    starts = [binding for binding in keeper.bindings if binding.binder is not Binder.AUGMENTED]
+    additions = {binding: found for binding in keeper.bindings if (found := _addition(binding.node)) is not None}
+    starts = [binding for binding in keeper.bindings if binding not in additions]
     if not additions or not all(keeper.is_inside(binding.node) for binding in additions):
         return ()
     if not keeper.is_bound_before(starts) or not all(_start(binding, context) for binding in starts):
         return ()
-    reads: list[cst.Call] = []
-    for binding in additions:
-        assert isinstance(binding.node, cst.AugAssign)
-        parts = _parts(binding.node.value, context)
-        if parts is None or not isinstance(binding.node.operator, cst.AddAssign):
-            return ()
-        reads += [part for part in parts if isinstance(part, cst.Call) and _is_read(part, context)]
-    if any(_has_comment(read, context) for read in reads):
+    added = [value for addition in additions.values() for value in addition.added]
+    parts = [_parts(value, context) for value in added]
+    reads = [part for found in parts for part in found or () if isinstance(part, cst.Call) and _is_read(part, context)]
+    if None in parts or wanted not in reads or any(_has_comment(read, context) for read in reads):
         return ()
-    conversion = _conversion([binding.node.value for binding in additions], reads, starts, context)  # type: ignore[attr-defined]
+    conversion = _conversion(added, reads, starts, context)
     if conversion is None:
         return ()
     edits: list[NodeEdit] = [Replace(read, _on_device(read, context)) for read in reads]
+    totals = [addition.total for addition in additions.values()]
     is_used_below = False
     for use in keeper.uses(tuple(additions)):
         parent = context.parent(use)
-        if isinstance(parent, cst.AugAssign) and parent.target is use:
-            if any(parent is binding.node for binding in additions):
-                continue
-            if keeper.may_come_early(use):
-                return ()
-            is_used_below = True
-        elif keeper.may_come_early(use):
-            if not _may_wrap(use, context):
-                return ()
-            if not _is_converted(use, conversion, context):
-                edits.append(Replace(use, _bracketed(use, f"{conversion}({use.value})")))
-        elif not isinstance(parent, cst.Del):
-            is_used_below = True
+        if use in totals:
+            continue
+        if not keeper.may_come_early(use):
+            is_used_below = is_used_below or not isinstance(parent, cst.Del)
+        elif not _may_wrap(use, context):
+            return ()
+        elif not _is_converted(use, conversion, context):
+            edits.append(Replace(use, _bracketed(use, f"{conversion}({use.value})")))
     if is_used_below:
         edits.append(InsertBelow(keeper.loop, f"{keeper.name} = {conversion}({keeper.name})"))
     return tuple(edits)
@@ -207,16 +234,7 @@ def _start(binding: Binding, context: Context) -> str | None:
     """`int` or `float`, where the binding gives the name a plain number."""
     if binding.binder is not Binder.ASSIGN or isinstance(binding.node, cst.AnnAssign):
         return None
-    value = binding.value
-    for step in binding.path:
-        if (
-            not isinstance(value, (cst.Tuple, cst.List))
-            or step < 0
-            or any(isinstance(element, cst.StarredElement) for element in value.elements)
-        ):
-            return None
-        value = value.elements[step].value
-    match value:
+    match _literal(binding):
         case cst.Integer():
             return "int"
         case cst.Float():
@@ -226,6 +244,18 @@ def _start(binding: Binding, context: Context) -> str | None:
     return None
 
 
+def _literal(binding: Binding) -> cst.BaseExpression | None:
+    """The expression that the name is bound to, through `a, b = 0, []`."""
+    value = binding.value
+    for step in binding.path:
+        if not isinstance(value, (cst.Tuple, cst.List)) or step < 0:
+            return None
+        if any(isinstance(element, cst.StarredElement) for element in value.elements):
+            return None
+        value = value.elements[step].value if step < len(value.elements) else None
+    return value
+
+
 def _parts(value: cst.BaseExpression, context: Context) -> list[cst.BaseExpression] | None:
     """The numbers and reads that an addition is made of; None where it holds anything else."""
     match value:
@@ -233,7 +263,8 @@ def _parts(value: cst.BaseExpression, context: Context) -> list[cst.BaseExpressi
             return _joined(_parts(left, context), _parts(right, context))
         case cst.BinaryOperation(left=left, operator=cst.Divide(), right=right):
             # What divides stays a number: a number divided by zero raises, a tensor gives infinity.
-            return _joined(_parts(left, context), [right]) if _is_number(right, context) else None
+            is_number = _is_number(right, context) and not _is_read(right, context)
+            return _joined(_parts(left, context), [right]) if is_number else None
         case cst.UnaryOperation(operator=cst.Minus(), expression=inner):
             return _parts(inner, context)
     return [value] if _is_read(value, context) or _is_number(value, context) else None
@@ -370,7 +401,9 @@ def _is_floating(tensor: cst.BaseExpression, context: Context) -> bool:
 def _may_wrap(use: cst.Name, context: Context) -> bool:
     """Whether reading the total here costs nothing at each turn, and changes no text."""
     parent = context.parent(use)
-    if isinstance(parent, cst.Del) or (isinstance(parent, cst.FormattedStringExpression) and parent.equal is not None):
+    if isinstance(parent, (cst.Del, cst.AugAssign)) and getattr(parent, "target", None) is use:
+        return False
+    if isinstance(parent, cst.FormattedStringExpression) and parent.equal is not None:
         return False
     return context.frequency(use) < Frequency.BATCH
 
@@ -384,12 +417,12 @@ def _is_converted(use: cst.Name, conversion: str, context: Context) -> bool:
 # Lists
 
 
-def _list(keeper: _Keeper) -> tuple[NodeEdit, ...]:
+def _list(keeper: _Keeper, wanted: cst.Call) -> tuple[NodeEdit, ...]:
     context = keeper.context
     torch = _name_of_torch(keeper.place, context)
     if torch is None or len(keeper.bindings) != 1 or not _starts_empty(keeper, keeper.bindings[0]):
         return ()
-    edits: list[NodeEdit] = []
+    reads: list[cst.Call] = []
     is_used_below = False
     for use in keeper.uses(keeper.bindings):
         if not keeper.may_come_early(use):
@@ -402,25 +435,32 @@ def _list(keeper: _Keeper) -> tuple[NodeEdit, ...]:
             if _is_measured(use, context) and keeper.is_inside(use):
                 continue
             return ()
-        edits.append(Replace(read, _on_device(read, context, kept=True)))
-    if is_used_below:
-        name = keeper.name
-        edits.append(InsertBelow(keeper.loop, f"{name} = {torch}.stack({name}).tolist() if {name} else []"))
-    return tuple(edits) if is_used_below else ()
+        reads.append(read)
+    if not is_used_below or wanted not in reads:
+        return ()
+    name = keeper.name
+    below = InsertBelow(keeper.loop, f"{name} = {torch}.stack({name}).tolist() if {name} else []")
+    return (*(Replace(read, _on_device(read, context, kept=True)) for read in reads), below)
 
 
 def _starts_empty(keeper: _Keeper, binding: Binding) -> bool:
     """Whether the list is made empty before each run of the loop."""
     context = keeper.context
-    match binding.node:
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name())], value=cst.List(elements=[])):
+    if binding.binder is not Binder.ASSIGN or isinstance(binding.node, cst.AnnAssign):
+        return False
+    match _literal(binding):
+        case cst.List(elements=[]):
             pass
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name())], value=cst.Call(func=func, args=[])):
-            if context.qualified_name(func) != "list":
-                return False
+        case cst.Call(func=func, args=[]) if context.qualified_name(func) == "list":
+            pass
         case _:
             return False
-    return keeper.is_bound_before([binding]) and context.loop(binding.node) is context.loop(keeper.loop)
+    is_shared = isinstance(binding.node, cst.Assign) and len(binding.node.targets) > 1  # `a = b = []`
+    return (
+        not is_shared
+        and keeper.is_bound_before([binding])
+        and context.loop(binding.node) is context.loop(keeper.loop)
+    )
 
 
 def _appended(use: cst.Name, context: Context) -> cst.Call | None:
@@ -470,7 +510,8 @@ def _on_device(read: cst.Call, context: Context, *, kept: bool = False) -> str:
     if not is_count and context.grad(read) is not GradMode.OFF and not code.endswith((".detach()", ".data")):
         code = f"{code}.detach()"
     if kept:
-        if not isinstance(tensor, cst.Name) or not _is_new(tensor, context) or is_changed_in_place(tensor, context):
+        if not _is_new(tensor, context) or is_changed_in_place(tensor, context):
+            # `detach` shares the storage: what is done to it in place would change what was kept.
             code = f"{code}.clone()"
     elif (
         not is_count
@@ -481,7 +522,7 @@ def _on_device(read: cst.Call, context: Context, *, kept: bool = False) -> str:
     return _bracketed(read, code)
 
 
-def _is_new(tensor: cst.Name, context: Context) -> bool:
+def _is_new(tensor: cst.BaseExpression, context: Context) -> bool:
     """Whether each turn of the loop has a tensor of its own: one that it computes, such as a loss."""
     return all(
         makes_new(value, context) or (isinstance(value, cst.Call) and context.value(value).scalar)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import libcst as cst
 
 from torchlint.model.classes import Classes, is_static
-from torchlint.model.kinds import Kinds
 from torchlint.model.names import Binder, Names, parameters
-from torchlint.model.tree import Tree
 from torchlint.model.values import Kind
+
+if TYPE_CHECKING:
+    from torchlint.model.kinds import Kinds
+    from torchlint.model.tree import Tree
 
 
 class Calls:

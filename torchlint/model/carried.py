@@ -55,17 +55,25 @@ def carried_by(nodes: list[cst.CSTNode], loop: cst.CSTNode, varying: Set[str], c
 def _by_names(
     nodes: list[cst.CSTNode], inside: set[cst.CSTNode], varying: Set[str], loop: cst.CSTNode, context: Context
 ) -> Iterator[Carried]:
+    totals: dict[str, Carried] = {}
+    others: set[str] = set()
     for node in nodes:
         if isinstance(node, cst.AugAssign) and isinstance(node.target, cst.Name):
-            if not isinstance(node.operator, _SUMS) and context.kind(node.target) not in _ON_HOST:
-                bindings = context.reaching(node.target)
-                if not bindings or any(binding.node not in inside for binding in bindings):
-                    yield Carried.RESULTS
-        if not isinstance(node, cst.Name) or not is_read(node, context):
-            continue
-        own = _from_before(node, inside, loop, context)
-        if own and not _is_folded(node, context):
-            yield _kept(own, varying, loop, context)
+            if any(binding.node not in inside for binding in context.reaching(node.target)):
+                carried = Carried.HOST if context.kind(node.target) in _ON_HOST else Carried.RESULTS
+                totals[node.target.value] = carried
+                if not isinstance(node.operator, _SUMS):
+                    yield carried
+        elif isinstance(node, cst.Name) and is_read(node, context):
+            own = _from_before(node, inside, loop, context)
+            carried = _kept(own, varying, loop, context) if own else Carried.NOTHING
+            if own and _is_folded(node, context):
+                totals[node.value] = carried
+            else:
+                others.add(node.value)
+                yield carried
+    # A total that is read on the way is no mere total.
+    yield from (carried for name, carried in totals.items() if name in others)
 
 
 def _from_before(node: cst.Name, inside: set[cst.CSTNode], loop: cst.CSTNode, context: Context) -> list[Binding]:

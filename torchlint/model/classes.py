@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.model.names import Binder, Names, parameters
 from torchlint.model.tables import DATASET_BASES, MODULE_BASES
-from torchlint.model.tree import Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchlint.model.tree import Tree
+
+# Bases whose subclasses may have a `forward` of another kind; transforms of data run on the CPU, in a loader.
+_NO_MODULES = frozenset({"Function", "ABC", "Protocol", "BaseTransform"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,9 +81,7 @@ class Classes:
         return bool(known) and self.method(class_, "forward") is not None and not self._is_function(class_)
 
     def _is_function(self, class_: cst.ClassDef) -> bool:
-        return self._inherits(
-            class_, frozenset({"torch.autograd.Function"}), frozenset({"Function", "ABC", "Protocol"})
-        )
+        return self._inherits(class_, frozenset({"torch.autograd.Function"}), _NO_MODULES)
 
     def is_dataset(self, class_: cst.ClassDef) -> bool:
         """Whether instances are datasets."""

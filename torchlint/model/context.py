@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.finding import Frequency
 from torchlint.model.calls import Calls
 from torchlint.model.classes import Classes
 from torchlint.model.constructions import Constructions
@@ -19,12 +18,17 @@ from torchlint.model.kinds import Kinds
 from torchlint.model.layers import Layers
 from torchlint.model.names import Binding, Names
 from torchlint.model.spans import Spans, code_inside
-from torchlint.model.tree import Tree
 from torchlint.model.uses import Uses
-from torchlint.model.values import Device, Kind, Value
 from torchlint.rule import Insert
-from torchlint.settings import Settings
-from torchlint.source import SourceFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from torchlint.finding import Frequency
+    from torchlint.model.tree import Tree
+    from torchlint.model.values import Device, Kind, Value
+    from torchlint.settings import Settings
+    from torchlint.source import SourceFile
 
 _LONGEST_SHOWN = 60
 
@@ -32,8 +36,8 @@ _LONGEST_SHOWN = 60
 class Context:
     """The facts about one module, each computed when it is first asked for.
 
-    `names`, `classes`, `kinds`, `calls`, `frequencies`, `grads` and `layers` are the parts of the model, for what has no
-    shorthand here. A later version adds facts that cross files; they will arrive through these same parts.
+    `names`, `classes`, `kinds`, `calls`, `frequencies`, `grads` and `layers` are the parts of the model, for what has
+    no shorthand here. A later version adds facts that cross files; they will arrive through these same parts.
     """
 
     def __init__(self, tree: Tree, source: SourceFile, settings: Settings) -> None:
@@ -149,10 +153,10 @@ class Context:
         for argument in call.args:
             if argument.keyword is not None and argument.keyword.value == keyword:
                 return argument.value
-        if place is not None and place < len(call.args):
-            if all(argument.keyword is None and not argument.star for argument in call.args[: place + 1]):
-                return call.args[place].value
-        return None
+        if place is None or place >= len(call.args):
+            return None
+        plain = all(argument.keyword is None and not argument.star for argument in call.args[: place + 1])
+        return call.args[place].value if plain else None
 
     @staticmethod
     def has_unpacking(call: cst.Call) -> bool:

@@ -87,7 +87,7 @@ class _State:
     """An element on its way through the turn, and what has become of it so far.
 
     `opaque` is the call of a function from elsewhere that it went through, `gathered` says that it indexes a
-    tensor, `selected` that it is as many elements as a mask holds.
+    tensor, `selected` that it is as many elements as a mask holds, `cut` that it ends at bounds of this turn.
     """
 
     tensor: cst.BaseExpression
@@ -97,6 +97,7 @@ class _State:
     opaque: cst.Call | None = None
     gathered: bool = False
     selected: bool = False
+    cut: bool = False
 
 
 _META = frozenset("shape device dtype ndim is_cuda requires_grad layout itemsize nbytes is_leaf".split())
@@ -127,10 +128,13 @@ _HOST_KINDS = frozenset({Kind.NUMBER, Kind.STRING, Kind.SEQUENCE, Kind.MAPPING, 
 _FILES = frozenset(
     "load imread imwrite read_image imshow imsave savefig save fromarray subplot save_image putText".split()
 )
+# Packages whose functions take one sample, on the host.
+_ONE_BY_ONE = frozenset("scipy sklearn skimage PIL matplotlib pycocotools cv2 torchaudio".split())
 # Modules that keep nothing from one call to the next and take rows as well as batches of them.
 _STATELESS = re.compile(
     r"^torch\.nn\.(\w*Loss|Linear|Conv\w*|\w*ReLU6?|Sigmoid|Tanh|(Log)?Softmax|GELU|Embedding|\w*Pool\w*|\w*Norm)$"
 )
+_MASK = re.compile(r"mask|keep|valid|^pos$|^neg$", re.IGNORECASE)
 _LOSS = re.compile(r"criterion|loss|crit$", re.IGNORECASE)
 # Lists and mappings by their usual names, where nothing else tells them from tensors.
 _LOOKUP = re.compile(r"name|class|word|vocab|char|token|label|dict|map|2|itos|categor|palette|colou?r", re.IGNORECASE)
@@ -190,7 +194,9 @@ class _Turn:
                 elif name in self.counters:
                     self._compared(node)
             case cst.Subscript(value=owner) if self._is_picked(node) and self._is_given(owner):
-                self._climb(node, _State(owner, self.context.device(owner)))
+                self._climb(node, _State(owner, self.context.device(owner), cut=self._has_bounds_of_its_own(node)))
+                if any(isinstance(part.slice, cst.Index) and self._is_foreign(part.slice) for part in node.slice):
+                    self.ragged = True
             case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="select" | "narrow")), args=args):
                 if any(self._counts(argument.value) for argument in args) and self._is_given(owner):
                     self._climb(node, _State(owner, self.context.device(owner)))
@@ -336,10 +342,16 @@ class _Turn:
         self._commit()
 
     def _note(self, work: Work, node: cst.CSTNode, state: _State) -> None:
+        if work is Work.KERNEL and state.opaque is not None:
+            return  # what came from elsewhere need not be a tensor
         if self.visit.is_over_tensors or self._is_own(node):
             self._pending.append(Step(work, node, state.tensor, state.device, state.direct))
-            if work is Work.KERNEL and state.opaque is not None:
-                self.opaque.discard(state.opaque)
+
+    def _add_up(self, node: cst.CSTNode, state: _State) -> None:
+        """What a function from elsewhere gives is added to a total or stored in a tensor: it computes."""
+        if state.opaque is not None:
+            self.opaque.discard(state.opaque)
+        self._note(Work.KERNEL, node, replace(state, opaque=None))
 
     def _commit(self) -> None:
         for step in self._pending:
@@ -376,7 +388,9 @@ class _Turn:
                 return self._bounding(above, state)
             case cst.Subscript():
                 if child is above.value:
-                    return state if is_read(above, self.context) else None
+                    if not is_read(above, self.context):
+                        return None
+                    return replace(state, cut=state.cut or self._has_bounds_of_its_own(above))
                 return replace(state, direct=False)
             case cst.BinaryOperation():
                 return self._combined(above, child, state)
@@ -405,8 +419,6 @@ class _Turn:
         other = above.right if child is above.left else above.left
         if self.context.kind(other) in (Kind.STRING, Kind.SEQUENCE) or self._is_foreign(other):
             return None
-        if state.opaque is not None:
-            return state
         self._note(Work.KERNEL, above, state)
         return replace(state, direct=state.direct and self.context.kind(other) is Kind.NUMBER)
 
@@ -418,7 +430,7 @@ class _Turn:
         if not isinstance(subscript, cst.Subscript):
             return None
         owner, kind = subscript.value, self.context.kind(subscript.value)
-        if state.boolean:
+        if state.boolean or (isinstance(above.value, cst.Name) and _MASK.search(above.value.value)):
             self.ragged = True
             return replace(state, selected=True)
         if kind is Kind.TENSOR:
@@ -444,10 +456,11 @@ class _Turn:
         operator = above.comparisons[0].operator
         if isinstance(operator, (cst.Is, cst.IsNot)):
             return None
-        if isinstance(operator, (cst.In, cst.NotIn)):
-            self._note(Work.READ, above, state)
-            return None
         other = above.comparisons[0].comparator if child is above.left else above.left
+        if isinstance(operator, (cst.In, cst.NotIn)):
+            on_host = self.context.kind(other) is not Kind.TENSOR and not self._is_foreign(other)
+            self._note(Work.READ, above, replace(state, direct=state.direct and on_host))
+            return None
         if self.context.kind(other) in (Kind.STRING, Kind.NONE):
             return None
         if not _is_test(self.context.parent(above), above):
@@ -460,7 +473,7 @@ class _Turn:
         for target in above.targets:
             match target.target:
                 case cst.Name(value=name) if state.opaque is not None and name in names_in(above.value):
-                    self._note(Work.KERNEL, above, state)  # `total = total + f(x[i])`
+                    self._add_up(above, state)  # `total = total + f(x[i])`
                 case cst.Name(value=name):
                     known = self.names.get(name)
                     if known is None or (known.direct and not state.direct):
@@ -472,18 +485,26 @@ class _Turn:
                 case cst.Subscript(value=owner) as stored if self.context.kinds.is_tensor(owner):
                     if self._has_bounds_of_its_own(stored):
                         self.ragged = True
-                    self._note(Work.GATHER if state.gathered else Work.KERNEL, above, state)
+                    if state.gathered:
+                        self._note(Work.GATHER, above, state)
+                    else:
+                        self._add_up(above, state)
 
     def _has_bounds_of_its_own(self, node: cst.Subscript) -> bool:
         mine = self.bound | self.counters | self.names.keys() | {name for name, _ in self.visit.others}
-        return any(isinstance(part.slice, cst.Slice) and names_in(part.slice) & mine for part in node.slice)
+        return any(
+            isinstance(part.slice, cst.Slice) and names_in(part.slice) & mine and not self._is_one(part.slice)
+            for part in node.slice
+        )
 
     def _augmented(self, above: cst.AugAssign, child: cst.CSTNode, state: _State) -> None:
         if child is above.value:
             if self.context.kind(above.target) not in (Kind.STRING, Kind.SEQUENCE):
-                self._note(Work.KERNEL, above, state)
+                self._add_up(above, state)
         elif not self._is_foreign(above.value) and not self._counts(above.value):
             self._note(Work.KERNEL, above, state)
+        if child is above.value and isinstance(above.target, cst.Subscript) and self._has_bounds_of_its_own(above.target):
+            self.ragged = True
 
     # Calls
 
@@ -525,7 +546,7 @@ class _Turn:
         if last in tables.FACTORIES:
             self.ragged = True  # as many as the element says
             return None
-        if last in ("save", "is_tensor", "numel", "equal", "allclose") or last.endswith("_like"):
+        if last in ("save", "is_tensor", "numel", "equal", "allclose", "from_numpy") or last.endswith("_like"):
             return None
         if last == "where" and len(call.args) == 1:
             self.ragged = True
@@ -577,7 +598,8 @@ class _Turn:
     def _is_asked_for_size(self, name: cst.Name) -> bool:
         match self.context.parent(name):
             case cst.Attribute(attr=cst.Name(value=asked)):
-                return asked in _META or asked in _ASK
+                state = self.names.get(name.value)
+                return (asked in _META or asked in _ASK) and (state is None or not state.cut)
             case cst.Arg() as above:
                 call = self.context.parent(above)
                 return isinstance(call, cst.Call) and isinstance(call.func, cst.Name) and call.func.value == "len"
@@ -586,39 +608,60 @@ class _Turn:
     def _elsewhere(self, call: cst.Call, child: cst.CSTNode, state: _State) -> _State | None:
         """A call of something not in torch."""
         function = self.context.calls.target(call)
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value in _SIZED and any(map(self._varies, call.args[1:])):
+            self.ragged = True
         if self.context.kind(call.func) is Kind.MODULE or (
             function is not None and not state.selected and self.context.kind(call) is Kind.TENSOR
         ):
             if function is not None and _is_ragged(function):
                 self.ragged = True
             return self._computed(call, child, state)
-        if any(self._is_foreign(argument.value) for argument in call.args if argument is not child):
-            self.opaque.add(call)
-            return None
         # It computes if what it gives is added up; otherwise nobody knows what it does.
         self.opaque.add(call)
-        if state.selected:
+        if state.selected or any(self._is_of_this_turn(argument) for argument in call.args if argument is not child):
             return None
         return replace(state, direct=False, opaque=call)
+
+    def _is_of_this_turn(self, argument: cst.Arg) -> bool:
+        """Whether the argument is something of this turn's own, or a part of a tensor with bounds of its own."""
+        return self._is_foreign(argument.value) or any(
+            isinstance(part, cst.Subscript) and self._has_bounds_of_its_own(part) for part in descendants(argument.value)
+        )
 
     # What else goes on in a turn
 
     def is_mixed(self) -> bool:
         """Whether a turn works with items of a list of tensors, with files, or in a loop of unknown length."""
-        others = dict(self.visit.others)
+        others, listed = dict(self.visit.others), self._listed()
         for node in self.nodes:
             match node:
                 case cst.Name(value=name) if name in others and is_read(node, self.context):
                     if self._is_item(node, others[name]):
+                        return True
+                case cst.Name(value=name) if name in listed and is_read(node, self.context):
+                    if self._is_item(node, listed[name]):
                         return True
                 case cst.Subscript(value=owner) if self._is_picked(node) and not self.context.kinds.is_tensor(owner):
                     if self._is_item(node, owner):
                         return True
                 case cst.While() if isinstance(self.loop, (cst.For, cst.CompFor)):
                     return True
-                case cst.Call(func=cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name))) if name in _FILES:
-                    return True
+                case cst.Call(func=cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)) as func):
+                    package = (self.context.qualified_name(func) or "").partition(".")[0]
+                    if name in _FILES or package in _ONE_BY_ONE:
+                        return True
         return False
+
+    def _listed(self) -> dict[str, cst.BaseExpression]:
+        """The names for items of what is not known to be a tensor, `target = targets[i]`, with that."""
+        found: dict[str, cst.BaseExpression] = {}
+        for node in self.nodes:
+            match node:
+                case cst.Assign(
+                    targets=[cst.AssignTarget(target=cst.Name(value=name))], value=cst.Subscript(value=owner) as value
+                ) if name not in self.names and self._counts(value):
+                    found[name] = owner
+        return found
 
     def _is_item(self, item: cst.BaseExpression, container: cst.BaseExpression) -> bool:
         """Whether this is a tensor out of a list, a record, or anything else that no batched operation takes."""
@@ -684,6 +727,8 @@ def _is_network(call: cst.Call, context: Context) -> bool:
             return call.func.attr.value not in _PLAIN_METHODS
     if context.qualified_name(call.func) == "torch.autograd.grad":
         return True
+    if isinstance(call.func, (cst.Subscript, cst.Call)):  # `self.heads[i](x[:, i])`
+        return True
     value = context.value(call.func)
     if value.kind is not Kind.MODULE or _STATELESS.match(value.qualified):
         return False
@@ -703,6 +748,8 @@ def _is_ragged(function: cst.FunctionDef) -> bool:
                     or "nms" in name
                     or name in ("interpolate", "resize", "int")
                 ):
+                    return True
+                if name == "where" and len(node.args) == 1:
                     return True
     return False
 

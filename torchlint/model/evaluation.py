@@ -26,10 +26,10 @@ _EVALUATING_WORDS = frozenset(
     "validate validation valid val vali test testing evaluate evaluation eval predict prediction inference infer "
     "sample detect recognize demo".split()
 )
-# Functions that train whatever else their name says, or that exist for their gradient.
-_TRAINING_WORDS = frozenset(
-    "train training fit finetune optimize optimise adapt attack adversarial adv pgd fgsm backward attribute "
-    "explain saliency gradcam hessian jacobian fisher perturb meta".split()
+# Functions that train, and functions that exist for a gradient, whatever else their names say.
+_TRAINING_WORDS = frozenset("train training fit finetune optimize optimise adapt meta".split())
+_GRADIENT_WORDS = frozenset(
+    "attack adversarial adv pgd fgsm backward attribute explain saliency gradcam hessian jacobian fisher perturb".split()
 )
 _GRADIENT_METHODS = frozenset(
     "backward manual_backward requires_grad_ retain_grad register_hook register_full_backward_hook "
@@ -79,18 +79,22 @@ class Evaluations:
         return found
 
     def _find(self, unit: Unit) -> Iterator[Evaluation]:
+        words = _words(unit.name.value) if isinstance(unit, cst.FunctionDef) else set()
+        named = bool(words & _EVALUATING_WORDS) and not words & _TRAINING_WORDS
+        if not named and unit not in self._switches:
+            return
         if "torch" not in self.context.names.imported or self._is_off:
             return
         if isinstance(unit, cst.FunctionDef):
             if self._is_out(unit):
                 return
-            if _words(unit.name.value) & _EVALUATING_WORDS and not self.takes_gradients(unit):
+            if named and not self.takes_gradients(unit):
                 found = self._whole(unit)
                 if found is not None:
                     yield found
                 return
         seen: set[cst.CSTNode] = set()
-        for line in self._switches(unit):
+        for line in self._switches.get(unit, ()):
             found = self._behind(line, unit)
             if found is not None and found.calls[0] not in seen:
                 seen.update(found.calls)
@@ -107,25 +111,32 @@ class Evaluations:
         )
 
     def _is_out(self, function: cst.FunctionDef) -> bool:
-        """Whether the function is none that evaluates: a model's own code, training, or made to look at things."""
+        """Whether the function is none that evaluates: a model's own code, or made for a gradient or to look at things."""
         name = function.name.value
-        if name in ("forward", "__init__", "__call__") or _words(name) & _TRAINING_WORDS:
+        if name in ("forward", "__init__", "__call__") or _words(name) & _GRADIENT_WORDS:
             return True
         if function.asynchronous is not None or self.context.frequencies.is_diagnostic(function.body):
             return True
         owner = self.context.classes.owner(function)
-        if owner is not None and self.context.classes.is_module(owner) and not any(self._switches(function)):
+        if owner is not None and self.context.classes.is_module(owner) and function not in self._switches:
             return True
         return any(_is_strange(item.decorator) for item in function.decorators)
 
     # What marks an evaluation
 
-    def _switches(self, unit: Unit) -> Iterator[Line]:
-        """The lines that put a model into evaluation mode: `model.eval()`, `net = Net().eval()`."""
-        for inner in descendants_in_scope(unit):
-            if isinstance(inner, cst.SimpleStatementLine) and _mode(inner) is False:
-                if self.context.tree.function(inner) is (unit if isinstance(unit, cst.FunctionDef) else None):
-                    yield inner
+    @cached_property
+    def _switches(self) -> dict[Unit, list[Line]]:
+        """The lines of each function that put a model into evaluation mode: `model.eval()`, `net = Net().eval()`."""
+        found: dict[Unit, list[Line]] = {}
+        for call in self.context.tree.of(cst.Call):
+            if isinstance(call.func, cst.Attribute) and call.func.attr.value in ("eval", "train"):
+                line = self.context.tree.line(call)
+                unit = self.context.function(call) or self.context.tree.module
+                if isinstance(line, cst.SimpleStatementLine) and not isinstance(unit, cst.Lambda) and _mode(line) is False:
+                    lines = found.setdefault(unit, [])
+                    if line not in lines:
+                        lines.append(line)
+        return found
 
     def _behind(self, line: Line, unit: Unit) -> Evaluation | None:
         """The evaluation from the line that switches to it up to the end of the block, or to where training goes on."""
@@ -154,7 +165,7 @@ class Evaluations:
         lines: tuple[Line, ...] = tuple(function.body.body)
         flow = self._flow(lines)
         callers = self.context.calls.callers(function)
-        if not any(self._switches(function)):
+        if function not in self._switches:
             # A name alone says little: callers in other files may have turned autograd off.
             if not callers or flow.escapes or not self._looks_at_outputs(function, calls, flow):
                 return None
@@ -311,7 +322,7 @@ class Evaluations:
         qualified = self.context.qualified_name(func) or ""
         if qualified.startswith(("torch.func.", "torch.autograd.functional.")):
             return True
-        return bool(_words(last) & _TRAINING_WORDS) or _TRACING.search(dotted(func) or "") is not None
+        return bool(_words(last) & (_TRAINING_WORDS | _GRADIENT_WORDS)) or _TRACING.search(dotted(func) or "") is not None
 
 
 def _words(name: str) -> set[str]:

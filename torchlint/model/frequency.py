@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.finding import Frequency
 from torchlint.model import tables
-from torchlint.model.calls import Calls
-from torchlint.model.classes import Classes
-from torchlint.model.kinds import Kinds
 from torchlint.model.names import Names, dotted
 from torchlint.model.tree import Comprehension, Loop, Tree, children, descendants, descendants_in_scope
 from torchlint.model.values import Kind
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchlint.model.calls import Calls
+    from torchlint.model.classes import Classes
+    from torchlint.model.kinds import Kinds
 
 _COUNTER = re.compile(r"^[ijkn]$|step|iter|batch|idx|index|count|^it$|^epoch$")
 
@@ -112,7 +115,7 @@ class Frequencies:
         final = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
         if not isinstance(final, (cst.Return, cst.Continue)):
             return False
-        return any(self._is_off_beat(part) for part in _alternatives(statement.test))
+        return any(self._is_off_beat(part) for part in _parts(statement.test))
 
     def _is_off_beat(self, test: cst.BaseExpression, depth: int = 0) -> bool:
         match test:
@@ -133,7 +136,6 @@ class Frequencies:
 
     def _leaves(self, node: cst.CSTNode, loop: cst.CSTNode) -> bool:
         """Whether the block around the node ends the loop: `break`, `return` or `raise` behind an `if`."""
-        child: cst.CSTNode = node
         for above in self.tree.ancestors(node):
             if above is loop:
                 return False
@@ -148,7 +150,6 @@ class Frequencies:
                         return True
                     if isinstance(final, cst.Break) and self.loop(final) is loop:
                         return True
-            child = above
         return False
 
     def loop(self, node: cst.CSTNode) -> cst.For | cst.While | None:
@@ -458,6 +459,13 @@ def _is_counter(node: cst.BaseExpression) -> bool:
 def _modulus(node: cst.BaseExpression) -> cst.BaseExpression | None:
     """The `n` of `step % n`."""
     return node.right if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Modulo) else None
+
+
+def _parts(test: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """The parts of `a or b` and of `a and b`."""
+    if isinstance(test, cst.BooleanOperation):
+        return [*_parts(test.left), *_parts(test.right)]
+    return [test]
 
 
 def _is_modulo(node: cst.BaseExpression) -> bool:

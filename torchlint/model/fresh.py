@@ -48,25 +48,38 @@ def is_in_place(method: str) -> bool:
 
 
 def is_changed_in_place(tensor: cst.BaseExpression, context: Context) -> bool:
-    """Whether the function changes a tensor of this name in place, anywhere."""
+    """Whether the function changes a tensor of this name in place, anywhere, also through a view of it."""
     wanted = dotted(tensor)
+    if wanted is None:
+        return False
     function = context.function(tensor)
-    return wanted is not None and any(
-        _changes(node, wanted)
-        for node in descendants_in_scope(function.body if function is not None else context.tree.module)
-    )
+    nodes = list(descendants_in_scope(function.body if function is not None else context.tree.module))
+    names = {wanted}
+    for node in nodes:
+        match node:
+            case cst.Assign(targets=targets, value=value) if _root(value) in names:
+                names |= {name for target in targets if (name := dotted(target.target)) is not None}
+    return any(_changes(node, names) for node in nodes)
 
 
-def _changes(node: cst.CSTNode, wanted: str) -> bool:
+def reflects(node: cst.CSTNode) -> bool:
+    """Whether the node looks at the names of the function around it: `locals()`, `eval(…)`."""
+    match node:
+        case cst.Call(func=cst.Name(value="locals" | "vars" | "eval" | "exec" | "dir" | "globals")):
+            return True
+    return False
+
+
+def _changes(node: cst.CSTNode, names: set[str]) -> bool:
     match node:
         case cst.AugAssign(target=target):
-            return dotted(target) == wanted
+            return dotted(target) in names
         case cst.AssignTarget(target=cst.Subscript(value=owner)):
-            return dotted(owner) == wanted
+            return dotted(owner) in names
         case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=method))) if is_in_place(method):
-            return _root(receiver) == wanted
+            return _root(receiver) in names
         case cst.Call(func=func, args=args) if _last_name(func) in _WRITERS:
-            return any(dotted(argument.value) == wanted for argument in args)
+            return any(dotted(argument.value) in names for argument in args)
     return False
 
 

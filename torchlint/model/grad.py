@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.model import tables
-from torchlint.model.calls import Calls
-from torchlint.model.classes import Classes
 from torchlint.model.names import Binder, Names, dotted
 from torchlint.model.tree import Tree, descendants
+
+if TYPE_CHECKING:
+    from torchlint.model.calls import Calls
+    from torchlint.model.classes import Classes
 
 
 class GradMode(Enum):

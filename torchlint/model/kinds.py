@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from torchlint.model import tables
 from torchlint.model.classes import AttributeSet, Classes, class_attribute, is_static
 from torchlint.model.names import Binder, Binding, Names, dotted, parameters
 from torchlint.model.torch_table import FUNCTIONAL, FUNCTIONS, METHODS, MODULES, OPTIMIZERS
-from torchlint.model.tree import Comprehension, Tree, descendants, descendants_in_scope
+from torchlint.model.tree import Tree, descendants, descendants_in_scope
 from torchlint.model.values import (
     DTYPE,
     NDARRAY,
@@ -33,6 +32,8 @@ from torchlint.model.values import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from torchlint.model.calls import Calls
 
 _DEEPEST = 60
@@ -86,6 +87,32 @@ class Kinds:
         self._floor = _DEEPEST + 1
         self._followed: set[cst.CSTNode] = set()
         self._text = text
+        self._handlers: dict[type[cst.CSTNode], Callable[..., Value]] = {
+            cst.Name: self._name,
+            cst.Attribute: self._attribute,
+            cst.Call: self._call,
+            cst.Subscript: self._subscript,
+            cst.BinaryOperation: self._binary,
+            cst.UnaryOperation: self._unary,
+            cst.Comparison: self._comparison,
+            cst.BooleanOperation: self._boolean,
+            cst.IfExp: self._conditional,
+            cst.NamedExpr: lambda node: self.value(node.value),
+            cst.Await: lambda node: self.value(node.expression),
+            cst.SimpleString: self._string,
+            cst.ConcatenatedString: lambda _node: STRING,
+            cst.FormattedString: self._formatted,
+            cst.Integer: lambda _node: NUMBER,
+            cst.Float: lambda _node: NUMBER,
+            cst.Tuple: self._tuple,
+            cst.List: self._tuple,
+            cst.Dict: self._dict,
+            cst.ListComp: self._comprehension,
+            cst.SetComp: self._comprehension,
+            cst.GeneratorExp: self._comprehension,
+            cst.DictComp: self._dict_comprehension,
+            cst.FunctionDef: self._function,
+        }
 
     @cached_property
     def mentions_accelerator(self) -> bool:
@@ -101,7 +128,7 @@ class Kinds:
             if not self.tree.enclosing_class(call)
         }
         return any(
-            name[:9] == "torch.nn." and name[9:] in MODULES or name.startswith("torch.optim.") for name in makes
+            (name[:9] == "torch.nn." and name[9:] in MODULES) or name.startswith("torch.optim.") for name in makes
         ) and bool(self.tree.of(cst.For) or self.tree.of(cst.While))
 
     @cached_property
@@ -156,8 +183,8 @@ class Kinds:
         return result
 
     def _evaluate(self, node: cst.CSTNode) -> Value:
-        handler = _HANDLERS.get(type(node))
-        return handler(self, node) if handler is not None else UNKNOWN
+        handler = self._handlers.get(type(node))
+        return handler(node) if handler is not None else UNKNOWN
 
     # Names and attributes
 
@@ -167,10 +194,10 @@ class Kinds:
         if not bindings:
             if name in _CONSTANTS:
                 return _CONSTANTS[name]
-            return self._named(self.names.qualified(node), node) or self._conventional(name)
+            return self._named(self.names.qualified(node)) or self._conventional(name)
         qualified = self.names.qualified(node)
         if qualified and any(binding.binder is Binder.IMPORT for binding in bindings):
-            return self._named(qualified, node)
+            return self._named(qualified)
         value = self._narrowed(node, join([self.binding(binding) for binding in bindings]))
         if value.kind in (Kind.UNKNOWN, Kind.NONE):
             value = self._evidence_of(node, bindings) or value
@@ -303,13 +330,13 @@ class Kinds:
         name = node.attr.value
         qualified = self.names.qualified(node)
         if qualified:
-            named = self._named(qualified, node)
+            named = self._named(qualified)
             if named:
                 return named
         if isinstance(node.value, cst.Name):
             class_ = self.classes.self_class(node.value)
             if class_ is not None:
-                return self._self_attribute(node, class_, name)
+                return self._self_attribute(class_, name)
         owner = self.value(node.value)
         if owner.kind is Kind.TENSOR:
             code = tables.TENSOR_ATTRIBUTES.get(name)
@@ -330,7 +357,7 @@ class Kinds:
             return NUMBER if name == "ndim" else DTYPE.likely()
         return self._conventional(name)
 
-    def _self_attribute(self, node: cst.Attribute, class_: cst.ClassDef, name: str) -> Value:
+    def _self_attribute(self, class_: cst.ClassDef, name: str) -> Value:
         value = self._instance_attribute(class_, name)
         if value.kind in (Kind.UNKNOWN, Kind.NONE):
             value = self._from_methods(self._self_uses.get((class_, name), frozenset())) or value
@@ -361,7 +388,7 @@ class Kinds:
         value = self.part(self.value(entry.value), entry.path)
         return _off_cpu(value) if isinstance(entry.node, cst.Call) else value  # a buffer moves with its module
 
-    def _named(self, qualified: str | None, node: cst.CSTNode) -> Value:
+    def _named(self, qualified: str | None) -> Value:
         if not qualified:
             return UNKNOWN
         if qualified.startswith("torch."):
@@ -438,7 +465,7 @@ class Kinds:
         return name in FUNCTIONS or functional in FUNCTIONAL or functional in tables.FUNCTIONAL_BUILTINS
 
     def is_tensor(self, node: cst.CSTNode) -> bool:
-        """Whether the expression surely holds a tensor: by what it is made of or, where that only makes it likely, by use."""
+        """Whether the expression surely holds a tensor: by what it is made of or, where that is only likely, by use."""
         value = self.value(node)
         if value.kind is not Kind.TENSOR:
             return False
@@ -547,13 +574,13 @@ class Kinds:
         if function is None or parameter.star in ("*", "**"):
             return UNKNOWN
         owner = self.classes.owner(function)
-        if owner is not None and next(parameters(function), None) is parameter:
-            if isinstance(function, cst.FunctionDef) and not is_static(function):
-                return self.instance(owner)
+        first = next(parameters(function), None) is parameter
+        if owner is not None and first and isinstance(function, cst.FunctionDef) and not is_static(function):
+            return self.instance(owner)
         value = self._from_callers(function, parameter)
         if value:
             return value
-        if isinstance(function, cst.FunctionDef) and owner is not None and function.name.value == "forward":
+        if owner is not None and function is self.classes.methods(owner).get("forward"):  # noqa: SIM102 - two questions
             if self.classes.is_module(owner) and parameter.default is None:
                 return tensor(proven=False)
         if parameter.default is not None and not isinstance(parameter.default, cst.Name):
@@ -863,11 +890,10 @@ class Kinds:
         if name in ("abs", "min", "max", "sum"):
             if first.kind is Kind.TENSOR and len(values) == 1:
                 return tensor(first.device)
-            inner = self.item(first) if len(values) == 1 and first.kind is Kind.SEQUENCE else join(values)
-            return inner
+            return self.item(first) if len(values) == 1 and first.kind is Kind.SEQUENCE else join(values)
         if name in ("next", "__next__"):
             return self.item(first)
-        if name in ("dict",):
+        if name == "dict":
             return Value(
                 Kind.MAPPING, item=join([self.value(argument.value) for argument in node.args if argument.keyword])
             )
@@ -902,6 +928,12 @@ class Kinds:
         return item is not None and (item.batch or any(part.batch for part in item.items))
 
     def _torch_call(self, node: cst.Call, rest: str) -> Value | None:
+        """What a call of something in torch gives, by its name behind `torch.`; None: nothing is known of it."""
+        value = self._torch_tensor(node, rest)
+        return value if value is not None else self._torch_object(node, rest)
+
+    def _torch_tensor(self, node: cst.Call, rest: str) -> Value | None:
+        """What a factory or an operation gives."""
         if rest in ("device", "torch.device"):
             return Value(Kind.DEVICE, self._device_of(node.args[0].value) if node.args else Device.UNKNOWN)
         if rest == "accelerator.current_accelerator":
@@ -930,14 +962,18 @@ class Kinds:
             return self._coded("T", UNKNOWN, node)
         if rest.startswith(("linalg.", "special.", "fft.")):
             return self._coded("T", UNKNOWN, node).likely()
-        if rest.startswith("nn.") and rest[3:] in MODULES:
-            return self._constructed(node, Value(Kind.MODULE, qualified=f"torch.{rest}"))
-        if rest in ("nn.DataParallel", "nn.parallel.DataParallel", "nn.parallel.DistributedDataParallel"):
-            return Value(Kind.MODULE, Device.MAYBE)
         if rest in ("nn.Parameter", "nn.parameter.Parameter"):
             return _off_cpu(self._first(node) or TENSOR)  # it moves with its module
         if rest == "autograd.Variable":
             return self._first(node) or TENSOR
+        return tensor() if rest == "nn.utils.clip_grad_norm_" else None
+
+    def _torch_object(self, node: cst.Call, rest: str) -> Value | None:
+        """What a constructor of anything else gives."""
+        if rest.startswith("nn.") and rest[3:] in MODULES:
+            return self._constructed(node, Value(Kind.MODULE, qualified=f"torch.{rest}"))
+        if rest in ("nn.DataParallel", "nn.parallel.DataParallel", "nn.parallel.DistributedDataParallel"):
+            return Value(Kind.MODULE, Device.MAYBE)
         if rest.startswith("optim.lr_scheduler."):
             return Value(Kind.SCHEDULER)
         if rest.startswith("optim.") and rest[6:] in OPTIMIZERS:
@@ -956,11 +992,7 @@ class Kinds:
             return Value(Kind.MODULE)
         if rest.startswith(("cuda.", "distributed.get", "distributed.is_", "backends.", "is_")):
             return NUMBER if "is_" in rest or "count" in rest or "rank" in rest or "size" in rest else None
-        if rest == "load":
-            return Value(Kind.OBJECT)
-        if rest == "nn.utils.clip_grad_norm_":
-            return tensor()
-        return None
+        return Value(Kind.OBJECT) if rest == "load" else None
 
     def _factory(self, node: cst.Call, name: str) -> Value:
         device = self._argument(node, "device")
@@ -1031,10 +1063,11 @@ class Kinds:
         if node is None:
             return Device.UNKNOWN
         devices = []
-        for argument in node.args:
+        for place, argument in enumerate(node.args):
             value = self.value(argument.value)
-            if value.kind is Kind.SEQUENCE and value.item is not None:
-                value = value.item
+            if value.kind is Kind.SEQUENCE:
+                # `cat([a, b])`; a sequence further behind is one of sizes.
+                value = value.item if value.item is not None and place == 0 else NUMBER
             if value.kind is Kind.TENSOR:
                 devices.append(value.device)
             elif not value:
@@ -1051,7 +1084,7 @@ class Kinds:
             if result or owner.proven:
                 return result
         if owner.kind is Kind.MODULE:
-            return self._module_method(node, name, owner)
+            return self._module_method(name, owner)
         if isinstance(owner.definition, cst.ClassDef):
             method = self.classes.method(owner.definition, name)
             return self.returns(method) if method is not None else UNKNOWN
@@ -1152,7 +1185,7 @@ class Kinds:
         reduces = name in ("sum", "mean", "max", "min", "median", "prod", "all", "any", "norm") and not node.args
         return self._coded(code, owner, node, scalar=reduces)
 
-    def _module_method(self, node: cst.Call, name: str, owner: Value) -> Value:
+    def _module_method(self, name: str, owner: Value) -> Value:
         if name in ("train", "eval", "float", "half", "double", "bfloat16", "requires_grad_", "apply", "share_memory"):
             return owner
         if name == "parameters":
@@ -1246,31 +1279,3 @@ def _integer(node: cst.CSTNode) -> int | None:
         case cst.UnaryOperation(operator=cst.Minus(), expression=cst.Integer(value=text)):
             return -int(text.replace("_", ""), 0)
     return None
-
-
-_HANDLERS: dict[type[cst.CSTNode], Callable[..., Value]] = {
-    cst.Name: Kinds._name,
-    cst.Attribute: Kinds._attribute,
-    cst.Call: Kinds._call,
-    cst.Subscript: Kinds._subscript,
-    cst.BinaryOperation: Kinds._binary,
-    cst.UnaryOperation: Kinds._unary,
-    cst.Comparison: Kinds._comparison,
-    cst.BooleanOperation: Kinds._boolean,
-    cst.IfExp: Kinds._conditional,
-    cst.NamedExpr: lambda kinds, node: kinds.value(node.value),
-    cst.Await: lambda kinds, node: kinds.value(node.expression),
-    cst.SimpleString: Kinds._string,
-    cst.ConcatenatedString: lambda _kinds, _node: STRING,
-    cst.FormattedString: Kinds._formatted,
-    cst.Integer: lambda _kinds, _node: NUMBER,
-    cst.Float: lambda _kinds, _node: NUMBER,
-    cst.Tuple: Kinds._tuple,
-    cst.List: Kinds._tuple,
-    cst.Dict: Kinds._dict,
-    cst.ListComp: Kinds._comprehension,
-    cst.SetComp: Kinds._comprehension,
-    cst.GeneratorExp: Kinds._comprehension,
-    cst.DictComp: Kinds._dict_comprehension,
-    cst.FunctionDef: Kinds._function,
-}

@@ -38,7 +38,8 @@ class Destination:
     """Where a move goes, as code for `device=` and `dtype=`; `device` is empty where none can be given safely.
 
     `cast` is the call that is left when only the device is taken over. `node` is what names the device in the code,
-    None for a constant. `like` says that the move makes the tensor like another one.
+    None for a constant. `like` says that the move makes the tensor like another one, `may_be_none` that the device may
+    be `None`.
     """
 
     device: str
@@ -46,6 +47,7 @@ class Destination:
     cast: cst.Call | None = None
     node: cst.BaseExpression | None = None
     like: bool = False
+    may_be_none: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +241,7 @@ def _cuda(device: cst.BaseExpression | None, context: Context) -> Destination:
     value = context.value(device)
     if value.kind in (Kind.DEVICE, Kind.STRING) and value.proven and value.device is Device.ACCELERATOR:
         return Destination(context.code(device), node=device)
-    return Destination("")
+    return Destination("", may_be_none=True)
 
 
 def _to(call: cst.Call, context: Context) -> Destination | None:
@@ -261,7 +263,8 @@ def _to(call: cst.Call, context: Context) -> Destination | None:
     if isinstance(dtype, cst.Name) and dtype.value in ("True", "False"):
         return Destination("")
     code = context.code(dtype)
-    return Destination(context.code(first), code, call.with_changes(args=[cst.Arg(dtype)]), first)
+    cast = call.with_changes(args=[cst.Arg(dtype)], whitespace_before_args=cst.SimpleWhitespace(""))
+    return Destination(context.code(first), code, cast, first)
 
 
 def _like(other: cst.BaseExpression | None, call: cst.Call, context: Context) -> Destination | None:

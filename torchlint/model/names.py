@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
 from torchlint.model.tree import Comprehension, Function, Loop, Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ScopeNode: TypeAlias = (
     "cst.Module | cst.ClassDef | cst.FunctionDef | cst.Lambda | cst.ListComp | cst.SetComp | cst.DictComp | "
@@ -140,8 +142,7 @@ class Names:
                     return self._scope(above)  # type: ignore[arg-type]
             elif kind in _COMPREHENSIONS:
                 # The outermost iterable is evaluated outside of the comprehension.
-                first = above.for_in  # type: ignore[attr-defined]
-                if not (child is first and self.tree.within(node, first.iter)):
+                if not (child is above.for_in and self.tree.within(node, child.iter)):  # type: ignore[attr-defined]
                     return self._scope(above)  # type: ignore[arg-type]
             child = above
             above = parents.get(id(above))
@@ -161,8 +162,8 @@ class Names:
         of = self.tree.of
         for node in of(cst.Global):
             self.scope_of(node).globals.update(item.name.value for item in node.names)
-        for node in of(cst.Nonlocal):
-            self.scope_of(node).nonlocals.update(item.name.value for item in node.names)
+        for outer in of(cst.Nonlocal):
+            self.scope_of(outer).nonlocals.update(item.name.value for item in outer.names)
         for assign in of(cst.Assign):
             for target in assign.targets:
                 self._bind_target(target.target, assign, assign.value, Binder.ASSIGN)
@@ -173,6 +174,14 @@ class Names:
             self._bind_target(augmented.target, augmented, augmented.value, Binder.AUGMENTED)
         for walrus in of(cst.NamedExpr):
             self._bind_walrus(walrus)
+        self._bind_blocks()
+        self._bind_imports()
+        for bindings in (found for scope in self._scopes.values() for found in scope.bindings.values()):
+            bindings.sort(key=lambda binding: binding.effect)
+
+    def _bind_blocks(self) -> None:
+        """Names bound by loops, `with`, functions, classes, handlers and patterns."""
+        of = self.tree.of
         for loop in of(cst.For):
             self._bind_target(loop.target, loop, loop.iter, Binder.LOOP, self.tree.index[loop.body])
         for comp in of(cst.CompFor):
@@ -182,23 +191,30 @@ class Names:
                 if item.asname is not None:
                     effect = self.tree.index[with_.body]
                     self._bind_target(item.asname.name, with_, item.item, Binder.CONTEXT, effect)
-        for function in (*of(cst.FunctionDef), *of(cst.Lambda)):
+        functions: list[cst.FunctionDef | cst.Lambda] = [*of(cst.FunctionDef), *of(cst.Lambda)]
+        for function in functions:
             self._bind_function(function)
         for class_ in of(cst.ClassDef):
             self._add(class_.name.value, Binder.CLASS, class_, None, self.tree.end(class_), scope=self.scope_of(class_))
-        for handler in (*of(cst.ExceptHandler), *of(cst.ExceptStarHandler)):
+        handlers: list[cst.ExceptHandler | cst.ExceptStarHandler] = [
+            *of(cst.ExceptHandler),
+            *of(cst.ExceptStarHandler),
+        ]
+        for handler in handlers:
             if handler.name is not None:
                 self._bind_target(handler.name.name, handler, None, Binder.OTHER, self.tree.index[handler.body])
-        for pattern in (*of(cst.MatchAs), *of(cst.MatchStar)):
+        patterns: list[cst.MatchAs | cst.MatchStar] = [*of(cst.MatchAs), *of(cst.MatchStar)]
+        for pattern in patterns:
             if pattern.name is not None:
                 self._add(pattern.name.value, Binder.OTHER, pattern, None, self.tree.index[pattern])
+
+    def _bind_imports(self) -> None:
+        of = self.tree.of
         for import_ in of(cst.Import):
             for alias in import_.names:
                 self._bind_import(alias, import_, "")
         for from_ in of(cst.ImportFrom):
             self._bind_from(from_)
-        for bindings in (found for scope in self._scopes.values() for found in scope.bindings.values()):
-            bindings.sort(key=lambda binding: binding.effect)
 
     def _comp_scope(self, comp: cst.CompFor) -> Scope:
         node = self.tree.parent(comp)
@@ -356,7 +372,7 @@ class Names:
         killer: Binding | None = None
         branches: dict[int, set[bool]] = {}
         for binding in reversed(bindings):
-            if binding.effect >= place or self._excludes(binding.node, node, above):
+            if binding.effect >= place or self._excludes(binding.node, above):
                 continue
             found.append(binding)
             if self._dominates(binding, above, branches):
@@ -375,7 +391,7 @@ class Names:
                 ]
         return tuple(sorted(found, key=lambda binding: binding.effect)) or bindings
 
-    def _excludes(self, binder: cst.CSTNode, use: cst.CSTNode, above_use: set[int]) -> bool:
+    def _excludes(self, binder: cst.CSTNode, above_use: set[int]) -> bool:
         """Whether the two stand in branches of one `if` of which only one runs."""
         child = binder
         for above in self.tree.ancestors(binder):

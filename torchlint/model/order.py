@@ -122,7 +122,8 @@ class Order:
 
     def _ends_in(self, parts: Iterable[cst.CSTNode | None], found: dict[cst.CSTNode, None], seen: set[int]) -> bool:
         """Note what runs first in each of some blocks, of which any may run."""
-        return any([self._first_in(part, found, seen)[1] for part in parts if part is not None])
+        ways = [self._first_in(part, found, seen) for part in parts if part is not None]
+        return any(ends for _, ends in ways)
 
     def _jump(self, line: cst.CSTNode, found: dict[cst.CSTNode, None], seen: set[int]) -> tuple[bool, bool]:
         """As `_first_in`, for a line without any of the nodes."""

@@ -35,7 +35,7 @@ def placed(made: Factory, moved: Move, context: Context) -> tuple[NodeEdit, ...]
     if not (moved.is_direct or is_plain(moved.destination.node)):
         return ()  # the device would be asked for before the steps on the way to it
     rest = _without_move(made, moved, moved.receiver.deep_replace(made.call, call))  # type: ignore[arg-type]
-    return (Replace(moved.call, context.code(rest)),)
+    return (Replace(moved.call, context.code_at(rest, moved.call)),)
 
 
 def _takes_dtype(made: Factory, moved: Move) -> bool:
@@ -139,10 +139,10 @@ def _in_two_statements(made: Factory, moved: Move, call: cst.Call, context: Cont
         and _is_named(statement, moved.binding.name)
     )
     if not is_all:
-        yield Replace(made.call, context.code(call))
-        yield Replace(moved.call, context.code(_without_move(made, moved, moved.receiver)))
+        yield Replace(made.call, context.code_at(call, made.call))
+        yield Replace(moved.call, context.code_at(_without_move(made, moved, moved.receiver), moved.call))
     elif len(second.body) == 1 and "#" not in context.code(second):
-        yield Replace(made.call, context.code(call))
+        yield Replace(made.call, context.code_at(call, made.call))
         yield Replace(second, "")
 
 

@@ -8,7 +8,8 @@ import libcst as cst
 
 from torchlint.finding import Frequency
 from torchlint.model.grad import GradMode
-from torchlint.model.tree import Loop, descendants_in_scope
+from torchlint.model.names import dotted
+from torchlint.model.tree import Loop, descendants, descendants_in_scope
 from torchlint.model.values import Device, Kind
 
 if TYPE_CHECKING:
@@ -72,7 +73,36 @@ def is_host_only(context: Context, device: Device) -> bool:
 
 def is_hot(node: cst.CSTNode, context: Context) -> bool:
     """Whether the node runs at each batch or more often, in code that is there to train or to serve."""
-    return context.frequency(node) >= Frequency.BATCH and not context.frequencies.is_diagnostic(node)
+    if context.frequency(node) < Frequency.BATCH or context.frequencies.is_diagnostic(node):
+        return False
+    return not _is_exceptional(node, context)
+
+
+def _is_exceptional(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the branch around the node tells of something gone wrong: it warns, fails or ends the program."""
+    for above in context.ancestors(node):
+        if isinstance(above, (cst.FunctionDef, cst.Lambda, cst.ClassDef)):
+            return False
+        if isinstance(above, cst.ExceptHandler):
+            return True
+        if isinstance(above, cst.IndentedBlock) and isinstance(context.parent(above), (cst.If, cst.Else)):
+            if any(_is_alarm(line) for line in above.body):
+                return True
+    return False
+
+
+def _is_alarm(line: cst.CSTNode) -> bool:
+    match line:
+        case cst.SimpleStatementLine(body=[*_, cst.Raise()]):
+            return True
+        case cst.SimpleStatementLine(body=[cst.Assert(test=cst.Name(value="False"))]):
+            return True
+        case cst.SimpleStatementLine(body=[cst.Expr(value=cst.Call(func=func, args=args))]):
+            called = dotted(func) or ""
+            if called.endswith("_assert"):
+                return bool(args) and isinstance(args[0].value, cst.Name) and args[0].value.value == "False"
+            return called.rpartition(".")[2] in ("exit", "_exit", "quit", "abort", "warn", "warning", "error", "critical")
+    return False
 
 
 def is_evaluating(node: cst.CSTNode, context: Context) -> bool:
@@ -106,29 +136,66 @@ def trains(loop: cst.For | cst.While, context: Context) -> bool:
 def is_needed_on_host(node: cst.CSTNode, context: Context) -> bool:
     """Whether the value read decides what the host does next, so that no later read could replace it.
 
-    An action for an environment (`env.step(action.item())`), directly or through a name.
+    An action for an environment (`env.step(action.item())`), directly or through names.
     """
     for above in context.ancestors(node):
         match above:
             case cst.Call(func=cst.Attribute(attr=cst.Name(value="step"))) | cst.Call(func=cst.Name(value="step")):
                 return True
-            case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]):
-                return _is_stepped_with(above, name, context)
+            case cst.Assign():
+                return _is_stepped_with(above, context)
             case cst.BaseSmallStatement() | cst.BaseCompoundStatement():
                 return False
     return False
 
 
-def _is_stepped_with(assign: cst.Assign, name: str, context: Context) -> bool:
+def _is_stepped_with(assign: cst.Assign, context: Context) -> bool:
+    """Whether what is assigned goes to an environment, a window or another process, as it is or converted."""
     scope = context.function(assign)
-    body = scope.body if scope is not None else context.tree.module
+    nodes = list(descendants_in_scope(scope.body if scope is not None else context.tree.module))
+    names = _targets(assign)
+    for node in nodes:
+        if isinstance(node, cst.Assign) and _passes_on(node.value, names):
+            names |= _targets(node)
     return any(
         isinstance(call, cst.Call)
         and isinstance(call.func, cst.Attribute)
         and call.func.attr.value in ("step", "render", "put", "send")
-        and any(isinstance(argument.value, cst.Name) and argument.value.value == name for argument in call.args)
-        for call in descendants_in_scope(body)
+        and any(_passes_on(argument.value, names) for argument in call.args)
+        for call in nodes
     )
+
+
+def _targets(assign: cst.Assign) -> set[str]:
+    """The names that an assignment binds."""
+    found: set[str] = set()
+    for target in assign.targets:
+        bound = target.target
+        parts = [part.value for part in bound.elements] if isinstance(bound, (cst.Tuple, cst.List)) else [bound]
+        found |= {part.value for part in parts if isinstance(part, cst.Name)}
+    return found
+
+
+def _passes_on(value: cst.BaseExpression, names: set[str]) -> bool:
+    """Whether the expression is one of the names, a part of it, or a conversion of it."""
+    match value:
+        case cst.Name(value=name):
+            return name in names
+        case cst.Subscript(value=inner) | cst.Attribute(value=inner):
+            return _passes_on(inner, names)
+        case cst.Call(func=func, args=args):
+            owner = func.value if isinstance(func, cst.Attribute) else func
+            return _passes_on(owner, names) or any(_passes_on(argument.value, names) for argument in args)
+        case cst.Tuple(elements=elements) | cst.List(elements=elements):
+            return any(_passes_on(element.value, names) for element in elements)
+    return False
+
+
+def is_awaited_by_loop(tensor: cst.BaseExpression, context: Context) -> bool:
+    """Whether the loop around goes on only when it has seen the tensor: `while loss > limit`."""
+    loop = context.loop(tensor)
+    wanted = dotted(tensor)
+    return wanted is not None and isinstance(loop, cst.While) and any(dotted(node) == wanted for node in descendants(loop.test))
 
 
 def avoidable_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
-from torchlint.model.fresh import is_in_place, makes_new
+from torchlint.model.fresh import is_in_place, makes_new, reflects
 from torchlint.model.names import dotted
 from torchlint.model.reads import is_hot
 from torchlint.model.tree import Comprehension, Loop, descendants, descendants_in_scope
@@ -33,8 +33,6 @@ _PURE_ROOTS = ("math.", "time.", "logging.")
 # What is done with a tensor without another name for its storage coming of it.
 _TENSOR_METHODS = frozenset("item backward numel dim size tolist mean sum norm sqrt exp log isnan isfinite".split())
 _TENSOR_FIELDS = frozenset("shape device dtype ndim requires_grad grad_fn is_cuda".split())
-# Code that sees all names of the function.
-_REFLECTION = frozenset("locals vars eval exec dir globals".split())
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +102,8 @@ class Repeats:
         scope = context.names.scope_of(self.first_line).node
         if not isinstance(scope, cst.FunctionDef) or self._is_reflected(scope):
             return False
+        if context.kind(self.tensor) is not Kind.TENSOR:
+            return False  # an `item` of something else may do anything
         if any(_suspends(node) or isinstance(node, cst.ClassDef) for node in self._between):
             return False
         if self._is_private():
@@ -133,7 +133,7 @@ class Repeats:
         ]
 
     def _is_reflected(self, function: cst.FunctionDef) -> bool:
-        return any(isinstance(node, cst.Name) and node.value in _REFLECTION for node in descendants(function.body))
+        return any(reflects(node) for node in descendants(function.body))
 
     def _is_own_attribute(self, tensor: cst.Attribute) -> bool:
         """Whether `self.x` is a plain attribute, by what this class and its bases here set."""
@@ -259,7 +259,7 @@ def _runs(
     reads: list[cst.Call] = []
     index = context.tree.index
     for line in suite.body:
-        found = [call for call in _reads_in(line, wanted) if not _runs_apart(call, line, context)]
+        found = [call for call in _reads_in(line, wanted, context) if not _runs_apart(call, line, context)]
         if start is None and found and isinstance(line, (cst.SimpleStatementLine, cst.If)):
             if _always_runs(found[0], line, context):
                 start, reads = line, []
@@ -282,11 +282,15 @@ def _is_item(node: cst.CSTNode) -> bool:
     return False
 
 
-def _reads_in(line: cst.CSTNode, wanted: str) -> list[cst.Call]:
+def _reads_in(line: cst.CSTNode, wanted: str, context: Context) -> list[cst.Call]:
+    """The reads of the tensor in a line; not `loss.item()` as a statement, which is there to wait."""
     return [
         node
         for node in descendants_in_scope(line)
-        if isinstance(node, cst.Call) and _is_item(node) and dotted(node.func.value) == wanted  # type: ignore[attr-defined]
+        if isinstance(node, cst.Call)
+        and _is_item(node)
+        and dotted(node.func.value) == wanted  # type: ignore[attr-defined]
+        and not isinstance(context.parent(node), cst.Expr)
     ]
 
 
@@ -325,7 +329,7 @@ def _is_decided_by_itself(read: cst.Call, wanted: str, suite: cst.CSTNode, conte
     for above in context.ancestors(read):
         if above is suite:
             return False
-        if isinstance(above, (cst.If, cst.IfExp)) and child is not above.test and _reads_in(above.test, wanted):
+        if isinstance(above, (cst.If, cst.IfExp)) and child is not above.test and _reads_in(above.test, wanted, context):
             return True
         if isinstance(above, (cst.ExceptHandler, cst.Raise, cst.Assert)):
             return True

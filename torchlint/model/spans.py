@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-import libcst as cst
 from libcst._nodes.internal import CodegenState
 
 from torchlint.finding import Span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import libcst as cst
 
 
 class _Recorder(CodegenState):
@@ -126,7 +130,7 @@ def _lost(text: str, generated: str) -> list[tuple[int, int]] | None:
 
 
 def code_inside(module: cst.Module, blocks: Iterable[cst.IndentedBlock], node: cst.CSTNode) -> str:
-    """The code of a statement as it reads inside these blocks, outermost first; strings keep their lines as they are."""
+    """The code of a statement as it reads inside these blocks, outermost first; strings keep their lines."""
     state = CodegenState(default_indent=module.default_indent, default_newline=module.default_newline)
     for block in blocks:
         state.increase_indent(module.default_indent if block.indent is None else block.indent)

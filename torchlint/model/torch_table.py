@@ -4,7 +4,6 @@ T a tensor, a digit so many tensors, T/2 a tensor without `dim` and a pair with 
 tensors, n a Python number, z a torch.Size, - None, ? anything else.
 """
 
-# ruff: noqa: E501
 
 # What each method of torch.Tensor returns.
 METHODS: dict[str, str] = {

@@ -6,11 +6,13 @@ LibCST's visitors rebuild the tree and its metadata providers cost several parse
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from functools import cached_property
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import libcst as cst
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 NodeT = TypeVar("NodeT", bound=cst.CSTNode)
 
@@ -49,7 +51,7 @@ def _child_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
     if names is None:
         names = tuple(
             field.name
-            for field in dataclasses.fields(kind)  # type: ignore[arg-type]
+            for field in dataclasses.fields(kind)
             if field.name not in _SKIPPED and not field.name.startswith("whitespace")
         )
     _fields[kind] = names

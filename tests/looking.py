@@ -1,0 +1,26 @@
+"""How tests of the model point at an expression: `LOOK(…)` in a snippet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from textwrap import dedent
+from typing import TypeAlias
+
+import libcst as cst
+
+from torchlint.model.context import Context
+from torchlint.model.tree import Tree
+from torchlint.settings import Settings
+from torchlint.source import SourceFile
+
+Look: TypeAlias = Callable[[str], tuple[cst.BaseExpression, Context]]
+
+
+def look(code: str) -> tuple[cst.BaseExpression, Context]:
+    """Find the expression inside `LOOK(…)`, as an expression of the module and with its context."""
+    source = SourceFile("snippet.py", dedent(code))
+    context = Context(Tree(cst.parse_module(source.text)), source, Settings(()))
+    for call in context.tree.of(cst.Call):
+        if isinstance(call.func, cst.Name) and call.func.value == "LOOK":
+            return call.args[0].value, context
+    raise AssertionError("no LOOK(…) in the snippet")

@@ -1,0 +1,76 @@
+"""What is turned into text: the parts of format strings, the arguments of calls that print or log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.model.names import dotted
+from torchlint.model.tree import descendants
+from torchlint.model.values import Kind
+
+if TYPE_CHECKING:
+    from torchlint.model.context import Context
+
+# Methods that only write down what they are given.
+_WRITERS = frozenset(
+    "add_scalar add_scalars add_histogram set_postfix set_postfix_str set_description info debug log log_metric "
+    "log_metrics write".split()
+)
+# Things with a `log` that writes at once. A LightningModule's own `log` keeps tensors on the device.
+_TRACKERS = frozenset({"wandb", "accelerator", "run", "wandb_run", "tracker", "mlflow"})
+# What may be called on the way to a text without changing anything.
+_LOOKS = frozenset(
+    "item detach cpu mean sum max min norm format join size dim numel tolist time perf_counter get_last_lr strftime "
+    "memory_allocated max_memory_allocated memory_reserved max_memory_reserved".split()
+)
+_BUILTINS = frozenset("len str repr format round int float bool abs min max sum type".split())
+
+
+def formatted(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]:
+    """The expressions that the node turns into text, or hands to something that does."""
+    match node:
+        case cst.FormattedStringExpression(expression=expression):
+            yield expression
+        case cst.BinaryOperation(left=left, operator=cst.Modulo(), right=right):
+            if isinstance(left, (cst.SimpleString, cst.ConcatenatedString)):
+                yield from (part.value for part in right.elements) if isinstance(right, cst.Tuple) else (right,)
+        case cst.Call() if _writes_at_once(node, context):
+            for argument in node.args:
+                if isinstance(argument.value, cst.Dict):
+                    yield from (element.value for element in argument.value.elements)
+                elif not argument.star:
+                    yield argument.value
+
+
+def _writes_at_once(call: cst.Call, context: Context) -> bool:
+    match call.func:
+        case cst.Attribute(value=owner, attr=cst.Name(value="log")):
+            return (dotted(owner) or "").rpartition(".")[2] in _TRACKERS
+        case cst.Attribute(value=owner, attr=cst.Name(value="format")):
+            return context.kind(owner) in (Kind.STRING, Kind.UNKNOWN)
+    return True
+
+
+def is_log_statement(line: cst.CSTNode | None, context: Context) -> bool:
+    """Whether a line of its own only prints or logs, so that nothing else misses it when it is left out."""
+    match line:
+        case cst.SimpleStatementLine(body=[cst.Expr(value=cst.Call() as call)]):
+            is_writer = context.qualified_name(call.func) == "print" or (
+                isinstance(call.func, cst.Attribute) and call.func.attr.value in _WRITERS
+            )
+            inner = [node for part in call.args for node in descendants(part)]
+            return is_writer and not any(
+                isinstance(node, (cst.NamedExpr, cst.Await, cst.Yield))
+                or (isinstance(node, cst.Call) and not _only_looks(node, context))
+                for node in inner
+            )
+    return False
+
+
+def _only_looks(call: cst.Call, context: Context) -> bool:
+    if isinstance(call.func, cst.Attribute):
+        return call.func.attr.value in _LOOKS
+    return context.qualified_name(call.func) in _BUILTINS
