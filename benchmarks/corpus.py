@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 
 from benchmarks.packages import DEFAULT_FOLDER, PINS, fetch, python_files
 
-Contents: TypeAlias = dict[Path, bytes]
+Contents: TypeAlias = dict[str, bytes]
 Findings: TypeAlias = list[dict[str, Any]]
 
 CONTEXT = 6  # lines shown before and behind a sampled finding
@@ -33,7 +33,7 @@ SHOWN = 50  # broken promises shown; a crash in the model breaks one for every f
 def main() -> int:
     """Check the promises or print a sample; 1 where a promise is broken."""
     options = _parser().parse_args()
-    packages = fetch(options.packages, tuple(options.only))
+    packages = fetch(options.packages.resolve(), tuple(options.only))
     if options.sample:
         print_sample(packages, options.sample, options.seed)
         return 0
@@ -47,45 +47,40 @@ def main() -> int:
 
 def broken_promises(packages: list[Path], scratch: Path) -> Iterator[str]:
     """One line for each promise that is broken in one file."""
+    original = _copy(packages, scratch / "check")
+    before = _contents(original)
+    found = _report(original, "check")
+    print(f"check: {len(before)} files, {_summary(found)}")
+    if _contents(original) != before:
+        yield "check changed a file"
     for mode in ((), ("--unsafe-fixes",)):
         label = " ".join(("fix", *mode))
-        copy = scratch / label.replace(" ", "_")
-        files = _copy(packages, copy)
-        before = _contents(files)
-        findings = _check(copy)
-        print(f"check: {len(files)} files, {_summary(findings)}")
-        fixable = {copy / finding["filename"] for finding in findings if _applies(finding, unsafe=bool(mode))}
-
-        _torchlint(copy, "fix", *mode, "--quiet", ".")
-        after = _contents(files)
-        changed = {path for path in files if after[path] != before[path]}
-        remaining = _check(copy)
-        print(f"{label}: {len(changed)} files changed; left: {_summary(remaining)}")
-        yield from (
-            f"{_place(finding)}: {finding['message']}" for finding in findings + remaining if finding["code"] == "E000"
-        )
-        for path in sorted(changed - fixable):
-            yield f"{label} changed {path.relative_to(copy)}, where nothing was to be fixed"
+        folder = _copy(packages, scratch / label.replace(" ", "_"))
+        _report(folder, "fix", *mode)
+        after = _contents(folder)
+        left = _report(folder, "fix", *mode)
+        again = _contents(folder)
+        changed = {path for path in before if after[path] != before[path]}
+        print(f"{label}: {len(changed)} files changed; left: {_summary(left)}")
+        yield from (f"{_place(finding)}: {finding['message']}" for finding in left if finding["code"] == "E000")
+        fixable = {finding["filename"] for finding in found if _applies(finding, mode)}
         for path in sorted(changed):
+            if path not in fixable:
+                yield f"{label} changed {path}, where it had nothing to fix"
             if _parses(before[path]) and not _parses(after[path]):
-                yield f"{label} left {path.relative_to(copy)} so that it does not parse"
-        yield from (
-            f"{label} left {_place(finding)} {finding['code']}, which it says it can fix"
-            for finding in remaining
-            if _applies(finding, unsafe=bool(mode))
-        )
-
-        _torchlint(copy, "fix", *mode, "--quiet", ".")
-        again = _contents(files)
-        for path in files:
+                yield f"{label} left {path} so that it does not parse"
+        for path in sorted(before):
             if again[path] != after[path]:
-                yield f"{label}, run twice, changed {path.relative_to(copy)} twice"
+                yield f"{label}, run twice, changed {path} twice"
+        for finding in left:
+            if _applies(finding, mode):
+                yield f"{label} left {_place(finding)} {finding['code']}, which it says it can fix"
 
 
 def print_sample(packages: list[Path], size: int, seed: int) -> None:
     """Print `size` findings, each with the lines around it; the same seed draws the same ones."""
     root = packages[0].parent
-    reported = [finding for package in packages for finding in _check(root, package.name)]
+    reported = _report(root, "check", paths=tuple(package.name for package in packages))
     findings = [finding for finding in reported if finding["code"].startswith("TL")]
     findings.sort(key=lambda finding: (finding["filename"], finding["location"]["row"], finding["code"]))
     chosen = random.Random(seed).sample(findings, min(size, len(findings)))
@@ -99,22 +94,23 @@ def print_sample(packages: list[Path], size: int, seed: int) -> None:
             print(f"  {'>' if first <= row <= last else ' '} {row:5} {lines[row - 1]}")
 
 
-def _copy(packages: list[Path], folder: Path) -> list[Path]:
-    copied = []
+def _copy(packages: list[Path], folder: Path) -> Path:
     for path in python_files(packages):
         target = folder / path.relative_to(packages[0].parent)
         target.parent.mkdir(parents=True, exist_ok=True)
-        copied.append(Path(shutil.copyfile(path, target)))
-    return copied
+        shutil.copyfile(path, target)
+    return folder
 
 
-def _contents(files: list[Path]) -> Contents:
-    return {path: path.read_bytes() for path in files}
+def _contents(folder: Path) -> Contents:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in python_files([folder])}
 
 
-def _check(folder: Path, *paths: str) -> Findings:
-    output = _torchlint(folder, "check", "--output-format", "json", *(paths or (".",)))
-    findings: Findings = json.loads(output)
+def _report(folder: Path, command: str, *arguments: str, paths: tuple[str, ...] = (".",)) -> Findings:
+    """What a command says of paths in `folder`; file names are relative to it."""
+    findings: Findings = json.loads(_torchlint(folder, command, *arguments, "--output-format", "json", *paths))
+    for finding in findings:
+        finding["filename"] = (folder / finding["filename"]).relative_to(folder).as_posix()
     return findings
 
 
@@ -129,9 +125,9 @@ def _torchlint(folder: Path, command: str, *arguments: str) -> bytes:
     return done.stdout
 
 
-def _applies(finding: dict[str, Any], *, unsafe: bool) -> bool:
+def _applies(finding: dict[str, Any], mode: tuple[str, ...]) -> bool:
     fix = finding["fix"]
-    return fix is not None and fix["applicability"] in (("safe", "unsafe") if unsafe else ("safe",))
+    return fix is not None and fix["applicability"] in ("safe", *(("unsafe",) if mode else ()))
 
 
 def _parses(data: bytes) -> bool:

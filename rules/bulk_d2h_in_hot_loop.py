@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.model.values import Device
+from torchlint.model.values import Device, Kind
 from torchlint.rule import Flag, Method, Rule
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ RULE = Rule(
 @RULE.on(Method("cpu"), Method("numpy"), Method("tolist"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a copy to the host in a training loop, in an inner loop over a batch, or into a running average."""
-    from torchlint.model.purpose import Purpose, purpose
+    from torchlint.model.purpose import Purpose, is_averaged, purpose  # the model's parts load LibCST
     from torchlint.model.reads import bulk_read, is_hot, is_needed_on_host, trains
 
     tensor = bulk_read(node, context)
@@ -42,7 +42,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         yield Flag(
             node, f"`{code}` copies a piece at a time, and the CPU waits for each; copy once for the whole batch"
         )
-    elif loop is not None and (trains(loop, context) or _feeds_an_average(node, context)):
+    elif loop is not None and (trains(loop, context) or is_averaged(node, context) or _feeds_a_loss(node, context)):
         yield Flag(
             node,
             f"`{code}` copies the tensor to the CPU {context.frequency(node)} and waits for it; "
@@ -71,39 +71,20 @@ def _is_piecewise(node: cst.Call, context: Context) -> bool:
     return depends_on_turn(node, loop, context)
 
 
+def _feeds_a_loss(node: cst.Call, context: Context) -> bool:
+    """Whether a loss is computed from the copy on the CPU."""
+    argument = context.parent(node)
+    call = context.parent(argument) if isinstance(argument, cst.Arg) else None
+    if not isinstance(call, cst.Call):
+        return False
+    loss = context.value(call.func)
+    return loss.kind is Kind.MODULE and context.value(call).scalar
+
+
 def _is_offloaded(node: cst.Call, context: Context) -> bool:
     """Whether the copy is put into a part of a larger tensor or list, perhaps one that is too large for the device."""
     statement = context.parent(_chain(node, context))
     return isinstance(statement, cst.Assign) and any(
         isinstance(target.target, cst.Subscript) and context.device(target.target.value) is not Device.ACCELERATOR
         for target in statement.targets
-    )
-
-
-def _feeds_an_average(node: cst.Call, context: Context) -> bool:
-    """Whether the copy only goes into a meter: `meter.update(x.cpu().numpy())`, directly or through its name."""
-    names: set[str] = set()
-    for above in context.ancestors(node):
-        match above:
-            case cst.Call(func=cst.Attribute(attr=cst.Name(value="update" | "add"))):
-                return True
-            case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]):
-                names.add(name)
-            case cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple(elements=elements))]):
-                names.update(part.value.value for part in elements if isinstance(part.value, cst.Name))
-            case cst.BaseSmallStatement() | cst.BaseCompoundStatement():
-                break
-    loop = context.frequencies.batch_loop(node)
-    return loop is not None and bool(names) and _updates_with(loop, names, context)
-
-
-def _updates_with(loop: cst.For | cst.While, names: set[str], context: Context) -> bool:
-    from torchlint.model.tree import descendants_in_scope
-
-    return any(
-        isinstance(call, cst.Call)
-        and isinstance(call.func, cst.Attribute)
-        and call.func.attr.value in ("update", "add")
-        and any(isinstance(argument.value, cst.Name) and argument.value.value in names for argument in call.args)
-        for call in descendants_in_scope(loop.body)
     )

@@ -34,11 +34,12 @@ def check(node: cst.FunctionDef | cst.Module, context: Context) -> Iterator[Flag
         return
     for evaluation in context.evaluations.within(node):
         call = evaluation.calls[0]
+        model = dotted(call.func) or "the model"
         title, edits = without_grad(evaluation, context)
         yield Flag(
             call,
-            f"`{dotted(call.func) or 'the model'}(…)` records a graph that nothing here uses, and keeps its activations "
-            "on the device until the output is freed; `.eval()` does not turn that off, `torch.no_grad()` does",
+            f"`{model}(…)` records a graph that nothing here uses, and keeps its activations on the device until the "
+            "output is freed; `.eval()` does not turn that off, `torch.no_grad()` does",
             title=title,
             edits=edits,
         )

@@ -37,10 +37,9 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if made is None or moved is None:
         return
     verb = "draws" if made.sameness is Sameness.RANDOM else "fills"
-    method = moved.call.func.attr.value  # type: ignore[union-attr]
     yield Flag(
         moved.call,
-        f"`torch.{made.name}` {verb} on the CPU and `.{method}()` copies to the device; {_advice(made, moved)}",
+        f"`torch.{made.name}` {verb} on the CPU and `.{moved.method}()` copies to the device; {_advice(made, moved)}",
         title=f"Make it on the device: `device={moved.destination.device}`",
         edits=placed(made, moved, context),
         applicability=Applicability.SAFE if is_same(made, moved) else Applicability.UNSAFE,

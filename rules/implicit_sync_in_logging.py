@@ -41,15 +41,19 @@ RULE = Rule(
     Node("FormattedStringExpression", (b'f"', b"f'", b'F"', b"F'")),
     Node("BinaryOperation", (b"%",)),
 )
-def check(
-    node: cst.Call | cst.FormattedStringExpression | cst.BinaryOperation, context: Context
-) -> Iterator[Flag]:
+def check(node: cst.Call | cst.FormattedStringExpression | cst.BinaryOperation, context: Context) -> Iterator[Flag]:
     """Flag the first device tensor that a logging call or a format string turns into text at each step."""
     from torchlint.model.logs import formatted, is_log_statement  # the model's parts load LibCST
-    from torchlint.model.reads import is_awaited_by_loop, is_device_tensor, is_hot
+    from torchlint.model.purpose import is_known_already
+    from torchlint.model.reads import is_awaited_by_loop, is_device_tensor, is_exceptional, is_hot, scalar_read
 
-    tensor = next((part for part in formatted(node, context) if is_device_tensor(part, context)), None)
-    if tensor is None or not is_hot(node, context) or is_awaited_by_loop(tensor, context):
+    parts = list(formatted(node, context))
+    if not parts or is_exceptional(node, context):  # cheap to ask, and most formatting is for errors
+        return
+    tensor = next((part for part in parts if is_device_tensor(part, context)), None)
+    if tensor is None or scalar_read(tensor, context) is not None or not is_hot(node, context):
+        return
+    if is_awaited_by_loop(tensor, context) or is_known_already(node, tensor, context):
         return
     frequency = context.frequency(node)
     statement = context.tree.line(node)

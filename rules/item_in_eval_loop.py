@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from torchlint.rule import Applicability, Call, Flag, Method, Rule
 
 if TYPE_CHECKING:
+    import libcst as cst
+
     from torchlint.model.context import Context
 
 RULE = Rule(

@@ -1,8 +1,7 @@
-"""A Python loop over the elements of a tensor: each turn launches kernels, or waits, for one element."""
+"""A Python loop over the elements of a tensor: each turn launches kernels, or waits for the device, for one of them."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,8 @@ from torchlint.rule import Flag, Node, Rule
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
-    from torchlint.model.elements import ElementLoop, Step, Turn
+    from torchlint.model.elements import ElementLoop, Step
+    from torchlint.model.visits import LoopNode
 
 RULE = Rule(
     name="python-loop-over-tensor",
@@ -21,6 +21,8 @@ RULE = Rule(
     summary="A Python loop over the elements of a tensor launches kernels, or waits for the device, for each of them.",
     since="0.1.0",
 )
+# A longer expression says less than "a tensor".
+_LONGEST = 40
 
 
 @RULE.on(Node("For", (b"for",)), Node("CompFor", (b"for",)), Node("While", (b"while",)))
@@ -32,7 +34,7 @@ def check(node: cst.For | cst.CompFor | cst.While, context: Context) -> Iterator
     yield Flag(node, _message(step, context))
 
 
-def _loops_around(node: cst.CSTNode, context: Context) -> Iterator[Turn]:
+def _loops_around(node: cst.CSTNode, context: Context) -> Iterator[LoopNode]:
     from torchlint.model.tree import Comprehension
 
     child = node
@@ -46,23 +48,37 @@ def _loops_around(node: cst.CSTNode, context: Context) -> Iterator[Turn]:
         child = above
 
 
-def _avoidable(node: Turn, context: Context) -> Step | None:
+def _avoidable(node: LoopNode, context: Context) -> Step | None:
     """The step of a turn that one operation on the whole tensor would do for all turns."""
     from torchlint.model.carried import Carried
     from torchlint.model.elements import element_loop
+    from torchlint.model.extent import is_few, is_plain, runs_rarely, saves_memory
+    from torchlint.model.visits import visit
 
-    if _is_few(node, context) or _runs_rarely(node, context):
+    visited = visit(node, context)
+    if is_few(node, visited, context) or runs_rarely(node, context):
         return None
-    found = element_loop(node, context)
-    if found is None or found.runs or not _is_plain_loop(node, context) or _saves_memory(node, context):
+    if isinstance(node, cst.While) and context.loop(node) is not None:
+        return None  # a search in step with the loop around it
+    found = element_loop(node, visited, context)
+    if found is None or found.runs or not is_plain(node, context) or saves_memory(node, context):
         return None
-    if found.carried < Carried.RESULTS and found.visit.is_over_tensors:
+    if found.carried < Carried.RESULTS and visited.is_over_tensors:
         read = next((step for step in found.steps if _is_one_of_many_reads(step, context)), None)
         if read is not None:
             return read
     if found.carried is Carried.NOTHING and not found.mixed:
-        return next((step for step in found.steps if _is_batchable(step, found, context)), None)
+        return min((step for step in found.steps if _is_batchable(step, found, context)), key=_rank, default=None)
     return None
+
+
+def _rank(step: Step) -> int:
+    """How much a step says about its loop: storing a result says least."""
+    from torchlint.model.elements import Work
+
+    if step.work is Work.KERNEL:
+        return 3 if isinstance(step.node, cst.Assign) else 1
+    return 0 if step.work is Work.MASK else 2
 
 
 def _is_one_of_many_reads(step: Step, context: Context) -> bool:
@@ -80,121 +96,16 @@ def _is_one_of_many_reads(step: Step, context: Context) -> bool:
 
 
 def _is_batchable(step: Step, loop: ElementLoop, context: Context) -> bool:
+    """Whether the device could do this for all elements at once. On the CPU it matters where it is done over and over."""
     from torchlint.finding import Frequency
     from torchlint.model.elements import Work
+    from torchlint.model.extent import is_over_classes
 
     if step.work is Work.READ or isinstance(loop.node, cst.While):
         return False
-    if not _is_over_classes(loop, context) and (loop.opaque or (loop.ragged and step.work is not Work.MASK)):
+    if not is_over_classes(loop.visit) and (loop.opaque or (loop.ragged and step.work is not Work.MASK)):
         return False
     return step.device.may_be_accelerator or context.frequency(loop.node) >= Frequency.BATCH
-
-
-# What a `range` counts that is no data: there are few of them, or they follow each other.
-_STRUCTURE = re.compile(
-    r"layer|level|stage|block|scale|kernel|order|degree|depth|iter|epoch|repeat|round|trial|fold|stack|branch|"
-    r"resolution|tap|axis|axes|ndim|dims?$|rank|world|gpu|device|worker|shard|attempt|tries|chunk|group|shapes|lvl",
-    re.IGNORECASE,
-)
-_CLASSES = re.compile(r"class|cls|label|categor|num_c$|n_c$|bins?$|cluster|segment", re.IGNORECASE)
-# Functions that run once, or whose work is to show or store things.
-_RARE = re.compile(
-    r"(^|_)(__)?init(_|$|ializ)|__repr__|reset_parameters|plot|draw|show|visual(?!s)|(^|_)vis(_|$)|display|save|dump|export|"
-    r"^_?(download|load|read|parse|write|report|print)(_|$)|^_?process$|^prepare_data$|summary",
-    re.IGNORECASE,
-)
-_FEW = 4
-
-
-def _is_few(node: Turn, context: Context) -> bool:
-    """Whether the loop goes over parts of a model, channels, or a handful of things."""
-    from torchlint.model.visits import visit
-
-    if isinstance(node, cst.While):
-        return False
-    visited = visit(node, context)
-    if visited.count is not None:
-        number = _literal(visited.count, context)
-        if number is not None and number <= _FEW:
-            return True
-        return any(_STRUCTURE.search(word) for word in (*_words(node.target), *_words(visited.count)))
-    if any(_STRUCTURE.search(name) for name in visited.counters):
-        return True
-    if any("shapes" in word for _, tensor in visited.elements for word in _words(tensor)):
-        return True  # of the levels of a pyramid
-    for _, container in visited.others:
-        if 0 < len(context.value(container).items) <= _FEW or re.search(
-            r"(^|_)(mean|std)s?$", " ".join(_words(container))
-        ):
-            return True
-    return False
-
-
-def _literal(node: cst.BaseExpression, context: Context) -> int | None:
-    match node:
-        case cst.Integer(value=text):
-            return int(text.replace("_", ""), 0)
-        case cst.Name():
-            bindings = context.reaching(node)
-            if len(bindings) == 1 and isinstance(bindings[0].value, cst.Integer) and not bindings[0].path:
-                return _literal(bindings[0].value, context)
-        case cst.Call(func=cst.Name(value="min"), args=args):
-            numbers = (_literal(argument.value, context) for argument in args)
-            return min((number for number in numbers if number is not None), default=None)
-    return None
-
-
-def _words(node: cst.CSTNode) -> list[str]:
-    from torchlint.model.tree import descendants
-
-    return [part.value for part in descendants(node) if isinstance(part, cst.Name)]
-
-
-_SHOWING = re.compile(r"visuali[sz]|plot|debug|export|convert", re.IGNORECASE)
-
-
-def _runs_rarely(node: Turn, context: Context) -> bool:
-    if _SHOWING.search(context.source.path.rpartition("/")[2]):
-        return True
-    function = context.function(node)
-    while function is not None:
-        if isinstance(function, cst.FunctionDef) and _RARE.search(function.name.value):
-            return True
-        function = context.function(function)
-    return context.frequencies.is_diagnostic(node) or context.frequencies.is_rate_limited(node)
-
-
-def _saves_memory(node: Turn, context: Context) -> bool:
-    """Whether the author chose the loop for the memory that one batched operation would take."""
-    return any(
-        isinstance(above, cst.If) and any("memory" in word for word in _words(above.test))
-        for above in context.ancestors(node)
-    )
-
-
-def _is_plain_loop(node: Turn, context: Context) -> bool:
-    """Whether the loop is neither one over batches or epochs nor a generator's."""
-    from torchlint.model.frequency import LoopKind
-    from torchlint.model.tree import descendants_in_scope
-    from torchlint.model.visits import owner_of, parts_of
-
-    if context.frequencies.loop_kind(owner_of(node, context)) is not LoopKind.OTHER:
-        return False
-    return not any(
-        isinstance(inner, cst.Yield) for part in parts_of(node, context) for inner in descendants_in_scope(part)
-    )
-
-
-def _is_over_classes(loop: ElementLoop, context: Context) -> bool:
-    match loop.visit.count:
-        case None:
-            return False
-        case cst.Call(func=cst.Attribute(attr=cst.Name(value="size")), args=[cst.Arg(value=cst.Integer(value=axis))]):
-            return axis != "0"
-        case cst.Subscript(value=cst.Attribute(attr=cst.Name(value="shape"))) as length:
-            return "0" not in context.code(length).rpartition("[")[2]
-        case count:
-            return any(_CLASSES.search(word) for word in _words(count))
 
 
 def _message(step: Step, context: Context) -> str:
@@ -213,6 +124,3 @@ def _message(step: Step, context: Context) -> str:
         case Work.GATHER:
             return f"each turn takes a part by one element of {tensor}; index with the whole tensor at once"
     return f"each turn launches kernels for one element of {tensor}; one batched operation would do for all"
-
-
-_LONGEST = 40

@@ -39,7 +39,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     name = repeats.fresh_name()
     yield Flag(
         node,
-        f"`{read}` is read {len(repeats.counted)} times in this block, and each read waits for the device; read it once",
+        f"`{read}` stands {len(repeats.counted)} times in this block, and each waits for the device; read it once",
         title=f"Read `{repeats.name}` once",
         edits=_edits(repeats, name, context) if name is not None else (),
         applicability=Applicability.SAFE if repeats.is_unchanged() else Applicability.UNSAFE,

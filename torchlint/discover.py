@@ -106,9 +106,17 @@ def _walk(top: str, configs: Configs, problems: list[tuple[str, str]]) -> Iterat
         for entry, is_folder in _kept(entries, config, ignores if config.respect_gitignore else Ignores()):
             if is_folder:
                 stack.append((entry.path, ignores))
-            elif entry.is_file():  # not a pipe, nor a link to a folder or to nothing, such as an editor's lock
+            elif _is_file(entry):
                 real = os.path.realpath(entry.path) if entry.is_symlink() else real_top + entry.path[len(top) :]
                 yield entry.path, real
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    """Not a pipe, nor a link to a folder, to itself, or to nothing, such as an editor's lock."""
+    try:
+        return entry.is_file()
+    except OSError:
+        return False
 
 
 def _kept(

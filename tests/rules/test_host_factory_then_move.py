@@ -43,7 +43,10 @@ def fixed(expression: str, level: Applicability = Applicability.UNSAFE) -> str:
         ("torch.arange(t).unsqueeze(0).to(x.device)", "torch.arange(t, device=x.device).unsqueeze(0)"),
         ("torch.arange(0, t, 2).float().to(device)", "torch.arange(0, t, 2, device=device).float()"),
         ("torch.arange(t).to(device, torch.float)", "torch.arange(t, device=device).to(torch.float)"),
-        ("torch.tril(torch.ones(t, t)).view(1, t, t).to(device)", "torch.tril(torch.ones(t, t, device=device)).view(1, t, t)"),
+        (
+            "torch.tril(torch.ones(t, t)).view(1, t, t).to(device)",
+            "torch.tril(torch.ones(t, t, device=device)).view(1, t, t)",
+        ),
         ("torch.zeros(n)[None, :].cuda()", 'torch.zeros(n, device="cuda")[None, :]'),
         ("Variable(torch.zeros(n)).cuda()", 'Variable(torch.zeros(n, device="cuda"))'),
         ("Variable(torch.zeros(n).cuda())", 'Variable(torch.zeros(n, device="cuda"))'),
@@ -365,7 +368,7 @@ def evaluated(code: str, names: dict[str, Any]) -> torch.Tensor | str:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return eval(code, names)  # type: ignore[no-any-return]  # noqa: S307 - the test's own code
+            return eval(code, names)  # noqa: S307 - the test's own code
     except (RuntimeError, TypeError, IndexError, ValueError) as error:
         return type(error).__name__
     finally:
@@ -434,7 +437,7 @@ def test_what_makes_fixes_unsafe() -> None:
     shared = torch.zeros(1, 3, device="meta").expand(4, 3)
     assert shared.stride() != torch.zeros(1, 3).expand(4, 3).to("meta").stride()
 
-    class Marked(torch.Tensor):
+    class Marked(torch.Tensor):  # type: ignore[misc]
         pass
 
     x = torch.zeros(2).as_subclass(Marked)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
+from torchlint.model.factories import NAMES
 from torchlint.model.flow import Flow
 from torchlint.model.grad import GradMode
 from torchlint.model.names import Binder, dotted
@@ -29,7 +30,8 @@ _EVALUATING_WORDS = frozenset(
 # Functions that train, and functions that exist for a gradient, whatever else their names say.
 _TRAINING_WORDS = frozenset("train training fit finetune optimize optimise adapt meta".split())
 _GRADIENT_WORDS = frozenset(
-    "attack adversarial adv pgd fgsm backward attribute explain saliency gradcam hessian jacobian fisher perturb".split()
+    "attack adversarial adv pgd fgsm backward attribute explain saliency gradcam hessian jacobian fisher "
+    "perturb".split()
 )
 _GRADIENT_METHODS = frozenset(
     "backward manual_backward requires_grad_ retain_grad register_hook register_full_backward_hook "
@@ -44,8 +46,6 @@ _NO_PARAMETERS = re.compile(
 _NO_MODEL = re.compile(
     r"crit|loss|metric|lpips|ssim|psnr|accuracy|transform|augment|normali[sz]e|process", re.IGNORECASE
 )
-# A name written like this holds a class, where nothing but the name says that it is a model: `Model(envs)`.
-_CLASS_NAME = re.compile(r"[A-Z][a-z]")
 # Libraries whose models record nothing when they are called, or are no torch modules.
 _OTHER_LIBRARIES = ("ultralytics", "tensorflow", "keras", "jax", "flax", "onnxruntime", "openvino", "sklearn", "paddle")
 
@@ -111,7 +111,7 @@ class Evaluations:
         )
 
     def _is_out(self, function: cst.FunctionDef) -> bool:
-        """Whether the function is none that evaluates: a model's own code, or made for a gradient or to look at things."""
+        """Whether the function is none that evaluates: a model's own code, or code for gradients or for looking at."""
         name = function.name.value
         if name in ("forward", "__init__", "__call__") or _words(name) & _GRADIENT_WORDS:
             return True
@@ -132,7 +132,11 @@ class Evaluations:
             if isinstance(call.func, cst.Attribute) and call.func.attr.value in ("eval", "train"):
                 line = self.context.tree.line(call)
                 unit = self.context.function(call) or self.context.tree.module
-                if isinstance(line, cst.SimpleStatementLine) and not isinstance(unit, cst.Lambda) and _mode(line) is False:
+                if (
+                    isinstance(line, cst.SimpleStatementLine)
+                    and not isinstance(unit, cst.Lambda)
+                    and _mode(line) is False
+                ):
                     lines = found.setdefault(unit, [])
                     if line not in lines:
                         lines.append(line)
@@ -145,15 +149,15 @@ class Evaluations:
             return None
         behind = list(block.body)[list(block.body).index(line) + 1 :]
         end = next((place for place, other in enumerate(behind) if _mode(other) is True), len(behind))
-        lines: tuple[Line, ...] = tuple(behind[:end])
+        lines = _lines(behind[:end])
         calls = tuple(call for part in lines for call in self._recorded(part))
         if not calls or any(self.takes_gradients(part) for part in lines):
             return None
         flow = self._flow(lines)
         if flow.escapes or self._is_used_elsewhere(flow, lines, unit):
             return None
-        whole = isinstance(unit, cst.FunctionDef) and block is unit.body and not self._trains(unit)
-        return Evaluation(lines, calls, unit if whole else None)  # type: ignore[arg-type]
+        whole = block is unit.body and not self._trains(unit)
+        return Evaluation(lines, calls, unit if whole and isinstance(unit, cst.FunctionDef) else None)
 
     def _whole(self, function: cst.FunctionDef) -> Evaluation | None:
         """The function, if it evaluates by its name and hands out nothing that a gradient is taken of."""
@@ -162,13 +166,15 @@ class Evaluations:
         calls = tuple(self._recorded(function.body))
         if not calls:
             return None
-        lines: tuple[Line, ...] = tuple(function.body.body)
+        lines = _lines(function.body.body)
         flow = self._flow(lines)
         callers = self.context.calls.callers(function)
-        if function not in self._switches:
-            # A name alone says little: callers in other files may have turned autograd off.
-            if not callers or flow.escapes or not self._looks_at_outputs(function, calls, flow):
-                return None
+        # A name alone says little: callers in other files may have turned autograd off.
+        is_sure = function in self._switches or (
+            bool(callers) and not flow.escapes and self._looks_at_outputs(function, calls, flow)
+        )
+        if not is_sure:
+            return None
         if flow.escapes and any(self._trains(call) for call in callers):
             return None
         return Evaluation(lines, calls, function)
@@ -177,9 +183,20 @@ class Evaluations:
         """Whether more than the name speaks for an evaluation: a loop over inputs, or an output that is read."""
         if any(self.context.loop(call) is not None for call in calls):
             return True
+        if "sample" not in _words(function.name.value) and all(self._is_made_up(part.value) for part in calls[0].args):
+            return False  # a look at the shapes
         owner = self.context.classes.owner(function)
         inherits = owner is not None and any(isinstance(base, str) for base in self.context.classes.bases(owner))
         return flow.detaches and not inherits
+
+    def _is_made_up(self, node: cst.BaseExpression) -> bool:
+        """Whether an input is made from nothing: `torch.randn(1, 3, 32, 32)`, or a name for it."""
+        if isinstance(node, cst.Name):
+            values = [binding.value for binding in self.context.reaching(node) if binding.binder is Binder.ASSIGN]
+            return bool(values) and all(isinstance(value, cst.Call) and self._is_made_up(value) for value in values)
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and self._is_made_up(node.func.value):
+            return True
+        return isinstance(node, cst.Call) and self.context.qualified_name(node.func) in NAMES
 
     def _flow(self, lines: Sequence[Line]) -> Flow:
         flow = Flow(self.context, self._runs_model)
@@ -195,6 +212,7 @@ class Evaluations:
             isinstance(inner, cst.Name)
             and inner.value in flow.ever
             and inner not in inside
+            and self.context.names.is_read(inner)
             and self._may_come_from(inner, inside)
             for inner in descendants(unit)
         )
@@ -235,10 +253,6 @@ class Evaluations:
         if not call.args or _NO_MODEL.search(name) or isinstance(func, cst.Call) or name in self._frozen:
             return False
         value = self.context.value(func)
-        if not value.proven and _CLASS_NAME.match(
-            dotted(func if not isinstance(func, cst.Subscript) else func.value) or ""
-        ):
-            return False
         return value.kind is Kind.MODULE and not _NO_PARAMETERS.search(value.qualified) and not self._is_foreign(func)
 
     def _is_foreign(self, func: cst.BaseExpression) -> bool:
@@ -322,7 +336,13 @@ class Evaluations:
         qualified = self.context.qualified_name(func) or ""
         if qualified.startswith(("torch.func.", "torch.autograd.functional.")):
             return True
-        return bool(_words(last) & (_TRAINING_WORDS | _GRADIENT_WORDS)) or _TRACING.search(dotted(func) or "") is not None
+        return (
+            bool(_words(last) & (_TRAINING_WORDS | _GRADIENT_WORDS)) or _TRACING.search(dotted(func) or "") is not None
+        )
+
+
+def _lines(statements: Sequence[cst.BaseStatement]) -> tuple[Line, ...]:
+    return tuple(line for line in statements if isinstance(line, (cst.SimpleStatementLine, cst.BaseCompoundStatement)))
 
 
 def _words(name: str) -> set[str]:

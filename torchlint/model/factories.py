@@ -75,7 +75,7 @@ _LEGACY = {
 # The qualified names of all of them.
 NAMES = tuple(f"torch.{name}" for name in (*_SAMENESS, *_LEGACY, "tensor"))
 # With these the tensor is made elsewhere, into something that exists, or the move changes what it is.
-_OTHERWISE = frozenset({"device", "generator", "out", "pin_memory", "requires_grad"})
+_OTHERWISE = frozenset({"generator", "out", "pin_memory", "requires_grad"})
 
 
 def factory(call: cst.Call, context: Context) -> Factory | None:
@@ -97,9 +97,9 @@ def _is_placed(call: cst.Call) -> bool:
     for argument in call.args:
         if argument.star == "**":
             return True
-        if argument.keyword is not None and argument.keyword.value in _OTHERWISE:
-            if argument.keyword.value == "device" or not _is_false(argument.value):
-                return True
+        name = argument.keyword.value if argument.keyword is not None else ""
+        if name == "device" or (name in _OTHERWISE and not _is_false(argument.value)):
+            return True
     return False
 
 

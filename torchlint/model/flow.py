@@ -91,7 +91,7 @@ class Flow:
             case cst.Yield(value=cst.BaseExpression() as value):
                 self.escapes = self._is_attached(value) or self.escapes
             case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=method)), args=args):
-                if any([self._is_attached(argument.value) for argument in args]) and method in _KEEPING:
+                if self._any([argument.value for argument in args]) and method in _KEEPING:
                     self._bind(owner, attached=True)
             case _:
                 self._is_attached(node)
@@ -119,11 +119,12 @@ class Flow:
             case cst.Name(value=name):
                 return name in self.attached
             case cst.Attribute(value=value, attr=cst.Name(value=name)):
-                return self._kept(self._is_attached(value), name not in _PLAIN_ATTRIBUTES)
+                return self._any([value], keeps=name not in _PLAIN_ATTRIBUTES)
             case cst.Call():
                 return self._call(node)
             case cst.Comparison():
-                return self._kept(self._any([node.left, *(part.comparator for part in node.comparisons)]), False)
+                self._any([node.left, *(part.comparator for part in node.comparisons)], keeps=False)
+                return False
             case cst.Subscript(value=value):
                 return self._is_attached(value)
             case cst.Lambda():
@@ -137,28 +138,29 @@ class Flow:
                     self._bind(node.for_in.target, attached=True)
                 return self._is_attached(node.value)
             case cst.BaseExpression():
-                return self._any([part for part in _parts(node)])
+                return self._any(list(_parts(node)))
         return False
 
     def _call(self, node: cst.Call) -> bool:
-        arguments = self._any([argument.value for argument in node.args])
+        """Whether the call gives an output with its graph: a model's own, or one made from such a thing."""
+        given = [argument.value for argument in node.args]
         if self.runs_model(node):
+            self._any(given)
             return True
         func = node.func
-        if isinstance(func, cst.Attribute):
-            qualified = self.context.qualified_name(func) or ""
-            receiver = self._is_attached(func.value)
-            plain = func.attr.value in _DETACHING or qualified.startswith(("numpy.", "math.", "cv2."))
-            return self._kept(receiver or arguments, not plain)
-        return self._kept(arguments, (dotted(func) or "") not in _PLAIN_FUNCTIONS)
+        if not isinstance(func, cst.Attribute):
+            return self._any(given, keeps=(dotted(func) or "") not in _PLAIN_FUNCTIONS)
+        qualified = self.context.qualified_name(func) or ""
+        drops = func.attr.value in _DETACHING or qualified.startswith(("numpy.", "math.", "cv2."))
+        return self._any([func.value, *given], keeps=not drops)
 
-    def _kept(self, attached: bool, keeps: bool) -> bool:
-        if attached and not keeps:
-            self.detaches = True
+    def _any(self, nodes: Sequence[cst.CSTNode], *, keeps: bool = True) -> bool:
+        """Whether one of the expressions holds a graph that what is made of them keeps. All of them are followed."""
+        attached = False
+        for node in nodes:
+            attached = self._is_attached(node) or attached
+        self.detaches = self.detaches or (attached and not keeps)
         return attached and keeps
-
-    def _any(self, nodes: Sequence[cst.CSTNode]) -> bool:
-        return any([self._is_attached(node) for node in nodes])
 
 
 def _parts(node: cst.CSTNode) -> Iterator[cst.CSTNode]:

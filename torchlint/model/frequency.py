@@ -195,7 +195,8 @@ class Frequencies:
         assert isinstance(loop, Loop)
         inner = [self.loop_kind(node) for node in descendants_in_scope(loop.body) if isinstance(node, Loop)]
         if LoopKind.BATCH in inner or LoopKind.EPOCH in inner:
-            return LoopKind.EPOCH
+            # A loop that goes backward itself takes steps, whatever it looks at now and then.
+            return LoopKind.BATCH if self._goes_backward(loop.body) else LoopKind.EPOCH
         kinds = [self._callee_loops(call) for call in self._direct_calls(loop)]
         if LoopKind.EPOCH in kinds:
             return LoopKind.EPOCH
@@ -312,6 +313,14 @@ class Frequencies:
             found = self._steps[body] = any(self._is_backward(node) for node in self._straight(body))
         return found
 
+    def _goes_backward(self, body: cst.CSTNode) -> bool:
+        return any(
+            isinstance(node, cst.Call)
+            and isinstance(node.func, cst.Attribute)
+            and node.func.attr.value in tables.BACKWARD_METHODS
+            for node in self._straight(body)
+        )
+
     @staticmethod
     def _straight(body: cst.CSTNode) -> Iterator[cst.CSTNode]:
         stack: list[cst.CSTNode] = [body]
@@ -370,7 +379,8 @@ class Frequencies:
         name = function.name.value
         owner = self.classes.owner(function)
         if owner is None:
-            return Frequency.BATCH if name in ("collate_fn", "collate") else Frequency.UNKNOWN
+            is_called_per_batch = name in ("collate_fn", "collate") or name.startswith("clip_grad")
+            return Frequency.BATCH if is_called_per_batch else Frequency.UNKNOWN
         if name in tables.SAMPLE_METHODS and self.classes.is_dataset(owner):
             return Frequency.SAMPLE
         if name in tables.BATCH_METHODS and (self.classes.is_module(owner) or name != "forward"):

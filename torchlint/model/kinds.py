@@ -407,7 +407,7 @@ class Kinds:
             return Value(Kind.DEVICE, Device.MAYBE, proven=False)
         if tables.LOADER_NAME.search(name):
             return Value(Kind.LOADER, proven=False)
-        if tables.MODULE_NAME.match(name):
+        if tables.MODULE_NAME.match(name) and not _is_class_name(name):
             return Value(Kind.MODULE, proven=False, scalar=tables.LOSS_NAME.search(name) is not None)
         if name in ("optimizer", "optim", "opt_g", "opt_d", "optimizer_g", "optimizer_d") or name.endswith(
             "_optimizer"
@@ -569,6 +569,8 @@ class Kinds:
                 return sequence_of(annotated)
             if parameter.star == "**":
                 return Value(Kind.MAPPING, item=annotated)
+            if annotated.kind is Kind.MODULE and _is_class_name(parameter.name.value):
+                return Value(Kind.CLASS, qualified=annotated.qualified)  # `Model: nn.Module` stands for a class
             if annotated:
                 return annotated
         if function is None or parameter.star in ("*", "**"):
@@ -800,6 +802,8 @@ class Kinds:
         called = self.value(node.func)
         if called.kind is Kind.CLASS and isinstance(called.definition, cst.ClassDef):
             return self._constructed(node, self.instance(called.definition))
+        if called.kind is Kind.CLASS and called.qualified.startswith("torch.nn."):
+            return self._constructed(node, Value(Kind.MODULE, qualified=called.qualified))
         if called.kind is Kind.FUNCTION and isinstance(called.definition, cst.FunctionDef):
             return self.returns(called.definition)
         if called.kind is Kind.MODULE:
@@ -1211,6 +1215,11 @@ _BATCH = Value(Kind.TENSOR, Device.CPU, proven=False, batch=True)
 def _off_cpu(value: Value) -> Value:
     """What is on the CPU as it is made, and elsewhere when it is used: a module's result, parameter or buffer."""
     return value if value.device is not Device.CPU else value.on(Device.UNKNOWN)
+
+
+def _is_class_name(name: str) -> bool:
+    """`Generator` is a class, `generator` one of its instances, and so is `G`."""
+    return name[:1].isupper() and not name.isupper()
 
 
 def _overridable(default: Value) -> Value:

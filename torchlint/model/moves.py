@@ -24,7 +24,9 @@ _CASTS = frozenset("long int short byte char bool float double half bfloat16 typ
 _DRAWS = frozenset("uniform_ normal_ random_ bernoulli_ exponential_ log_normal_ cauchy_ geometric_ bernoulli".split())
 _COMPUTATIONS = frozenset(
     f"{name}{suffix}"
-    for name in "add sub mul div pow neg abs exp log sqrt rsqrt clamp clip sin cos tanh sigmoid eq ne lt le gt ge cumsum flip".split()
+    for name in (
+        "add sub mul div pow neg abs exp log sqrt rsqrt clamp clip sin cos tanh sigmoid eq ne lt le gt ge cumsum flip"
+    ).split()
     for suffix in ("", "_")
 )
 _FUNCTIONS = frozenset(
@@ -64,6 +66,12 @@ class Move:
     sameness: Sameness
     is_direct: bool
     binding: Binding | None = None
+
+    @property
+    def method(self) -> str:
+        """`to`, `cuda` or `type_as`."""
+        assert isinstance(self.call.func, cst.Attribute)
+        return self.call.func.attr.value
 
 
 def move(factory: Factory, context: Context) -> Move | None:

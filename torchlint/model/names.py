@@ -317,33 +317,17 @@ class Names:
         return None, ()
 
     def uses(self, binding: Binding) -> list[cst.Name]:
-        """The places that may read what the binding gives its name, in source order."""
-        return [name for name in self._reads.get(binding.name, ()) if binding in self.reaching(name)]
+        """The places that read what the binding gives its name, or change it in place, in source order."""
+        return [name for name in self._looked_up.get(binding.name, ()) if binding in self.reaching(name)]
 
     @cached_property
-    def _reads(self) -> dict[str, list[cst.Name]]:
-        """Every name that is looked up, by its text."""
+    def _looked_up(self) -> dict[str, list[cst.Name]]:
+        """Every name that is read or changed in place, by its text."""
         found: dict[str, list[cst.Name]] = {}
         for name in self.tree.of(cst.Name):
-            if self._is_read(name):
+            if self.is_read(name) or isinstance(self.tree.parent(name), cst.AugAssign):
                 found.setdefault(name.value, []).append(name)
         return found
-
-    def _is_read(self, name: cst.Name) -> bool:
-        child: cst.CSTNode = name
-        parent = self.tree.parent(name)
-        while isinstance(parent, (cst.Tuple, cst.List, cst.Element, cst.StarredElement)):
-            child, parent = parent, self.tree.parent(parent)
-        match parent:
-            case cst.Attribute(attr=other) | cst.Arg(keyword=other) | cst.AnnAssign(target=other):
-                return child is not other
-            case cst.For(target=other) | cst.CompFor(target=other) | cst.NamedExpr(target=other):
-                return child is not other
-            case cst.FunctionDef(name=other) | cst.ClassDef(name=other) | cst.Param(name=other):
-                return child is not other
-            case cst.AssignTarget() | cst.AsName() | cst.ImportAlias() | cst.NameItem() | cst.ImportFrom():
-                return False
-        return True
 
     def reaching(self, node: cst.Name) -> tuple[Binding, ...]:
         """The bindings whose value the name may hold at this use, in source order."""

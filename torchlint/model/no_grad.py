@@ -13,6 +13,7 @@ from torchlint.rule import Insert, NodeEdit, Replace
 if TYPE_CHECKING:
     from torchlint.model.context import Context
     from torchlint.model.evaluation import Evaluation, Line
+    from torchlint.model.names import Scope
 
 # Functions that do more than evaluate, as a rule.
 _ENTRY_POINTS = frozenset({"main", "run", "cli", "start", "worker", "main_worker"})
@@ -45,7 +46,7 @@ def _suspends(node: cst.CSTNode) -> bool:
 
 def _no_grad(place: cst.CSTNode, context: Context) -> str:
     """`torch.no_grad()` as it can be written at this place; empty if torch has no name there."""
-    scope = context.names.scope_of(place)
+    scope: Scope | None = context.names.scope_of(place)
     hidden: set[str] = set()
     while scope is not None:
         for name, bindings in scope.bindings.items():

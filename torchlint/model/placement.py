@@ -34,7 +34,9 @@ def placed(made: Factory, moved: Move, context: Context) -> tuple[NodeEdit, ...]
         return tuple(_in_two_statements(made, moved, call, context))
     if not (moved.is_direct or is_plain(moved.destination.node)):
         return ()  # the device would be asked for before the steps on the way to it
-    rest = _without_move(made, moved, moved.receiver.deep_replace(made.call, call))  # type: ignore[arg-type]
+    receiver = moved.receiver.deep_replace(made.call, call)
+    assert isinstance(receiver, cst.BaseExpression)
+    rest = _without_move(made, moved, receiver)
     return (Replace(moved.call, context.code_at(rest, moved.call)),)
 
 
@@ -130,25 +132,20 @@ def _in_two_statements(made: Factory, moved: Move, call: cst.Call, context: Cont
     first, second = context.tree.line(made.call), context.tree.line(moved.call)
     if first is None or second is None or not _may_be_asked_earlier(moved, first, second, context):
         return
-    statement = context.parent(moved.call)
-    is_all = (
-        isinstance(statement, cst.Assign)
-        and isinstance(second, cst.SimpleStatementLine)
-        and moved.is_direct
-        and moved.destination.cast is None
-        and _is_named(statement, moved.binding.name)
-    )
-    if not is_all:
+    if not _only_moves(moved, moved.binding.name, context):
         yield Replace(made.call, context.code_at(call, made.call))
         yield Replace(moved.call, context.code_at(_without_move(made, moved, moved.receiver), moved.call))
-    elif len(second.body) == 1 and "#" not in context.code(second):
+    elif isinstance(second, cst.SimpleStatementLine) and len(second.body) == 1 and "#" not in context.code(second):
         yield Replace(made.call, context.code_at(call, made.call))
         yield Replace(second, "")
 
 
-def _is_named(statement: cst.Assign, name: str) -> bool:
-    target = statement.targets[0].target
-    return isinstance(target, cst.Name) and target.value == name
+def _only_moves(moved: Move, name: str, context: Context) -> bool:
+    """Whether the statement is `t = t.to(device)`, of which nothing would be left."""
+    match context.parent(moved.call):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=target))]):
+            return target == name and moved.is_direct and moved.destination.cast is None
+    return False
 
 
 def _may_be_asked_earlier(

@@ -38,6 +38,9 @@ _ARITHMETIC = frozenset(
 )
 _HOST_LIBRARIES = frozenset("scipy sklearn cv2 PIL json pycocotools matplotlib pickle csv pandas skimage os".split())
 
+# What draws, shows or writes a picture.
+_SHOWN = ("vis_", "visual", "draw", "plot", "show", "imshow", "imwrite", "imsave", "save_image", "render")
+
 
 def purpose(read: cst.CSTNode, context: Context, depth: int = 0) -> Purpose:
     """What the value of the expression is used for."""
@@ -77,7 +80,7 @@ def _passed_to(call: cst.Call, context: Context) -> Purpose | None:
     name = context.qualified_name(call.func) or ""
     root, _, _ = name.partition(".")
     last = call.func.attr.value if isinstance(call.func, cst.Attribute) else getattr(call.func, "value", "")
-    if root in _HOST_LIBRARIES:
+    if root in _HOST_LIBRARIES or last.startswith(_SHOWN) or (root == "numpy" and last.startswith("save")):
         return Purpose.NEEDED
     if isinstance(call.func, cst.Attribute) and context.kind(call.func.value) is Kind.TENSOR:
         return Purpose.DEFER if last in _ARITHMETIC else Purpose.NEEDED
@@ -174,6 +177,50 @@ def _reads_of(name: str, statement: cst.CSTNode, region: cst.CSTNode, context: C
     return found
 
 
+def is_averaged(copy: cst.Call, context: Context) -> bool:
+    """Whether a copy on the CPU only goes into a meter or a running total, directly or through its name.
+
+    `meter.update(x.cpu().numpy())`, `total += x.cpu().sum()`; not a list that the copies are collected in.
+    """
+    names: set[str] = set()
+    for above in context.ancestors(copy):
+        match above:
+            case cst.Call(func=cst.Attribute(attr=cst.Name(value="update" | "add"))):
+                return True
+            case cst.AugAssign(value=value):
+                return _reduces(value)
+            case cst.Assign(targets=targets, value=value):
+                names = {node.value for target in targets for node in descendants(target) if isinstance(node, cst.Name)}
+                break
+            case cst.BaseSmallStatement() | cst.BaseCompoundStatement():
+                return False
+    loop = context.frequencies.batch_loop(copy)
+    if loop is None or not names:
+        return False
+    for node in descendants(loop.body):
+        match node:
+            case cst.Call(func=cst.Attribute(attr=cst.Name(value="update" | "add")), args=args):
+                if any(isinstance(argument.value, cst.Name) and argument.value.value in names for argument in args):
+                    return True
+            case cst.AugAssign(value=added) if _reduces(added) or _reduces(value):
+                if any(isinstance(part, cst.Name) and part.value in names for part in descendants(added)):
+                    return True
+    return False
+
+
+def _reduces(value: cst.CSTNode) -> bool:
+    """Whether the expression makes one number of a tensor."""
+    return any(
+        isinstance(node, cst.Call)
+        and isinstance(node.func, (cst.Attribute, cst.Name))
+        and (node.func.attr if isinstance(node.func, cst.Attribute) else node.func).value in _REDUCTIONS
+        for node in descendants(value)
+    )
+
+
+_REDUCTIONS = frozenset("sum mean item float int max min".split())
+
+
 def is_known_already(read: cst.CSTNode, tensor: cst.BaseExpression, context: Context) -> bool:
     """Whether the read stands in a branch that was taken because of the tensor: the CPU has waited by then."""
     wanted = dotted(tensor)
@@ -181,11 +228,20 @@ def is_known_already(read: cst.CSTNode, tensor: cst.BaseExpression, context: Con
     for above in context.ancestors(read):
         if isinstance(above, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
             return False
-        if isinstance(above, (cst.If, cst.IfExp)) and child is not above.test and wanted is not None:
-            if any(dotted(node) == wanted and _is_looked_at(node, context) for node in descendants(above.test)):
-                return True
+        if (
+            isinstance(above, (cst.If, cst.IfExp))
+            and child is not above.test
+            and _asks_for(above.test, wanted, context)
+        ):
+            return True
         child = above
     return False
+
+
+def _asks_for(test: cst.BaseExpression, wanted: str | None, context: Context) -> bool:
+    return wanted is not None and any(
+        dotted(node) == wanted and _is_looked_at(node, context) for node in descendants(test)
+    )
 
 
 def _is_looked_at(node: cst.CSTNode, context: Context) -> bool:
@@ -197,8 +253,8 @@ def _is_looked_at(node: cst.CSTNode, context: Context) -> bool:
             return not isinstance(operator, (cst.Is, cst.IsNot))
         case cst.Arg() as argument:
             call = context.parent(argument)
-            name = context.qualified_name(call.func) if isinstance(call, cst.Call) else None
-            return name is not None and name.startswith(("torch.is", "math.", "float", "numpy."))
+            called = (context.qualified_name(call.func) or "") if isinstance(call, cst.Call) else ""
+            return called.startswith(("torch.isnan", "torch.isinf", "torch.isfinite", "math.", "float", "numpy."))
         case cst.ComparisonTarget() | cst.If() | cst.BooleanOperation() | cst.UnaryOperation():
             return True
     return False

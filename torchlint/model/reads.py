@@ -43,7 +43,7 @@ def scalar_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | Non
 
 
 def bulk_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | None:
-    """The tensor that `t.cpu()`, `t.numpy()` or `t.tolist()` brings to the CPU; the outermost call of a chain counts."""
+    """The tensor that `t.cpu()`, `t.numpy()` or `t.tolist()` brings to the CPU; of a chain the first call counts."""
     match node:
         case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value="cpu" | "numpy" | "tolist"))):
             return receiver if is_device_tensor(receiver, context) else None
@@ -53,17 +53,29 @@ def bulk_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | None:
 def is_device_tensor(node: cst.BaseExpression, context: Context) -> bool:
     """Whether the expression holds a tensor that may live on an accelerator."""
     value = context.value(node)
-    if value.kind is Kind.UNKNOWN and _is_read_in_training(node, context):
+    if value.kind is Kind.UNKNOWN and _is_read_of_a_batch(node, context):
         return True
     return value.kind is Kind.TENSOR and value.device is not Device.CPU and not is_host_only(context, value.device)
 
 
-def _is_read_in_training(node: cst.BaseExpression, context: Context) -> bool:
-    """Whether `.item()` is called on something unknown in a loop that trains: what has it there is a tensor."""
+def _is_read_of_a_batch(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether `.item()` is called on something unknown that can only be a tensor.
+
+    What has it in a loop that trains is one, and so is what a loop over batches computes from tensors.
+    """
     parent = context.parent(node)
     if not (isinstance(parent, cst.Attribute) and parent.attr.value == "item"):
         return False
-    return is_in_training(node, context)
+    if is_in_training(node, context):
+        return True
+    if context.frequencies.batch_loop(node) is None or not isinstance(node, cst.Name):
+        return False
+    bindings = context.reaching(node)
+    return bool(bindings) and all(
+        isinstance(binding.value, cst.Call)
+        and any(context.kind(argument.value) is Kind.TENSOR for argument in binding.value.args)
+        for binding in bindings
+    )
 
 
 def is_host_only(context: Context, device: Device) -> bool:
@@ -73,22 +85,27 @@ def is_host_only(context: Context, device: Device) -> bool:
 
 def is_hot(node: cst.CSTNode, context: Context) -> bool:
     """Whether the node runs at each batch or more often, in code that is there to train or to serve."""
-    if context.frequency(node) < Frequency.BATCH or context.frequencies.is_diagnostic(node):
+    if context.frequencies.is_diagnostic(node) or is_exceptional(node, context):
         return False
-    return not _is_exceptional(node, context)
+    return context.frequency(node) >= Frequency.BATCH
 
 
-def _is_exceptional(node: cst.CSTNode, context: Context) -> bool:
+def is_exceptional(node: cst.CSTNode, context: Context) -> bool:
     """Whether the branch around the node tells of something gone wrong: it warns, fails or ends the program."""
+    child = node
     for above in context.ancestors(node):
         if isinstance(above, (cst.FunctionDef, cst.Lambda, cst.ClassDef)):
             return False
-        if isinstance(above, cst.ExceptHandler):
+        if isinstance(above, (cst.ExceptHandler, cst.Raise)) or (isinstance(above, cst.Assert) and child is above.msg):
             return True
-        if isinstance(above, cst.IndentedBlock) and isinstance(context.parent(above), (cst.If, cst.Else)):
-            if any(_is_alarm(line) for line in above.body):
-                return True
+        child = above
+        if isinstance(above, cst.IndentedBlock) and _raises_alarm(above, context):
+            return True
     return False
+
+
+def _raises_alarm(block: cst.IndentedBlock, context: Context) -> bool:
+    return isinstance(context.parent(block), (cst.If, cst.Else)) and any(_is_alarm(line) for line in block.body)
 
 
 def _is_alarm(line: cst.CSTNode) -> bool:
@@ -101,16 +118,27 @@ def _is_alarm(line: cst.CSTNode) -> bool:
             called = dotted(func) or ""
             if called.endswith("_assert"):
                 return bool(args) and isinstance(args[0].value, cst.Name) and args[0].value.value == "False"
-            return called.rpartition(".")[2] in ("exit", "_exit", "quit", "abort", "warn", "warning", "error", "critical")
+            return called.rpartition(".")[2] in (
+                "exit",
+                "_exit",
+                "quit",
+                "abort",
+                "warn",
+                "warning",
+                "error",
+                "critical",
+            )
     return False
 
 
 def is_evaluating(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the node runs without autograd, or in a loop over batches that takes no step behind `model.eval()`."""
+    """Whether the node runs in code that takes no step: without autograd, or in a loop over batches behind `eval()`."""
+    loop = context.frequencies.batch_loop(node)
+    if loop is not None and trains(loop, context):
+        return False
     if context.grad(node) is GradMode.OFF:
         return True
-    loop = context.frequencies.batch_loop(node)
-    if loop is None or trains(loop, context):
+    if loop is None:
         return False
     scope = context.function(node) or context.tree.module
     return any(
@@ -195,7 +223,11 @@ def is_awaited_by_loop(tensor: cst.BaseExpression, context: Context) -> bool:
     """Whether the loop around goes on only when it has seen the tensor: `while loss > limit`."""
     loop = context.loop(tensor)
     wanted = dotted(tensor)
-    return wanted is not None and isinstance(loop, cst.While) and any(dotted(node) == wanted for node in descendants(loop.test))
+    return (
+        wanted is not None
+        and isinstance(loop, cst.While)
+        and any(dotted(node) == wanted for node in descendants(loop.test))
+    )
 
 
 def avoidable_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | None:

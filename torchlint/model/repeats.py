@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 import libcst as cst
 
@@ -126,11 +126,7 @@ class Repeats:
             elif isinstance(above, cst.With):
                 after.discard(id(above))  # it is entered before, and may be left
         start, end = index[self.first_line], index[last]
-        return [
-            node
-            for node in descendants(self.suite)
-            if start < index[node] < end and id(node) not in after
-        ]
+        return [node for node in descendants(self.suite) if start < index[node] < end and id(node) not in after]
 
     def _is_reflected(self, function: cst.FunctionDef) -> bool:
         return any(reflects(node) for node in descendants(function.body))
@@ -232,7 +228,8 @@ class Repeats:
             return False
         bindings = self.context.reaching(owner)
         return bool(bindings) and all(
-            isinstance(binding.value, cst.Call) and self.context.qualified_name(binding.value.func) == "logging.getLogger"
+            isinstance(binding.value, cst.Call)
+            and self.context.qualified_name(binding.value.func) == "logging.getLogger"
             for binding in bindings
         )
 
@@ -260,9 +257,8 @@ def _runs(
     index = context.tree.index
     for line in suite.body:
         found = [call for call in _reads_in(line, wanted, context) if not _runs_apart(call, line, context)]
-        if start is None and found and isinstance(line, (cst.SimpleStatementLine, cst.If)):
-            if _always_runs(found[0], line, context):
-                start, reads = line, []
+        if start is None and _starts(line, found, context):
+            start, reads = line, []
         if start is not None:
             reads += found
         writes = [index[node] for node in descendants(line) if _writes_to(node, wanted)]
@@ -273,6 +269,11 @@ def _runs(
             start = None
     if start is not None:
         yield start, reads
+
+
+def _starts(line: cst.CSTNode, found: list[cst.Call], context: Context) -> TypeGuard[cst.SimpleStatementLine | cst.If]:
+    """Whether the line always makes its first read, and a statement can be put above it."""
+    return bool(found) and isinstance(line, (cst.SimpleStatementLine, cst.If)) and _always_runs(found[0], line, context)
 
 
 def _is_item(node: cst.CSTNode) -> bool:
@@ -311,7 +312,9 @@ def _always_runs(node: cst.CSTNode, line: cst.CSTNode, context: Context) -> bool
         if above is line:
             return isinstance(line, cst.SimpleStatementLine) or child is getattr(line, "test", None)
         match above:
-            case cst.BooleanOperation(left=first) | cst.IfExp(test=first) | cst.Comparison(left=first) if first is child:
+            case cst.BooleanOperation(left=first) | cst.IfExp(test=first) | cst.Comparison(left=first) if (
+                first is child
+            ):
                 pass
             case cst.Comparison(comparisons=[first, *_]) if first is child:
                 pass
@@ -329,7 +332,11 @@ def _is_decided_by_itself(read: cst.Call, wanted: str, suite: cst.CSTNode, conte
     for above in context.ancestors(read):
         if above is suite:
             return False
-        if isinstance(above, (cst.If, cst.IfExp)) and child is not above.test and _reads_in(above.test, wanted, context):
+        if (
+            isinstance(above, (cst.If, cst.IfExp))
+            and child is not above.test
+            and _reads_in(above.test, wanted, context)
+        ):
             return True
         if isinstance(above, (cst.ExceptHandler, cst.Raise, cst.Assert)):
             return True
@@ -341,11 +348,11 @@ def _is_property(tensor: Chain, context: Context) -> bool:
     """Whether a class of this module computes the attribute each time."""
     if not isinstance(tensor, cst.Attribute):
         return False
-    if isinstance(tensor.value, cst.Name):
-        class_ = context.classes.self_class(tensor.value)
-        if class_ is not None:
-            return context.classes.method(class_, tensor.attr.value) is not None
-    return _is_property(tensor.value, context) if isinstance(tensor.value, cst.Attribute) else False
+    class_ = context.classes.self_class(tensor.value) if isinstance(tensor.value, cst.Name) else None
+    owner = class_ or context.value(tensor.value).definition
+    if isinstance(owner, cst.ClassDef) and context.classes.method(owner, tensor.attr.value) is not None:
+        return True
+    return isinstance(tensor.value, cst.Attribute) and _is_property(tensor.value, context)
 
 
 def _is_quoted(read: cst.Call, context: Context) -> bool:
@@ -370,7 +377,9 @@ def _writes_to(node: cst.CSTNode, wanted: str) -> bool:
     match node:
         case cst.AssignTarget(target=target) | cst.AugAssign(target=target) | cst.AnnAssign(target=target):
             return _covers(target, wanted)
-        case cst.NamedExpr(target=target) | cst.For(target=target) | cst.CompFor(target=target) | cst.Del(target=target):
+        case (
+            cst.NamedExpr(target=target) | cst.For(target=target) | cst.CompFor(target=target) | cst.Del(target=target)
+        ):
             return _covers(target, wanted)
         case cst.AsName(name=target) | cst.FunctionDef(name=target) | cst.ClassDef(name=target):
             return _covers(target, wanted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -15,7 +16,7 @@ from torchlint.model.tree import Comprehension, descendants, descendants_in_scop
 if TYPE_CHECKING:
     from torchlint.model.context import Context
 
-Turn: TypeAlias = "cst.For | cst.CompFor | cst.While"
+LoopNode: TypeAlias = "cst.For | cst.CompFor | cst.While"
 Named: TypeAlias = "tuple[tuple[str, cst.BaseExpression], ...]"
 
 
@@ -47,7 +48,7 @@ class Visit:
         return bool(self.elements) or self.count is not None or not self.others
 
 
-def visit(loop: Turn, context: Context) -> Visit:
+def visit(loop: LoopNode, context: Context) -> Visit:
     """What the loop binds at each turn; a `while` what it counts up or down by one."""
     return _counted(loop, context) if isinstance(loop, cst.While) else visit_of(loop.target, loop.iter, context)
 
@@ -129,7 +130,33 @@ def names_in(node: cst.CSTNode) -> frozenset[str]:
     return frozenset(found)
 
 
-def parts_of(loop: Turn, context: Context) -> list[cst.CSTNode]:
+def counts(node: cst.CSTNode, counters: AbstractSet[str]) -> bool:
+    """Whether the expression depends on one of the names that number the turns."""
+    return any(isinstance(part, cst.Name) and part.value in counters for part in descendants(node))
+
+
+def picks(node: cst.Subscript, counters: AbstractSet[str]) -> bool:
+    """`t[i]`, `t[:, i + 1]`, `t[i:i + 1]`: the number of the turn says which element."""
+    return any(
+        counts(part.slice.value, counters)
+        if isinstance(part.slice, cst.Index)
+        else isinstance(part.slice, cst.Slice) and picks_one(part.slice, counters)
+        for part in node.slice
+    )
+
+
+def picks_one(part: cst.Slice, counters: AbstractSet[str]) -> bool:
+    """`i:i + 1`."""
+    match part:
+        case cst.Slice(
+            lower=cst.Name(value=low),
+            upper=cst.BinaryOperation(left=cst.Name(value=left), operator=cst.Add(), right=cst.Integer(value="1")),
+        ):
+            return low == left and low in counters
+    return False
+
+
+def parts_of(loop: LoopNode, context: Context) -> list[cst.CSTNode]:
     """What runs at each turn."""
     if isinstance(loop, cst.For):
         return [loop.body]
@@ -143,7 +170,7 @@ def parts_of(loop: Turn, context: Context) -> list[cst.CSTNode]:
     return [*loop.ifs, *inner, owner.elt]
 
 
-def owner_of(loop: Turn, context: Context) -> cst.CSTNode:
+def owner_of(loop: LoopNode, context: Context) -> cst.CSTNode:
     """The comprehension that the `for` belongs to; a statement is its own."""
     owner: cst.CSTNode | None = loop
     while isinstance(owner, cst.CompFor):

@@ -1,0 +1,533 @@
+"""TL401: where a model is only evaluated; what `torch.no_grad()` changes, on CPU torch."""
+
+from __future__ import annotations
+
+import textwrap
+from importlib.resources import files
+from typing import Any
+
+import pytest
+import torch
+from laws import active, check_snippet, lint
+from torch import nn
+
+RULE = "eval-without-no-grad"
+HERE = f"  # <- {RULE}"
+VALIDATE = "def validate(model, loader):\n    model.eval()\n    for x in loader:\n        print(model(x).sum())\n"
+HEAD = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
+
+
+def check(code: str, fixed: str | None = None) -> None:
+    code, fixed = textwrap.dedent(code), None if fixed is None else HEAD + textwrap.dedent(fixed)
+    check_snippet(HEAD + code, RULE, fixed=fixed)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        f"""
+        def validate(m, dl):
+            m.eval()
+            for x, y in dl:
+                out = m(x){HERE}
+                print((out.argmax(1) == y).sum())
+        """,
+        f"""
+        model.eval()
+        preds = []
+        for x in test_loader:
+            preds.append(model(x).argmax(1).cpu()){HERE}
+        """,
+        f"""
+        class Experiment(Base):
+            def vali(self, data, loader, criterion):
+                self.model.eval()
+                losses = []
+                for x, y in loader:
+                    pred = self.model(x){HERE}
+                    losses.append(criterion(pred.detach().cpu(), y).item())
+                self.model.train()
+                return losses
+        """,
+        f"""
+        def predict(x):
+            net.eval()
+            return net(x).softmax(1){HERE}
+        """,
+        f"""
+        model.train(False)
+        out = model(img){HERE}
+        print(out.shape)
+        """,
+        f"""
+        def evaluate(model, loader, criterion):
+            total = 0
+            for x, y in loader:
+                loss = criterion(model(x), y){HERE}
+                total += loss.item()
+            return total
+
+        print(evaluate(model, loader, nn.MSELoss()))
+        """,
+        f"""
+        class Experiment(Base):
+            def process(self, batch):
+                return self.model(batch[0])
+
+            def fit(self, loader, optimizer):
+                self.model.train()
+                for batch in loader:
+                    self.process(batch).sum().backward()
+                    optimizer.step()
+
+            def test(self, loader):
+                self.model.eval()
+                for batch in loader:
+                    pred = self.process(batch){HERE}
+                    print(pred.argmax(1))
+        """,
+        f"""
+        gen = Generator()
+        gen.eval()
+        imgs = gen(z){HERE}
+        save_image(imgs, "out.png")
+        """,
+        f"""
+        def demo(net, camera):
+            def predict(frame):
+                y = net(transform(frame)){HERE}
+                for box in y.data:
+                    draw(frame, box.tolist())
+                return frame
+
+            while True:
+                show(predict(camera.read()))
+
+        demo(net.eval(), camera)
+        """,
+        f"""
+        def main(args):
+            encoder = Encoder(args).eval()
+            encoder.load_state_dict(torch.load(args.path))
+            feature = encoder(load(args.image)){HERE}
+            print(decode(feature)[0].cpu().numpy())
+        """,
+        f"""
+        def test():
+            model.eval()
+            output = model(features, adj){HERE}
+            print(F.nll_loss(output, labels).item())
+
+        test()
+        """,
+        f"""
+        for epoch in range(9):
+            model.train()
+            for x, y in train_loader:
+                pred = model(x)
+                loss = F.mse_loss(pred, y)
+                loss.backward()
+                optimizer.step()
+            if epoch % 3 == 0:
+                model.eval()
+                x, y = next(iter(test_loader))
+                pred = model(x){HERE}
+                loss = F.mse_loss(pred, y)
+                print(loss.item())
+        """,
+    ],
+)
+def test_evaluations(code: str) -> None:
+    check(code)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        """
+        @torch.no_grad()
+        def validate(model, loader):
+            model.eval()
+            for x in loader:
+                print(model(x).sum())
+        """,
+        """
+        @torch.inference_mode
+        def validate(model, loader):
+            model.eval()
+            for x in loader:
+                print(model(x).sum())
+        """,
+        """
+        model.eval()
+        with torch.inference_mode():
+            out = model(x)
+        """,
+        """
+        model.eval()
+        with torch.set_grad_enabled(train):
+            print(model(x).sum())
+        """,
+        """
+        torch.set_grad_enabled(False)
+
+        def validate(model, loader):
+            model.eval()
+            for x in loader:
+                print(model(x).sum())
+        """,
+        """
+        off = torch.no_grad()
+        model.eval()
+        with off:
+            print(model(x).sum())
+        """,
+        """
+        from contextlib import contextmanager
+
+        @contextmanager
+        def evaluating(model):
+            model.eval()
+            with torch.no_grad():
+                yield
+            model.train()
+
+        def report(model, x):
+            model.eval()
+            with evaluating(model):
+                print(model(x).sum())
+        """,
+        """
+        model.eval()
+        x.requires_grad_()
+        loss = f(model(x))
+        g = torch.autograd.grad(loss, x)
+        """,
+        """
+        def fgsm(model, x, y):
+            model.eval()
+            loss = F.cross_entropy(model(x), y)
+            loss.backward()
+        """,
+        """
+        def train(model, bn, loader):
+            bn.eval()
+            for x, y in loader:
+                F.cross_entropy(model(x), y).backward()
+        """,
+        """
+        model.eval()
+        ids = model.generate(**enc)
+        """,
+        """
+        from lightning.pytorch import LightningModule
+
+        class Lit(LightningModule):
+            def validation_step(self, batch, index):
+                self.eval()
+                print(self.model(batch).sum())
+        """,
+        """
+        def _validate(model, loader):
+            model.eval()
+            for x in loader:
+                print(model(x).sum())
+
+        def run(model, loader):
+            with torch.no_grad():
+                _validate(model, loader)
+        """,
+        """
+        m.eval()
+        for p in m.parameters():
+            p.requires_grad_(False)
+        print(m(x).sum())
+        """,
+        """
+        def step(g, d, z, optimizer):
+            d.eval()
+            score = d(g(z))
+            d.train()
+            score.mean().backward()
+            optimizer.step()
+        """,
+        """
+        def train(model, loader, optimizer):
+            for x in loader:
+                model.eval()
+                pseudo = model(x)
+                model.train()
+                F.mse_loss(model(x), pseudo).backward()
+                optimizer.step()
+        """,
+        """
+        def train(model, loader, optimizer):
+            memory = []
+            for x in loader:
+                model.eval()
+                memory.append(model(x))
+                model.train()
+                F.mse_loss(model(x), memory[-1]).backward()
+                optimizer.step()
+        """,
+        """
+        def evaluate(model, x):
+            return model(x)
+
+        def train(model, x, optimizer):
+            evaluate(model, x).sum().backward()
+            optimizer.step()
+        """,
+        """
+        def evaluate(model, x):
+            model.eval()
+            return model(x)
+
+        def train(model, x, optimizer):
+            evaluate(model, x).sum().backward()
+            optimizer.step()
+        """,
+        """
+        def test_all(model, loader):
+            for x in loader:
+                print(model(x).sum())  # whoever calls this may have turned autograd off
+        """,
+        """
+        from ultralytics import YOLO
+
+        def detect(source):
+            model = YOLO("n.pt")
+            model.eval()
+            for frame in source:
+                print(model(frame, conf=0.5)[0].boxes)
+        """,
+        """
+        def validate(criterion, loader):
+            criterion.eval()
+            for x, y in loader:
+                print(criterion(x, y).item(), nn.Softmax(1)(x))
+        """,
+        """
+        def validate(model, loader):
+            model.eval()
+            if export:
+                torch.onnx.export(model, x, "net.onnx")
+            print(model(x).sum())
+        """,
+        """
+        def build(options):
+            model.eval()
+            return Model(options)
+        """,
+        """
+        class Net(nn.Module):
+            def predict(self, x):
+                return self(x).argmax(1).item()
+        """,
+        """
+        def test():
+            net = Net()
+            x = torch.randn(1, 3, 32, 32)
+            print(net(x.cuda()).size())
+
+        test()
+        """,
+        """
+        def evaluate(envs, Model: nn.Module):
+            agent = Model(envs)
+            print(agent.score(envs).item())
+
+        evaluate(envs, Agent)
+        """,
+        """
+        async def predict(request):
+            net.eval()
+            return net(await request.tensor()).tolist()
+        """,
+    ],
+)
+def test_look_alikes(code: str) -> None:
+    check(code)
+
+
+def test_tests_are_left_alone() -> None:
+    from torchlint import linter
+    from torchlint.source import SourceFile
+
+    code = "import torch\ndef test_it():\n    net.eval()\n    print(net(x).sum())\n"
+    assert len(linter.lint(SourceFile("net.py", code), active(RULE)).findings) == 1
+    assert not linter.lint(SourceFile("tests/test_net.py", code), active(RULE)).findings
+
+
+# The fix
+
+
+def test_the_decorator_stands_next_to_def() -> None:
+    check(
+        f"""
+        class Runner:
+            @staticmethod
+            # Over all of it.
+            def evaluate(model, loader):
+                model.eval()
+                return [model(x).argmax(1).tolist() for x in loader]{HERE}
+        """,
+        """
+        class Runner:
+            @staticmethod
+            # Over all of it.
+            @torch.no_grad()
+            def evaluate(model, loader):
+                model.eval()
+                return [model(x).argmax(1).tolist() for x in loader]
+        """,
+    )
+
+
+def test_statements_are_wrapped_with_their_comments() -> None:
+    check(
+        f'''
+        def main(loader):
+            model = Net().eval()
+
+            # One pass.
+            for x in loader:
+                out = model(  # now{HERE}
+                    x,
+                )
+
+                print("""
+          first
+            second""", out.sum())  # done
+              # odd
+            # Behind.
+            print("end")
+        '''.replace(f"  # now{HERE}", HERE),
+        '''
+        def main(loader):
+            model = Net().eval()
+
+            # One pass.
+            with torch.no_grad():
+                for x in loader:
+                    out = model(
+                        x,
+                    )
+
+                    print("""
+          first
+            second""", out.sum())  # done
+              # odd
+            # Behind.
+            print("end")
+        ''',
+    )
+
+
+def test_calls_far_apart_are_wrapped_one_by_one() -> None:
+    between = "\n".join(f"print({number})" for number in range(9))
+    check_snippet(
+        f"import torch\nmodel.eval()\na = model(x){HERE}\n{between}\nb = model(a.data)\n",
+        RULE,
+        fixed=f"import torch\nmodel.eval()\nwith torch.no_grad():\n    a = model(x)\n{between}\n"
+        "with torch.no_grad():\n    b = model(a.data)\n",
+    )
+
+
+def test_wrapping_reaches_the_end_of_a_file_without_a_newline() -> None:
+    check_snippet(
+        f"import torch\nmodel.eval()\nprint(model(x).sum()){HERE}",
+        RULE,
+        fixed="import torch\nmodel.eval()\nwith torch.no_grad():\n    print(model(x).sum())",
+    )
+
+
+@pytest.mark.parametrize(
+    ("imports", "written"),
+    [
+        ("import torch as th", "th.no_grad()"),
+        ("from torch import no_grad", "no_grad()"),
+        ("import torch.nn as nn\nimport torch.cuda", "torch.no_grad()"),
+    ],
+)
+def test_torch_goes_by_its_name_in_the_file(imports: str, written: str) -> None:
+    marked = VALIDATE.removesuffix("\n") + HERE + "\n"
+    check_snippet(f"{imports}\n\n\n{marked}", RULE, fixed=f"{imports}\n\n\n@{written}\n{VALIDATE}")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        f"import torch.nn as nn\n{VALIDATE}",
+        f"{VALIDATE}import torch\n",
+        "import torch\ndef predict(loader):\n    net.eval()\n    for x in loader:\n        yield net(x).tolist()\n",
+    ],
+)
+def test_no_fix(code: str) -> None:
+    (finding,) = lint(code, active(RULE)).findings
+    assert finding.fix is None
+
+
+# What it changes
+
+
+def run(name: str) -> dict[str, Any]:
+    names: dict[str, Any] = {"__name__": name}
+    code = (files("torchlint.fixtures") / "eval_without_no_grad" / name).read_text("utf-8")
+    exec(compile(code, name, "exec"), names)  # noqa: S102 - our own fixture
+    return names
+
+
+def test_slow_and_fast_report_the_same() -> None:
+    assert run("slow.py")["workload"]() == run("fast.py")["workload"]()
+
+
+def kept_by(names: dict[str, Any]) -> int:
+    """Tensors that the graph of one validation keeps."""
+    kept: list[torch.Tensor] = []
+
+    def note(tensor: torch.Tensor) -> torch.Tensor:
+        kept.append(tensor)
+        return tensor
+
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 10))
+    batches = [(torch.randn(3, 4), torch.randint(10, (3,)))]
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        names["validate"](model, batches, nn.CrossEntropyLoss())
+    return len(kept)
+
+
+def test_slow_keeps_activations_and_fast_does_not() -> None:
+    assert kept_by(run("slow.py")) > 0
+    assert kept_by(run("fast.py")) == 0
+
+
+def test_what_makes_the_fix_unsafe() -> None:
+    net = nn.Linear(2, 1)
+    x = torch.ones(1, 2, requires_grad=True)
+
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def predict(x: torch.Tensor) -> torch.Tensor:
+        net.eval()
+        return net(x)
+
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        predict(x).sum().backward()
+
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def slope(*, again: bool) -> torch.Tensor:
+        with torch.set_grad_enabled(again):
+            return torch.autograd.grad(net(x).sum(), x)[0]
+
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        slope(again=False)
+    assert torch.equal(slope(again=True), net.weight)
+
+
+def test_no_grad_is_no_eval() -> None:
+    dropout, norm = nn.Dropout(0.5), nn.BatchNorm1d(2)
+    with torch.no_grad():
+        assert (dropout(torch.ones(1000)) == 0).any()
+        norm(torch.rand(8, 2))
+    assert norm.running_mean is not None
+    assert (norm.running_mean != 0).all()

@@ -1,0 +1,658 @@
+"""TL901: loops over elements that one operation could do; not loops whose turns need each other, or host code."""
+
+from __future__ import annotations
+
+import pytest
+from laws import check_snippet
+
+RULE = "python-loop-over-tensor"
+
+ELEMENTWISE = {
+    "map": """
+        import torch
+        def scale(x, w):
+            out = torch.zeros_like(x)
+            for i in range(x.size(0)):  # <- python-loop-over-tensor
+                out[i] = x[i] * w
+            return out
+        """,
+    "stack of a comprehension": """
+        import torch
+        def squash(x: torch.Tensor):
+            return torch.stack([torch.sigmoid(x[i]) for i in range(len(x))])  # <- python-loop-over-tensor
+        """,
+    "mean of squares, batch by batch": """
+        import torch
+        def loss_of(p: torch.Tensor, t: torch.Tensor):
+            B = p.shape[0]
+            loss = 0.0
+            for b in range(B):  # <- python-loop-over-tensor
+                loss += ((p[b] - t[b]) ** 2).mean()
+            return loss / B
+        """,
+    "the target's kind is unknown": """
+        import torch
+        import torch.nn.functional as F
+        def loss_of(logits, targets):
+            logits = torch.relu(logits)
+            total = 0
+            for b in range(logits.size(0)):  # <- python-loop-over-tensor
+                target = targets[b]
+                total = total + F.cross_entropy(logits[b], target)
+            return total
+        """,
+    "a condition on each element": """
+        import torch
+        def count(d: torch.Tensor):
+            c = 0
+            for i in range(d.numel()):  # <- python-loop-over-tensor
+                if d[i] > 0:
+                    c += 1
+            return c
+        """,
+    "pairs of rows, flagged once": """
+        import torch
+        def distances(X: torch.Tensor, Y: torch.Tensor):
+            D = torch.zeros(X.shape[0], Y.shape[0], device=X.device)
+            for i in range(D.shape[0]):  # <- python-loop-over-tensor
+                for j in range(D.shape[1]):
+                    D[i, j] = (X[i] - Y[j]).norm()
+            return D
+        """,
+    "a mask for each bin": """
+        import torch
+        def histogram(x: torch.Tensor, num_bins):
+            h = torch.zeros(num_bins, device=x.device)
+            for k in range(num_bins):  # <- python-loop-over-tensor
+                h[k] = (x == k).sum()
+            return h
+        """,
+    "a mask for each boundary of a list": """
+        import torch
+        def quantise(x: torch.Tensor, bounds):
+            level = torch.zeros_like(x)
+            for k in range(len(bounds)):  # <- python-loop-over-tensor
+                level += (x >= bounds[k]).float()
+            return level
+        """,
+    "segments of one length (VITS)": """
+        import torch
+        def slice_segments(x, ids_str, segment_size=4):
+            ret = torch.zeros_like(x[:, :, :segment_size])
+            for i in range(x.size(0)):  # <- python-loop-over-tensor
+                idx_str = ids_str[i]
+                idx_end = idx_str + segment_size
+                ret[i] = x[i, :, idx_str:idx_end]
+            return ret
+        """,
+    "a loss for each class": """
+        import torch
+        from losses import dice_coeff
+        def dice(pred: torch.Tensor, t: torch.Tensor):
+            total = 0
+            for c in range(pred.shape[1]):  # <- python-loop-over-tensor
+                total += dice_coeff(pred[:, c], t[:, c])
+            return total
+        """,
+    "a gather by another tensor": """
+        import torch
+        def pick(x: torch.Tensor, idx: torch.Tensor):
+            out = x.new_empty(x.size(0))
+            for i in range(x.size(0)):  # <- python-loop-over-tensor
+                out[i] = x[i, idx[i]]
+            return out
+        """,
+    "a scatter (SSD)": """
+        import torch
+        def match(truth_idx: torch.Tensor, prior_idx: torch.Tensor):
+            for j in range(prior_idx.size(0)):  # <- python-loop-over-tensor
+                truth_idx[prior_idx[j]] = j
+        """,
+    "a random order": """
+        import torch
+        class Storage:
+            def __init__(self, n):
+                self.obs = torch.zeros(5, n)
+            def to(self, device):
+                self.obs = self.obs.to(device)
+            def batches(self, n, size):
+                perm = torch.randperm(n)
+                for start in range(0, n, size):
+                    obs = []
+                    for offset in range(size):  # <- python-loop-over-tensor
+                        ind = perm[start + offset]
+                        obs.append(self.obs[:, ind])
+                    yield torch.stack(obs, 1)
+        """,
+    "in place on rows": """
+        import torch
+        def clip(boxes, im_shape, batch_size):
+            for i in range(batch_size):  # <- python-loop-over-tensor
+                boxes[i, :, 0].clamp_(0, im_shape[i, 1] - 1)
+        """,
+    "unbind": """
+        import torch
+        def masked(tp: torch.Tensor, mask: torch.Tensor):
+            return torch.stack(tuple(x * mask for x in torch.unbind(tp, dim=1)), dim=1)  # <- python-loop-over-tensor
+        """,
+    "non-maximum suppression class by class": """
+        import torch
+        from torchvision.ops import nms
+        def detect(scores: torch.Tensor, boxes: torch.Tensor, num_classes):
+            found = []
+            for cl in range(1, num_classes):  # <- python-loop-over-tensor
+                mask = scores[cl].gt(0.01)
+                if mask.sum() == 0:
+                    continue
+                found.append(nms(boxes[mask], scores[cl][mask], 0.5))
+            return found
+        """,
+    "a function of this file": """
+        import torch
+        def blend(a, b, f):
+            return (a * f + b * (1 - f)).clamp(0, 1)
+        def sharpen(image: torch.Tensor, blurred: torch.Tensor, factor: torch.Tensor):
+            n = len(factor)
+            return torch.stack([blend(image[i], blurred[i], factor[i]) for i in range(n)])  # <- python-loop-over-tensor
+        """,
+}
+READS = {
+    "item": """
+        import torch
+        def total_of(tensor: torch.Tensor):
+            total = 0.0
+            for v in tensor:  # <- python-loop-over-tensor
+                total += v.item()
+            return total
+        """,
+    "items of the two largest": """
+        import torch
+        def top(outputs, names, k):
+            scores, places = torch.topk(outputs, k=k)
+            found = []
+            for i in range(scores.size(0)):  # <- python-loop-over-tensor
+                found.append({"label": names[places[i].item()], "score": scores[i].item()})
+            return found
+        """,
+    "an index into a list": """
+        import torch
+        def words(ids: torch.Tensor, vocab):
+            return [vocab[i] for i in ids]  # <- python-loop-over-tensor
+        """,
+    "told by how it is indexed": """
+        import torch
+        class Converter:
+            def __init__(self, characters):
+                self.character = ["-"] + list(characters)
+            def decode(self, text_index, length):
+                texts = []
+                for index, l in enumerate(length):
+                    t = text_index[index, :]
+                    kept = []
+                    for i in range(l):  # <- python-loop-over-tensor
+                        if t[i] != 0 and (not (i > 0 and t[i - 1] == t[i])):
+                            kept.append(self.character[t[i]])
+                    texts.append("".join(kept))
+                return texts
+        """,
+    "the one before is compared": """
+        import torch
+        def collapse(ids: torch.Tensor):
+            out, last = [], None
+            for i in ids:  # <- python-loop-over-tensor
+                if last is None or i != last:
+                    out.append(i)
+                last = i
+            return out
+        """,
+    "an inner walk": """
+        import torch
+        def boxes_of(net, x, scale, draw):
+            detections = net(x).data
+            for i in range(detections.size(1)):  # <- python-loop-over-tensor
+                j = 0
+                while detections[0, i, j, 0] >= 0.6:
+                    draw((detections[0, i, j, 1:] * scale).cpu().numpy())
+                    j += 1
+        """,
+    "a walk of its own": """
+        import torch
+        def first_end(ids: torch.Tensor, end):
+            j = 0
+            while ids[j] != end:  # <- python-loop-over-tensor
+                j += 1
+            return j
+        """,
+    "a mask of lengths": """
+        import torch
+        def mask_of(x: torch.Tensor, lengths: torch.Tensor):
+            mask = torch.zeros_like(x)
+            for i in range(x.size(0)):  # <- python-loop-over-tensor
+                mask[i, : lengths[i]] = 1
+            return mask
+        """,
+    "enumerate": """
+        import torch
+        def things(logits, is_thing):
+            _, classes = logits.softmax(-1).max(-1)
+            found = []
+            for k, label in enumerate(classes):  # <- python-loop-over-tensor
+                if not is_thing[label.item()]:
+                    found.append(k)
+            return found
+        """,
+}
+INDEPENDENT = {
+    "layers": """
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def forward(self, x):
+                for layer in self.layers:
+                    x = layer(x)
+                return x
+        """,
+    "modules picked by number, a column for each": """
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def __init__(self, n):
+                super().__init__()
+                self.heads = nn.ModuleList(nn.Linear(3, 4) for _ in range(n))
+                self.n = n
+            def forward(self, x):
+                return sum(self.heads[i](x[:, i]) for i in range(x.size(1)))
+        """,
+    "parameters": """
+        def step(model, lr):
+            import torch
+            for p in model.parameters():
+                p.data.add_(p.grad, alpha=-lr)
+        """,
+    "batches": """
+        import torch
+        def train(loader, model, loss_fn, optimizer):
+            for x, y in loader:
+                loss = loss_fn(model(x), y)
+                loss.backward()
+                optimizer.step()
+        """,
+    "samples, a training step for each": """
+        import torch
+        def train(x: torch.Tensor, y: torch.Tensor, model, optimizer):
+            for i in range(x.size(0)):
+                loss = (model(x[i]) - y[i]).pow(2).mean()
+                loss.backward()
+                optimizer.step()
+        """,
+    "a handful": """
+        import torch
+        def block(x: torch.Tensor):
+            for i in range(3):
+                x = x * x[i]
+            return x
+        def channels(x: torch.Tensor, mean, std):
+            for t, m, s in zip(x, mean, std):
+                t.sub_(m).div_(s)
+            return x
+        """,
+    "structure": """
+        import torch
+        def run(h: torch.Tensor, num_layers, w):
+            out = []
+            for layer in range(num_layers):
+                out.append(h[layer] * w)
+            return out
+        """,
+    "chunks": """
+        import torch
+        def run(x: torch.Tensor, f, size):
+            return torch.cat([torch.exp(x[i : i + size]) for i in range(0, x.size(0), size)])
+        """,
+    "lists of tensors": """
+        import torch
+        def total(features):
+            maps = [torch.relu(f) for f in features]
+            loss = 0
+            for i in range(len(maps)):
+                loss = loss + maps[i].mean()
+            return loss + sum(m.mean() for m in maps)
+        """,
+    "names": """
+        import torch
+        def show_all(names):
+            for i in range(len(names)):
+                print(names[i])
+        """,
+    "a list or a tensor": """
+        import torch
+        from torch import nn
+        class Clip(nn.Module):
+            def forward(self, images):
+                if isinstance(images, torch.Tensor):
+                    return torch.clamp(images, 0, 1)
+                return [image.clamp_(0, 1) for image in images]
+        """,
+    "tensors passed one by one": """
+        import torch
+        class Mix:
+            def transform(self, *inputs: torch.Tensor):
+                return [x * 2 for x in inputs]
+        """,
+}
+DEPENDENT = {
+    "a recurrent cell": """
+        import torch
+        def encode(cell, x: torch.Tensor, h):
+            out = []
+            for t in range(x.size(1)):
+                h = cell(x[:, t], h)
+                out.append(h)
+            return torch.stack(out, 1)
+        """,
+    "returns": """
+        import torch
+        def returns(rewards: torch.Tensor, masks: torch.Tensor, gamma):
+            out = torch.zeros_like(rewards)
+            for step in reversed(range(rewards.size(0) - 1)):
+                out[step] = out[step + 1] * gamma * masks[step + 1] + rewards[step]
+            return out
+        """,
+    "an advantage": """
+        import torch
+        def advantages(delta: torch.Tensor, masks: torch.Tensor, gamma):
+            gae, out = 0, torch.zeros_like(delta)
+            for step in reversed(range(delta.size(0))):
+                gae = delta[step] + gamma * masks[step] * gae
+                out[step] = gae
+            return out
+        """,
+    "a running sum that is read": """
+        import torch
+        def running(x: torch.Tensor):
+            total, out = torch.zeros_like(x[0]), torch.zeros_like(x)
+            for i in range(x.size(0)):
+                total = total + x[i]
+                out[i] = total.sqrt()
+            return out
+        """,
+    "a state that decays (linear attention)": """
+        import torch
+        def scan(g: torch.Tensor, k: torch.Tensor, v: torch.Tensor, state):
+            for i in range(g.size(1)):
+                state = state * g[:, i].exp()
+                state = state + k[:, i] * (v[:, i] - (state * k[:, i]).sum(-1, keepdim=True))
+            return state
+        """,
+    "swapped columns": """
+        import torch
+        def swap(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor):
+            for i in range(a.size(0)):
+                kept = x[:, a[i]]
+                x[:, a[i]] = x[:, b[i]]
+                x[:, b[i]] = kept
+        """,
+    "the last of a list": """
+        import torch
+        def scan(x: torch.Tensor):
+            out = [x[0]]
+            for i in range(1, x.size(0)):
+                out.append(torch.tanh(x[i] + out[-1]))
+            return out
+        """,
+    "an attribute": """
+        import torch
+        class Cell:
+            def run(self, x: torch.Tensor):
+                for i in range(x.size(0)):
+                    self.h = torch.tanh(x[i] + self.h)
+                return self.h
+        """,
+    "sampling": """
+        import torch
+        def generate(model, ids, sample, done):
+            while not done:
+                logits = model(ids)
+                token = sample(logits[:, -1])
+                ids = torch.cat([ids, token], 1)
+            return ids
+        """,
+    "a bubble of maxima": """
+        import torch
+        def envelope(heat: torch.Tensor):
+            for i in range(1, heat.size(0)):
+                heat[i] = torch.maximum(heat[i], heat[i - 1])
+            return heat
+        """,
+}
+HOST = {
+    "boxes on the host": """
+        import torch
+        def results(net, x):
+            boxes = net(x).cpu()
+            found = []
+            for i in range(boxes.shape[0]):
+                found.append({"bbox": boxes[i].tolist(), "area": float(boxes[i, 2])})
+            return found
+        """,
+    "images to files": """
+        import torch
+        def save_all(imgs, save):
+            for img in imgs.cpu().numpy():
+                save(img)
+        """,
+    "views only": """
+        import torch
+        def split(scores: torch.Tensor, labels: torch.Tensor):
+            return [{"scores": s, "labels": l} for s, l in zip(scores, labels)]
+        """,
+    "numpy": """
+        import numpy as np
+        import torch
+        def count(t: torch.Tensor):
+            a = t.cpu().numpy()
+            total = 0
+            for i in range(a.shape[0]):
+                if a[i] > 0:
+                    total += a[i]
+            return total
+        """,
+    "read once, then a list": """
+        import torch
+        def words(ids: torch.Tensor, vocab):
+            return [vocab[i] for i in ids.tolist()]
+        """,
+    "a row read at once": """
+        import torch
+        def rows(detections: torch.Tensor):
+            out = []
+            for det in detections:
+                det = det.tolist()
+                out.append(int(det[0]))
+            return out
+        """,
+    "pictures": """
+        import cv2
+        import torch
+        def frames(video: torch.Tensor, path):
+            for i in range(video.shape[0]):
+                cv2.imwrite(path % i, (video[i] * 255).cpu().numpy())
+        """,
+    "the start of a model": """
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def __init__(self, n):
+                super().__init__()
+                self.w = nn.Parameter(torch.zeros(n, n))
+                for i in range(self.w.size(0)):
+                    self.w.data[i] = self.w.data[i] * i
+            def init_weights(self):
+                for i in range(self.w.size(0)):
+                    self.w.data[i] = self.w.data[i] * 2
+        """,
+    "plots": """
+        import torch
+        def plot_all(x: torch.Tensor, axis):
+            for i in range(x.size(0)):
+                axis.plot((x[i] * 2).item())
+        """,
+    "a generator": """
+        import torch
+        def rows(x: torch.Tensor, w):
+            for i in range(x.size(0)):
+                yield x[i] * w
+        """,
+    "a list of strings beside a tensor of the loop": """
+        import torch
+        def encode(texts, table, longest):
+            out = torch.zeros(len(texts), longest)
+            for i, text in enumerate(texts):
+                ids = [table[c] for c in text]
+                out[i][: len(ids)] = torch.tensor(ids)
+            return out
+        """,
+    "environments": """
+        import torch
+        def masks(done, infos, device):
+            return torch.tensor([[0.0] if d else [1.0] for d in done], device=device)
+        """,
+    "now and then": """
+        import torch
+        def report(x: torch.Tensor, loader):
+            for step, _ in enumerate(loader):
+                if step % 100 == 0:
+                    for i in range(x.size(0)):
+                        print(x[i].item())
+        """,
+    "a search in step with the loop around it": """
+        import torch
+        def solve(points: torch.Tensor, step, state):
+            i, out = 0, torch.zeros_like(points)
+            for start, end in step.intervals:
+                state = step(state, start, end)
+                while i < len(points) and end >= points[i]:
+                    out[i] = state
+                    i += 1
+            return out
+        """,
+    "an error": """
+        import torch
+        def check(sizes: torch.Tensor, want: int):
+            for s in sizes:
+                raise ValueError(f"{s.item()}")
+        """,
+}
+RAGGED = {
+    "crops resized to sizes of their own": """
+        import torch
+        import torch.nn.functional as F
+        def masks(outputs: torch.Tensor, sizes):
+            found = []
+            for mask, (h, w) in zip(outputs.sigmoid(), sizes):
+                found.append(F.interpolate(mask[None, :h, :w], size=(h, w)))
+            return found
+        """,
+    "boxes kept above a threshold": """
+        import torch
+        def detect(scores: torch.Tensor, boxes: torch.Tensor):
+            found = []
+            for i in range(scores.size(0)):
+                keep = scores[i] > 0.5
+                found.append(boxes[i][keep] * 2)
+            return found
+        """,
+    "padding": """
+        import torch
+        def collate(images, batch: torch.Tensor):
+            for img, row in zip(images, batch):
+                row[:, : img.shape[1], : img.shape[2]].copy_(img)
+        """,
+    "an assignment for each image": """
+        import torch
+        from scipy.optimize import linear_sum_assignment
+        def match(cost: torch.Tensor, targets):
+            found = []
+            for i in range(cost.shape[0]):
+                c = -cost[i][:, targets[i]]
+                found.append(linear_sum_assignment(c.cpu()))
+            return found
+        """,
+    "targets in records": """
+        import torch
+        import torch.nn.functional as F
+        def loss(logits: torch.Tensor, targets):
+            total = 0
+            for i in range(logits.size(0)):
+                total = total + F.cross_entropy(logits[i], targets[i]["labels"])
+            return total
+        """,
+    "a function from elsewhere": """
+        import torch
+        from signals import fbank
+        def features(waves: torch.Tensor):
+            out = []
+            for wave in waves:
+                out.append(fbank(wave * 2**15))
+            return torch.stack(out)
+        """,
+    "another network": """
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def forward(self, frames: torch.Tensor):
+                return torch.stack([self.encoder(frames[:, i] * 2) for i in range(frames.size(1))])
+        """,
+    "loops of unknown length": """
+        import torch
+        def regularise(noise: torch.Tensor):
+            loss = 0.0
+            for i in range(noise.shape[0]):
+                part = noise[i]
+                while True:
+                    loss += (part * torch.roll(part, 1)).mean()
+                    if part.shape[-1] <= 8:
+                        break
+                    part = part[..., ::2]
+            return loss
+        """,
+    "chosen for memory": """
+        import torch
+        def attract(a: torch.Tensor, b: torch.Tensor, memory_efficient):
+            if not memory_efficient:
+                return (a[:, :, None] - b[:, None]).sum(1)
+            total = torch.zeros_like(b)
+            for i in range(a.size(1)):
+                total += a[:, i, None] - b
+            return total
+        """,
+    "another thing at each turn": """
+        import torch
+        def mix(batch: torch.Tensor, weights: torch.Tensor, augment, width):
+            out = torch.zeros_like(batch)
+            for i in range(width):
+                aug = batch
+                aug = augment(aug)
+                out.add_(weights[:, i] * aug)
+            return out
+        """,
+    "gradients": """
+        import torch
+        def jacobian(out: torch.Tensor, x):
+            return torch.stack([torch.autograd.grad(out[j], x, retain_graph=True)[0] for j in range(out.size(0))])
+        """,
+}
+
+
+@pytest.mark.parametrize("code", [*ELEMENTWISE.values(), *READS.values()], ids=[*ELEMENTWISE, *READS])
+def test_flagged(code: str) -> None:
+    check_snippet(code, RULE)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [*INDEPENDENT.values(), *DEPENDENT.values(), *HOST.values(), *RAGGED.values()],
+    ids=[*INDEPENDENT, *DEPENDENT, *HOST, *RAGGED],
+)
+def test_silent(code: str) -> None:
+    check_snippet(code, RULE)

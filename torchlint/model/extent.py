@@ -1,0 +1,114 @@
+"""How much a loop goes over, how often it is run, and whether its author wanted it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.model.frequency import LoopKind
+from torchlint.model.tree import descendants, descendants_in_scope
+from torchlint.model.visits import LoopNode, Visit, owner_of, parts_of
+
+if TYPE_CHECKING:
+    from torchlint.model.context import Context
+
+# What a `range` counts that is no data: there are few of them, or they follow each other.
+_STRUCTURE = re.compile(
+    r"layer|level|lvl|stage|block|scale|kernel|order|degree|depth|iter|epoch|repeat|round|trial|fold|stack|branch|"
+    r"resolution|tap|axis|axes|ndim|dims?$|shapes|rank|world|gpu|device|worker|shard|attempt|tries|chunk|group",
+    re.IGNORECASE,
+)
+_CHANNELS = re.compile(r"(^|_)(mean|std)s?$")
+_CLASSES = re.compile(r"class|cls|label|categor|num_c$|n_c$|bins?$|cluster|segment", re.IGNORECASE)
+# Functions that run once, or that are there to show or store things.
+_RARE = re.compile(
+    r"(^|_)(__)?init(_|$|ializ)|__repr__|reset_parameters|plot|draw|show|visual(?!s)|(^|_)vis(_|$)|display|save|dump|"
+    r"export|^_?(download|load|read|parse|write|report|print)(_|$)|^_?process$|^prepare_data$|summary",
+    re.IGNORECASE,
+)
+_SHOWING = re.compile(r"visuali[sz]|plot|debug|export|convert", re.IGNORECASE)
+_MEMORY = re.compile(r"mem(ory)?_?eff|low_mem|sav(e|es|ing)_mem|mem(ory)?_sav", re.IGNORECASE)
+FEW = 4
+
+
+def is_few(loop: LoopNode, visit: Visit, context: Context) -> bool:
+    """Whether the loop goes over parts of a model, channels, or a handful of things."""
+    if visit.count is not None:
+        number = _literal(visit.count, context)
+        words = (*visit.counters, *_words(visit.count))
+        return (number is not None and number <= FEW) or any(_STRUCTURE.search(word) for word in words)
+    if isinstance(loop, cst.While):
+        return False
+    if any(_STRUCTURE.search(name) for name in visit.counters):
+        return True
+    if any("shapes" in word for _, tensor in visit.elements for word in _words(tensor)):
+        return True  # of the levels of a pyramid
+    return any(
+        0 < len(context.value(container).items) <= FEW or any(_CHANNELS.search(word) for word in _words(container))
+        for _, container in visit.others
+    )
+
+
+def _literal(node: cst.BaseExpression, context: Context) -> int | None:
+    match node:
+        case cst.Integer(value=text):
+            return int(text.replace("_", ""), 0)
+        case cst.Name():
+            bindings = context.reaching(node)
+            if len(bindings) == 1 and isinstance(bindings[0].value, cst.Integer) and not bindings[0].path:
+                return _literal(bindings[0].value, context)
+        case cst.Call(func=cst.Name(value="min"), args=args):
+            numbers = (_literal(argument.value, context) for argument in args)
+            return min((number for number in numbers if number is not None), default=None)
+    return None
+
+
+def _words(node: cst.CSTNode) -> list[str]:
+    """The names in an expression, those of attributes too."""
+    return [part.value for part in descendants(node) if isinstance(part, cst.Name)]
+
+
+def is_over_classes(visit: Visit) -> bool:
+    """Whether there is a turn for each class, bin or cluster, as far as the number of turns tells."""
+    match visit.count:
+        case None:
+            return False
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="size")), args=[cst.Arg(value=cst.Integer(value=axis))]):
+            return axis != "0"
+        case cst.Subscript(
+            value=cst.Attribute(attr=cst.Name(value="shape")),
+            slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer(value=axis)))],
+        ):
+            return axis != "0"
+    return any(_CLASSES.search(word) for word in _words(visit.count))
+
+
+def is_plain(loop: LoopNode, context: Context) -> bool:
+    """Whether the loop is neither one over batches or epochs nor one that yields."""
+    if context.frequencies.loop_kind(owner_of(loop, context)) is not LoopKind.OTHER:
+        return False
+    return not any(
+        isinstance(node, cst.Yield) for part in parts_of(loop, context) for node in descendants_in_scope(part)
+    )
+
+
+def runs_rarely(loop: LoopNode, context: Context) -> bool:
+    """Whether the loop is one of start-up, of tests, of pictures and reports."""
+    if context.is_test or _SHOWING.search(context.source.path.rpartition("/")[2]):
+        return True
+    function = context.function(loop)
+    while function is not None:
+        if isinstance(function, cst.FunctionDef) and _RARE.search(function.name.value):
+            return True
+        function = context.function(function)
+    return context.frequencies.is_diagnostic(loop) or context.frequencies.is_rate_limited(loop)
+
+
+def saves_memory(loop: LoopNode, context: Context) -> bool:
+    """Whether the author chose the loop for the memory that one batched operation would take."""
+    function = context.function(loop)
+    return function is not None and any(
+        isinstance(part, cst.If) and any(map(_MEMORY.search, _words(part.test))) for part in descendants(function.body)
+    )
