@@ -82,9 +82,17 @@ def _feeds_a_loss(node: cst.Call, context: Context) -> bool:
 
 
 def _is_offloaded(node: cst.Call, context: Context) -> bool:
-    """Whether the copy is put into a part of a larger tensor or list, perhaps one that is too large for the device."""
+    """Whether the copy is put into a part of a larger tensor or array, perhaps one that is too large for the device."""
     statement = context.parent(_chain(node, context))
     return isinstance(statement, cst.Assign) and any(
-        isinstance(target.target, cst.Subscript) and context.device(target.target.value) is not Device.ACCELERATOR
-        for target in statement.targets
+        _is_part_of_a_tensor(target.target, context) for target in statement.targets
     )
+
+
+def _is_part_of_a_tensor(target: cst.CSTNode, context: Context) -> bool:
+    if not isinstance(target, cst.Subscript):
+        return False
+    owner = context.value(target.value)
+    if owner.kind in (Kind.TENSOR, Kind.NDARRAY):
+        return owner.device is not Device.ACCELERATOR
+    return len(target.slice) > 1

@@ -38,8 +38,8 @@ def check(node: cst.FunctionDef | cst.Module, context: Context) -> Iterator[Flag
         title, edits = without_grad(evaluation, context)
         yield Flag(
             call,
-            f"`{model}(…)` records a graph that nothing here uses, and keeps its activations on the device until the "
-            "output is freed; `.eval()` does not turn that off, `torch.no_grad()` does",
+            f"`{model}(…)` records a graph that nothing here uses, and keeps its activations in memory; `.eval()` does "
+            "not turn that off, `torch.no_grad()` does",
             title=title,
             edits=edits,
         )

@@ -10,6 +10,7 @@ import sys
 import time
 import zlib
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,16 @@ def filled(folder: Path) -> Path:
     return database
 
 
+def found(folder: Path, settings: Settings = SETTINGS) -> Result | None:
+    with closing(Cache(folder)) as cache:
+        return cache.result(CONTENT, settings)
+
+
+def found_content(folder: Path, path: Path, stamp: Stamp) -> bytes | None:
+    with closing(Cache(folder)) as cache:
+        return cache.content(path, stamp)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / ".torchlint_cache"
@@ -103,7 +114,7 @@ def test_the_stamp_of_a_file_that_was_just_written_is_not_trusted(folder: Path) 
     fresh = Stamp(13, time.time_ns(), 0)
     cache.keep_content(PATH, fresh, CONTENT)
     cache.close()
-    assert Cache(folder).content(PATH, fresh) is None
+    assert found_content(folder, PATH, fresh) is None
 
 
 def test_the_folder_says_what_it_is(folder: Path) -> None:
@@ -221,7 +232,7 @@ def test_a_journal_left_by_a_killed_run_is_not_played_into_a_new_database(folder
     cache.keep_result(CONTENT, SETTINGS, RESULT)
     cache.close()
     assert not journal.exists()
-    assert Cache(folder).result(CONTENT, SETTINGS) == RESULT
+    assert found(folder) == RESULT
 
 
 def test_a_cache_in_use_is_a_miss_and_stays(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,7 +246,7 @@ def test_a_cache_in_use_is_a_miss_and_stays(folder: Path, monkeypatch: pytest.Mo
     cache.close()
     other.execute("ROLLBACK")
     other.close()
-    assert Cache(folder).result(CONTENT, SETTINGS) == RESULT
+    assert found(folder) == RESULT
 
 
 def a_file_in_its_place(folder: Path) -> None:
@@ -243,7 +254,9 @@ def a_file_in_its_place(folder: Path) -> None:
 
 
 def a_folder_in_place_of_the_database(folder: Path) -> None:
-    (folder / Cache(folder)._file.name).mkdir(parents=True)  # noqa: SLF001 - only it knows the name
+    database = filled(folder)
+    database.unlink()
+    database.mkdir()
 
 
 def a_link_to_nowhere(folder: Path) -> None:
@@ -267,7 +280,7 @@ def test_a_disk_without_room_costs_nothing(folder: Path, monkeypatch: pytest.Mon
     cache = Cache(folder)
     cache.keep_result(CONTENT, SETTINGS, RESULT)
     cache.close()
-    assert Cache(folder).result(CONTENT, SETTINGS) is None
+    assert found(folder) is None
 
 
 def at_day(monkeypatch: pytest.MonkeyPatch, day: int) -> None:
@@ -315,14 +328,14 @@ def test_a_path_that_is_no_text_is_kept(folder: Path) -> None:
     cache = Cache(folder)
     cache.keep_content(path, LONG_AGO, CONTENT)
     cache.close()
-    assert Cache(folder).content(path, LONG_AGO) == CONTENT
+    assert found_content(folder, path, LONG_AGO) == CONTENT
 
 
 def test_a_message_that_is_no_text_is_not_kept(folder: Path) -> None:
     cache = Cache(folder)
     cache.keep_result(CONTENT, SETTINGS, Result((Finding("r", "TL1", Span(0, 1), "\udcff"),)))
     cache.close()
-    assert Cache(folder).result(CONTENT, SETTINGS) is None
+    assert found(folder) is None
 
 
 def test_a_changed_rule_is_another_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

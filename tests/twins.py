@@ -9,12 +9,13 @@ from __future__ import annotations
 import copy
 import textwrap
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from laws import active, fix, lint
 
-from torchlint.finding import Applicability, Finding
+if TYPE_CHECKING:
+    from torchlint.finding import Applicability, Finding
 
 _PROLOGUE = """
 import contextlib

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from importlib.resources import files
+from textwrap import indent
+from typing import Any, NamedTuple
+
 import pytest
+import torch
 from laws import check_snippet
+from twins import findings, fixed, program, run, training
+
+from torchlint.finding import Applicability
 
 RULE = "item-in-train-loop"
 
@@ -148,10 +157,20 @@ RULE = "item-in-train-loop"
         """,
     ],
     ids=[
-        "total", "list", "progress bar", "best", "meter", "accuracy", "conversion", "returned by a step", "helper",
-        "lightning", "data[0]", "factor",
+        "total",
+        "list",
+        "progress bar",
+        "best",
+        "meter",
+        "accuracy",
+        "conversion",
+        "returned by a step",
+        "helper",
+        "lightning",
+        "data[0]",
+        "factor",
     ],
-)  # fmt: skip
+)
 def test_reads_at_each_step(code: str) -> None:
     check_snippet(code, RULE)
 
@@ -317,9 +336,418 @@ def test_reads_at_each_step(code: str) -> None:
         """,
     ],
     ids=[
-        "rate limit", "after the loop", "lengths", "numpy", "action", "action at once", "per epoch", "items", "cpu script",
-        "error", "size", "early stop", "debug", "barrier", "skipped",
+        "rate limit",
+        "after the loop",
+        "lengths",
+        "numpy",
+        "action",
+        "action at once",
+        "per epoch",
+        "items",
+        "cpu script",
+        "error",
+        "size",
+        "early stop",
+        "debug",
+        "barrier",
+        "skipped",
     ],
-)  # fmt: skip
+)
 def test_look_alikes(code: str) -> None:
     check_snippet(code, RULE)
+
+
+# The fix
+
+
+def test_a_total_a_count_and_a_list() -> None:
+    check_snippet(
+        """
+        import torch
+        def train(model, loader, optimizer, criterion):
+            total, correct = 0.0, 0
+            losses = []
+            for inputs, targets in loader:
+                outputs = model(inputs.cuda())
+                loss = criterion(outputs, targets.cuda())
+                loss.backward()
+                optimizer.step()
+                total += loss.item() * inputs.size(0)  # <- item-in-train-loop
+                correct += (outputs.argmax(1) == targets.cuda()).sum().item()  # <- item-in-train-loop
+                losses.append(loss.item())  # <- item-in-train-loop
+
+            # report
+            total /= len(loader)
+            return total, correct, losses
+        """,
+        RULE,
+        fixed="""
+        import torch
+        def train(model, loader, optimizer, criterion):
+            total, correct = 0.0, 0
+            losses = []
+            for inputs, targets in loader:
+                outputs = model(inputs.cuda())
+                loss = criterion(outputs, targets.cuda())
+                loss.backward()
+                optimizer.step()
+                total += loss.detach() * inputs.size(0)
+                correct += (outputs.argmax(1) == targets.cuda()).sum()
+                losses.append(loss.detach())
+            total = float(total)
+            correct = int(correct)
+            losses = torch.stack(losses).tolist() if losses else []
+
+            # report
+            total /= len(loader)
+            return total, correct, losses
+        """,
+    )
+
+
+def test_reads_within_the_loop_are_wrapped() -> None:
+    check_snippet(
+        """
+        import torch
+        def train(model, loader, optimizer, criterion):
+            running = 0.0
+            for step, (inputs, targets) in enumerate(loader):
+                loss = criterion(model(inputs.cuda()), targets.cuda())
+                loss.backward()
+                optimizer.step()
+                running += loss.item()  # <- item-in-train-loop
+                if step % 100 == 99:
+                    print(f"{running / 100:.3f}")
+                    running = 0.0
+        """,
+        RULE,
+        fixed="""
+        import torch
+        def train(model, loader, optimizer, criterion):
+            running = 0.0
+            for step, (inputs, targets) in enumerate(loader):
+                loss = criterion(model(inputs.cuda()), targets.cuda())
+                loss.backward()
+                optimizer.step()
+                running += loss.detach()
+                if step % 100 == 99:
+                    print(f"{float(running) / 100:.3f}")
+                    running = 0.0
+        """,
+    )
+
+
+def test_a_total_is_kept_in_single_precision_where_half_is_spoken_of() -> None:
+    code = training("total += loss.item()", before="total = 0.0", after="return total")
+    assert "total += loss.detach()\n" in unsafe(code)
+    code = training("with torch.autocast('cpu'):\n    total += loss.item()", before="total = 0.0", after="return total")
+    assert "total += loss.detach().float()\n" in unsafe(code)
+
+
+def test_a_list_keeps_a_copy_of_what_changes() -> None:
+    code = training("log.append(loss.item())")
+    assert "log.append(loss.detach())\n" in unsafe(code)
+    for change in (
+        "loss /= 10",
+        "loss.mul_(2)",
+        "torch.distributed.all_reduce(loss)",
+        "other = loss.detach()\nother.mul_(2)",
+    ):
+        code = training(f"log.append(loss.item())\nwith torch.no_grad():\n{indent(change, '    ')}")
+        assert "log.append(loss.detach().clone())\n" in unsafe(code)
+
+
+class Case(NamedTuple):
+    """What stands behind each step, and what else differs from the plain loop."""
+
+    reads: str
+    before: str = "total = 0.0"
+    after: str = "return total"
+
+    def code(self) -> str:
+        return training(self.reads, before=self.before, after=self.after)
+
+
+TOTALS = {
+    "plain": Case("total += loss.item()"),
+    "from 0": Case("total += loss.item()", "total = 0"),
+    "from a tuple": Case("total += loss.item()", "total, n = 0.0, 0"),
+    "divided behind": Case("total += loss.item()", after="total /= 3\nreturn total"),
+    "formatted": Case("total += loss.item()", after="return f'{total=:.3f} {total:.2e}'"),
+    "as JSON": Case("total += loss.item()", after="return json.dumps({'total': round(total, 4)})"),
+    "in a closure behind": Case("total += loss.item()", after="last = total\nreturn (lambda: last)()"),
+    "shadowed": Case("total += loss.item()", after="return [total for total in range(3)] + [total]"),
+    "in a comprehension": Case("total += loss.item()", after="return [total * k for k in range(3)]"),
+    "deleted": Case("total += loss.item()", after="last = total\ndel total\nreturn last"),
+    "written out": Case("total = total + loss.item()"),
+    "now and then": Case("total += loss.item()\nif step % 10 == 0:\n    print('%.3f' % (total / 10))\n    total = 0.0"),
+    "returned": Case("total += loss.item()\nif step == 2:\n    return total / 2"),
+    "left": Case("total += loss.item()\nif step == 2:\n    break"),
+    "changed": Case("total += loss.item()\nwith torch.no_grad():\n    loss /= 10"),
+    "gone": Case("total += loss.item()\ndel loss"),
+    "several": Case("total += loss.item()\ntotal += outputs.mean().item()"),
+    "a sum": Case("total += loss.item() + outputs.mean().item()"),
+    "a product": Case("total += inputs.size(0) * loss.item() / 7 - 1"),
+    "perhaps": Case("if step % 2:\n    total += loss.item()\nelse:\n    total += 1"),
+    "several times": Case("for k in range(2):\n    total += loss.item()"),
+    "float": Case("total += 2 * float(loss.detach() + 1)"),
+    "detached": Case("total += loss.detach().item()"),
+    "brackets": Case("total += (loss.item())", after="return(total)"),
+    "a semicolon": Case("total += loss.item(); n = 1"),
+    "one element": Case("total += loss.view(1).item()"),
+    "hits": Case("total += (outputs.argmax(1) == targets).sum().item()", "total = 0"),
+    "hits by method": Case("hits = outputs.argmax(1).eq(targets).sum()\ntotal += hits.item()", "total = 0"),
+    "hits as a whole number": Case(
+        "total += int((outputs.argmax(1) == targets).sum())", "total = 0", "return range(total)"
+    ),
+    "hits from 0.0": Case("total += (outputs.argmax(1) == targets).sum().item()"),
+    "a match": Case("match step:\n    case 1: total += loss.item()"),
+}
+
+LISTS = {
+    "plain": Case("log.append(loss.item())", "log = []", "return log"),
+    "list()": Case("log.append(loss.item())", "log = list()", "return sum(log), log[-2:]"),
+    "two": Case(
+        "log.append(loss.item())\nhits.append((outputs.argmax(1) == targets).sum().item())",
+        "log, hits = [], []",
+        "return log, hits",
+    ),
+    "changed": Case("log.append(loss.item())\nwith torch.no_grad():\n    loss.div_(10)", "log = []", "return log"),
+    "changed by another name": Case(
+        "log.append(loss.item())\nwith torch.no_grad():\n    other = loss.detach()\n    other.div_(10)",
+        "log = []",
+        "return log",
+    ),
+    "a parameter's": Case("log.append(model.bias.mean().item())", "log = []", "return log"),
+    "counted": Case("log.append(loss.item())\nprint(len(log))", "log = []", "return log"),
+    "perhaps": Case("if step % 2:\n    log.append(loss.item())", "log = []", "return log"),
+    "twice": Case("log.append(loss.item())\nlog.append(loss.item())", "log = []", "return log"),
+    "grown behind": Case("log.append(loss.item())", "log = []", "log.append(1.0)\nreturn log"),
+    "in brackets": Case("log.append((loss.item()))  # kept", "log = []", "return log"),
+    "over lines": Case("log.append(\n    loss.item()  # kept\n)", "log = []", "return log"),
+}
+
+# A type checker or a reader would miss the number, or the CPU needs it at each step.
+REFUSED = {
+    "read at each step": Case("total += loss.item()\nprint(total)"),
+    "compared at each step": Case("total += loss.item()\nif total > 99:\n    break"),
+    "quoted now and then": Case("total += loss.item()\nif step % 10 == 0:\n    print(f'{total=:.3f}')"),
+    "divided now and then": Case("total += loss.item()\nif step % 10 == 0:\n    total /= 2"),
+    "a closure": Case("total += loss.item()", after="def inner():\n    return total\nreturn inner()"),
+    "a lambda": Case("total += loss.item()", after="return (lambda: total)()"),
+    "global": Case("total += loss.item()", "global total\ntotal = 0.0"),
+    "annotated": Case("total += loss.item()", "total: float = 0.0"),
+    "perhaps not bound": Case("total += loss.item()", "if loader:\n    total = 0.0", "return total if loader else 0"),
+    "not from a number": Case("total += loss.item()", "total = []\ntotal = sum(total)"),
+    "locals": Case("total += loss.item()", after="return locals()['total']"),
+    "a divisor": Case("total += 1 / loss.item()"),
+    "a power": Case("total += loss.item() ** 2"),
+    "of unknown numbers": Case("total += outputs.argmax(1).sum().item()", "total = 0"),
+    "of both kinds": Case("total += loss.item()\ntotal += (outputs > 0).sum().item()", "total = 0"),
+    "cut": Case("total += int(loss)", "total = 0"),
+    "with a comment": Case("total += (loss  # here\n    .item())"),
+    "an attribute": Case("model.total += loss.item()", "model.total = 0.0", "return model.total"),
+    "a list with others": Case("log.append(loss.item() if step else 0.0)", "log = []", "return log"),
+    "a list with other appends": Case("log.append(loss.item())\nlog.append(0.0)", "log = []", "return log"),
+    "a list read at each step": Case("log.append(loss.item())\nprint(log[-1])", "log = []", "return log"),
+    "a list that was there": Case("log.append(loss.item())", "log = [1.0]", "return log"),
+    "a list with another name": Case("log.append(loss.item())", "log = other = []", "return other"),
+    "a list in an attribute": Case("log.append(loss.item())", "log = []\nmodel.log = log", "return model.log"),
+    "a list returned early": Case("log.append(loss.item())\nif step == 2:\n    return log", "log = []", "return log"),
+    "a list emptied": Case("log.append(loss.item())\nif step == 2:\n    log.clear()", "log = []", "return log"),
+    "a list in a closure": Case("log.append(loss.item())", "log = []", "return (lambda: log)()"),
+    "a list of vectors' elements": Case("log.append(outputs.sum(1)[0].item())", "log = []", "return log"),
+    "a list where torch is hidden": Case("log.append(loss.item())", "log = []\ntorch = None", "return log"),
+}
+
+PROGRAMS = {
+    "stopped by hand": """
+        def train(model, loader, optimizer, criterion):
+            total = 0.0
+            try:
+                for step, (inputs, targets) in enumerate(loader):
+                    loss = criterion(model(inputs), targets)
+                    loss.backward()
+                    optimizer.step()
+                    total += loss.item()
+                    if step == 2:
+                        raise KeyError
+                print("done")
+                total = total / 2
+            except KeyError:
+                print("stopped at %.4f" % total)
+            finally:
+                print("%.4f" % total)
+            return total
+        """,
+    "suppressed": """
+        def train(model, loader, optimizer, criterion):
+            total = 0.0
+            with contextlib.suppress(ValueError):
+                for step, (inputs, targets) in enumerate(loader):
+                    loss = criterion(model(inputs), targets)
+                    loss.backward()
+                    total += loss.item()
+                    if step == 2:
+                        raise ValueError
+                print(total)
+            return total
+        """,
+    "epochs": """
+        def train(model, loader, optimizer, criterion):
+            history, best = [], 0.0
+            for epoch in range(3):
+                print("%.3f" % best)
+                total = 0.0
+                losses = []
+                for inputs, targets in loader:
+                    loss = criterion(model(inputs), targets)
+                    loss.backward()
+                    optimizer.step()
+                    total += loss.item()
+                    best += loss.item()
+                    losses.append(loss.item())
+                history.append((total / 4, losses))
+            return history, best
+        """,
+    "two loops": """
+        def train(model, loader, optimizer, criterion):
+            total = 0.0
+            for inputs, targets in loader:
+                loss = criterion(model(inputs), targets)
+                loss.backward()
+                total += loss.item()
+            for inputs, targets in loader:
+                loss = criterion(model(inputs), targets)
+                loss.backward()
+                total += loss.item()
+            else:
+                print(round(total, 3))
+            return total
+        """,
+    "a generator": """
+        def train(model, loader, optimizer, criterion):
+            total = 0.0
+            for inputs, targets in loader:
+                loss = criterion(model(inputs), targets)
+                loss.backward()
+                total += loss.item()
+                yield len(inputs)
+            yield total
+        """,
+    "a while loop": """
+        def train(model, loader, optimizer, criterion):
+            total, step = 0.0, 0
+            while step < len(loader):
+                inputs, targets = loader[step]
+                step += 1
+                loss = criterion(model(inputs), targets)
+                loss.backward()
+                optimizer.step()
+                total += loss.item()
+            return total
+        """,
+    "one line": """
+        def train(model, loader, optimizer, criterion):
+            total = 0.0
+            for x, y in loader: loss = criterion(model(x), y); loss.backward(); total += loss.item()
+            return total
+        """,
+    "a loop over parts": """
+        def train(model, loader, optimizer, criterion):
+            total = 0.0
+            for inputs, targets in loader:
+                for part in range(2):
+                    loss = criterion(model(inputs), targets)
+                    loss.backward()
+                    optimizer.step()
+                    total += loss.item()
+                total += 1
+            return total
+        """,
+}
+
+
+def each(cases: dict[str, Any]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("case", cases.values(), ids=cases.keys())
+
+
+def unsafe(code: str) -> str:
+    return fixed(code, RULE, Applicability.UNSAFE)
+
+
+def assert_close(code: str, batches: int) -> None:
+    """The fixed program does the same, but that sums are made in single precision."""
+    made = unsafe(code)
+    assert made != code
+    before, after = run(code, batches), run(made, batches)
+    assert after.types == before.types
+    assert (after.state, after.random) == (before.state, before.random)
+    assert numbers(after.result) == pytest.approx(numbers(before.result), rel=1e-5)
+    assert after.printed == before.printed
+    assert "Error" not in before.result
+
+
+def numbers(text: str) -> list[float]:
+    return [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?(?:e-?\d+)?", text)]
+
+
+@each(TOTALS)
+def test_a_total_on_the_device_is_the_same_number(case: Case) -> None:
+    assert_close(case.code(), 4)
+
+
+@each({name: case for name, case in TOTALS.items() if "total = 0.0" in case.before or "hits" in name})
+def test_a_total_of_nothing_stays_what_it_was(case: Case) -> None:
+    assert_close(case.code(), 0)
+
+
+def test_a_total_of_nothing_that_starts_at_0_becomes_a_float() -> None:
+    """What the page says: the type of a sum of losses no longer depends on whether there were any."""
+    code = training("total += loss.item()", before="total = 0", after="return total")
+    assert (run(code, 0).result, run(unsafe(code), 0).result) == ("0", "0.0")
+
+
+@pytest.mark.parametrize("batches", [4, 0])
+@each(LISTS)
+def test_a_list_holds_the_very_same_numbers(case: Case, batches: int) -> None:
+    code = case.code()
+    made = unsafe(code)
+    assert made.count(".item()") < code.count(".item()")
+    assert run(made, batches) == run(code, batches)
+
+
+@each(PROGRAMS)
+def test_whole_programs(case: str) -> None:
+    assert_close(program(case), 4)
+    assert_close(program(case), 0)
+
+
+@each(REFUSED)
+def test_what_cannot_wait_is_reported_only(case: Case) -> None:
+    assert not any(finding.fix for finding in findings(case.code(), RULE))
+
+
+def test_a_total_in_single_precision_differs_in_the_last_digits() -> None:
+    """What the page says: Python adds up in double precision, the device in that of the loss."""
+    exact = inexact = 0.0
+    total = torch.zeros(())
+    for value in torch.linspace(0.9, 1.1, 10_000):
+        exact += value.item()
+        total += value
+    inexact = float(total)
+    assert exact != inexact
+    assert inexact == pytest.approx(exact, rel=1e-4)
+
+
+def test_both_files_of_the_fixture_do_the_same_but_for_rounding() -> None:
+    slow, fast = (workload("item_in_train_loop", name) for name in ("slow.py", "fast.py"))
+    assert fast == (pytest.approx(slow[0]), slow[1], slow[2])
+    assert slow[2]
+
+
+def workload(folder: str, name: str) -> Any:  # noqa: ANN401 - whatever it returns
+    names: dict[str, Any] = {"__name__": "fixture"}
+    code = (files("torchlint.fixtures") / folder / name).read_text("utf-8")
+    exec(compile(code, name, "exec"), names)  # noqa: S102 - our own fixture
+    return names["workload"](torch.device("cpu"))

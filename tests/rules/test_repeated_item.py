@@ -52,22 +52,31 @@ SAFE = {
         top="class Meter:\n    sum = 0.0\n    def update(self, value):\n        self.sum += value\nmeter = Meter()",
         after="return meter.sum",
     ),
-    "a scaled loss": Case("log.append(loss.item())\noptimizer.zero_grad()\nlog.append(loss.item())", f"{NEW}\nloss = loss / 4"),
-    "a negated loss": Case("log.append(loss.item())\noptimizer.zero_grad()\nlog.append(loss.item())", "loss = -criterion(outputs, targets)"),
+    "a scaled loss": Case(
+        "log.append(loss.item())\noptimizer.zero_grad()\nlog.append(loss.item())", f"{NEW}\nloss = loss / 4"
+    ),
+    "a negated loss": Case(
+        "log.append(loss.item())\noptimizer.zero_grad()\nlog.append(loss.item())", "loss = -criterion(outputs, targets)"
+    ),
     "a sum of parameters": Case(
         "size = model.bias.sum()\nlog.append(size.item())\noptimizer.step()\nlog.append(size.item())"
     ),
-    "a new loss": Case("log.append(loss.item())\nlog.append(loss.item())\nloss = loss * 2\nlog.append(loss.item())", NEW),
+    "a new loss": Case(
+        "log.append(loss.item())\nlog.append(loss.item())\nloss = loss * 2\nlog.append(loss.item())", NEW
+    ),
     "two losses": Case(
         "log.append(a.item())\nlog.append(b.item())\nlog.append(a.item())\nlog.append(b.item())",
         f"{NEW}\na = loss * 2\nb = loss * 3",
     ),
     "elif": Case(
-        "if loss.item() > 1:\n    log.append(1)\nelif loss.item() > 0.5:\n    log.append(2)\nlog.append(loss.item())", NEW
+        "if loss.item() > 1:\n    log.append(1)\nelif loss.item() > 0.5:\n    log.append(2)\nlog.append(loss.item())",
+        NEW,
     ),
     "the first of a chain": Case("log.append(step < loss.item() < 3)\nlog.append(loss.item())", NEW),
     "in a branch": Case("print(loss.item())\nif step:\n    log.append(loss.item())\nlog.append(loss.item())", NEW),
-    "around a loop": Case("print(loss.item())\nfor k in range(3):\n    log.append(loss.item())\nprint(loss.item())", NEW),
+    "around a loop": Case(
+        "print(loss.item())\nfor k in range(3):\n    log.append(loss.item())\nprint(loss.item())", NEW
+    ),
     "in a with": Case("with torch.no_grad():\n    log.append(loss.item())\n    log.append(loss.item())", NEW),
     "in a try": Case(
         "try:\n    log.append(loss.item())\n    log.append(loss.item())\n    raise ValueError\n"
@@ -81,8 +90,12 @@ SAFE = {
     "beside a wait": Case("loss.item()\nlog.append(loss.item())\nlog.append(loss.item())", NEW),
     "comments": Case("# first\nlog.append(loss.item())  # a\n# second\nlog.append(loss.item())  # b", NEW),
     "lines": Case("log.append(\n    loss.item()\n)\nlog.append(loss\n    .item())", NEW),
-    "brackets beside keywords": Case("a = 1 if(loss.item())else 2\nlog.append((a, 1 if(loss.item())else(loss.item())))", NEW),
-    "a name that is taken": Case("loss_value = 7\nlog.append(loss.item())\nlog.append(loss.item())\nlog.append(loss_value)", NEW),
+    "brackets beside keywords": Case(
+        "a = 1 if(loss.item())else 2\nlog.append((a, 1 if(loss.item())else(loss.item())))", NEW
+    ),
+    "a name that is taken": Case(
+        "loss_value = 7\nlog.append(loss.item())\nlog.append(loss.item())\nlog.append(loss_value)", NEW
+    ),
     "a global name": Case(
         "log.append(loss.item())\nlog.append(loss.item())\nlog.append(loss_value)", NEW, top="loss_value = 3"
     ),
@@ -91,7 +104,7 @@ SAFE = {
         NEW,
         top="loss_value = 3",
     ),
-}  # fmt: skip
+}
 
 # What changes the tensor between the reads, or may.
 _DOUBLE = "def kick(tensor):\n    tensor.data.mul_(2)"
@@ -105,17 +118,35 @@ UNSAFE = {
         "        self.kept = F.cross_entropy(a, b)\n        return self.kept\n    def update(self, value):\n"
         "        self.log.append(value)\n        self.kept.data.mul_(2)",
     ),
-    "a detached alias": Case("other = loss.detach()\nlog.append(loss.item())\nother.mul_(2)\nlog.append(loss.item())", NEW),
-    "a view": Case("other = loss.view(1).detach()\nlog.append(loss.item())\nother[0] = 3\nlog.append(loss.item())", NEW),
-    "an array": Case("other = loss.detach().numpy()\nlog.append(loss.item())\nother[...] = 3\nlog.append(loss.item())", NEW),
-    "another name": Case("other, _ = loss, 1\nlog.append(loss.item())\nother.data.mul_(2)\nlog.append(loss.item())", NEW),
+    "a detached alias": Case(
+        "other = loss.detach()\nlog.append(loss.item())\nother.mul_(2)\nlog.append(loss.item())", NEW
+    ),
+    "a view": Case(
+        "other = loss.view(1).detach()\nlog.append(loss.item())\nother[0] = 3\nlog.append(loss.item())", NEW
+    ),
+    "an array": Case(
+        "other = loss.detach().numpy()\nlog.append(loss.item())\nother[...] = 3\nlog.append(loss.item())", NEW
+    ),
+    "another name": Case(
+        "other, _ = loss, 1\nlog.append(loss.item())\nother.data.mul_(2)\nlog.append(loss.item())", NEW
+    ),
     "a walrus": Case("(other := loss)\nlog.append(loss.item())\nother.data.mul_(2)\nlog.append(loss.item())", NEW),
     "or": Case("other = loss or 3\nlog.append(loss.item())\nother.data.mul_(2)\nlog.append(loss.item())", NEW),
-    "max": Case("other = max(loss, loss - 5)\nlog.append(loss.item())\nother.data.mul_(2)\nlog.append(loss.item())", NEW),
-    "a list that holds it": Case("held = [loss]\nlog.append(loss.item())\nheld[0].data.mul_(2)\nlog.append(loss.item())", NEW),
-    "a dict that holds it": Case("held = dict(a=loss)\nlog.append(loss.item())\nheld['a'].data.mul_(2)\nlog.append(loss.item())", NEW),
-    "an attribute that holds it": Case("model.held = loss\nlog.append(loss.item())\nmodel.held.data.mul_(2)\nlog.append(loss.item())", NEW),
-    "a loop over it": Case("for other in [loss]: pass\nlog.append(loss.item())\nother.data.mul_(2)\nlog.append(loss.item())", NEW),
+    "max": Case(
+        "other = max(loss, loss - 5)\nlog.append(loss.item())\nother.data.mul_(2)\nlog.append(loss.item())", NEW
+    ),
+    "a list that holds it": Case(
+        "held = [loss]\nlog.append(loss.item())\nheld[0].data.mul_(2)\nlog.append(loss.item())", NEW
+    ),
+    "a dict that holds it": Case(
+        "held = dict(a=loss)\nlog.append(loss.item())\nheld['a'].data.mul_(2)\nlog.append(loss.item())", NEW
+    ),
+    "an attribute that holds it": Case(
+        "model.held = loss\nlog.append(loss.item())\nmodel.held.data.mul_(2)\nlog.append(loss.item())", NEW
+    ),
+    "a loop over it": Case(
+        "for other in [loss]: pass\nlog.append(loss.item())\nother.data.mul_(2)\nlog.append(loss.item())", NEW
+    ),
     "held since the last step": Case(
         "log.append(loss.item())\nif held: held[-1].data.mul_(2)\nlog.append(loss.item())\nheld.append(loss)",
         NEW,
@@ -123,19 +154,32 @@ UNSAFE = {
     ),
     "a closure": Case("def kick(): loss.data.mul_(2)\nlog.append(loss.item())\nkick()\nlog.append(loss.item())", NEW),
     "a lambda": Case("kick = lambda: loss.data.mul_(2)\nlog.append(loss.item())\nkick()\nlog.append(loss.item())", NEW),
-    "a default": Case("def kick(it=loss): it.data.mul_(2)\nlog.append(loss.item())\nkick()\nlog.append(loss.item())", NEW),
+    "a default": Case(
+        "def kick(it=loss): it.data.mul_(2)\nlog.append(loss.item())\nkick()\nlog.append(loss.item())", NEW
+    ),
     "a call with it": Case("log.append(loss.item())\nkick(loss)\nlog.append(loss.item())", NEW, top=_DOUBLE),
-    "a call with it by keyword": Case("log.append(loss.item())\nkick(tensor=loss)\nlog.append(loss.item())", NEW, top=_DOUBLE),
-    "a call with it unpacked": Case("log.append(loss.item())\nkick(*[loss])\nlog.append(loss.item())", NEW, top=_DOUBLE),
+    "a call with it by keyword": Case(
+        "log.append(loss.item())\nkick(tensor=loss)\nlog.append(loss.item())", NEW, top=_DOUBLE
+    ),
+    "a call with it unpacked": Case(
+        "log.append(loss.item())\nkick(*[loss])\nlog.append(loss.item())", NEW, top=_DOUBLE
+    ),
     "a call before, in the line": Case("log.append((kick(loss), loss.item(), loss.item()))", NEW, top=_DOUBLE),
-    "out=": Case("log.append(loss.item())\nwith torch.no_grad(): torch.add(loss, 1, out=loss)\nlog.append(loss.item())", NEW),
-    "a hook": Case("loss.register_hook(print)\nlog.append(loss.item())\noptimizer.step()\nlog.append(loss.item())", NEW),
+    "out=": Case(
+        "log.append(loss.item())\nwith torch.no_grad(): torch.add(loss, 1, out=loss)\nlog.append(loss.item())", NEW
+    ),
+    "a hook": Case(
+        "loss.register_hook(print)\nlog.append(loss.item())\noptimizer.step()\nlog.append(loss.item())", NEW
+    ),
     "entering a context": Case(
         "held.append(loss)\nlog.append(loss.item())\nwith context(): log.append(loss.item())",
         NEW,
         top="held = []\n@contextlib.contextmanager\ndef context():\n    held[-1].data.mul_(2)\n    yield",
     ),
-    "a parameter": Case("log.append(model.bias.sum().item())\nlog.append(model.scale.item())\noptimizer.step()\nlog.append(model.scale.item())", before="log = []\nmodel.scale = torch.ones(())"),
+    "a parameter": Case(
+        "log.append(model.bias.sum().item())\nlog.append(model.scale.item())\noptimizer.step()\nlog.append(model.scale.item())",
+        before="log = []\nmodel.scale = torch.ones(())",
+    ),
     "setattr": Case(
         "log.append(held.loss.item())\nsetattr(held, 'loss', loss * 2)\nlog.append(held.loss.item())",
         f"{NEW}\nheld.loss = loss.detach()",
@@ -155,11 +199,12 @@ UNSAFE = {
     "yield": Case("log.append(loss.item())\nyield loss\nlog.append(loss.item())", NEW, after="yield log"),
     "locals": Case("log.append(loss.item())\nlog.append(loss.item())\nlog.append(sorted(locals()))", NEW),
     "evaluated": Case("log.append(loss.item())\nlog.append(loss.item())\nlog.append(eval('len(dir())'))", NEW),
-}  # fmt: skip
+}
 
 NOT_FIXED = {
     "both names taken": Case(
-        "loss_value = loss_item = 7\nlog.append(loss.item())\nlog.append(loss.item())\nlog.append(loss_value + loss_item)", NEW
+        "loss_value = loss_item = 7\nlog.append(loss.item())\nlog.append(loss.item())\nlog.append(loss_value + loss_item)",
+        NEW,
     ),
     "written down": Case("log.append(f'{loss.item()=}')\nlog.append(f'{loss.item()=:.3f}')", NEW),
     "a comment inside": Case("log.append(loss.item())\nlog.append(\n    loss  # here\n    .item()\n)", NEW),
@@ -167,32 +212,45 @@ NOT_FIXED = {
         "log.append(a.loss.item())\nlog.append(a_loss.item())\nlog.append(a.loss.item())\nlog.append(a_loss.item())",
         f"{NEW}\na_loss = loss * 2\nclass a: pass\na.loss = loss.detach()",
     ),
-}  # fmt: skip
+}
 
 NOT_EQUAL = {
     "in place": Case("log.append(loss.item())\nwith torch.no_grad():\n    loss.mul_(2)\nlog.append(loss.item())", NEW),
     "its data in place": Case("log.append(loss.item())\nloss.data.mul_(2)\nlog.append(loss.item())", NEW),
     "added to": Case("log.append(loss.item())\nwith torch.no_grad():\n    loss += 1\nlog.append(loss.item())", NEW),
-    "an element": Case("log.append(loss.item())\nwith torch.no_grad():\n    loss[...] = 1\nlog.append(loss.item())", NEW),
+    "an element": Case(
+        "log.append(loss.item())\nwith torch.no_grad():\n    loss[...] = 1\nlog.append(loss.item())", NEW
+    ),
     "before, in the line": Case("loss.data.mul_(2); log.append(loss.item()); log.append(loss.item())", NEW),
     "bound": Case("log.append(loss.item())\nloss, _ = loss * 2, 1\nlog.append(loss.item())", NEW),
     "bound in the line": Case("log.append(loss.item()); loss = loss * 2; log.append(loss.item())", NEW),
-    "bound in a branch": Case("log.append(loss.item())\nif step % 2:\n    loss = loss * 2\nlog.append(loss.item())", NEW),
+    "bound in a branch": Case(
+        "log.append(loss.item())\nif step % 2:\n    loss = loss * 2\nlog.append(loss.item())", NEW
+    ),
     "bound by for": Case("log.append(loss.item())\nfor loss in (loss * 2,):\n    pass\nlog.append(loss.item())", NEW),
     "bound by with": Case(
-        "log.append(loss.item())\nwith contextlib.nullcontext(loss * 2) as loss:\n    pass\nlog.append(loss.item())", NEW
+        "log.append(loss.item())\nwith contextlib.nullcontext(loss * 2) as loss:\n    pass\nlog.append(loss.item())",
+        NEW,
     ),
-    "bound by a walrus": Case("log.append(loss.item())\nif (loss := loss * 2) is not None:\n    log.append(loss.item())", NEW),
-    "bound by a walrus inside": Case("log.append(loss.item())\n[(loss := loss * 2) for _ in range(2)]\nlog.append(loss.item())", NEW),
+    "bound by a walrus": Case(
+        "log.append(loss.item())\nif (loss := loss * 2) is not None:\n    log.append(loss.item())", NEW
+    ),
+    "bound by a walrus inside": Case(
+        "log.append(loss.item())\n[(loss := loss * 2) for _ in range(2)]\nlog.append(loss.item())", NEW
+    ),
     "bound by a class": Case(
         "log.append(loss.item())\nclass loss:\n    item = staticmethod(lambda: 3)\nlog.append(loss.item())", NEW
     ),
-    "bound by match": Case("log.append(loss.item())\nmatch loss * 2:\n    case loss: pass\nlog.append(loss.item())", NEW),
+    "bound by match": Case(
+        "log.append(loss.item())\nmatch loss * 2:\n    case loss: pass\nlog.append(loss.item())", NEW
+    ),
     "deleted": Case("log.append(loss.item())\nother = loss * 2\ndel loss\nloss = other\nlog.append(loss.item())", NEW),
     "perhaps not read": Case("if step > 1 and loss.item() > 0.1:\n    log.append(loss.item())", NEW),
     "never read": Case("a = bad.item() if step > 9 else 0\nb = bad.item() if step > 9 else 0\nlog.append(a + b)", NEW),
     "not read in a chain": Case("log.append(5 < step < bad.item() < bad.item())", NEW),
-    "not read in elif": Case("if step < 9:\n    log.append(1)\nelif bad.item() > 0.1:\n    log.append(bad.item())", NEW),
+    "not read in elif": Case(
+        "if step < 9:\n    log.append(1)\nelif bad.item() > 0.1:\n    log.append(bad.item())", NEW
+    ),
     "in a guard": Case(
         "match step:\n    case 0 if loss.item() > 0: log.append(loss.item())\n    case _: log.append(loss.item())", NEW
     ),
@@ -203,7 +261,7 @@ NOT_EQUAL = {
         top="class Noise:\n    times = 0\n    @property\n    def level(self):\n        self.times += 1\n"
         "        return torch.tensor(float(self.times))\nnoise = Noise()",
     ),
-}  # fmt: skip
+}
 
 
 def each(cases: dict[str, Case]) -> pytest.MarkDecorator:

@@ -48,7 +48,8 @@ def formatted(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpressio
 def _writes_at_once(call: cst.Call, context: Context) -> bool:
     match call.func:
         case cst.Attribute(value=owner, attr=cst.Name(value="log")):
-            return (dotted(owner) or "").rpartition(".")[2] in _TRACKERS
+            name = context.qualified_name(owner) or dotted(owner) or ""
+            return name.rpartition(".")[2] in _TRACKERS
         case cst.Attribute(value=owner, attr=cst.Name(value="format")):
             return context.kind(owner) in (Kind.STRING, Kind.UNKNOWN)
     return True

@@ -140,13 +140,15 @@ class Names:
             if kind in _BODIED:
                 if child is above.body:  # type: ignore[attr-defined]
                     return self._scope(above)  # type: ignore[arg-type]
-            elif kind in _COMPREHENSIONS:
-                # The outermost iterable is evaluated outside of the comprehension.
-                if not (child is above.for_in and self.tree.within(node, child.iter)):  # type: ignore[attr-defined]
-                    return self._scope(above)  # type: ignore[arg-type]
+            elif kind in _COMPREHENSIONS and not self._is_first_iterable(node, child, above):
+                return self._scope(above)  # type: ignore[arg-type]
             child = above
             above = parents.get(id(above))
         return self._scope(self.tree.module)
+
+    def _is_first_iterable(self, node: cst.CSTNode, child: cst.CSTNode, comprehension: cst.CSTNode) -> bool:
+        """Whether the node stands in the outermost iterable, which is evaluated outside of the comprehension."""
+        return child is comprehension.for_in and self.tree.within(node, child.iter)  # type: ignore[attr-defined]
 
     def function_scope(self, node: cst.FunctionDef | cst.Lambda) -> Scope:
         """The scope inside of a function."""

@@ -1,0 +1,173 @@
+"""TL305: copies to the CPU at each training step, piece by piece or for an average, are flagged."""
+
+from __future__ import annotations
+
+import pytest
+from laws import check_snippet
+
+RULE = "bulk-d2h-in-hot-loop"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        """
+        import torch
+        def train(model, loader, optimizer, criterion, log):
+            for x, y in loader:
+                out = model(x.cuda())
+                loss = criterion(out, y.cuda())
+                loss.backward()
+                optimizer.step()
+                log.extend(out.detach().cpu().numpy())  # <- bulk-d2h-in-hot-loop
+        """,
+        """
+        import torch
+        def train(model, loader, optimizer, criterion, confusion):
+            for x, y in loader:
+                out = model(x.cuda())
+                loss = criterion(out, y.cuda())
+                loss.backward()
+                optimizer.step()
+                confusion.update(out.argmax(1).tolist(), y.tolist())  # <- bulk-d2h-in-hot-loop
+        """,
+        """
+        import torch
+        @torch.no_grad()
+        def evaluate(model, loader, meter):
+            for x, y in loader:
+                hits = (model(x.cuda()).argmax(1) == y.cuda()).cpu().numpy()  # <- bulk-d2h-in-hot-loop
+                meter.update(hits)
+        """,
+        """
+        import torch
+        @torch.no_grad()
+        def evaluate(model, loader):
+            correct = 0
+            for x, y in loader:
+                correct += model(x.cuda()).argmax(1).eq(y.cuda()).cpu().sum()  # <- bulk-d2h-in-hot-loop
+            return correct
+        """,
+        """
+        import torch
+        @torch.no_grad()
+        def evaluate(model, loader):
+            total = 0
+            for x, y in loader:
+                hits = model(x.cuda()).argmax(1).eq(y.cuda()).cpu().sum()  # <- bulk-d2h-in-hot-loop
+                total += hits.item()
+            return total
+        """,
+        """
+        import torch
+        @torch.no_grad()
+        def evaluate(model, loader, criterion, losses):
+            for x, y in loader:
+                losses.append(criterion(model(x.cuda()).cpu(), y))  # <- bulk-d2h-in-hot-loop
+        """,
+        """
+        import torch
+        @torch.no_grad()
+        def detect(model, loader, results):
+            for x, names in loader:
+                boxes = model(x.cuda())
+                for i in range(boxes.shape[0]):
+                    results[names[i]] = convert(boxes[i].cpu().numpy())  # <- bulk-d2h-in-hot-loop
+        """,
+    ],
+    ids=["list", "tolist", "meter", "count", "named count", "loss", "pieces"],
+)
+def test_copies(code: str) -> None:
+    check_snippet(code, RULE)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        """
+        import torch
+        def train(model, loader, optimizer, criterion, save):
+            for step, (x, y) in enumerate(loader):
+                out = model(x.cuda())
+                loss = criterion(out, y.cuda())
+                loss.backward()
+                optimizer.step()
+                if step % 1000 == 0:
+                    save(out.detach().cpu())
+        """,
+        """
+        import torch
+        @torch.no_grad()
+        def predict(model, loader):
+            outputs = []
+            for x in loader:
+                outputs.append(model(x.cuda()).cpu())
+            return torch.cat(outputs)
+        """,
+        """
+        import torch
+        from sklearn.metrics import f1_score
+        def train(model, loader, optimizer, criterion):
+            for x, y in loader:
+                out = model(x.cuda())
+                loss = criterion(out, y.cuda())
+                loss.backward()
+                optimizer.step()
+                f1_score(y, out.argmax(1).cpu().numpy())
+        """,
+        """
+        import torch
+        def play(policy, env, optimizer, state):
+            for t in range(1000):
+                action = policy(state.cuda())
+                chosen = action.detach().cpu().numpy()
+                state, reward, done, info = env.step(chosen[0])
+                loss = (action * reward).mean()
+                loss.backward()
+                optimizer.step()
+        """,
+        """
+        import torch
+        def train(model, loader, optimizer, criterion, seen):
+            for x, y in loader:
+                seen.update(y.cpu().tolist())
+                loss = criterion(model(x.cuda()), y.cuda())
+                loss.backward()
+                optimizer.step()
+        """,
+        """
+        import torch
+        def save(model):
+            return {name: value.cpu() for name, value in model.state_dict().items()}
+        """,
+        """
+        import numpy as np
+        import torch
+        @torch.no_grad()
+        def export(model, loader, folder):
+            for x, names in loader:
+                out = model(x.cuda())
+                for i in range(out.shape[0]):
+                    np.save(folder / names[i], out[i].cpu().numpy())
+        """,
+    ],
+    ids=["rate", "offloading", "sklearn", "environment", "batch", "once", "files"],
+)
+def test_look_alikes(code: str) -> None:
+    check_snippet(code, RULE)
+
+
+def test_a_piece_at_a_time_says_so() -> None:
+    result = check_snippet(
+        """
+        import torch
+        @torch.no_grad()
+        def detect(model, loader, found):
+            for x in loader:
+                boxes = model(x.cuda())
+                for i in range(boxes.shape[0]):
+                    found.append(boxes[i].tolist())  # <- bulk-d2h-in-hot-loop
+        """,
+        RULE,
+    )
+    assert "copy once for the whole batch" in result.findings[0].message

@@ -1,0 +1,170 @@
+"""TL306: device tensors turned into text at each step are flagged; a line that only logs can be made to log rarely."""
+
+from __future__ import annotations
+
+import pytest
+from laws import check_snippet
+
+RULE = "implicit-sync-in-logging"
+LOOP = """
+import logging
+import torch
+import wandb
+from tqdm import tqdm
+def train(model, loader, optimizer, criterion, writer, accelerator):
+    logger = logging.getLogger("x")
+    for step, (x, y) in enumerate(bar := tqdm(loader)):
+        loss = criterion(model(x.cuda()), y.cuda())
+        loss.backward()
+        optimizer.step()
+        {}
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "print(loss)",
+        "print(step, loss)",
+        'print(f"{step}: {loss:.3f}")',
+        'print("%d: %.3f" % (step, loss))',
+        'print("loss %s" % loss)',
+        'print("{}: {:.3f}".format(step, loss))',
+        'text = "loss " + str(loss)',
+        'writer.add_scalar("loss", loss, step)',
+        'writer.add_scalars("losses", {"loss": loss}, step)',
+        'writer.add_histogram("weight", model.weight, step)',
+        "bar.set_postfix(loss=loss)",
+        'bar.set_description(f"loss {loss:.2f}")',
+        'wandb.log({"loss": loss})',
+        'accelerator.log({"loss": loss.detach()}, step=step)',
+        'logger.info("loss %s", loss)',
+        'logging.info(f"loss {loss}")',
+    ],
+)
+def test_text_at_each_step(line: str) -> None:
+    check_snippet(LOOP.format(f"{line}  # <- {RULE}"), RULE)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "if step % 50 == 0: print(loss)",
+        "if accelerator.is_main_process and step % 50 == 0: wandb.log({'loss': loss})",
+        'writer.add_scalar("rate", optimizer.param_groups[0]["lr"], step)',
+        'print(f"{step}: {x.shape} {loss.device} {loss.dtype}")',
+        'logger.debug("loss %s", loss)',
+        'assert loss.ndim == 0, f"not a scalar: {loss}"',
+        'if loss.isnan(): raise ValueError(f"bad loss: {loss}")',
+        'model.log("loss", loss)',
+        "step % 7, loss % 2",
+    ],
+)
+def test_look_alikes(line: str) -> None:
+    check_snippet(LOOP.format(line), RULE)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        """
+        import torch
+        def goes_on(model, x, optimizer, criterion, limit):
+            loss = criterion(model(x.cuda()))
+            while loss > limit:
+                loss.backward()
+                optimizer.step()
+                loss = criterion(model(x.cuda()))
+                print(f"loss {loss}")
+        """,
+        """
+        import math
+        import torch
+        def clips(model, loader, optimizer, criterion):
+            for x, y in loader:
+                criterion(model(x.cuda()), y.cuda()).backward()
+                norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                if math.isfinite(norm):
+                    optimizer.step()
+                else:
+                    print(f"skipped: {norm}")
+        """,
+        """
+        import torch
+        def epochs(model, loader, optimizer, criterion, n):
+            for epoch in range(n):
+                for x, y in loader:
+                    loss = criterion(model(x.cuda()), y.cuda())
+                    loss.backward()
+                    optimizer.step()
+                print(f"{epoch}: {loss}")
+        """,
+        """
+        import lightning as L
+        class Net(L.LightningModule):
+            def training_step(self, batch, batch_idx):
+                loss = self.net(batch).mean()
+                self.log("loss", loss)
+                return loss
+        """,
+    ],
+    ids=["awaited by the loop", "known by the branch", "once an epoch", "lightning"],
+)
+def test_look_alike_programs(code: str) -> None:
+    check_snippet(code, RULE)
+
+
+def test_a_read_that_is_spelt_out_belongs_to_the_other_rule() -> None:
+    check_snippet(LOOP.format('print("%f %f" % (loss.item(), loss.data[0]))'), RULE)
+
+
+def fixed(line: str, made: str, **options: int) -> None:
+    code = LOOP.replace("enumerate(bar := tqdm(loader))", "enumerate(loader)")
+    if options:
+        check_snippet(code.format(f"{line}  # <- {RULE}"), RULE, fixed=code.format(made), options={**options})
+    else:
+        check_snippet(code.format(f"{line}  # <- {RULE}"), RULE, fixed=code.format(made))
+
+
+def test_a_line_that_only_logs_is_put_behind_a_test() -> None:
+    fixed(
+        'writer.add_scalar("loss", loss, step)',
+        'if step % 50 == 0:\n            writer.add_scalar("loss", loss, step)',
+    )
+
+
+def test_how_often_is_an_option() -> None:
+    fixed("print(loss)", "if step % 10 == 0:\n            print(loss)", every=10)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'text = f"{loss}"',
+        "print(loss, optimizer.step())",
+        "print(loss, (seen := step))",
+        "print(loss); x = 1",
+        "if x is not None: print(loss)",
+        'logger.info(f"{loss} {next(iter(loader))}")',
+    ],
+)
+def test_a_line_that_does_more_is_reported_only(line: str) -> None:
+    code = LOOP.format(f"{line}  # <- {RULE}")
+    result = check_snippet(code, RULE)
+    assert [finding.fix for finding in result.findings] == [None]
+
+
+def test_without_a_counter_there_is_no_fix() -> None:
+    result = check_snippet(
+        """
+        import torch
+        def train(model, loader, optimizer, criterion):
+            for x, y in loader:
+                loss = criterion(model(x.cuda()), y.cuda())
+                loss.backward()
+                optimizer.step()
+                print(loss)  # <- implicit-sync-in-logging
+        """,
+        RULE,
+    )
+    assert result.findings[0].fix is None
