@@ -96,7 +96,7 @@ def _is_one_of_many_reads(step: Step, context: Context) -> bool:
 
 
 def _is_batchable(step: Step, loop: ElementLoop, context: Context) -> bool:
-    """Whether the device could do this for all elements at once. On the CPU it matters where it is done over and over."""
+    """Whether the device could do this for all elements at once. On the CPU it matters only where it is hot."""
     from torchlint.finding import Frequency
     from torchlint.model.elements import Work
     from torchlint.model.extent import is_over_classes

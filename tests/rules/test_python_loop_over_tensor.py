@@ -457,6 +457,13 @@ HOST = {
                     total += a[i]
             return total
         """,
+    "what `numpy()` gives without a copy is on the host": """
+        import torch
+        def lines(found, names):
+            found = torch.cat(found)
+            for i in range(found.size(0)):
+                print(found[i, 2:].numpy(), names[int(found[i, 0])])
+        """,
     "read once, then a list": """
         import torch
         def words(ids: torch.Tensor, vocab):

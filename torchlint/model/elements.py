@@ -101,7 +101,7 @@ def element_loop(loop: LoopNode, visit: Visit, context: Context) -> ElementLoop 
     return ElementLoop(
         loop,
         visit,
-        tuple(followed.steps.values()),
+        followed.found(),
         followed.ragged,
         bool(followed.opaque),
         is_mixed(turn),
@@ -118,6 +118,7 @@ class _Following:
     steps: dict[tuple[Work, cst.CSTNode], Step] = field(default_factory=dict)
     ragged: bool = False
     opaque: set[cst.Call] = field(default_factory=set)
+    _on_host: set[str] = field(default_factory=set)
     _pending: list[Step] = field(default_factory=list)
 
     @property
@@ -135,6 +136,13 @@ class _Following:
                 self._look(node)
             if before == (turn.elements, turn.counters, turn.aligned):
                 break
+
+    def found(self) -> tuple[Step, ...]:
+        """The steps in source order; a tensor that gives arrays without a copy lives on the CPU."""
+        return tuple(
+            replace(step, device=Device.CPU) if self.context.code(step.tensor) in self._on_host else step
+            for step in self.steps.values()
+        )
 
     def _look(self, node: cst.CSTNode) -> None:
         turn = self.turn
@@ -400,6 +408,10 @@ class _Following:
         method = _last(call.func)
         if method == "item":
             self._note(Work.READ, call, element)
+        if method == "numpy" and element.direct and element.device is not Device.CPU:
+            self._on_host.add(self.context.code(element.tensor))
+        if method == "cpu":
+            return replace(element, device=Device.CPU)
         if method in HOST_METHODS or method in ASK or method in _FILL or method not in METHODS:
             return None
         if method in RAGGED or (method in _SIZED and any(map(self.turn.varies, call.args))):
