@@ -55,13 +55,15 @@ def _avoidable(node: LoopNode, context: Context) -> Step | None:
     from torchlint.model.extent import is_few, is_plain, runs_rarely, saves_memory
     from torchlint.model.visits import visit
 
-    visited = visit(node, context)
-    if is_few(node, visited, context) or runs_rarely(node, context):
-        return None
     if isinstance(node, cst.While) and context.loop(node) is not None:
         return None  # a search in step with the loop around it
+    visited = visit(node, context)
+    if is_few(node, visited, context):
+        return None
     found = element_loop(node, visited, context)
-    if found is None or found.runs or not is_plain(node, context) or saves_memory(node, context):
+    if found is None or found.runs or not is_plain(node, context):
+        return None
+    if runs_rarely(node, context) or saves_memory(node, context):
         return None
     if found.carried < Carried.RESULTS and visited.is_over_tensors:
         read = next((step for step in found.steps if _is_one_of_many_reads(step, context)), None)

@@ -178,9 +178,12 @@ def test_fix_only_reports_errors(project: Path, capsys: Capture) -> None:
     assert "bad.py:2:1: E999 syntax error" in capsys.readouterr().out
 
 
-def test_fixes_are_listed(project: Path, capsys: Capture) -> None:
-    check(order(project, fix=True, show_fixes=True))
-    assert "- slow.py:\n    1 \N{MULTIPLICATION SIGN} TL201 (host-factory-then-move)\n" in capsys.readouterr().out
+@pytest.mark.parametrize("fix_only", [False, True])
+def test_fixes_are_listed_once(project: Path, capsys: Capture, fix_only: bool) -> None:  # noqa: FBT001 - as above
+    check(order(project, fix=True, show_fixes=True, fix_only=fix_only))
+    out, err = capsys.readouterr()
+    assert out.count("- slow.py:\n    1 \N{MULTIPLICATION SIGN} TL201 (host-factory-then-move)\n") == 1
+    assert "slow.py" not in err
 
 
 def test_a_file_that_changes_while_it_is_linted_is_not_written(

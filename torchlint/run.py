@@ -20,7 +20,7 @@ from torchlint.progress import Progress
 from torchlint.registry import all_rules
 from torchlint.report import FileReport, ReportOptions, render
 from torchlint.report.style import Style, decide, decide_links
-from torchlint.report.summary import changed, count, fixes
+from torchlint.report.summary import changed, count
 from torchlint.settle import Mode, Settled, settle, unchanged
 from torchlint.source import SourceFile
 from torchlint.sweep import Means, Sweep, Swept, may_concern, unreadable
@@ -227,8 +227,6 @@ def _conclude(run: _Run, settled: Sequence[Settled]) -> int:
             run.tell(Loudness.NORMAL, _ignored(settled))
         case Mode.FIX if run.order.fix_only:
             _report(run, run.rendered(errors, footer=False, status=status))
-            if run.order.show_fixes:
-                run.tell(Loudness.NORMAL, fixes(reports, options))
             run.tell(Loudness.NORMAL, changed(reports, options, written=True))
         case _:
             _report(run, run.rendered(reports, status=status))
@@ -280,7 +278,9 @@ def _complain(run: _Run, errors: Sequence[FileReport]) -> None:
 def _report(run: _Run, text: str) -> None:
     if run.order.output_file is not None:
         try:
-            (run.order.cwd / run.order.output_file).write_text(text, encoding="utf-8", newline="\n")
+            (run.order.cwd / run.order.output_file).write_text(
+                text, encoding="utf-8", errors="backslashreplace", newline="\n"
+            )
         except OSError as error:
             raise OutputError(f"{run.order.output_file}: cannot write the report: {reason(error)}") from None
     elif run.order.loudness > Loudness.SILENT:

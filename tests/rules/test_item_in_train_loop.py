@@ -437,6 +437,25 @@ def test_reads_within_the_loop_are_wrapped() -> None:
     )
 
 
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_the_line_below_the_loop_is_written_as_the_file_is(newline: str) -> None:
+    code = """import torch
+def fit(model, loader, optimizer, criterion):
+\ttotal = 0.0
+\tfor epoch in range(3):
+\t\tprint(total)
+\t\tfor x, y in loader:
+\t\t\tloss = criterion(model(x.cuda()), y.cuda())
+\t\t\tloss.backward()
+\t\t\toptimizer.step()
+\t\t\ttotal += loss.item()  # the last line has no end"""
+    made = unsafe(code.replace("\n", newline))
+    assert made.split(newline)[-2:] == [
+        "\t\t\ttotal += loss.detach()  # the last line has no end",
+        "\t\ttotal = float(total)",
+    ]
+
+
 def test_a_total_is_kept_in_single_precision_where_half_is_spoken_of() -> None:
     code = training("total += loss.item()", before="total = 0.0", after="return total")
     assert "total += loss.detach()\n" in unsafe(code)

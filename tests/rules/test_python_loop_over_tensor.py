@@ -147,6 +147,58 @@ ELEMENTWISE = {
                 found.append(nms(boxes[mask], scores[cl][mask], 0.5))
             return found
         """,
+    "the hardest of each row (triplet loss)": """
+        import torch
+        from torch import nn
+        class TripletLoss(nn.Module):
+            def forward(self, inputs, targets):
+                n = inputs.size(0)
+                dist = torch.cdist(inputs, inputs)
+                mask = targets.expand(n, n).eq(targets.expand(n, n).t())
+                dist_ap, dist_an = [], []
+                for i in range(n):  # <- python-loop-over-tensor
+                    dist_ap.append(dist[i][mask[i]].max().unsqueeze(0))
+                    dist_an.append(dist[i][mask[i] == 0].min().unsqueeze(0))
+                return torch.cat(dist_ap), torch.cat(dist_an)
+        """,
+    "a coefficient stored for each class": """
+        import torch
+        from torch import nn
+        class DiceLoss(nn.Module):
+            def _dice(self, score, target):
+                return 1 - 2 * torch.sum(score * target) / (torch.sum(score) + torch.sum(target))
+            def forward(self, inputs, target, weight):
+                loss = 0.0
+                for i in range(inputs.shape[1]):  # <- python-loop-over-tensor
+                    loss += self._dice(inputs[:, i], target[:, i]) * weight[i]
+                return loss
+        """,
+    "one hot": """
+        import torch
+        def one_hot(x: torch.Tensor, n_classes):
+            parts = []
+            for i in range(n_classes):  # <- python-loop-over-tensor
+                parts.append((x == i).unsqueeze(1))
+            return torch.cat(parts, dim=1).float()
+        """,
+    "a covariance for each sample": """
+        import torch
+        def covariances(x: torch.Tensor):
+            found = []
+            for i in range(x.size(0)):  # <- python-loop-over-tensor
+                found.append(torch.mm(x[i], x[i].t()))
+            return torch.stack(found)
+        """,
+    "a layer on each step": """
+        import torch
+        from torch import nn
+        class Tagger(nn.Module):
+            def __init__(self, n):
+                super().__init__()
+                self.fc = nn.Linear(n, 2)
+            def forward(self, h: torch.Tensor):
+                return torch.stack([self.fc(h[:, t]) for t in range(h.size(1))], 1)  # <- python-loop-over-tensor
+        """,
     "a function of this file": """
         import torch
         def blend(a, b, f):
@@ -178,6 +230,25 @@ READS = {
         import torch
         def words(ids: torch.Tensor, vocab):
             return [vocab[i] for i in ids]  # <- python-loop-over-tensor
+        """,
+    "hits of each class": """
+        import torch
+        def hits(loader, net, n):
+            right = [0] * n
+            with torch.no_grad():
+                for images, labels in loader:
+                    _, predicted = torch.max(net(images.cuda()), 1)
+                    c = (predicted == labels.cuda()).squeeze()
+                    for i in range(labels.size(0)):  # <- python-loop-over-tensor
+                        right[labels[i]] += c[i].item()
+            return right
+        """,
+    "corners of boxes": """
+        import torch
+        def outline(boxes: torch.Tensor, canvas):
+            for box in boxes:  # <- python-loop-over-tensor
+                x1, y1, x2, y2 = box
+                canvas.rectangle(int(x1), int(y1), int(x2), int(y2))
         """,
     "told by how it is indexed": """
         import torch
@@ -642,6 +713,18 @@ RAGGED = {
                 aug = augment(aug)
                 out.add_(weights[:, i] * aug)
             return out
+        """,
+    "a transformation of each row": """
+        import torch
+        def augment(x: torch.Tensor, transform):
+            for i in range(x.size(0)):
+                x[i] = transform(x[i])
+            return x
+        """,
+    "texts of rows": """
+        import torch
+        def texts(tokenizer, ids: torch.Tensor):
+            return [tokenizer.decode(row) for row in ids]
         """,
     "gradients": """
         import torch

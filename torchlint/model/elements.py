@@ -40,6 +40,21 @@ _SINKS = frozenset("append extend insert add put appendleft write info debug".sp
 _CONVERSIONS = frozenset("float int bool complex round".split())
 _LOOKS = frozenset("save is_tensor numel equal allclose from_numpy".split())
 _COMPARISONS = (cst.Equal, cst.NotEqual, cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
+# Where an element comes to rest without being collected.
+_REST = (
+    cst.Assign,
+    cst.AugAssign,
+    cst.Attribute,
+    cst.If,
+    cst.While,
+    cst.IfExp,
+    cst.BooleanOperation,
+    cst.UnaryOperation,
+)
+_REDUCE = frozenset(
+    "sum mean max min amax amin std var norm prod any all median logsumexp argmax argmin count_nonzero nansum nanmean "
+    "size numel dim item".split()
+)
 _ON_HOST = frozenset({Kind.NUMBER, Kind.STRING, Kind.SEQUENCE, Kind.MAPPING, Kind.NDARRAY, Kind.NONE})
 _MASK = re.compile(r"mask|keep|valid|^pos$|^neg$", re.IGNORECASE)
 # Lists and mappings by their usual names, where nothing else tells them from tensors.
@@ -220,11 +235,14 @@ class _Following:
         if isinstance(self.context.tree.statement(root), cst.Raise):
             return
         child: cst.CSTNode = root
-        current: Element | None = element
-        above = self.context.parent(root)
-        while above is not None and current is not None:
-            current = self._through(above, child, current)
-            child, above = above, self.context.parent(above)
+        current, above = element, self.context.parent(root)
+        while above is not None:
+            found = self._through(above, child, current)
+            if found is None:
+                if current.selected and not isinstance(above, _REST):
+                    self.ragged = True  # collected as it is, not summed up
+                break
+            current, child, above = found, above, self.context.parent(above)
         self._commit()
 
     def _through(self, above: cst.CSTNode, child: cst.CSTNode, element: Element) -> Element | None:
@@ -281,7 +299,6 @@ class _Following:
             return None
         owner, kind = subscript.value, self.context.kind(subscript.value)
         if element.boolean or (isinstance(above.value, cst.Name) and _MASK.search(above.value.value)):
-            self.ragged = True
             return replace(element, selected=True)
         if kind is Kind.TENSOR:
             device = self.context.device(owner)
@@ -338,11 +355,16 @@ class _Following:
                         if isinstance(part.value, cst.Name):
                             self.turn.elements.setdefault(part.value.value, element)
                 case cst.Subscript(value=owner) as stored if self.context.kinds.is_tensor(owner):
-                    self.ragged = self.ragged or self.turn.has_own_bounds(stored)
+                    self.ragged = self.ragged or element.selected or self.turn.has_own_bounds(stored)
                     if element.gathered:
                         self._note(Work.GATHER, above, element)
-                    else:
+                    elif element.opaque is None or self._compares(element.opaque):
                         self._add_up(above, element)
+
+    def _compares(self, call: cst.Call) -> bool:
+        """Whether the call takes two elements, as a metric or a loss does, and not one, as a transformation."""
+        counters, elements = self.turn.counters, self.turn.elements.keys()
+        return sum(bool(names_in(argument.value) & (counters | elements)) for argument in call.args) > 1
 
     def _named(self, name: str, above: cst.Assign, element: Element) -> None:
         if element.opaque is not None and name in names_in(above.value):
@@ -421,7 +443,9 @@ class _Following:
         if any(self.turn.is_foreign(argument.value) for argument in call.args):
             return None
         self._note(Work.KERNEL, call, element)
-        return replace(element, direct=False, boolean=method in _COMPARE)
+        return replace(
+            element, direct=False, boolean=method in _COMPARE, selected=element.selected and method not in _REDUCE
+        )
 
     def _computed(self, call: cst.Call, child: cst.CSTNode, element: Element) -> Element | None:
         """A kernel with an element among its arguments."""
@@ -430,7 +454,7 @@ class _Following:
         if any(self.turn.is_foreign(argument.value) for argument in call.args if argument is not child):
             return None
         self._note(Work.KERNEL, call, element)
-        return replace(element, direct=False)
+        return replace(element, direct=False, selected=element.selected and _last(call.func) not in _REDUCE)
 
     def _elsewhere(self, call: cst.Call, child: cst.CSTNode, element: Element) -> Element | None:
         """A call of something not in torch: it computes if what it gives is added up; else nobody knows."""

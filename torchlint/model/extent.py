@@ -39,7 +39,7 @@ def is_few(loop: LoopNode, visit: Visit, context: Context) -> bool:
         number = _literal(visit.count, context)
         words = (*visit.counters, *_words(visit.count))
         return (number is not None and number <= FEW) or any(_STRUCTURE.search(word) for word in words)
-    if isinstance(loop, cst.While):
+    if isinstance(loop, cst.While) or not (visit.counters or visit.elements):
         return False
     if any(_STRUCTURE.search(name) for name in visit.counters):
         return True

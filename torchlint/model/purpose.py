@@ -51,9 +51,9 @@ def purpose(read: cst.CSTNode, context: Context, depth: int = 0) -> Purpose:
                 found = _passed_to(above, context)
                 if found is not None:
                     return found
-            case cst.FormattedStringExpression():
-                return Purpose.DEFER
             case cst.Index() | cst.Slice():
+                return Purpose.NEEDED
+            case cst.DictComp(key=key) | cst.DictElement(key=key) if child is key:
                 return Purpose.NEEDED
             case cst.If() | cst.While() | cst.IfExp() if child is above.test:
                 return (

@@ -53,7 +53,9 @@ def bulk_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | None:
 def is_device_tensor(node: cst.BaseExpression, context: Context) -> bool:
     """Whether the expression holds a tensor that may live on an accelerator."""
     value = context.value(node)
-    if value.kind is Kind.UNKNOWN and _is_read_of_a_batch(node, context):
+    # `loss = 0` before what is unknown: a number would have no `item`.
+    is_unclear = value.kind is Kind.UNKNOWN or (value.kind is Kind.NUMBER and not value.proven)
+    if is_unclear and _is_read_of_a_batch(node, context):
         return True
     return value.kind is Kind.TENSOR and value.device is not Device.CPU and not is_host_only(context, value.device)
 
@@ -71,10 +73,11 @@ def _is_read_of_a_batch(node: cst.BaseExpression, context: Context) -> bool:
     if context.frequencies.batch_loop(node) is None or not isinstance(node, cst.Name):
         return False
     bindings = context.reaching(node)
-    return bool(bindings) and all(
-        isinstance(binding.value, cst.Call)
-        and any(context.kind(argument.value) is Kind.TENSOR for argument in binding.value.args)
-        for binding in bindings
+    calls = [binding.value for binding in bindings if isinstance(binding.value, cst.Call)]
+    return (
+        bool(calls)
+        and len(calls) == len(bindings)
+        and any(context.kind(argument.value) is Kind.TENSOR for call in calls for argument in call.args)
     )
 
 
@@ -258,4 +261,6 @@ def is_in_training(node: cst.CSTNode, context: Context) -> bool:
     if loop is not None:
         return trains(loop, context)
     function = context.function(node)
-    return isinstance(function, cst.FunctionDef) and context.frequencies.steps(function.body)
+    if not isinstance(function, cst.FunctionDef):
+        return False
+    return context.frequencies.steps(function.body) or function.name.value == "training_step"

@@ -20,6 +20,12 @@ LoopNode: TypeAlias = "cst.For | cst.CompFor | cst.While"
 Named: TypeAlias = "tuple[tuple[str, cst.BaseExpression], ...]"
 
 
+_OF_OTHERS = frozenset(
+    "items keys values parameters named_parameters buffers named_buffers modules named_modules children "
+    "named_children split splitlines readlines listdir glob iterdir walk groups".split()
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Visit:
     """The names that a loop binds at each turn.
@@ -60,7 +66,17 @@ def visit_of(target: cst.BaseExpression, iterated: cst.BaseExpression, context: 
         if found is not None:
             return found
     named = tuple((name, iterated) for name in sorted(names_in(target)))
-    return Visit(elements=named) if context.kinds.is_tensor(iterated) else Visit(others=named)
+    if _is_surely_no_tensor(iterated) or not context.kinds.is_tensor(iterated):
+        return Visit(others=named)
+    return Visit(elements=named)
+
+
+def _is_surely_no_tensor(node: cst.BaseExpression) -> bool:
+    """Most loops go over these; it saves finding out what they hold."""
+    match node:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value=method))):
+            return method in _OF_OTHERS
+    return isinstance(node, (cst.List, cst.Tuple, cst.Set, cst.Dict, cst.SimpleString, cst.ListComp))
 
 
 def _called(target: cst.BaseExpression, call: cst.Call, context: Context) -> Visit | None:
