@@ -134,16 +134,24 @@ def test_several_processes_find_what_one_finds(monkeypatch: pytest.MonkeyPatch) 
     assert len(here) == 14
 
 
-def test_where_no_process_is_to_be_had_one_does_it_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_: int) -> None:
-        raise BlockingIOError(11, "Resource temporarily unavailable")
+@pytest.mark.parametrize("lent", [0, 1])
+def test_where_no_more_processes_are_to_be_had_the_others_do_it_all(monkeypatch: pytest.MonkeyPatch, lent: int) -> None:
+    started: list[object] = []
+    worker = pool._Worker  # noqa: SLF001 - the system is played
+
+    def start(*arguments: Any) -> Any:  # noqa: ANN401 - as it is
+        if len(started) == lent:
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        started.append(worker(*arguments))
+        return started[-1]
 
     jobs = several(12)
     here = by_name(work(jobs, 1))
     monkeypatch.setattr(pool, "LEAST_LINES", 1)
     monkeypatch.setattr(pool, "_CHUNK_BYTES", 200)
-    monkeypatch.setattr(pool, "_executor", refuse)
+    monkeypatch.setattr(pool, "_Worker", start)
     assert by_name(work(jobs, 2)) == here
+    assert len(started) == lent
 
 
 # What becomes of the processes: in a process of their own, which has one thread, as the command line has
@@ -216,6 +224,51 @@ def test_a_file_that_kills_its_process_is_named_and_costs_no_other(signal_name: 
             assert "died" in message
         else:
             assert said == ["TL201"]
+
+
+@unix_only
+def test_a_file_that_kills_its_process_once_is_linted_the_second_time() -> None:
+    """As where the memory was too little for two at a time."""
+    found = script(
+        "def lint(source, settings):\n"
+        "    mark = os.path.join(sys.argv[1], source.path)\n"
+        "    if source.path in ('5.py', '11.py') and not os.path.exists(mark):\n"
+        "        open(mark, 'w').close()\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return LINT(source, settings)\n"
+        "pool.lint = lint\n"
+        "import tempfile\n"
+        "with tempfile.TemporaryDirectory() as folder:\n"
+        "    sys.argv = ['', folder]\n"
+        "    found = {job.shown: [f.code for f in outcome.result.findings] for job, outcome in work(JOBS, 2)}\n"
+        "print(json.dumps(found))"
+    )
+    assert found == {f"{i}.py": ["TL201"] for i in range(16)}
+
+
+@unix_only
+def test_processes_that_die_before_they_begin_are_done_without() -> None:
+    assert script(
+        "def serve(connection):\n"
+        "    os._exit(1)\n"
+        "pool._serve = serve\n"
+        "print(json.dumps(sorted(job.shown for job, outcome in work(JOBS, 2) if outcome.result.findings)))"
+    ) == sorted(f"{i}.py" for i in range(16))
+
+
+@unix_only
+def test_jobs_larger_than_a_pipe_cost_no_more_when_a_process_dies() -> None:
+    """The next jobs are being written to it just then."""
+    found = script(
+        "def lint(source, settings):\n"
+        "    if source.path == '3.py':\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return LINT(source, settings)\n"
+        "pool.lint = lint\n"
+        "jobs = [job._replace(data=job.data + b'# ' + b'x' * 300_000) for job in JOBS]\n"
+        "print(json.dumps({job.shown: len(outcome.result.findings) for job, outcome in work(jobs, 2)}))"
+    )
+    assert found == {f"{i}.py": int(i != 3) for i in range(16)}
 
 
 @unix_only

@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import re
+from collections import deque
 from collections.abc import Generator, Iterable, Iterator
+from contextlib import suppress
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -17,8 +19,9 @@ from torchlint.settings import Settings
 from torchlint.source import DecodeError, SourceFile
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future, ProcessPoolExecutor
+    from multiprocessing.connection import Connection
     from multiprocessing.context import BaseContext
+    from multiprocessing.process import BaseProcess
 
 # Below this many lines, processes cost more to start than they save.
 LEAST_LINES = 15_000
@@ -146,107 +149,172 @@ _NESTING_WORDS = (b" and ", b" if ", b" or ", b"await ", b"lambda", b"not ")
 _NOT_NESTING = bytes(set(range(256)) - set(b".([{+-*/%@|&^~'\""))
 
 
-# In several processes
+# In several processes. `concurrent.futures` does not say which job a process died of, and until Python 3.11.5 it may
+# wait for ever to write the next jobs to a dead one.
 
 
-def _spread(jobs: Iterable[Job], processes: int) -> Outcomes:
-    """With one process, one job at a time, so that it is known which of them kills it."""
-    from concurrent.futures.process import BrokenProcessPool  # 20 ms that most runs do not need
+def _spread(jobs: Iterable[Job], processes: int, *, again: bool = False) -> Outcomes:
+    """Each job in one of so many processes. A job that kills its process is tried again, beside no other.
 
-    chunks = _chunks(jobs, 1 if processes == 1 else _CHUNK_BYTES)
-    while True:
-        pending: dict[Future[list[Outcome]], list[Job]] = {}
-        try:
-            yield from _feed(chunks, pending, processes)
-        except BrokenProcessPool:
-            suspects = [job for chunk in pending.values() for job in chunk]
-            if processes > 1:
-                yield from _spread(suspects, 1)
-            else:
-                message = "the process that linted this file died, of too little memory or a defect; not checked"
-                yield from ((job, _failure(message)) for job in suspects)
-        except (ImportError, NotImplementedError, OSError):  # a system that lends no processes, or no more of them
-            yield from _here(chain.from_iterable(chain(pending.values(), chunks)), alone=True)
-        else:
-            return
+    `again` says that these are such jobs.
+    """
+    crew = _Crew(_chunks(jobs), processes)
+    try:
+        yield from crew.outcomes()
+    finally:
+        crew.end()
+    if again:
+        message = "the process that linted this file died, of too little memory or a defect; not checked"
+        yield from ((job, _failure(message)) for job in chain(crew.suspects, crew.left()))
+    else:
+        yield from _here(crew.left(), alone=True)
+        if crew.suspects:
+            yield from _spread(crew.suspects, 1, again=True)
 
 
-def _chunks(jobs: Iterable[Job], size: int) -> Iterator[list[Job]]:
+def _chunks(jobs: Iterable[Job]) -> Iterator[list[Job]]:
     chunk: list[Job] = []
-    held = 0
+    size = 0
     for job in jobs:
         chunk.append(job)
-        held += len(job.data)
-        if held >= size:
+        size += len(job.data)
+        if size >= _CHUNK_BYTES:
             yield chunk
-            chunk, held = [], 0
+            chunk, size = [], 0
     if chunk:
         yield chunk
 
 
-def _feed(chunks: Iterator[list[Job]], pending: dict[Future[list[Outcome]], list[Job]], processes: int) -> Outcomes:
-    """Outcomes as they come. A chunk stays in `pending` until it is done, whatever is raised."""
-    from concurrent.futures import FIRST_COMPLETED, Future, wait
+class _Crew:
+    """Processes that answer job by job, so that it is known which job one of them dies of: a suspect."""
 
-    executor: ProcessPoolExecutor | None = None
-    at_once = True
-    try:
+    def __init__(self, chunks: Iterator[list[Job]], most: int) -> None:
+        self.suspects: list[Job] = []
+        self._chunks = chunks
+        self._most = most
+        self._context = _context()
+        self._workers: dict[object, _Worker] = {}
+
+    def outcomes(self) -> Outcomes:
+        """The outcome of every job that is no suspect and not left."""
+        from multiprocessing.connection import wait
+
         while True:
-            while len(pending) < (2 * processes if processes > 1 else 1) and (chunk := next(chunks, None)):
-                unsent: Future[list[Outcome]] = Future()
-                pending[unsent] = chunk
-                executor = executor or _executor(processes)
-                future = executor.submit(_outcomes, chunk)
-                pending[future] = pending.pop(unsent)
-            if not pending:
-                break
-            for future in wait(pending, return_when=FIRST_COMPLETED).done:
-                outcomes = future.result()
-                yield from zip(pending.pop(future), outcomes, strict=True)
-        at_once = False
-    finally:
-        if executor is not None:
-            _end(executor, at_once=at_once)
+            has_grown = self._grow()
+            if not self._workers:
+                return
+            for connection in wait([worker.connection for worker in self._workers.values()], 0 if has_grown else None):
+                yield from self._hear(self._workers[connection])
+
+    def left(self) -> Iterator[Job]:
+        """The jobs for which no process was to be had."""
+        return chain.from_iterable(self._chunks)
+
+    def end(self) -> None:
+        """Leave no process behind."""
+        for worker in self._workers.values():
+            worker.end()
+
+    def _grow(self) -> bool:
+        """Start one more process, if there is work for it and it can be had."""
+        chunk = next(self._chunks, None) if len(self._workers) < self._most else None
+        if chunk is None:
+            return False
+        try:
+            worker = _Worker(self._context, chunk)
+        except OSError:
+            self._most = len(self._workers)
+            self._chunks = chain((chunk,), self._chunks)
+            return False
+        self._workers[worker.connection] = worker
+        return True
+
+    def _hear(self, worker: _Worker) -> Outcomes:
+        """What it says: that it is ready, or an outcome, or nothing any more."""
+        try:
+            said = worker.connection.recv()
+        except (EOFError, OSError):
+            self._bury(worker)
+            return
+        if said is not None:
+            yield worker.jobs.popleft(), said
+        if not worker.jobs:
+            worker.jobs.extend(next(self._chunks, ()))
+        elif said is not None:
+            return  # it is at the next one already
+        if worker.jobs:
+            worker.send()
+        else:
+            del self._workers[worker.connection]
+            worker.end()
+
+    def _bury(self, worker: _Worker) -> None:
+        del self._workers[worker.connection]
+        worker.end()
+        if worker.has_jobs:
+            self.suspects.append(worker.jobs.popleft())
+        else:
+            self._most -= 1  # it died before it was ready, and so would the next
+        if worker.jobs:
+            self._chunks = chain((list(worker.jobs),), self._chunks)
 
 
-def _executor(processes: int) -> ProcessPoolExecutor:
-    from concurrent.futures import ProcessPoolExecutor
+class _Worker:
+    """A process and the jobs that it has not answered, which it gets when it is ready."""
 
-    context = _context()
-    if context.get_start_method() == "fork":
-        _load()
-        gc.freeze()
-    return ProcessPoolExecutor(processes, mp_context=context, initializer=_start)
+    def __init__(self, context: BaseContext, jobs: Iterable[Job]) -> None:
+        self.connection, theirs = context.Pipe()
+        # mypy knows of `Process` in the contexts of single start methods only.
+        self.process: BaseProcess = context.Process(target=_serve, args=(theirs,), daemon=True)  # type: ignore[attr-defined]
+        self.process.start()
+        theirs.close()
+        self.jobs = deque(jobs)
+        self.has_jobs = False
 
+    def send(self) -> None:
+        """Hand over the jobs. Whether it is still there shows when it is listened to."""
+        self.has_jobs = True
+        with suppress(OSError):
+            self.connection.send(list(self.jobs))
 
-def _load() -> None:
-    """Load now what linting loads when it starts, once for all processes that are forked from this one."""
-    examine(SourceFile("nothing.py", ""), (), Settings(rules=()))
+    def end(self) -> None:
+        """Stop it wherever it is: it holds nothing that could be lost."""
+        self.process.kill()
+        self.process.join()
+        self.connection.close()
 
 
 def _context() -> BaseContext:
     """How to start a process: by `fork`, the quickest by far, where that is sound; it is not next to a thread."""
-    import multiprocessing
+    import multiprocessing  # 10 ms that most runs do not need
     import sys
     import threading
 
     if sys.platform != "linux":
         return multiprocessing.get_context("spawn")
-    if threading.active_count() == 1:
-        return multiprocessing.get_context("fork")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, "libcst"])
-    return context
+    if threading.active_count() > 1:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload([__name__, "libcst"])
+        return context
+    # Load now what linting loads when it starts, once for all processes that are forked from this one.
+    examine(SourceFile("nothing.py", ""), (), Settings(rules=()))
+    gc.freeze()
+    return multiprocessing.get_context("fork")
 
 
-def _start() -> None:
-    """Make this process one that ends with its parent, and at Ctrl-C without a word."""
+def _serve(connection: Connection) -> None:
+    """Answer one list of jobs after another, job by job."""
     import signal
     import threading
 
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a word
     threading.Thread(target=_end_with_parent, daemon=True).start()
     gc.disable()
+    connection.send(None)
+    while True:
+        for job in connection.recv():
+            connection.send(outcome(job))
+        gc.collect()
 
 
 def _end_with_parent() -> None:
@@ -256,18 +324,3 @@ def _end_with_parent() -> None:
     if parent is not None:
         connection.wait([parent.sentinel])
         os._exit(1)
-
-
-def _outcomes(jobs: list[Job]) -> list[Outcome]:
-    outcomes = [outcome(job) for job in jobs]
-    gc.collect()
-    return outcomes
-
-
-def _end(executor: ProcessPoolExecutor, *, at_once: bool) -> None:
-    if at_once:
-        from multiprocessing import active_children
-
-        for process in active_children():
-            process.kill()
-    executor.shutdown(wait=True, cancel_futures=True)
