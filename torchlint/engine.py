@@ -60,6 +60,8 @@ def examine(source: SourceFile, rules: tuple[Rule, ...], settings: Settings, *, 
     """
     import libcst as cst
 
+    from torchlint.model.tree import parse
+
     nesting = _deepest(source.text)
     if nesting > DEEPEST_NESTING:
         message = f"brackets nest {nesting} deep; torchlint reads up to {DEEPEST_NESTING}"
@@ -68,7 +70,7 @@ def examine(source: SourceFile, rules: tuple[Rule, ...], settings: Settings, *, 
     sys.setrecursionlimit(max(limit, _RECURSION_LIMIT))
     try:
         try:
-            module = cst.parse_module(source.text)
+            module = parse(source.text)
         except cst.ParserSyntaxError as error:
             return Result(diagnostics=(_syntax_error(source, error),))
         return _run(source, module, rules, settings, thorough=thorough)
@@ -173,7 +175,7 @@ def _candidates(context: Context, rules: tuple[Rule, ...]) -> Iterator[tuple[Rul
 
     methods: dict[str, list[tuple[Rule, Check]]] = {}
     calls: dict[str, list[tuple[str, Rule, Check]]] = {}
-    tree = context.tree
+    tree, text = context.tree, context.source.text
     for rule in rules:
         for interest, check in rule.checks:
             match interest:
@@ -181,9 +183,10 @@ def _candidates(context: Context, rules: tuple[Rule, ...]) -> Iterator[tuple[Rul
                     methods.setdefault(name, []).append((rule, check))
                 case Call(name=name):
                     calls.setdefault(name.rpartition(".")[2], []).append((name, rule, check))
-                case Node(type=kind):
-                    for node in tree.of(getattr(cst, kind)):
-                        yield rule, check, node
+                case Node(type=kind, tokens=tokens):
+                    nodes = tree.of(getattr(cst, kind))
+                    if nodes and (not tokens or any(token.decode() in text for token in tokens)):
+                        yield from ((rule, check, node) for node in nodes)
     if not methods and not calls:
         return
     aliases = _aliases(tree, calls.keys()) if calls else {}

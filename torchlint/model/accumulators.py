@@ -234,7 +234,7 @@ def _list(keeper: Keeper, wanted: cst.Call) -> tuple[NodeEdit, ...]:
     is_used_below = False
     for use in keeper.uses(keeper.bindings):
         if not keeper.may_come_early(use):
-            if context.tree.index[use] < context.tree.index[keeper.loop]:
+            if context.tree.place(use) < context.tree.place(keeper.loop):
                 return ()
             is_used_below = True
             continue

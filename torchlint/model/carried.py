@@ -119,7 +119,7 @@ def _from_before(node: cst.Name, body: _Body) -> list[Binding]:
     own = [binding for binding in bindings if binding.node in body.inside and binding.binder is not Binder.IMPORT]
     if len(own) < len(bindings):
         return own
-    place = body.context.tree.index[node]
+    place = body.context.tree.place(node)
     around = {above for above in body.context.ancestors(node) if isinstance(above, Loop) and above in body.inside}
     return [
         binding
@@ -197,7 +197,7 @@ def _by_attributes(body: _Body) -> Iterator[Carried]:
     for node in body.nodes if binders else ():
         if isinstance(node, cst.Attribute) and is_read(node, body.context):
             binder = binders.get(dotted(node) or "")
-            if binder is not None and body.context.tree.index[node] <= body.context.tree.end(binder):
+            if binder is not None and body.context.tree.place(node) <= body.context.tree.end(binder):
                 yield body.kept(node)
 
 

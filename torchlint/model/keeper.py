@@ -88,15 +88,15 @@ class Keeper:
 
         Where an exception may leave the loop and be caught, all behind it: which bindings were skipped is not known.
         """
-        index = self.context.tree.index
+        place = self.context.tree.place
         names = self.context.names
         found = {use: None for binding in bindings for use in names.uses(binding)}
         if self._exits():
             scope, everything = names.lookup(self.place)
             for use in (use for binding in everything for use in names.uses(binding)):
-                if index[use] > index[self.loop] and names.lookup(use)[0] is scope:
+                if place(use) > place(self.loop) and names.lookup(use)[0] is scope:
                     found[use] = None
-        return sorted(found, key=index.__getitem__)
+        return sorted(found, key=place)
 
     def _exits(self) -> list[cst.Try | cst.TryStar | cst.With]:
         """The statements around the loop that catch what is raised in it, or do something about it."""
@@ -134,7 +134,7 @@ class Keeper:
         blocks = {id(above) for above in tree.ancestors(self.loop)}
         return any(
             id(tree.parent(tree.line(binding.node) or binding.node)) in blocks
-            and tree.index[binding.node] < tree.index[self.loop]
+            and tree.place(binding.node) < tree.place(self.loop)
             for binding in bindings
         )
 

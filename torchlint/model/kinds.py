@@ -12,7 +12,7 @@ from torchlint.model import tables
 from torchlint.model.classes import AttributeSet, Classes, class_attribute, is_static
 from torchlint.model.names import Binder, Binding, Names, dotted, parameters
 from torchlint.model.torch_table import FUNCTIONAL, FUNCTIONS, METHODS, MODULES, OPTIMIZERS
-from torchlint.model.tree import Tree, descendants, descendants_in_scope
+from torchlint.model.tree import BRANCHES, SCOPES, Tree, descendants, descendants_in_scope
 from torchlint.model.values import (
     DTYPE,
     NDARRAY,
@@ -117,7 +117,8 @@ class Kinds:
     @cached_property
     def mentions_accelerator(self) -> bool:
         """Whether anything in the file speaks of an accelerator."""
-        return tables.ACCELERATOR_WORDS.search(self._text) is not None
+        text = self._text.lower()
+        return any(map(text.__contains__, tables.ACCELERATOR_PARTS)) or bool(tables.ACCELERATOR_WORDS.search(text))
 
     @cached_property
     def is_whole_script(self) -> bool:
@@ -212,10 +213,11 @@ class Kinds:
         """What `isinstance(x, torch.Tensor)` or `torch.is_tensor(x)` around the use says."""
         child: cst.CSTNode = node
         for above in self.tree.ancestors(node):
-            if isinstance(above, (cst.FunctionDef, cst.Lambda, cst.ClassDef)):
+            kind = type(above)
+            if kind in SCOPES:
                 break
-            if isinstance(above, (cst.If, cst.IfExp)) and child is above.body:
-                shown = self._shown_by(above.test, node.value)
+            if kind in BRANCHES and child is above.body:  # type: ignore[attr-defined]
+                shown = self._shown_by(above.test, node.value)  # type: ignore[attr-defined]
                 if shown:
                     return shown if value.kind is not shown.kind else value
             child = above

@@ -55,7 +55,7 @@ class Layers:
             is_functional = (self.context.qualified_name(layer.func) or "").startswith(_FUNCTIONAL)
             try:
                 (trace.value if is_functional else trace.module)(layer)
-                found = tuple(sorted(trace.found, key=self.context.tree.index.__getitem__))
+                found = tuple(sorted(trace.found, key=self.context.tree.place))
             except EscapeError:
                 found = ()
             self._followers[layer] = found

@@ -205,7 +205,7 @@ def _bound(value: cst.BaseExpression, context: Context) -> Binding | None:
 def _next_use(binding: Binding, context: Context) -> cst.Name | None:
     """The first use of the name, if it holds nothing else there and runs as often as the binding."""
     uses = context.names.uses(binding)
-    first = next((use for use in uses if context.tree.index[use] > binding.effect), None)
+    first = next((use for use in uses if context.tree.place(use) > binding.effect), None)
     if first is None or context.reaching(first) != (binding,):
         return None
     if context.names.scope_of(first) is not context.names.scope_of(binding.node):

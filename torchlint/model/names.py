@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
-from torchlint.model.tree import Comprehension, Function, Loop, Tree
+from torchlint.model.tree import LOOPS, SCOPES, Comprehension, Loop, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -185,13 +185,13 @@ class Names:
         """Names bound by loops, `with`, functions, classes, handlers and patterns."""
         of = self.tree.of
         for loop in of(cst.For):
-            self._bind_target(loop.target, loop, loop.iter, Binder.LOOP, self.tree.index[loop.body])
+            self._bind_target(loop.target, loop, loop.iter, Binder.LOOP, self.tree.place(loop.body))
         for comp in of(cst.CompFor):
-            self._bind_target(comp.target, comp, comp.iter, Binder.LOOP, self.tree.index[comp], self._comp_scope(comp))
+            self._bind_target(comp.target, comp, comp.iter, Binder.LOOP, self.tree.place(comp), self._comp_scope(comp))
         for with_ in of(cst.With):
             for item in with_.items:
                 if item.asname is not None:
-                    effect = self.tree.index[with_.body]
+                    effect = self.tree.place(with_.body)
                     self._bind_target(item.asname.name, with_, item.item, Binder.CONTEXT, effect)
         functions: list[cst.FunctionDef | cst.Lambda] = [*of(cst.FunctionDef), *of(cst.Lambda)]
         for function in functions:
@@ -204,11 +204,11 @@ class Names:
         ]
         for handler in handlers:
             if handler.name is not None:
-                self._bind_target(handler.name.name, handler, None, Binder.OTHER, self.tree.index[handler.body])
+                self._bind_target(handler.name.name, handler, None, Binder.OTHER, self.tree.place(handler.body))
         patterns: list[cst.MatchAs | cst.MatchStar] = [*of(cst.MatchAs), *of(cst.MatchStar)]
         for pattern in patterns:
             if pattern.name is not None:
-                self._add(pattern.name.value, Binder.OTHER, pattern, None, self.tree.index[pattern])
+                self._add(pattern.name.value, Binder.OTHER, pattern, None, self.tree.place(pattern))
 
     def _bind_imports(self) -> None:
         of = self.tree.of
@@ -236,7 +236,7 @@ class Names:
             end = self.tree.end(function)
             self._add(function.name.value, Binder.FUNCTION, function, None, end, scope=self.scope_of(function))
         inside = self._scope(function)
-        effect = self.tree.index[function.body]
+        effect = self.tree.place(function.body)
         for parameter in parameters(function):
             self._add(parameter.name.value, Binder.PARAMETER, parameter, parameter.default, effect, scope=inside)
 
@@ -352,7 +352,7 @@ class Names:
 
     def _flow(self, node: cst.Name, bindings: tuple[Binding, ...]) -> tuple[Binding, ...]:
         tree = self.tree
-        place = tree.index[node]
+        place = tree.place(node)
         above = {id(ancestor) for ancestor in tree.ancestors(node)}
         found: list[Binding] = []
         killer: Binding | None = None
@@ -365,9 +365,9 @@ class Names:
                 killer = binding
                 break
         for loop in tree.ancestors(node):
-            if isinstance(loop, (*Function, cst.ClassDef)):
+            if type(loop) in SCOPES:
                 break
-            if isinstance(loop, Loop):
+            if type(loop) in LOOPS:
                 if killer is not None and tree.within(killer.node, loop):
                     break
                 found += [

@@ -52,7 +52,7 @@ def _no_grad(place: cst.CSTNode, context: Context) -> str:
         for name, bindings in scope.bindings.items():
             targets = {binding.target for binding in bindings}
             known = all(binding.binder is Binder.IMPORT for binding in bindings)
-            if known and name not in hidden and bindings[0].effect < context.tree.index[place]:
+            if known and name not in hidden and bindings[0].effect < context.tree.place(place):
                 if targets == {"torch"}:
                     return f"{name}.no_grad()"
                 if targets == {"torch.no_grad"}:

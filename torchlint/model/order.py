@@ -30,7 +30,7 @@ class Order:
         line = self.tree.line(node)
         if line is None:
             return [], True
-        rest = [other for other in self._inside(line) if self.tree.index[other] > self.tree.index[node]]
+        rest = [other for other in self._inside(line) if self.tree.place(other) > self.tree.place(node)]
         if isinstance(line, cst.SimpleStatementLine) and rest:
             return rest[:1], False
         ends = self._behind(line, found, set())

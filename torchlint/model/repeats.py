@@ -115,7 +115,7 @@ class Repeats:
     @cached_property
     def _between(self) -> list[cst.CSTNode]:
         """All nodes that run from the start of the first line to the last read, and perhaps some more."""
-        index = self.context.tree.index
+        place = self.context.tree.place
         last = self.reads[-1]
         after = {id(above) for above in self.context.ancestors(last)}
         for above in self.context.ancestors(last):
@@ -125,8 +125,8 @@ class Repeats:
                 after |= {id(node) for node in descendants(above.target)}
             elif isinstance(above, cst.With):
                 after.discard(id(above))  # it is entered before, and may be left
-        start, end = index[self.first_line], index[last]
-        return [node for node in descendants(self.suite) if start < index[node] < end and id(node) not in after]
+        start, end = place(self.first_line), place(last)
+        return [node for node in descendants(self.suite) if start < place(node) < end and id(node) not in after]
 
     def _is_reflected(self, function: cst.FunctionDef) -> bool:
         return any(reflects(node) for node in descendants(function.body))
@@ -254,17 +254,17 @@ def _runs(
     """The stretches of a block in which the tensor stays what it is: the line of the first read, and all reads."""
     start: cst.SimpleStatementLine | cst.If | None = None
     reads: list[cst.Call] = []
-    index = context.tree.index
+    place = context.tree.place
     for line in suite.body:
         found = [call for call in _reads_in(line, wanted, context) if not _runs_apart(call, line, context)]
         if start is None and _starts(line, found, context):
             start, reads = line, []
         if start is not None:
             reads += found
-        writes = [index[node] for node in descendants(line) if _writes_to(node, wanted)]
+        writes = [place(node) for node in descendants(line) if _writes_to(node, wanted)]
         if writes:
             # Written before the last read of a line: whose turn it is can't be told.
-            if start is not None and not (found and min(writes) < index[found[-1]]):
+            if start is not None and not (found and min(writes) < place(found[-1])):
                 yield start, reads
             start = None
     if start is not None:

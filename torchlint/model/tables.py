@@ -154,9 +154,8 @@ MODULE_NAME = re.compile(
 LOSS_NAME = re.compile(r"criterion|loss", re.IGNORECASE)
 DEVICE_NAME = re.compile(r"(^|_)(device|dev)(_id|s)?$|^(gpu|cuda)_device$", re.IGNORECASE)
 # Words that show that a file's author thinks of an accelerator.
-ACCELERATOR_WORDS = re.compile(
-    r"cuda|\bdevice\b|accelerat|\bxla\b|\bmps\b|\bnpu\b|\bxpu\b|\bgpu|\.to\(|fabric", re.IGNORECASE
-)
+ACCELERATOR_PARTS = ("cuda", ".to(", "accelerat", "fabric")
+ACCELERATOR_WORDS = re.compile(r"\b(?:device|xla|mps|npu|xpu)\b|\bgpu")
 # Entry points that a framework calls for each batch.
 BATCH_METHODS = frozenset(
     "forward training_step validation_step test_step predict_step on_train_batch_start on_train_batch_end "

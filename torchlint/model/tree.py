@@ -37,9 +37,18 @@ _ORDER: dict[type[cst.CSTNode], tuple[str, ...]] = {
     cst.ExceptHandler: ("type", "name", "body"),
     cst.ExceptStarHandler: ("type", "name", "body"),
     cst.MatchCase: ("pattern", "guard", "body"),
+    cst.Name: (),
+    cst.Integer: (),
+    cst.Float: (),
+    cst.SimpleString: (),
 }
 _fields: dict[type[cst.CSTNode], tuple[str, ...]] = {}
 _node_types: dict[type, bool] = {}
+
+# Asking whether something is of an abstract class, as all of LibCST's are, is slow: these are for `type(node) in …`.
+SCOPES: frozenset[type] = frozenset({cst.FunctionDef, cst.Lambda, cst.ClassDef})
+BRANCHES: frozenset[type] = frozenset({cst.If, cst.IfExp})
+LOOPS: frozenset[type] = frozenset({cst.For, cst.While})
 
 Loop = (cst.For, cst.While)
 Comprehension = (cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
@@ -68,7 +77,7 @@ def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     """The nodes directly below `node`, in source order."""
     kind = type(node)
     found: list[cst.CSTNode] = []
-    for name in _fields.get(kind) or _child_fields(kind):
+    for name in _fields[kind] if kind in _fields else _child_fields(kind):
         value = getattr(node, name)
         if value is None:
             continue
@@ -95,9 +104,33 @@ def descendants_in_scope(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     while stack:
         current = stack.pop()
         yield current
-        if current is not node and isinstance(current, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
+        if type(current) in SCOPES and current is not node:
             continue
         stack += children(current)[::-1]
+
+
+def parse(text: str) -> cst.Module:
+    """`libcst.parse_module`, a seventh faster: what the parser builds is not checked for what it cannot be.
+
+    LibCST checks each node as it is made, which is for those who make nodes by hand. Here it does again afterwards.
+
+    Raises:
+        libcst.ParserSyntaxError: the text is no Python.
+        RecursionError: it nests too deeply.
+
+    """
+    cst.CSTNode.__post_init__ = _check_nothing  # type: ignore[assignment,method-assign]
+    try:
+        return cst.parse_module(text)
+    finally:
+        cst.CSTNode.__post_init__ = _CHECK  # type: ignore[method-assign]
+
+
+_CHECK = cst.CSTNode.__post_init__
+
+
+def _check_nothing(_: cst.CSTNode) -> None:
+    pass
 
 
 class Tree:
@@ -127,9 +160,12 @@ class Tree:
                 stack += found[::-1]
 
     @cached_property
-    def index(self) -> dict[cst.CSTNode, int]:
-        """The place of each node in source order."""
-        return {node: place for place, node in enumerate(self.nodes)}
+    def _places(self) -> dict[int, int]:
+        return dict(zip(map(id, self.nodes), range(len(self.nodes)), strict=True))
+
+    def place(self, node: cst.CSTNode) -> int:
+        """The place of the node in source order, the module's being 0."""
+        return self._places[id(node)]
 
     def of(self, *kinds: type[NodeT]) -> list[NodeT]:
         """All nodes of exactly these types."""
@@ -159,7 +195,7 @@ class Tree:
         while below:
             node = below[-1]
             below = children(node)
-        return self.index[node]
+        return self.place(node)
 
     def function(self, node: cst.CSTNode) -> cst.FunctionDef | cst.Lambda | None:
         """The function in whose body (not signature or decorators) the node stands."""
