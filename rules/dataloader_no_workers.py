@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -13,6 +12,7 @@ from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
+    from torchlint.model.loading import NoWorkers
 
 RULE = Rule(
     name="dataloader-no-workers",
@@ -23,8 +23,6 @@ RULE = Rule(
     fix=(Applicability.UNSAFE,),
 )
 
-# Options that only make sense with workers: the constructor refuses them without.
-_NEED_WORKERS = ("persistent_workers", "prefetch_factor", "multiprocessing_context")
 _CHOSEN = re.compile(r"debug|worker|platform|os\.name|windows|notebook|smoke", re.IGNORECASE)
 
 # What a comment beside the 0 speaks of where it gives the reason.
@@ -32,15 +30,6 @@ _REASON = re.compile(
     r"worker|process|fork|spawn|pickl|thread|windows|debug|hang|dead|crash|leak|memory|cuda|must|need|determinis",
     re.IGNORECASE,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Zero:
-    """Why there are no workers, in words, and the node that says 0; None where nothing does."""
-
-    words: str
-    node: cst.CSTNode | None = None
-    is_named: bool = False
 
 
 @RULE.on(
@@ -51,11 +40,11 @@ class _Zero:
 )
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a loader that loads, decodes or transforms in the main process while something waits for its batches."""
-    zero = _without_workers(node, context)
-    if zero is None or _is_meant(node, zero, context):
-        return
-    from torchlint.model.loading import Reader, Work, reader, work
+    from torchlint.model.loading import Reader, Work, no_workers, reader, work  # the model's parts load LibCST
 
+    lack = no_workers(node, context)
+    if lack is None or _is_meant(node, lack, context):
+        return
     dataset = context.argument(node, "dataset", 0)
     if dataset is None or _is_one_batch(node, context):
         return
@@ -68,83 +57,33 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     workers = context.settings.dataloader_workers
     yield Flag(
         node,
-        f"the main process loads each batch while the device waits: {zero.words}",
+        f"the main process loads each batch while the device waits: {_cause(lack, context)}",
         title=f"Load with {workers} workers",
-        edits=_with_workers(node, zero, workers, context) if workers > 0 else (),
+        edits=_with_workers(node, lack, workers, context) if workers > 0 else (),
     )
 
 
-def _without_workers(call: cst.Call, context: Context) -> _Zero | None:
-    """What leaves the loader without workers; None if it may have some."""
-    from torchlint.model.arguments import keywords
-
-    positional = None if (context.qualified_name(call.func) or "").startswith("torch_geometric.") else 5
-    given = context.argument(call, "num_workers", positional)
-    if given is not None:
-        return _zero(given, context)
-    for argument in call.args:
-        if argument.star:
-            unpacked = keywords(argument.value, context) if argument.star == "**" else None
-            if unpacked is None or not unpacked.keys().isdisjoint(_NEED_WORKERS):
-                return None
-            if "num_workers" in unpacked:
-                return _zero(unpacked["num_workers"], context)
-    return _Zero("`num_workers` is 0 by default")
+def _cause(lack: NoWorkers, context: Context) -> str:
+    if lack.given is None:
+        return "`num_workers` is 0 by default"
+    return f"`{context.code(lack.given)}` is 0" if lack.is_named else "`num_workers` is 0"
 
 
-def _zero(value: cst.BaseExpression, context: Context) -> _Zero | None:
-    from torchlint.model.arguments import constant
-
-    found = constant(value, context)
-    if not isinstance(found, cst.Integer) or found.value != "0":
-        return None
-    if found is value:
-        return _Zero("`num_workers` is 0", value)
-    return _Zero(f"`{context.code(value)}` is 0", found, is_named=True)
-
-
-def _is_meant(call: cst.Call, zero: _Zero, context: Context) -> bool:
+def _is_meant(call: cst.Call, lack: NoWorkers, context: Context) -> bool:
     """Whether somebody chose to have no workers, or the loader is there to be looked at."""
-    from torchlint.model.intent import comment_behind, is_test
+    from torchlint.model.intent import comment_behind
+    from torchlint.model.loading import NEED_WORKERS, is_self_check
 
-    if any(context.argument(call, option) is not None for option in _NEED_WORKERS):
+    if any(context.argument(call, option) is not None for option in NEED_WORKERS):
         return True
-    if is_test(context) or context.frequencies.is_diagnostic(call) or _is_self_check(call, context):
+    if context.frequencies.is_diagnostic(call) or is_self_check(call, context):
         return True
     if any(
         isinstance(above, (cst.If, cst.IfExp)) and _CHOSEN.search(context.code(above.test))
         for above in context.ancestors(call)
     ):
         return True
-    return zero.node is not None and _REASON.search(comment_behind(zero.node, context)) is not None
-
-
-def _is_self_check(call: cst.Call, context: Context) -> bool:
-    """Whether `if __name__ == "__main__"` loops over the loader only to show what the file's dataset gives."""
-    from torchlint.model.tree import descendants
-    from torchlint.model.values import Kind
-
-    block = next((above for above in context.ancestors(call) if isinstance(above, (cst.FunctionDef, cst.If))), None)
-    assign = context.parent(call)
-    if (
-        not isinstance(block, cst.If)
-        or "__name__" not in context.code(block.test)
-        or not isinstance(assign, cst.Assign)
-    ):
-        return False
-    if any(isinstance(node, cst.Call) and context.kind(node.func) is Kind.MODULE for node in descendants(block.body)):
-        return False
-    target = assign.targets[0].target
-    return isinstance(target, cst.Name) and all(
-        isinstance(_reading(use, context), cst.For) for use in context.uses.of(target.value, assign)
-    )
-
-
-def _reading(use: cst.CSTNode, context: Context) -> cst.CSTNode | None:
-    """What reads a name, through `enumerate(…)` and the like."""
-    parent = context.parent(use)
-    call = context.parent(parent) if isinstance(parent, cst.Arg) else None
-    return context.parent(call) if call is not None else parent
+    return lack.zero is not None and _REASON.search(comment_behind(lack.zero, context)) is not None
 
 
 def _is_one_batch(call: cst.Call, context: Context) -> bool:
@@ -153,9 +92,9 @@ def _is_one_batch(call: cst.Call, context: Context) -> bool:
     return isinstance(size, cst.Call) and context.qualified_name(size.func) == "len"
 
 
-def _with_workers(call: cst.Call, zero: _Zero, workers: int, context: Context) -> tuple[NodeEdit, ...]:
-    if zero.node is None:
+def _with_workers(call: cst.Call, lack: NoWorkers, workers: int, context: Context) -> tuple[NodeEdit, ...]:
+    if lack.given is None or lack.zero is None:
         return (context.with_argument(call, f"num_workers={workers}"),)
-    if zero.is_named and "worker" not in zero.words.lower():
+    if lack.is_named and "worker" not in context.code(lack.given).lower():
         return ()  # the name may stand for other zeros too
-    return (Replace(zero.node, str(workers)),)
+    return (Replace(lack.zero, str(workers)),)

@@ -30,8 +30,6 @@ def check(node: cst.FunctionDef | cst.Module, context: Context) -> Iterator[Flag
     from torchlint.model.names import dotted
     from torchlint.model.no_grad import without_grad
 
-    if context.is_test:
-        return
     for evaluation in context.evaluations.within(node):
         call = evaluation.calls[0]
         model = dotted(call.func) or "the model"

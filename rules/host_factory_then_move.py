@@ -33,7 +33,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.model.placement import is_same, placed
 
     made = factory(node, context)
-    moved = move(made, context) if made is not None and not context.is_test else None
+    moved = move(made, context) if made is not None else None
     if made is None or moved is None:
         return
     verb = "draws" if made.sameness is Sameness.RANDOM else "fills"

@@ -28,24 +28,12 @@ _LONGEST = 40
 @RULE.on(Node("For", (b"for",)), Node("CompFor", (b"for",)), Node("While", (b"while",)))
 def check(node: cst.For | cst.CompFor | cst.While, context: Context) -> Iterator[Flag]:
     """Flag the outermost loop that works element by element though its turns don't need each other."""
+    from torchlint.model.visits import loops_around
+
     step = _avoidable(node, context)
-    if step is None or any(_avoidable(outer, context) for outer in _loops_around(node, context)):
+    if step is None or any(_avoidable(outer, context) for outer in loops_around(node, context)):
         return
     yield Flag(node, _message(step, context))
-
-
-def _loops_around(node: cst.CSTNode, context: Context) -> Iterator[LoopNode]:
-    from torchlint.model.tree import Comprehension
-
-    child = node
-    for above in context.ancestors(node):
-        if isinstance(above, (cst.FunctionDef, cst.Lambda, cst.ClassDef)):
-            return
-        if isinstance(above, cst.CompFor) or (isinstance(above, (cst.For, cst.While)) and child is above.body):
-            yield above
-        elif isinstance(above, Comprehension) and child is not above.for_in:
-            yield above.for_in
-        child = above
 
 
 def _avoidable(node: LoopNode, context: Context) -> Step | None:

@@ -24,6 +24,7 @@ from torchlint import engine, linter, registry
 from torchlint.finding import Applicability, Edit, Finding, Result, Severity, Span, edited
 from torchlint.fixer import Fixed
 from torchlint.fixer import fix as fix_source
+from torchlint.role import Role
 from torchlint.settings import OptionValue, Settings
 from torchlint.source import SourceFile
 
@@ -61,13 +62,14 @@ def active(
     target_torch: tuple[int, int] = (2, 0),
     dataloader_workers: int = 4,
     options: tuple[tuple[str, tuple[tuple[str, OptionValue], ...]], ...] = (),
+    role: Role = Role.CODE,
 ) -> Settings:
     """Settings with these rules on; with all, where those named only judge what others find."""
     chosen = [registry.find(name) for name in rules]
     if not any(rule.checks for rule in chosen):
         chosen = list(registry.all_rules())
     names = tuple(rule.name for rule in sorted(chosen, key=lambda rule: rule.code))
-    return Settings(names, target_torch, dataloader_workers, options)
+    return Settings(names, target_torch, dataloader_workers, options, role)
 
 
 @cache

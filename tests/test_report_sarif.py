@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import importlib.resources
 import json
+from dataclasses import replace
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
@@ -105,6 +106,11 @@ def test_a_rule_brings_what_code_scanning_shows_of_it() -> None:
         "precision": "high",
         "problem.severity": "warning",
     }
+
+
+def test_a_rule_about_ignores_is_not_one_about_speed() -> None:
+    (rule,) = run(given=options(rules=(replace(RULE, group="torchlint"),)))["tool"]["driver"]["rules"]
+    assert rule["properties"]["tags"] == ["maintainability", "pytorch", "torchlint"]
 
 
 def test_every_result_points_to_the_descriptor_of_its_rule() -> None:

@@ -25,7 +25,6 @@ HEAVY = {
     "libcst",
     "msgspec",
     "multiprocessing",
-    "pathspec",
     "random",
     "sqlite3",
     "tempfile",

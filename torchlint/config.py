@@ -13,6 +13,7 @@ from torchlint import configfile
 from torchlint.configfile import ConfigError
 from torchlint.globs import Glob, Globs, posix
 from torchlint.registry import UnknownRuleError, choose, matching
+from torchlint.role import Role, role_of
 from torchlint.settings import OptionValue, Settings
 
 __all__ = ["FILE_NAMES", "Config", "ConfigError", "Configs", "Overrides", "schema"]
@@ -74,6 +75,7 @@ class Overrides:
     extend_exclude: tuple[str, ...] = ()
     respect_gitignore: bool | None = None
     force_exclude: bool | None = None
+    include_tests: bool | None = None
     preview: bool | None = None
     output_format: str | None = None
     unsafe_fixes: bool | None = None
@@ -125,6 +127,7 @@ class Config:
     extend_exclude: tuple[Glob, ...] = ()
     respect_gitignore: bool = True
     force_exclude: bool = False
+    include_tests: bool = False
     output_format: str = "full"
     fix: bool = False
     unsafe_fixes: bool = False
@@ -136,7 +139,7 @@ class Config:
 
     def settings_for(self, path: Path) -> Settings:
         """What decides the findings of one file."""
-        return self._settings(self._ignores_for(path))
+        return self._settings(self._ignores_for(path), self.role(path))
 
     def excludes(self, path: str, name: str) -> bool:
         """Whether `exclude` or `extend-exclude` matches an absolute path with this last part."""
@@ -148,7 +151,7 @@ class Config:
         return {
             "root": str(self.root),
             "file": None if self.file is None else str(self.file),
-            "rules": list(self._settings(frozenset()).rules),
+            "rules": list(self._settings(frozenset(), Role.CODE).rules),
             "options": {
                 "preview": self.preview,
                 "per-file-ignores": {
@@ -157,6 +160,7 @@ class Config:
                 "exclude": [glob.pattern for glob in (*self.exclude, *self.extend_exclude)],
                 "respect-gitignore": self.respect_gitignore,
                 "force-exclude": self.force_exclude,
+                "include-tests": self.include_tests,
                 "output-format": self.output_format,
                 "fix": self.fix,
                 "unsafe-fixes": self.unsafe_fixes,
@@ -185,7 +189,7 @@ class Config:
         return frozenset(names)
 
     @cached_property
-    def _settings_cache(self) -> dict[frozenset[str], Settings]:
+    def _settings_cache(self) -> dict[tuple[frozenset[str], Role], Settings]:
         return {}
 
     def _ignores_for(self, path: Path) -> frozenset[str]:
@@ -197,16 +201,27 @@ class Config:
             for selector in ignore.selectors
         )
 
-    def _settings(self, ignores: frozenset[str]) -> Settings:
-        if ignores not in self._settings_cache:
+    def role(self, path: Path) -> Role:
+        """The role by the path from the root; of a file elsewhere by its name."""
+        within = str(path).removeprefix(self._root)
+        role = role_of(posix(within if len(within) < len(str(path)) else path.name))
+        return Role.CODE if self.include_tests and role in (Role.TEST, Role.TEST_BY_NAME) else role
+
+    @cached_property
+    def _root(self) -> str:
+        return os.path.join(self.root, "")  # noqa: PTH118 -- with a separator at its end
+
+    def _settings(self, ignores: frozenset[str], role: Role) -> Settings:
+        if (ignores, role) not in self._settings_cache:
             names = self._rules - _names(ignores)
-            self._settings_cache[ignores] = Settings(
+            self._settings_cache[ignores, role] = Settings(
                 rules=tuple(rule.name for rule in matching("ALL") if rule.name in names),
                 target_torch=self.target_torch,
                 dataloader_workers=self.dataloader_workers,
                 options=tuple((rule, tuple(sorted(options.items()))) for rule, options in sorted(self.rules.items())),
+                role=role,
             )
-        return self._settings_cache[ignores]
+        return self._settings_cache[ignores, role]
 
 
 def _names(selectors: Collection[str]) -> set[str]:

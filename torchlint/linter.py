@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from torchlint import engine, registry, suppress
 from torchlint.finding import Result
+from torchlint.role import Role, holds_tests
 
 if TYPE_CHECKING:
     from torchlint.settings import Settings
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 def lint(source: SourceFile, settings: Settings) -> Result:
     """The findings of the active rules that no comment silences, sorted, and diagnostics."""
+    if settings.role is Role.TEST or (settings.role is Role.TEST_BY_NAME and holds_tests(source.text)):
+        return Result()
     rules = tuple(registry.find(name) for name in settings.rules)
     result = Result()
     if engine.mentions(source.text.encode(errors="replace"), rules):

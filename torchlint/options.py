@@ -71,6 +71,10 @@ class Options(msgspec.Struct, forbid_unknown_fields=True, rename="kebab", frozen
             examples=[True],
         ),
     ] = UNSET
+    include_tests: Annotated[
+        bool | UnsetType,
+        Meta(description="Whether to check tests like other code; false by default.", examples=[True]),
+    ] = UNSET
     preview: Annotated[
         bool | UnsetType,
         Meta(

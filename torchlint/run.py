@@ -21,6 +21,7 @@ from torchlint.registry import all_rules
 from torchlint.report import FileReport, ReportOptions, render
 from torchlint.report.style import Style, decide, decide_links
 from torchlint.report.summary import changed, count
+from torchlint.role import Role
 from torchlint.settle import Mode, Settled, settle, unchanged
 from torchlint.source import SourceFile
 from torchlint.sweep import Means, Sweep, Swept, may_concern, unreadable
@@ -90,6 +91,8 @@ def check(order: Order) -> int:
         return CLEAN
     if not files and not problems:
         run.tell(Loudness.NORMAL, "warning: no Python files found under the given paths")
+    elif files and all(configs.for_file(file.path).role(file.path) is Role.TEST for file in files):
+        run.tell(Loudness.NORMAL, "warning: these are tests, which are not checked; `--include-tests` checks them")
     settled = [
         unchanged(FileReport(SourceFile(shown, ""), Result(diagnostics=(unreadable(message),))))
         for shown, message in problems

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from torchlint.role import Role
+
 OptionValue: TypeAlias = "str | int | float | bool | tuple[str, ...]"
 
 
@@ -12,13 +14,15 @@ OptionValue: TypeAlias = "str | int | float | bool | tuple[str, ...]"
 class Settings:
     """What a lint of one file depends on, besides its text. Hashable and deterministic: it is part of cache keys.
 
-    `rules` are the names of the active rules, sorted by code. `options` maps a rule's name to its options.
+    `rules` are the names of the active rules, sorted by code. `options` maps a rule's name to its options. `role` is
+    what the file's path says that it is there for; tests that are to be checked like other code have no role.
     """
 
     rules: tuple[str, ...]
     target_torch: tuple[int, int] = (2, 0)
     dataloader_workers: int = 4
     options: tuple[tuple[str, tuple[tuple[str, OptionValue], ...]], ...] = field(default=())
+    role: Role = Role.CODE
 
     def option(self, rule: str, key: str, default: OptionValue) -> OptionValue:
         """The value of one rule's option, or `default`."""

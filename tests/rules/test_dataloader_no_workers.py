@@ -9,10 +9,7 @@ import torch
 from laws import active, check_snippet, fix, lint
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
-from torchlint import linter
 from torchlint.finding import Applicability
-from torchlint.settings import Settings
-from torchlint.source import SourceFile
 
 RULE = "dataloader-no-workers"
 LOOP = """
@@ -236,19 +233,6 @@ def test_datasets_that_load(body: str) -> None:
 )
 def test_datasets_that_workers_would_not_help(body: str, base: str) -> None:
     check_snippet(dataset(body, base).replace(f"  # <- {RULE}", ""), RULE)
-
-
-@pytest.mark.parametrize(
-    ("path", "found"), [("train.py", 1), ("test_net.py", 1), ("tests/toy.py", 0), ("pkg/tests/test_it.py", 0)]
-)
-def test_files_of_tests(path: str, found: int) -> None:
-    code = "from torch.utils.data import DataLoader\nfor x in DataLoader(ds):\n    model(x)\n"
-    assert len(linter.lint(SourceFile(path, code), Settings((RULE,))).findings) == found
-
-
-def test_a_test_file_that_holds_tests() -> None:
-    code = "from torch.utils.data import DataLoader\ndef test_it():\n    for x in DataLoader(ds):\n        model(x)\n"
-    assert linter.lint(SourceFile("test_net.py", code), Settings((RULE,))).findings == ()
 
 
 @pytest.mark.parametrize(

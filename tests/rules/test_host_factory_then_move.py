@@ -158,17 +158,6 @@ def test_a_default_device_silences() -> None:
     check_snippet("import torch\ntorch.set_default_device('cuda')\ny = torch.zeros(3).cuda()\n", RULE)
 
 
-def test_tests_are_left_alone() -> None:
-    from torchlint import linter
-    from torchlint.source import SourceFile
-
-    code = "import torch\ndef test_it():\n    return torch.zeros(3).cuda()\n"
-    for path, count in (("net.py", 1), ("test_net.py", 0), ("tests/net.py", 0), ("conftest.py", 0)):
-        assert len(linter.lint(SourceFile(path, code), active(RULE)).findings) == count, path
-    script = "import torch\ndef run():\n    return torch.zeros(3).cuda()\n"
-    assert linter.lint(SourceFile("test_net.py", script), active(RULE)).findings
-
-
 def test_several_rows_keep_their_indentation() -> None:
     check_snippet(
         f"""

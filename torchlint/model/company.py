@@ -36,7 +36,9 @@ _NO_FORWARD = tables.MODULE_ONLY_METHODS | frozenset("to cuda cpu half float zer
 
 
 def is_mixed(turn: Turn) -> bool:
-    """Whether a turn works with items of a list of tensors, with files, or in a loop of unknown length."""
+    """Whether a turn works with items of a list of tensors or an array, with files, or in a loop of unknown length."""
+    if any(turn.context.kind(container) is Kind.NDARRAY for container in turn.others.values()):
+        return True
     containers = turn.listed() | turn.others
     for node in turn.nodes:
         match node:

@@ -17,6 +17,7 @@ from torchlint.model.grad import GradMode, Grads
 from torchlint.model.kinds import Kinds
 from torchlint.model.layers import Layers
 from torchlint.model.names import Binding, Names
+from torchlint.model.program import Program
 from torchlint.model.spans import Spans, code_inside
 from torchlint.model.uses import Uses
 from torchlint.rule import Insert
@@ -36,8 +37,8 @@ _LONGEST_SHOWN = 60
 class Context:
     """The facts about one module, each computed when it is first asked for.
 
-    `names`, `classes`, `kinds`, `calls`, `frequencies`, `grads` and `layers` are the parts of the model, for what has
-    no shorthand here. A later version adds facts that cross files; they will arrive through these same parts.
+    `names`, `classes`, `program`, `kinds`, `calls`, `frequencies`, `grads` and `layers` are the parts of the model, for
+    what has no shorthand here. A later version adds facts that cross files; they will arrive through these same parts.
     """
 
     def __init__(self, tree: Tree, source: SourceFile, settings: Settings) -> None:
@@ -56,9 +57,14 @@ class Context:
         return Classes(self.tree, self.names)
 
     @cached_property
+    def program(self) -> Program:
+        """What the module as a whole says."""
+        return Program(self.tree, self.names, self.source.text)
+
+    @cached_property
     def kinds(self) -> Kinds:
         """Values of expressions."""
-        kinds = Kinds(self.tree, self.names, self.classes, self.source.text)
+        kinds = Kinds(self.tree, self.names, self.classes, self.program)
         kinds.calls = Calls(self.tree, self.names, self.classes, kinds)
         return kinds
 
@@ -162,17 +168,6 @@ class Context:
     def has_unpacking(call: cst.Call) -> bool:
         """Whether the call passes `*args` or `**kwargs`."""
         return any(argument.star for argument in call.args)
-
-    @cached_property
-    def is_test(self) -> bool:
-        """Whether the file belongs to a test suite, by pytest's conventions."""
-        *folders, name = self.source.path.split("/")
-        if name == "conftest.py" or "tests" in folders:
-            return True
-        if not (name.startswith("test_") or name.endswith("_test.py")):
-            return False
-        # A script may be called `test_net.py`: it has no tests.
-        return any(function.name.value.startswith("test_") for function in self.tree.of(cst.FunctionDef))
 
     def code(self, node: cst.CSTNode) -> str:
         """The source of a node, its own parentheses included."""

@@ -36,6 +36,7 @@ _SIZED = frozenset(
     "pad interpolate resize resized_crop crop upsample narrow repeat repeat_interleave expand tile split view reshape "
     "new_zeros new_ones new_full new_empty roll rot90".split()
 )
+_JOINS = frozenset("stack cat concat concatenate vstack hstack dstack".split())
 _SINKS = frozenset("append extend insert add put appendleft write info debug".split())
 _CONVERSIONS = frozenset("float int bool complex round".split())
 _LOOKS = frozenset("save is_tensor numel equal allclose from_numpy".split())
@@ -281,9 +282,22 @@ class _Following:
                 self._assigned(above, element)
             case cst.AugAssign():
                 self._augmented(above, child, element)
-            case cst.ListComp() | cst.GeneratorExp() if element.gathered:
+            case cst.ListComp() | cst.GeneratorExp() if element.gathered and self._is_joined(above):
                 self._note(Work.GATHER, child, element)
         return None
+
+    def _is_joined(self, parts: cst.ListComp | cst.GeneratorExp) -> bool:
+        """Whether the parts become one again, so that they are alike; a list that stays one may hold what isn't."""
+        above = self.context.parent(parts)
+        if not isinstance(above, cst.Assign):
+            return isinstance(above, cst.Arg)
+        names = (target.target for target in above.targets)
+        uses = (use for name in names if isinstance(name, cst.Name) for use in self.context.uses.of(name.value, above))
+        return any(self._is_joining(self.context.parent(use)) for use in uses)
+
+    def _is_joining(self, argument: cst.CSTNode | None) -> bool:
+        call = self.context.parent(argument) if isinstance(argument, cst.Arg) else None
+        return isinstance(call, cst.Call) and _last(call.func) in _JOINS
 
     def _taken(self, above: cst.Subscript, child: cst.CSTNode, element: Element) -> Element | None:
         if child is not above.value:
@@ -324,8 +338,21 @@ class _Following:
         other = above.right if child is above.left else above.left
         if self.context.kind(other) in (Kind.STRING, Kind.SEQUENCE) or self.turn.is_foreign(other):
             return None
+        element = self._beside(element, other)
         self._note(Work.KERNEL, above, element)
         return replace(element, direct=element.direct and self.context.kind(other) is Kind.NUMBER)
+
+    def _beside(self, element: Element, *others: cst.BaseExpression) -> Element:
+        """The element in one operation with these: all are on the device that one is known to be on."""
+        if element.device is not Device.UNKNOWN or not any(map(self._is_on_cpu, others)):
+            return element
+        return replace(element, device=Device.CPU)
+
+    def _is_on_cpu(self, node: cst.BaseExpression) -> bool:
+        """Whether this is a tensor on the CPU for certain, and none with a single value, which may meet any other."""
+        value = self.context.value(node)
+        is_there = value.kind is Kind.TENSOR and value.device is Device.CPU and value.proven
+        return is_there and not value.scalar and not isinstance(node, cst.Subscript)
 
     def _compared(self, above: cst.Comparison, child: cst.CSTNode, element: Element) -> Element | None:
         target = above.comparisons[0]
@@ -356,6 +383,8 @@ class _Following:
                             self.turn.elements.setdefault(part.value.value, element)
                 case cst.Subscript(value=owner) as stored if self.context.kinds.is_tensor(owner):
                     self.ragged = self.ragged or element.selected or self.turn.has_own_bounds(stored)
+                    if self._is_on_cpu(owner) and element.device is Device.UNKNOWN:
+                        self._on_host.add(self.context.code(element.tensor))
                     if element.gathered:
                         self._note(Work.GATHER, above, element)
                     elif element.opaque is None or self._compares(element.opaque):
@@ -453,6 +482,7 @@ class _Following:
             self.ragged = True
         if any(self.turn.is_foreign(argument.value) for argument in call.args if argument is not child):
             return None
+        element = self._beside(element, *(argument.value for argument in call.args if argument is not child))
         self._note(Work.KERNEL, call, element)
         return replace(element, direct=False, selected=element.selected and _last(call.func) not in _REDUCE)
 

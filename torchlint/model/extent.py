@@ -10,6 +10,7 @@ import libcst as cst
 from torchlint.model.frequency import LoopKind
 from torchlint.model.tree import descendants, descendants_in_scope
 from torchlint.model.visits import LoopNode, Visit, owner_of, parts_of
+from torchlint.role import Role
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 # What a `range` counts that is no data: there are few of them, or they follow each other.
 _STRUCTURE = re.compile(
     r"layer|level|lvl|stage|block|scale|kernel|order|degree|depth|iter|epoch|repeat|round|trial|fold|stack|branch|"
-    r"resolution|tap|axis|axes|ndim|dims?$|shapes|rank|world|gpu|device|worker|shard|attempt|tries|chunk|group",
+    r"resolution|tap|axis|axes|ndim|dims?$|shapes|rank|world|gpu|device|worker|shard|attempt|tries|chunk|group|n_?gram",
     re.IGNORECASE,
 )
 _CHANNELS = re.compile(r"(^|_)(mean|std)s?$")
@@ -28,7 +29,6 @@ _RARE = re.compile(
     r"export|^_?(download|load|read|parse|write|report|print)(_|$)|^_?process$|^prepare_data$|summary",
     re.IGNORECASE,
 )
-_SHOWING = re.compile(r"visuali[sz]|plot|debug|export|convert", re.IGNORECASE)
 _MEMORY = re.compile(r"mem(ory)?_?eff|low_mem|sav(e|es|ing)_mem|mem(ory)?_sav", re.IGNORECASE)
 FEW = 4
 
@@ -95,8 +95,8 @@ def is_plain(loop: LoopNode, context: Context) -> bool:
 
 
 def runs_rarely(loop: LoopNode, context: Context) -> bool:
-    """Whether the loop is one of start-up, of tests, of pictures and reports."""
-    if context.is_test or _SHOWING.search(context.source.path.rpartition("/")[2]):
+    """Whether the loop is one of start-up, of pictures and reports."""
+    if context.settings.role is Role.SHOWING:
         return True
     function = context.function(loop)
     while function is not None:

@@ -81,7 +81,7 @@ _OTHERWISE = frozenset({"generator", "out", "pin_memory", "requires_grad"})
 def factory(call: cst.Call, context: Context) -> Factory | None:
     """The factory that the call is, if it makes a tensor of its own on the CPU."""
     qualified = context.qualified_name(call.func)
-    if qualified not in NAMES or context.kinds.changes_default_device or _is_placed(call):
+    if qualified not in NAMES or context.program.changes_default_device or _is_placed(call):
         return None
     name = qualified.removeprefix("torch.")
     if name in _LEGACY or name == "tensor":

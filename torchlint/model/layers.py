@@ -8,17 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 import libcst as cst
 
 from torchlint.model.classes import is_static
-from torchlint.model.constructions import (
-    MODULE_LIST,
-    MODULE_METHODS,
-    ORDERED,
-    SEQUENTIAL,
-    WRAPPERS,
-    EscapeError,
-    Filling,
-)
+from torchlint.model.constructions import MODULE_LIST, MODULE_METHODS, SEQUENTIAL, WRAPPERS, EscapeError
 from torchlint.model.names import parameters
-from torchlint.model.order import Order
+from torchlint.model.sequences import LOOKS, REGISTERING, Sequences, as_variable, place_of
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -29,9 +21,7 @@ _FUNCTIONAL = "torch.nn.functional."
 _TENSOR_METHODS = frozenset({"contiguous", "to", "cuda", "cpu", "half", "float", "double", "bfloat16"})
 # What reads a tensor's shape or type and not its values.
 _SHAPE = frozenset({"shape", "size", "dim", "ndim", "dtype", "device", "numel", "is_cuda", "requires_grad"})
-_REGISTERING = frozenset({"append", "add_module", "register_module"})
-_STORING = frozenset({*_REGISTERING, "extend", "insert", "add", "setattr", "__setitem__"})
-_LOOKS = frozenset({"isinstance", "len", "type", "id", "hasattr", "super", "callable", "repr", "str", "print"})
+_STORING = frozenset({*REGISTERING, "extend", "insert", "add", "setattr", "__setitem__"})
 
 
 class Layers:
@@ -51,7 +41,7 @@ class Layers:
         found = self._followers.get(layer)
         if found is None:
             self._followers[layer] = ()
-            trace = _Trace(self.context)
+            trace = Trace(self.context)
             is_functional = (self.context.qualified_name(layer.func) or "").startswith(_FUNCTIONAL)
             try:
                 (trace.value if is_functional else trace.module)(layer)
@@ -69,7 +59,7 @@ class Layers:
             return True
 
 
-class _Trace:
+class Trace:
     """One walk from a layer to what takes its output. Each step raises `EscapeError` where the trail is lost."""
 
     def __init__(self, context: Context) -> None:
@@ -77,17 +67,19 @@ class _Trace:
         self.tree = context.tree
         self.uses = context.uses
         self.constructions = context.constructions
+        self.sequences = Sequences(self)
         self.found: dict[cst.Call, None] = {}
         self._seen: set[tuple[str, int]] = set()
 
-    def _is_new(self, what: str, node: cst.CSTNode) -> bool:
+    def is_new(self, what: str, node: cst.CSTNode) -> bool:
+        """Whether this step was not taken from the node before."""
         key = (what, id(node))
         if key in self._seen:
             return False
         self._seen.add(key)
         return True
 
-    def _call_of(self, argument: cst.CSTNode) -> tuple[cst.Call, str]:
+    def call_of(self, argument: cst.CSTNode) -> tuple[cst.Call, str]:
         """The call that an argument belongs to, and the qualified name that it calls."""
         call = self.tree.parent(argument)
         if not isinstance(call, cst.Call):
@@ -98,7 +90,7 @@ class _Trace:
 
     def module(self, node: cst.CSTNode) -> None:
         """Follow an expression that holds the module."""
-        if self._is_new("module", node):
+        if self.is_new("module", node):
             parent = self.tree.parent(node)
             step = self._STEPS.get(type(parent))
             if step is None:
@@ -126,17 +118,17 @@ class _Trace:
             raise EscapeError
 
     def _module_passed(self, _: cst.CSTNode, argument: cst.Arg) -> None:
-        call, name = self._call_of(argument)
+        call, name = self.call_of(argument)
         method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
         if argument.star:
             raise EscapeError
-        if name == SEQUENTIAL or self._sequential_init(call) is not None:
-            self._next_argument(call, argument)
+        if name == SEQUENTIAL or self.sequences.sequential_init(call) is not None:
+            self.sequences.next_argument(call, argument)
         elif name.startswith(WRAPPERS) and argument is call.args[0]:
             self.module(call)
-        elif method in _REGISTERING and argument is call.args[-1]:
-            self._registered(call)
-        elif name not in _LOOKS and not self._is_for_effect(call, method or name.rpartition(".")[2]):
+        elif method in REGISTERING and argument is call.args[-1]:
+            self.sequences.registered(call)
+        elif name not in LOOKS and not self._is_for_effect(call, method or name.rpartition(".")[2]):
             raise EscapeError
 
     def _is_for_effect(self, call: cst.Call, name: str) -> bool:
@@ -150,6 +142,9 @@ class _Trace:
     def _module_in_either(self, _: cst.CSTNode, operation: cst.BooleanOperation) -> None:
         self.module(operation)
 
+    def _module_listed(self, _: cst.CSTNode, element: cst.Element) -> None:
+        self.sequences.element(element)
+
     def _module_repeated(self, node: cst.CSTNode, comprehension: cst.ListComp) -> None:
         if comprehension.elt is not node:
             raise EscapeError
@@ -161,26 +156,27 @@ class _Trace:
         )
         for target in targets:
             if isinstance(target, cst.Subscript):
-                self._behind(target.value, statement)
+                self.sequences.behind(target.value, statement)
             elif not isinstance(target, (cst.Name, cst.Attribute)):
                 raise EscapeError
             elif self.constructions.is_sequential(statement.value) and self.constructions.filling(target).additions:
-                self._behind(target, statement)
+                self.sequences.behind(target, statement)
             else:
-                self._all_modules(self._reads_of(target, statement))
+                self.all_modules(self._reads_of(target, statement))
 
     def _reads_of(self, target: Variable, statement: cst.CSTNode) -> list[Variable]:
         """The reads of what a statement puts into a name, and all reads of an attribute."""
         if isinstance(target, cst.Name):
             return list(self.uses.of(target.value, statement))
-        return self._reads(self.uses.mentions(target))
+        return self.reads(self.uses.mentions(target))
 
-    def _reads(self, mentions: Iterable[Variable] | None) -> list[Variable]:
+    def reads(self, mentions: Iterable[Variable] | None) -> list[Variable]:
+        """The mentions that read."""
         if mentions is None:
             raise EscapeError
         return [mention for mention in mentions if not self.uses.is_target(mention)]
 
-    def _all_modules(self, nodes: Iterable[cst.CSTNode]) -> None:
+    def all_modules(self, nodes: Iterable[cst.CSTNode]) -> None:
         """Follow each; where there is none, others may read the module."""
         nodes = list(nodes)
         if not nodes:
@@ -189,9 +185,9 @@ class _Trace:
             self.module(node)
 
     def _module_returned(self, _: cst.CSTNode, statement: cst.Return) -> None:
-        self._all_modules(self._calls_giving(statement))
+        self.all_modules(self.calls_giving(statement))
 
-    def _calls_giving(self, statement: cst.Return) -> list[cst.Call]:
+    def calls_giving(self, statement: cst.Return) -> list[cst.Call]:
         """The calls that give what is returned: all that this module makes."""
         function = self.context.function(statement)
         if not isinstance(function, cst.FunctionDef) or (function.decorators and not is_static(function)):
@@ -205,9 +201,9 @@ class _Trace:
             raise EscapeError
         return calls
 
-    def _instances(self, class_: cst.ClassDef) -> None:
+    def instances(self, class_: cst.ClassDef) -> None:
         """Follow every instance of a class of this module, and of the classes derived from it."""
-        if not self._is_new("class", class_):
+        if not self.is_new("class", class_):
             return
         made = False
         for name in self.uses.of(class_.name.value, class_):
@@ -228,242 +224,17 @@ class _Trace:
         if isinstance(above, cst.ClassDef):
             if "forward" in self.context.classes.methods(above):
                 raise EscapeError
-            self._instances(above)
+            self.instances(above)
             return True
-        if not isinstance(above, cst.Call) or self.context.qualified_name(above.func) not in _LOOKS:
+        if not isinstance(above, cst.Call) or self.context.qualified_name(above.func) not in LOOKS:
             raise EscapeError
         return False
-
-    # In a sequence: from one part to the next
-
-    def _sequential_init(self, call: cst.Call) -> cst.ClassDef | None:
-        """The class that passes its layers on as `super().__init__(…)` to `nn.Sequential`."""
-        match call.func:
-            case cst.Attribute(value=cst.Call(func=cst.Name(value="super")), attr=cst.Name(value="__init__")):
-                class_ = self.tree.enclosing_class(call)
-                return class_ if class_ is not None and self._is_sequential(class_) else None
-        return None
-
-    def _is_sequential(self, class_: cst.ClassDef) -> bool:
-        classes = self.context.classes
-        return SEQUENTIAL in classes.lineage(class_) and classes.method(class_, "forward") is None
-
-    def _next_argument(self, call: cst.Call, argument: cst.Arg) -> None:
-        """From an argument of `nn.Sequential(…)` to the next, or out of it."""
-        following = call.args[_place(argument, call.args) + 1 :]
-        class_ = self._sequential_init(call)
-        if following:
-            self._enter_argument(following[0])
-        elif class_ is None:
-            self.module(call)
-        else:
-            self._instances(class_)
-
-    def _enter_argument(self, argument: cst.Arg) -> None:
-        if argument.star or self.constructions.is_ordered(argument.value):
-            self._enter_first(self.constructions.parts(argument.value))
-        else:
-            self._enter_expression(argument.value)
-
-    def _enter_first(self, parts: list[cst.CSTNode]) -> None:
-        """The output enters the first part of a list: a layer, or a layer with its name."""
-        match parts:
-            case [cst.Tuple(elements=[_, cst.Element(value=layer)]), *_]:
-                self._enter_expression(layer)
-            case [cst.BaseExpression() as part, *_]:
-                self._enter_expression(part)
-            case _:
-                raise EscapeError
-
-    def _element(self, _: cst.CSTNode, element: cst.Element) -> None:
-        """From an element of a list to the next, if the list becomes an `nn.Sequential`."""
-        sequence = self.tree.parent(element)
-        outer = self.tree.parent(sequence) if isinstance(sequence, cst.Tuple) else None
-        if isinstance(outer, cst.Element) and isinstance(sequence, cst.Tuple):
-            if sequence.elements[-1] is not element:
-                raise EscapeError
-            element, sequence = outer, self.tree.parent(outer)
-        if not isinstance(sequence, (cst.List, cst.Tuple)):
-            raise EscapeError
-        argument = self.tree.parent(sequence)
-        if isinstance(argument, cst.Arg) and not argument.star and self._call_of(argument)[1] == MODULE_LIST:
-            self.container(self._call_of(argument)[0], 1)
-            return
-        following = self.constructions.parts(sequence)[_place(element, sequence.elements) + 1 :]
-        if following:
-            self._check_sequence(sequence, set())
-            self._enter_first(following)
-        else:
-            self._list_end(sequence)
-
-    def _check_sequence(self, node: cst.CSTNode, seen: set[int]) -> None:
-        """Raise unless all that is ever made of a list is an `nn.Sequential`."""
-        if id(node) in seen:
-            return
-        seen.add(id(node))
-        parent = self.tree.parent(node)
-        match parent:
-            case cst.Arg():
-                call, name = self._call_of(parent)
-                if name in ORDERED:
-                    self._check_sequence(call, seen)
-                elif holder := _extended(call):
-                    self._check_variable(holder, seen)
-                elif not self._is_spliced(node, parent, call, name):
-                    raise EscapeError
-            case cst.BinaryOperation(operator=cst.Add()):
-                self._check_sequence(parent, seen)
-            case cst.Assign(targets=[cst.AssignTarget(target=target)]) | cst.AugAssign(target=target):
-                self._check_variable(target, seen)
-            case cst.Return():
-                for call in self._calls_giving(parent):
-                    self._check_sequence(call, seen)
-            case _:
-                raise EscapeError
-
-    def _check_variable(self, variable: cst.CSTNode, seen: set[int]) -> None:
-        filling = self.constructions.filling(_variable(variable))
-        if not any(self.constructions.is_sequential(value) for value in filling.starts.values()):
-            for read in filling.reads:
-                if not self._is_looked_at(read):
-                    self._check_sequence(read, seen)
-
-    def _is_looked_at(self, read: cst.CSTNode) -> bool:
-        argument = self.tree.parent(read)
-        return isinstance(argument, cst.Arg) and self._call_of(argument)[1] in _LOOKS
-
-    def _is_spliced(self, node: cst.CSTNode, argument: cst.Arg, call: cst.Call, name: str) -> bool:
-        """Whether a list becomes part of an `nn.Sequential` here: `*layers`, or an ordered dictionary whole."""
-        into = name == SEQUENTIAL or self._sequential_init(call) is not None
-        return into and (argument.star == "*" or self.constructions.is_ordered(node))
-
-    def _list_end(self, node: cst.CSTNode) -> None:
-        """From the last part of a list to what comes behind it, wherever the list goes."""
-        if not self._is_new("list", node):
-            return
-        parent = self.tree.parent(node)
-        match parent:
-            case cst.Arg():
-                self._list_passed(node, parent)
-            case cst.BinaryOperation(left=left, operator=cst.Add(), right=right):
-                if left is node:
-                    self._check_sequence(node, set())
-                    self._enter_first(self.constructions.parts(right))
-                else:
-                    self._list_end(parent)
-            case cst.Assign(targets=[cst.AssignTarget(target=target)]) | cst.AugAssign(target=target):
-                self._behind(target, parent)
-            case cst.Return():
-                for call in self._calls_giving(parent):
-                    self._list_end(call)
-            case _:
-                raise EscapeError
-
-    def _list_passed(self, node: cst.CSTNode, argument: cst.Arg) -> None:
-        call, name = self._call_of(argument)
-        if name in ORDERED:
-            self._list_end(call)
-        elif self._is_spliced(node, argument, call, name):
-            self._next_argument(call, argument)
-        elif (holder := _extended(call)) and not argument.star:
-            self._behind(holder, call)
-        else:
-            raise EscapeError
-
-    # A sequence that statements fill
-
-    def _registered(self, call: cst.Call) -> None:
-        """From a layer that is the last argument of `x.append(…)` or `x.add_module(…)`."""
-        assert isinstance(call.func, cst.Attribute)
-        holder = _variable(call.func.value)
-        class_ = self.context.classes.self_class(holder) if isinstance(holder, cst.Name) else None
-        if class_ is not None and self._is_sequential(class_):
-            self._next_registered(call, class_)
-        elif class_ is not None:
-            match call.args[0].value:
-                case cst.SimpleString() as name:
-                    self._all_modules(self._reads(self.uses.of_attribute(class_, str(name.evaluated_value))))
-                case _:
-                    raise EscapeError
-        elif self.constructions.is_module_list(holder):
-            self._all_containers(self.constructions.filling(holder).reads, 1)
-        else:
-            self._behind(holder, call)
-
-    def _next_registered(self, call: cst.Call, class_: cst.ClassDef) -> None:
-        """From `self.add_module(…)` of an `nn.Sequential` to the next."""
-        function = self.context.function(call)
-        added: dict[cst.CSTNode, cst.Call] = {}
-        for other in self.tree.of(cst.Call):
-            match other.func:
-                case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=method)) if method in _REGISTERING:
-                    if self.context.function(other) is function and self.context.classes.self_class(owner) is class_:
-                        added[other] = other
-        following, ends = Order(self.tree, added, self._decide).after(call)
-        for node in following:
-            self._enter_expression(added[node].args[-1].value)
-        if ends:
-            self._instances(class_)
-
-    def _behind(self, holder: cst.CSTNode, node: cst.CSTNode) -> None:
-        """From the statement or call that put the last part into a variable to the one that puts the next."""
-        if not self._is_new("behind", node):
-            return
-        variable = _variable(holder)
-        filling = self.constructions.filling(variable)
-        starts = filling.starts.values()
-        is_module = bool(starts) and all(self.constructions.is_sequential(value) for value in starts)
-        if not is_module:
-            if not starts or not all(self._is_list(value) for value in starts):
-                raise EscapeError
-            self._check_variable(variable, set())
-        function = self.context.function(node)
-        if any(self.context.function(other) is not function for other in filling.additions):
-            raise EscapeError
-        reads = [read for read in filling.reads if not self._is_looked_at(read)]
-        here = [read for read in reads if self.context.function(read) is function]
-        elsewhere = [read for read in reads if self.context.function(read) is not function]
-        order = Order(self.tree, {*filling.additions, *filling.starts, *here}, self._decide)
-        for other in order.after(node)[0]:
-            if other in filling.additions:
-                self._enter_addition(variable, other, filling)
-            elif other not in filling.starts:
-                self._filled(other, order, filling, is_module=is_module)
-        for read in elsewhere:
-            self.module(read)
-
-    def _enter_addition(self, variable: Variable, node: cst.CSTNode, filling: Filling) -> None:
-        if filling.additions[node]:
-            self._enter_first(filling.additions[node])
-        else:
-            self._behind(variable, node)
-
-    def _filled(self, read: cst.CSTNode, order: Order, filling: Filling, *, is_module: bool) -> None:
-        """From the end of a sequence to where it is read, if it does not grow again behind that."""
-        following, _ = order.after(read)
-        if any(other in filling.additions for other in following):
-            raise EscapeError
-        for other in (read, *(other for other in following if other not in filling.starts)):
-            if is_module:
-                self.module(other)
-            else:
-                self._list_end(other)
-
-    def _is_list(self, value: cst.BaseExpression | None) -> bool:
-        if isinstance(value, cst.Call):
-            return self.context.qualified_name(value.func) in (*ORDERED, "list")
-        return isinstance(value, (cst.List, cst.ListComp, cst.Tuple, cst.BinaryOperation))
-
-    def _decide(self, test: cst.BaseExpression) -> bool | None:
-        from torchlint.model.arguments import decided
-
-        return decided(test, self.context)
 
     # In a list that is no sequence: each module by itself
 
     def container(self, node: cst.CSTNode, depth: int) -> None:
         """Follow an expression that holds a list of modules, `depth` lists deep."""
-        if not self._is_new(f"container {depth}", node):
+        if not self.is_new(f"container {depth}", node):
             return
         parent = self.tree.parent(node)
         match parent:
@@ -476,13 +247,14 @@ class _Trace:
             case cst.Arg(star=""):
                 self._container_passed(parent, depth)
             case cst.Assign(targets=[cst.AssignTarget(target=target)]):
-                self._all_containers(self._reads_of(_variable(target), parent), depth)
+                self.all_containers(self._reads_of(as_variable(target), parent), depth)
             case cst.If() | cst.Comparison() | cst.BooleanOperation():
                 pass
             case _:
                 raise EscapeError
 
-    def _all_containers(self, nodes: Iterable[cst.CSTNode], depth: int) -> None:
+    def all_containers(self, nodes: Iterable[cst.CSTNode], depth: int) -> None:
+        """Follow each, but where it is only filled."""
         for node in nodes:
             if not self._is_filled_by(node):
                 self.container(node, depth)
@@ -501,18 +273,18 @@ class _Trace:
             self.module(node)
 
     def _container_passed(self, argument: cst.Arg, depth: int) -> None:
-        call, name = self._call_of(argument)
+        call, name = self.call_of(argument)
         if name == MODULE_LIST:
             self.container(call, depth)
         elif name in ("enumerate", "zip", "reversed"):
-            place = {"enumerate": 1, "zip": _place(argument, call.args)}.get(name)
+            place = {"enumerate": 1, "zip": place_of(argument, call.args)}.get(name)
             self._iterated_through(call, place, depth)
         elif isinstance(call.func, cst.Attribute) and call.func.attr.value == "append":
-            holder = _variable(call.func.value)
+            holder = as_variable(call.func.value)
             if not self.constructions.is_module_list(holder):
                 raise EscapeError
-            self._all_containers(self.constructions.filling(holder).reads, depth + 1)
-        elif name not in _LOOKS:
+            self.all_containers(self.constructions.filling(holder).reads, depth + 1)
+        elif name not in LOOKS:
             raise EscapeError
 
     def _iterated_through(self, call: cst.Call, place: int | None, depth: int) -> None:
@@ -537,7 +309,7 @@ class _Trace:
 
     def value(self, node: cst.CSTNode) -> None:
         """Follow an expression that holds the output."""
-        if not self._is_new("value", node):
+        if not self.is_new("value", node):
             return
         parent = self.tree.parent(node)
         match parent:
@@ -573,13 +345,13 @@ class _Trace:
 
     def _value_passed(self, argument: cst.Arg) -> None:
         """The output is an argument of another layer, or of a function of this module."""
-        call, name = self._call_of(argument)
-        place = _place(argument, call.args)
+        call, name = self.call_of(argument)
+        place = place_of(argument, call.args)
         if any(other.star for other in call.args[:place]):
             raise EscapeError
         if name.startswith(_FUNCTIONAL) and place == 0 and argument.keyword is None:
             self.found[call] = None
-        elif name not in _LOOKS:
+        elif name not in LOOKS:
             try:
                 layers = self.constructions.of(call.func)
             except EscapeError:
@@ -589,7 +361,7 @@ class _Trace:
             if not layers:
                 self._parameter(self.context.calls.target(call), argument, place)
 
-    def _enter_expression(self, node: cst.CSTNode) -> None:
+    def enter_expression(self, node: cst.CSTNode) -> None:
         """The output enters whatever module an expression holds."""
         layers = self.constructions.of(node)
         if not layers:
@@ -608,8 +380,8 @@ class _Trace:
             self.found[layer] = None
         elif not layer.args:
             raise EscapeError
-        elif self._is_new("enter", layer):
-            self._enter_argument(layer.args[0])
+        elif self.is_new("enter", layer):
+            self.sequences.enter_argument(layer.args[0])
 
     def _parameter(self, function: cst.FunctionDef | None, argument: cst.Arg | None, place: int) -> None:
         """The output becomes a parameter of a function of this module."""
@@ -629,16 +401,16 @@ class _Trace:
         function = self.context.function(statement)
         class_ = self.context.classes.owner(function) if function is not None else None
         if isinstance(function, cst.FunctionDef) and class_ is not None and function.name.value == "forward":
-            self._instances(class_)
+            self.instances(class_)
         else:
-            self._all_values(self._calls_giving(statement))
+            self._all_values(self.calls_giving(statement))
 
     # By what stands around an expression that holds the module.
     _STEPS: ClassVar[dict[type, Callable[..., None]]] = {
         cst.Call: _module_called,
         cst.Attribute: _module_attribute,
         cst.Arg: _module_passed,
-        cst.Element: _element,
+        cst.Element: _module_listed,
         cst.Assign: _module_assigned,
         cst.AnnAssign: _module_assigned,
         cst.Return: _module_returned,
@@ -652,20 +424,3 @@ class _Trace:
         cst.UnaryOperation: _nowhere,
         cst.Assert: _nowhere,
     }
-
-
-def _place(node: cst.CSTNode, among: Iterable[cst.CSTNode]) -> int:
-    return next(place for place, other in enumerate(among) if other is node)
-
-
-def _variable(node: cst.CSTNode) -> Variable:
-    if isinstance(node, (cst.Name, cst.Attribute)):
-        return node
-    raise EscapeError
-
-
-def _extended(call: cst.Call) -> cst.BaseExpression | None:
-    """The list that `x.extend(…)` extends."""
-    if isinstance(call.func, cst.Attribute) and call.func.attr.value == "extend":
-        return call.func.value
-    return None

@@ -1,13 +1,15 @@
-"""What a loader loads and whom it feeds: the work that a dataset does for a sample, the loops that read a loader."""
+"""What a loader loads and whom it feeds: the work that a dataset does, who does it, the loops that read a loader."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.model.arguments import constant, keywords
 from torchlint.model.names import Binder, dotted
 from torchlint.model.tables import FACTORIES, LEGACY_TENSORS
 from torchlint.model.tree import descendants, descendants_in_scope
@@ -371,3 +373,66 @@ class _Readers:
         if function.name.value.endswith("_dataloader") and self.context.classes.owner(function) is not None:
             return Reader.LOOP
         return max((self.of(call) for call in self.context.calls.callers(function)), default=Reader.UNSEEN)
+
+
+# Options that only make sense with workers: the constructor refuses them without.
+NEED_WORKERS = ("persistent_workers", "prefetch_factor", "multiprocessing_context")
+
+
+@dataclass(frozen=True, slots=True)
+class NoWorkers:
+    """What leaves a loader without workers: `given` as written, which stands for `zero`; None where nothing does."""
+
+    given: cst.BaseExpression | None = None
+    zero: cst.Integer | None = None
+
+    @property
+    def is_named(self) -> bool:
+        """Whether a name stands for the 0."""
+        return self.given is not self.zero
+
+
+def no_workers(loader: cst.Call, context: Context) -> NoWorkers | None:
+    """What leaves a loader without workers; None if it may have some."""
+    positional = None if (context.qualified_name(loader.func) or "").startswith("torch_geometric.") else 5
+    given = context.argument(loader, "num_workers", positional)
+    if given is not None:
+        return _zero(given, context)
+    for argument in loader.args:
+        if argument.star:
+            unpacked = keywords(argument.value, context) if argument.star == "**" else None
+            if unpacked is None or not unpacked.keys().isdisjoint(NEED_WORKERS):
+                return None
+            if "num_workers" in unpacked:
+                return _zero(unpacked["num_workers"], context)
+    return NoWorkers()
+
+
+def _zero(given: cst.BaseExpression, context: Context) -> NoWorkers | None:
+    found = constant(given, context)
+    return NoWorkers(given, found) if isinstance(found, cst.Integer) and found.value == "0" else None
+
+
+def is_self_check(loader: cst.Call, context: Context) -> bool:
+    """Whether `if __name__ == "__main__"` loops over the loader only to show what the file's dataset gives."""
+    block = next((above for above in context.ancestors(loader) if isinstance(above, (cst.FunctionDef, cst.If))), None)
+    assign = context.parent(loader)
+    if (
+        not isinstance(block, cst.If)
+        or "__name__" not in context.code(block.test)
+        or not isinstance(assign, cst.Assign)
+    ):
+        return False
+    if any(isinstance(node, cst.Call) and context.kind(node.func) is Kind.MODULE for node in descendants(block.body)):
+        return False
+    target = assign.targets[0].target
+    return isinstance(target, cst.Name) and all(
+        isinstance(_reading(use, context), cst.For) for use in context.uses.of(target.value, assign)
+    )
+
+
+def _reading(use: cst.CSTNode, context: Context) -> cst.CSTNode | None:
+    """What reads a name, through `enumerate(…)` and the like."""
+    parent = context.parent(use)
+    call = context.parent(parent) if isinstance(parent, cst.Arg) else None
+    return context.parent(call) if call is not None else parent

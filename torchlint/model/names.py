@@ -109,6 +109,11 @@ def dotted(node: cst.CSTNode | None) -> str | None:
     return ".".join(reversed(parts))
 
 
+def last_part(node: cst.CSTNode) -> str:
+    """`c` for an expression that spells `a.b.c`, or `c` alone; nothing for others."""
+    return (dotted(node) or "").rpartition(".")[2]
+
+
 class Names:
     """Scopes and bindings of one module."""
 

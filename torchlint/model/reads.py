@@ -83,7 +83,7 @@ def _is_read_of_a_batch(node: cst.BaseExpression, context: Context) -> bool:
 
 def is_host_only(context: Context, device: Device) -> bool:
     """Whether a script that shows all it does never speaks of an accelerator."""
-    return device is Device.UNKNOWN and not context.kinds.mentions_accelerator and context.kinds.is_whole_script
+    return device is Device.UNKNOWN and not context.program.mentions_accelerator and context.program.is_whole_script
 
 
 def is_hot(node: cst.CSTNode, context: Context) -> bool:
@@ -94,17 +94,27 @@ def is_hot(node: cst.CSTNode, context: Context) -> bool:
 
 
 def is_exceptional(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the branch around the node tells of something gone wrong: it warns, fails or ends the program."""
+    """Whether the branch around the node tells of something gone wrong: it warns, fails or ends the program.
+
+    So does a function that is there for that, by its name, and one that only such functions call.
+    """
     child = node
     for above in context.ancestors(node):
-        if isinstance(above, (cst.FunctionDef, cst.Lambda, cst.ClassDef)):
+        if isinstance(above, (cst.Lambda, cst.ClassDef)):
             return False
+        if isinstance(above, cst.FunctionDef):
+            callers = (context.function(call) for call in context.calls.callers(above))
+            return _is_fallback(above) or (bool(found := list(callers)) and all(map(_is_fallback, found)))
         if isinstance(above, (cst.ExceptHandler, cst.Raise)) or (isinstance(above, cst.Assert) and child is above.msg):
             return True
         child = above
         if isinstance(above, cst.IndentedBlock) and _raises_alarm(above, context):
             return True
     return False
+
+
+def _is_fallback(function: cst.FunctionDef | cst.Lambda | None) -> bool:
+    return isinstance(function, cst.FunctionDef) and "fallback" in function.name.value
 
 
 def _raises_alarm(block: cst.IndentedBlock, context: Context) -> bool:

@@ -89,6 +89,7 @@ NONE = Value(Kind.NONE)
 DTYPE = Value(Kind.DTYPE)
 NDARRAY = Value(Kind.NDARRAY, Device.CPU)
 TENSOR = Value(Kind.TENSOR)
+BATCH = Value(Kind.TENSOR, Device.CPU, proven=False, batch=True)  # what a loader yields
 
 
 def tensor(device: Device = Device.UNKNOWN, *, proven: bool = True, scalar: bool = False) -> Value:
@@ -159,3 +160,78 @@ def join(values: tuple[Value, ...] | list[Value]) -> Value:
             scalar=all(value.scalar for value in strong),
         )
     return result if len(known) == len(values) else result.likely()
+
+
+def item_of(value: Value) -> Value:
+    """What indexing or unpacking the value gives."""
+    match value.kind:
+        case Kind.LOADER:
+            return BATCH
+        case Kind.TENSOR:
+            if value.batch:
+                return value
+            return tensor(value.device, proven=value.proven, scalar=value.scalar)
+        case Kind.NDARRAY:
+            return NDARRAY
+        case Kind.STRING:
+            return STRING
+        case Kind.MODULE:
+            return Value(Kind.MODULE, value.device, proven=value.proven)
+        case Kind.SEQUENCE | Kind.MAPPING:
+            return value.item if value.item is not None else UNKNOWN
+    return UNKNOWN
+
+
+def turn_of(value: Value) -> Value:
+    """What one turn of a loop over the value gives: of a batch a sample, where unpacking it gives its parts."""
+    if value.kind is Kind.TENSOR and value.batch:
+        return tensor(value.device, proven=value.proven)
+    return item_of(value)
+
+
+def part_of(value: Value, path: tuple[int, ...]) -> Value:
+    """What unpacking leads to."""
+    for step in path:
+        if step >= 0 and step < len(value.items):
+            value = value.items[step]
+        elif step == -1:
+            value = sequence_of(item_of(value))
+        else:
+            value = item_of(value)
+    return value
+
+
+def arithmetic(left: Value, right: Value) -> Value:
+    """What an operator gives between the two."""
+    kinds = {left.kind, right.kind}
+    if Kind.TENSOR in kinds:
+        if kinds & {Kind.STRING, Kind.SEQUENCE, Kind.MAPPING, Kind.DEVICE}:
+            return UNKNOWN
+        operands = [value for value in (left, right) if value.kind is Kind.TENSOR]
+        unknown = Kind.UNKNOWN in kinds
+        return tensor(
+            join_device([value.device for value in operands]),
+            proven=any(value.proven for value in operands) if unknown else all(value.proven for value in operands),
+            scalar=all(value.scalar for value in operands) and not unknown,
+        )
+    if Kind.NDARRAY in kinds:
+        return NDARRAY
+    if kinds == {Kind.NUMBER}:
+        return NUMBER
+    if left.kind is Kind.STRING:
+        return STRING
+    if left.kind is Kind.SEQUENCE and right.kind in (Kind.NUMBER, Kind.SEQUENCE):
+        if left.items and right.items:
+            return sequence(*left.items, *right.items)
+        return sequence_of(join([item_of(left), item_of(right)]) if right.kind is Kind.SEQUENCE else item_of(left))
+    return UNKNOWN
+
+
+def off_cpu(value: Value) -> Value:
+    """What is on the CPU as it is made, and elsewhere when it is used: a module's result, parameter or buffer."""
+    return value if value.device is not Device.CPU else value.on(Device.UNKNOWN)
+
+
+def overridable(default: Value) -> Value:
+    """A default: `device="cpu"` is there to be given another."""
+    return default.on(Device.MAYBE) if default.kind is Kind.STRING and default.device is Device.CPU else default

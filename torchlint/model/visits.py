@@ -59,6 +59,19 @@ def visit(loop: LoopNode, context: Context) -> Visit:
     return _counted(loop, context) if isinstance(loop, cst.While) else visit_of(loop.target, loop.iter, context)
 
 
+def loops_around(node: cst.CSTNode, context: Context) -> Iterator[LoopNode]:
+    """The loops in the same function each of whose turns runs the node, nearest first."""
+    child = node
+    for above in context.ancestors(node):
+        if isinstance(above, (cst.FunctionDef, cst.Lambda, cst.ClassDef)):
+            return
+        if isinstance(above, cst.CompFor) or (isinstance(above, (cst.For, cst.While)) and child is above.body):
+            yield above
+        elif isinstance(above, Comprehension) and child is not above.for_in:
+            yield above.for_in
+        child = above
+
+
 def visit_of(target: cst.BaseExpression, iterated: cst.BaseExpression, context: Context) -> Visit:
     """What looping over the expression gives the names of the target."""
     if isinstance(iterated, cst.Call):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 HOME = "https://github.com/torchlint/torchlint"
 _ROOT = "SRCROOT"
+_OWN_GROUP = "torchlint"  # its rules are about ignores, not about what code costs
 _DIAGNOSTICS = {
     "E000": "torchlint failed on a file; the other findings are not affected.",
     "E902": "A file cannot be read.",
@@ -113,7 +114,7 @@ def _descriptor(rule: Rule) -> Json:
         "helpUri": rule.url,
         "defaultConfiguration": {"enabled": rule.default, "level": "warning"},
         "properties": {
-            "tags": ["performance", "pytorch", rule.group],
+            "tags": ["maintainability" if rule.group == _OWN_GROUP else "performance", "pytorch", rule.group],
             "precision": "high",
             "problem.severity": "warning",
         },

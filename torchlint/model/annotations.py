@@ -1,0 +1,140 @@
+"""What annotations promise, and what a test for a type shows of the name that it tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.model.evidence import LISTS
+from torchlint.model.names import dotted, last_part
+from torchlint.model.torch_table import MODULES
+from torchlint.model.tree import BRANCHES, SCOPES
+from torchlint.model.values import (
+    DTYPE,
+    NDARRAY,
+    NUMBER,
+    STRING,
+    TENSOR,
+    UNKNOWN,
+    Device,
+    Kind,
+    Value,
+    sequence,
+    sequence_of,
+)
+
+if TYPE_CHECKING:
+    from torchlint.model.kinds import Kinds
+
+_ANNOTATIONS: dict[str, Value] = {
+    "torch.Tensor": TENSOR,
+    "torch.nn.Parameter": TENSOR,
+    "torch.LongTensor": TENSOR,
+    "torch.FloatTensor": TENSOR,
+    "torch.BoolTensor": TENSOR,
+    "torch.IntTensor": TENSOR,
+    "torch.nn.Module": Value(Kind.MODULE, qualified="torch.nn.Module"),
+    "torch.device": Value(Kind.DEVICE, Device.MAYBE),
+    "torch.dtype": DTYPE,
+    "torch.optim.Optimizer": Value(Kind.OPTIMIZER),
+    "torch.utils.data.DataLoader": Value(Kind.LOADER),
+    "torch.utils.data.Dataset": Value(Kind.DATASET),
+    "numpy.ndarray": NDARRAY,
+    "numpy.array": NDARRAY,
+    "int": NUMBER,
+    "float": NUMBER,
+    "bool": NUMBER,
+    "str": STRING,
+}
+_CONTAINERS = frozenset("List list Sequence Iterable Iterator Collection Set set FrozenSet".split())
+_LIST = sequence_of(UNKNOWN)
+
+
+class Annotations:
+    """What the types written in one module say."""
+
+    def __init__(self, kinds: Kinds) -> None:
+        self.tree = kinds.tree
+        self.names = kinds.names
+        self.kinds = kinds
+
+    def value(self, node: cst.CSTNode) -> Value:
+        """What an annotation promises."""
+        match node:
+            case cst.SimpleString():
+                text = node.evaluated_value
+                try:
+                    parsed = cst.parse_expression(text) if isinstance(text, str) else None
+                except cst.ParserSyntaxError:
+                    return UNKNOWN
+                plain = dotted(parsed)
+                return TENSOR if plain in ("torch.Tensor", "Tensor") else UNKNOWN
+            case cst.Name(value="Tensor"):
+                return TENSOR
+            case cst.BinaryOperation(left=left, operator=cst.BitOr(), right=right):
+                return self._optional([left, right])
+            case cst.Subscript(value=outer, slice=parts):
+                inner = [part.slice.value for part in parts if isinstance(part.slice, cst.Index)]
+                last = last_part(outer)
+                if last in ("Optional", "Union", "Annotated", "Final", "ClassVar"):
+                    return self._optional(inner if last == "Union" else inner[:1])
+                if last in _CONTAINERS and inner:
+                    return sequence_of(self.value(inner[0]))
+                if last in ("Tuple", "tuple"):
+                    if len(inner) == 2 and isinstance(inner[1], cst.Ellipsis):
+                        return sequence_of(self.value(inner[0]))
+                    return sequence(*(self.value(part) for part in inner))
+                if last in ("Dict", "dict", "Mapping") and len(inner) == 2:
+                    return Value(Kind.MAPPING, item=self.value(inner[1]))
+                return UNKNOWN
+        qualified = self.names.qualified(node)
+        if qualified in _ANNOTATIONS:
+            return _ANNOTATIONS[qualified]
+        if qualified and qualified.startswith("torch.nn.") and qualified[9:] in MODULES:
+            return Value(Kind.MODULE, qualified=qualified)
+        if isinstance(node, cst.Name):
+            value = self.kinds.value(node)
+            if value.kind is Kind.CLASS and isinstance(value.definition, cst.ClassDef):
+                return self.kinds.instance(value.definition)
+        return UNKNOWN
+
+    def _optional(self, parts: list[cst.BaseExpression]) -> Value:
+        values = [self.value(part) for part in parts if not (isinstance(part, cst.Name) and part.value == "None")]
+        if all(values) and len({value.kind for value in values}) == 1:
+            return values[0]
+        return UNKNOWN
+
+    def narrowed(self, node: cst.Name, value: Value) -> Value:
+        """What `isinstance(x, torch.Tensor)` or `torch.is_tensor(x)` around the use says."""
+        child: cst.CSTNode = node
+        for above in self.tree.ancestors(node):
+            kind = type(above)
+            if kind in SCOPES:
+                break
+            if kind in BRANCHES and child is above.body:  # type: ignore[attr-defined]
+                shown = self._shown_by(above.test, node.value)  # type: ignore[attr-defined]
+                if shown:
+                    return shown if value.kind is not shown.kind else value
+            child = above
+        return value
+
+    def _shown_by(self, test: cst.CSTNode, name: str) -> Value:
+        match test:
+            case cst.BooleanOperation(left=left, operator=cst.And(), right=right):
+                return self._shown_by(left, name) or self._shown_by(right, name)
+            case cst.Call(
+                func=cst.Name(value="isinstance"), args=[cst.Arg(value=cst.Name(value=tested)), cst.Arg(value=kind)]
+            ):
+                if tested == name:
+                    return _ANNOTATIONS.get(self.names.qualified(kind) or "", _LIST if _is_list(kind) else UNKNOWN)
+            case cst.Call(func=func, args=[cst.Arg(value=cst.Name(value=tested))]):
+                if tested == name and self.names.qualified(func) == "torch.is_tensor":
+                    return TENSOR
+        return UNKNOWN
+
+
+def _is_list(kind: cst.BaseExpression) -> bool:
+    """Whether the second argument of `isinstance` names lists or tuples, and nothing else."""
+    names = [element.value for element in kind.elements] if isinstance(kind, cst.Tuple) else [kind]
+    return all(isinstance(name, cst.Name) and name.value in LISTS for name in names)

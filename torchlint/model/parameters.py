@@ -1,0 +1,75 @@
+"""What parameters hold: by their annotation, what callers pass, and their default."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.model.classes import is_static
+from torchlint.model.names import parameters
+from torchlint.model.values import UNKNOWN, Kind, Value, join, overridable, sequence_of, tensor
+
+if TYPE_CHECKING:
+    from torchlint.model.kinds import Kinds
+
+
+class Parameters:
+    """The values of parameters in one module."""
+
+    def __init__(self, kinds: Kinds) -> None:
+        self.tree = kinds.tree
+        self.classes = kinds.classes
+        self.kinds = kinds
+
+    def value(self, parameter: cst.Param) -> Value:
+        """What a parameter holds."""
+        function = self.tree.function_of_parameter(parameter)
+        if parameter.annotation is not None:
+            annotated = self.kinds.annotations.value(parameter.annotation.annotation)
+            if parameter.star == "*":
+                return sequence_of(annotated)
+            if parameter.star == "**":
+                return Value(Kind.MAPPING, item=annotated)
+            if annotated.kind is Kind.MODULE and is_class_name(parameter.name.value):
+                return Value(Kind.CLASS, qualified=annotated.qualified)  # `Model: nn.Module` stands for a class
+            if annotated:
+                return annotated
+        if function is None or parameter.star in ("*", "**"):
+            return UNKNOWN
+        owner = self.classes.owner(function)
+        first = next(parameters(function), None) is parameter
+        if owner is not None and first and isinstance(function, cst.FunctionDef) and not is_static(function):
+            return self.kinds.instance(owner)
+        value = self._from_callers(function, parameter)
+        if value:
+            return value
+        if owner is not None and function is self.classes.methods(owner).get("forward"):  # noqa: SIM102 - two questions
+            if self.classes.is_module(owner) and parameter.default is None:
+                return tensor(proven=False)
+        if parameter.default is not None and not isinstance(parameter.default, cst.Name):
+            default = self.kinds.value(parameter.default)
+            if default.kind in (Kind.NUMBER, Kind.STRING):
+                return overridable(default).likely()
+        return UNKNOWN
+
+    def _from_callers(self, function: cst.FunctionDef | cst.Lambda, parameter: cst.Param) -> Value:
+        if self.kinds.calls is None or isinstance(function, cst.Lambda):
+            return UNKNOWN
+        values = []
+        for call in self.kinds.calls.callers(function):
+            argument = self.kinds.calls.argument_for(call, function, parameter)
+            if argument is None:
+                return UNKNOWN
+            value = self.kinds.value(argument)
+            values.append(overridable(value) if argument is parameter.default else value)
+        known = [value for value in values if value]
+        # A caller elsewhere may pass something else: what callers here agree on is likely, unless only they can call.
+        if not known or len(known) < len(values):
+            return join(known).likely() if known and len({value.kind for value in known}) == 1 else UNKNOWN
+        return join(known)
+
+
+def is_class_name(name: str) -> bool:
+    """`Generator` is a class, `generator` one of its instances, and so is `G`."""
+    return name[:1].isupper() and not name.isupper()

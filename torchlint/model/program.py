@@ -1,0 +1,66 @@
+"""What a file as a whole says: whether it speaks of an accelerator, whether it is a program that runs by itself."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.model import tables
+from torchlint.model.names import Binder
+from torchlint.model.torch_table import MODULES
+from torchlint.model.values import Device, Kind
+
+if TYPE_CHECKING:
+    from torchlint.model.names import Names
+    from torchlint.model.tree import Tree
+    from torchlint.model.values import Value
+
+
+class Program:
+    """The facts about one module that hold for all of its expressions."""
+
+    def __init__(self, tree: Tree, names: Names, text: str) -> None:
+        self.tree = tree
+        self.names = names
+        self._text = text
+
+    @cached_property
+    def mentions_accelerator(self) -> bool:
+        """Whether anything in the file speaks of an accelerator."""
+        text = self._text.lower()
+        return any(map(text.__contains__, tables.ACCELERATOR_PARTS)) or bool(tables.ACCELERATOR_WORDS.search(text))
+
+    @cached_property
+    def is_whole_script(self) -> bool:
+        """Whether the module is a program that builds what it runs: it makes a model or an optimizer and loops."""
+        makes = {
+            self.names.qualified(call.func) or ""
+            for call in self.tree.of(cst.Call)
+            if not self.tree.enclosing_class(call)
+        }
+        return any(
+            (name[:9] == "torch.nn." and name[9:] in MODULES) or name.startswith("torch.optim.") for name in makes
+        ) and bool(self.tree.of(cst.For) or self.tree.of(cst.While))
+
+    @cached_property
+    def changes_default_device(self) -> bool:
+        """Whether factories without `device=` may give a tensor elsewhere than on the CPU."""
+        if re.search(r"set_default_(device|tensor_type)|DeviceContext|init_on_device|init_empty_weights", self._text):
+            return True
+        return any(self._is_device_call(item.item) for with_ in self.tree.of(cst.With) for item in with_.items)
+
+    def _is_device_call(self, node: cst.CSTNode) -> bool:
+        """`torch.device(…)`, or a name for it."""
+        if isinstance(node, cst.Name):
+            values = [binding.value for binding in self.names.reaching(node) if binding.binder is Binder.ASSIGN]
+            return any(isinstance(value, cst.Call) and self._is_device_call(value) for value in values)
+        return isinstance(node, cst.Call) and self.names.qualified(node.func) == "torch.device"
+
+    def built(self, call: cst.Call, value: Value) -> Value:
+        """A module built here lives on the CPU as long as the file speaks of nothing else."""
+        if value.kind is Kind.MODULE and not self.mentions_accelerator and self.tree.enclosing_class(call) is None:
+            return value.on(Device.CPU)
+        return value
