@@ -315,6 +315,7 @@ class _Following:
         if element.boolean or (isinstance(above.value, cst.Name) and _MASK.search(above.value.value)):
             return replace(element, selected=True)
         if kind is Kind.TENSOR:
+            element = self._beside(element, owner)  # no index on the device picks from a tensor on the CPU
             device = self.context.device(owner)
             device = element.device if device is Device.CPU else device
             found = replace(element, direct=False, gathered=True, device=device)
@@ -350,9 +351,19 @@ class _Following:
 
     def _is_on_cpu(self, node: cst.BaseExpression) -> bool:
         """Whether this is a tensor on the CPU for certain, and none with a single value, which may meet any other."""
+        if isinstance(node, cst.Subscript):
+            return isinstance(node.value, cst.Name) and self._has_rows(node.value) and self._is_on_cpu(node.value)
         value = self.context.value(node)
-        is_there = value.kind is Kind.TENSOR and value.device is Device.CPU and value.proven
-        return is_there and not value.scalar and not isinstance(node, cst.Subscript)
+        return value.kind is Kind.TENSOR and value.device is Device.CPU and value.proven and not value.scalar
+
+    def _has_rows(self, name: cst.Name) -> bool:
+        """Whether the tensor is made with more than one axis, so that no part of it is a single value."""
+        made = [binding.value for binding in self.context.reaching(name)]
+        return bool(made) and all(
+            isinstance(call, cst.Call)
+            and (sum(argument.keyword is None for argument in call.args) > 1 or any(part.star for part in call.args))
+            for call in made
+        )
 
     def _compared(self, above: cst.Comparison, child: cst.CSTNode, element: Element) -> Element | None:
         target = above.comparisons[0]
@@ -383,8 +394,6 @@ class _Following:
                             self.turn.elements.setdefault(part.value.value, element)
                 case cst.Subscript(value=owner) as stored if self.context.kinds.is_tensor(owner):
                     self.ragged = self.ragged or element.selected or self.turn.has_own_bounds(stored)
-                    if self._is_on_cpu(owner) and element.device is Device.UNKNOWN:
-                        self._on_host.add(self.context.code(element.tensor))
                     if element.gathered:
                         self._note(Work.GATHER, above, element)
                     elif element.opaque is None or self._compares(element.opaque):
