@@ -26,13 +26,16 @@ RULE = Rule(
 @RULE.on(Method("cpu"), Method("numpy"), Method("tolist"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a copy to the host in a training loop, in an inner loop over a batch, or into a running average."""
-    from torchlint.model.purpose import Purpose, is_averaged, purpose  # the model's parts load LibCST
+    from torchlint.model.listings import is_listed  # the model's parts load LibCST
+    from torchlint.model.purpose import Purpose, is_averaged, purpose
     from torchlint.model.reads import bulk_read, is_hot, is_needed_on_host, trains
 
     tensor = bulk_read(node, context)
-    if tensor is None or not is_hot(node, context) or is_needed_on_host(node, context):
+    if tensor is None or context.loop(node) is None or is_needed_on_host(node, context):
         return
-    if purpose(_chain(node, context), context) is Purpose.NEEDED:
+    if purpose(_chain(node, context), context) is Purpose.NEEDED or is_listed(node, context):
+        return
+    if not is_hot(node, context):
         return
     code = context.shown(node)
     loop = context.frequencies.batch_loop(node)

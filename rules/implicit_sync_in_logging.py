@@ -53,7 +53,7 @@ def check(node: cst.Call | cst.FormattedStringExpression | cst.BinaryOperation, 
     tensor = next((part for part in parts if is_device_tensor(part, context)), None)
     if tensor is None or scalar_read(tensor, context) is not None or not is_hot(node, context):
         return
-    if is_awaited_by_loop(tensor, context) or is_known_already(node, tensor, context):
+    if is_awaited_by_loop(tensor, context) or is_known_already(node, tensor, context) or _is_alarm(node, context):
         return
     frequency = context.frequency(node)
     statement = context.tree.line(node)
@@ -66,6 +66,13 @@ def check(node: cst.Call | cst.FormattedStringExpression | cst.BinaryOperation, 
         title=f"Log every {_every(context)} steps",
         edits=_guard(statement, step, context) if is_guardable and statement is not None and step is not None else (),
     )
+
+
+def _is_alarm(node: cst.CSTNode, context: Context) -> bool:
+    """Whether it is said only where a tensor holds what it should not: `if x.max() > 1: print(x.max())`."""
+    from torchlint.model.reads import tests_a_tensor
+
+    return any(isinstance(above, cst.If) and tests_a_tensor(above.test, context) for above in context.ancestors(node))
 
 
 def _every(context: Context) -> int:

@@ -36,11 +36,12 @@ RULE = Rule(
 def check(node: cst.Call | cst.Subscript, context: Context) -> Iterator[Flag]:
     """Flag a scalar read that runs at each step with autograd on; a total or a list of such can stay on the device."""
     from torchlint.model.accumulators import deferred  # the model's parts load LibCST
+    from torchlint.model.listings import is_listed
     from torchlint.model.purpose import is_element_read
     from torchlint.model.reads import avoidable_read, is_evaluating
 
     tensor = avoidable_read(node, context)
-    if tensor is None or is_evaluating(node, context):
+    if tensor is None or is_evaluating(node, context) or is_listed(node, context):
         return
     edits = deferred(node, context) if isinstance(node, cst.Call) else ()
     if edits:

@@ -41,6 +41,7 @@ def _avoidable(node: LoopNode, context: Context) -> Step | None:
     from torchlint.model.carried import Carried
     from torchlint.model.elements import element_loop
     from torchlint.model.extent import is_few, is_plain, runs_rarely, saves_memory
+    from torchlint.model.stacks import is_all_there_is
     from torchlint.model.visits import visit
 
     if isinstance(node, cst.While) and context.loop(node) is not None:
@@ -53,12 +54,13 @@ def _avoidable(node: LoopNode, context: Context) -> Step | None:
         return None
     if runs_rarely(node, context) or saves_memory(node, context):
         return None
+    steps = [step for step in found.steps if not is_all_there_is(step.node, context)]  # has a rule of its own
     if found.carried < Carried.RESULTS and visited.is_over_tensors:
-        read = next((step for step in found.steps if _is_one_of_many_reads(step, context)), None)
+        read = next((step for step in steps if _is_one_of_many_reads(step, context)), None)
         if read is not None:
             return read
     if found.carried is Carried.NOTHING and not found.mixed:
-        return min((step for step in found.steps if _is_batchable(step, found, context)), key=_rank, default=None)
+        return min((step for step in steps if _is_batchable(step, found, context)), key=_rank, default=None)
     return None
 
 

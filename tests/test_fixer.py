@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +14,9 @@ from torchlint.finding import Applicability, Diagnostic, Edit, Finding, Fix, Res
 from torchlint.fixer import Fixed, fix
 from torchlint.settings import Settings
 from torchlint.source import SourceFile
+
+if TYPE_CHECKING:
+    from torchlint.facts import Facts
 
 SETTINGS = Settings(())
 Rewrite = Callable[["re.Match[str]"], Iterable[Edit]]
@@ -33,7 +37,7 @@ class Rules:
     def add(self, name: str, pattern: str, rewrite: Rewrite, applicability: Applicability = Applicability.SAFE) -> None:
         self.rules.append((name, pattern, rewrite, applicability))
 
-    def lint(self, source: SourceFile, settings: Settings) -> Result:
+    def lint(self, source: SourceFile, settings: Settings, _facts: Facts) -> Result:
         assert settings is SETTINGS
         self.runs += 1
         findings = [
@@ -207,7 +211,7 @@ def test_a_file_with_syntax_newer_than_this_interpreter_can_be_fixed(
 
 def test_a_file_that_cannot_be_parsed_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     error = Result(diagnostics=(Diagnostic("E999", "invalid-syntax", "no"),))
-    monkeypatch.setattr(fixer, "lint", lambda _source, _settings: error)
+    monkeypatch.setattr(fixer, "lint", lambda _source, _settings, _facts: error)
     assert fixed("x = (\n") == Fixed("x = (\n", error, ())
 
 

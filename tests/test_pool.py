@@ -21,6 +21,7 @@ from torchlint.pool import Job, Outcome, outcome, work
 from torchlint.settings import Settings
 
 if TYPE_CHECKING:
+    from torchlint.facts import Facts
     from torchlint.source import SourceFile
 
 SETTINGS = Settings(rules=("host-factory-then-move",))
@@ -68,7 +69,7 @@ def test_bytes_that_are_no_text_are_a_diagnostic() -> None:
 
 
 def test_a_defect_is_a_diagnostic(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: SourceFile, __: Settings) -> Result:
+    def fail(_: SourceFile, __: Settings, ___: Facts) -> Result:
         raise KeyError("scope")
 
     monkeypatch.setattr(pool, "lint", fail)
@@ -204,10 +205,10 @@ def test_beside_a_thread_nothing_is_forked() -> None:
 @pytest.mark.parametrize("signal_name", ["SIGKILL", "SIGSEGV"])
 def test_a_file_that_kills_its_process_is_named_and_costs_no_other(signal_name: str) -> None:
     found = script(
-        "def lint(source, settings):\n"
+        "def lint(source, settings, facts):\n"
         "    if source.path in ('5.py', '11.py') and os.getpid() != PARENT:\n"
         f"        os.kill(os.getpid(), signal.{signal_name})\n"
-        "    return LINT(source, settings)\n"
+        "    return LINT(source, settings, facts)\n"
         "pool.lint = lint\n"
         "found = {}\n"
         "for job, outcome in work(iter(JOBS), 2):\n"
@@ -230,12 +231,12 @@ def test_a_file_that_kills_its_process_is_named_and_costs_no_other(signal_name: 
 def test_a_file_that_kills_its_process_once_is_linted_the_second_time() -> None:
     """As where the memory was too little for two at a time."""
     found = script(
-        "def lint(source, settings):\n"
+        "def lint(source, settings, facts):\n"
         "    mark = os.path.join(sys.argv[1], source.path)\n"
         "    if source.path in ('5.py', '11.py') and not os.path.exists(mark):\n"
         "        open(mark, 'w').close()\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    return LINT(source, settings)\n"
+        "    return LINT(source, settings, facts)\n"
         "pool.lint = lint\n"
         "import tempfile\n"
         "with tempfile.TemporaryDirectory() as folder:\n"
@@ -260,10 +261,10 @@ def test_processes_that_die_before_they_begin_are_done_without() -> None:
 def test_jobs_larger_than_a_pipe_cost_no_more_when_a_process_dies() -> None:
     """The next jobs are being written to it just then."""
     found = script(
-        "def lint(source, settings):\n"
+        "def lint(source, settings, facts):\n"
         "    if source.path == '3.py':\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    return LINT(source, settings)\n"
+        "    return LINT(source, settings, facts)\n"
         "pool.lint = lint\n"
         "jobs = [job._replace(data=job.data + b'# ' + b'x' * 300_000) for job in JOBS]\n"
         "print(json.dumps({job.shown: len(outcome.result.findings) for job, outcome in work(jobs, 2)}))"
@@ -274,10 +275,10 @@ def test_jobs_larger_than_a_pipe_cost_no_more_when_a_process_dies() -> None:
 @unix_only
 def test_who_stops_reading_leaves_no_process_behind() -> None:
     assert script(
-        "def lint(source, settings):\n"
+        "def lint(source, settings, facts):\n"
         "    if source.path != '0.py' and os.getpid() != PARENT:\n"
         "        time.sleep(60)\n"
-        "    return LINT(source, settings)\n"
+        "    return LINT(source, settings, facts)\n"
         "pool.lint, pool._CHUNK_BYTES = lint, 1\n"
         "outcomes = work(JOBS, 2)\n"
         "started = time.monotonic()\n"
@@ -290,11 +291,11 @@ def test_who_stops_reading_leaves_no_process_behind() -> None:
 @unix_only
 def test_processes_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     code = PREPARE + (
-        "def lint(source, settings):\n"
+        "def lint(source, settings, facts):\n"
         "    if os.getpid() != PARENT:\n"
         "        open(os.path.join(sys.argv[1], str(os.getpid())), 'w').close()\n"
         "        time.sleep(60)\n"
-        "    return LINT(source, settings)\n"
+        "    return LINT(source, settings, facts)\n"
         "pool.lint = lint\n"
         "list(work(JOBS, 2))\n"
     )

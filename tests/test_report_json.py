@@ -23,6 +23,7 @@ def test_a_finding_under_the_keys_of_ruff_and_how_often_it_runs() -> None:
             "location": {"row": 7, "column": 18},
             "end_location": {"row": 7, "column": 29},
             "frequency": "per batch",
+            "called_from": None,
             "fix": {
                 "applicability": "unsafe",
                 "message": "Add up on the device",

@@ -50,7 +50,7 @@ def swept(
     files = [Found(path, path.name) for path in sorted(project.glob("*.py"))]
     progress = Progress(len(files), None)
     means = Means(project / "cache" if cache else None, threshold, 1)
-    return {one.file.shown: one for one in Sweep(files, configs, means, progress)}, progress
+    return {one.file.shown: one for one in Sweep(files, configs, project, means, progress)}, progress
 
 
 def codes(found: dict[str, Swept]) -> dict[str, list[str]]:

@@ -16,14 +16,17 @@ from hashlib import blake2b
 from importlib import import_module
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import torchlint
+from torchlint.facts import NOTHING, Answers, Facts
 from torchlint.finding import Result
 from torchlint.registry import PACK
 
 if TYPE_CHECKING:
     from torchlint.settings import Settings
+
+ValueT = TypeVar("ValueT")
 
 # With this file in it, backups leave a folder out: https://bford.info/cachedir/
 _TAG = "Signature: 8a477f597d28d172789f06886806bc55\n# torchlint made this folder; delete it whenever you like.\n"
@@ -73,7 +76,7 @@ class Cache:
         self._file = folder / f"{_installation()}{_SUFFIX}"
         self._now = time.time_ns()
         self._damaged = False
-        self._digests: dict[Settings, bytes] = {}
+        self._digests: dict[object, bytes] = {}
         self._new_results: dict[bytes, bytes] = {}
         self._new_files: dict[bytes, tuple[Stamp, bytes]] = {}
         self._connection = self._connect() if self._file.is_file() else None
@@ -94,15 +97,28 @@ class Cache:
                 return content
         return None
 
-    def result(self, content: bytes, settings: Settings) -> Result | None:
-        """What linting gave for the content with this digest."""
-        key = content + self._digest(settings)
+    def result(self, content: bytes, settings: Settings, facts: Facts = NOTHING) -> Result | None:
+        """What linting gave for the content with this digest, where other files say this."""
+        value = self._value(content + self._digest(settings, facts))
+        return None if value is None else Result() if not value else _unpacked(value, Result)
+
+    def answers(self, content: bytes, settings: Settings, facts: Facts, asked: tuple[str, ...]) -> Answers | None:
+        """What a file with this content said of functions of others."""
+        value = self._value(content + self._digest(settings, facts, asked))
+        return None if value is None else _unpacked(value, Answers)
+
+    def facts(self, question: bytes) -> dict[str, Facts] | None:
+        """What a whole project said to a question with this digest."""
+        value = self._value(question)
+        return None if value is None else _unpacked(value, dict[str, Facts])
+
+    def _value(self, key: bytes) -> bytes | None:
         row = self._one("SELECT * FROM results WHERE key = ?", key) if self._results is None else self._results.get(key)
         match row:
             case (_, bytes(value), int(day)):
                 if self._is_old(day):
                     self._new_results[key] = value
-                return _unpacked(value)
+                return value
         return None
 
     def keep_content(self, path: Path, stamp: Stamp, content: bytes) -> None:
@@ -110,10 +126,23 @@ class Cache:
         if stamp.modified + _RACY_NS < self._now:
             self._new_files[os.fsencode(path)] = stamp, content
 
-    def keep_result(self, content: bytes, settings: Settings, result: Result) -> None:
-        """Note what linting gave for the content with this digest."""
+    def keep_result(self, content: bytes, settings: Settings, result: Result, facts: Facts = NOTHING) -> None:
+        """Note what linting gave for the content with this digest. The usual result, nothing, is no bytes at all."""
+        self._keep(content + self._digest(settings, facts), None if result == Result() else result)
+
+    def keep_answers(
+        self, content: bytes, settings: Settings, facts: Facts, asked: tuple[str, ...], answers: Answers
+    ) -> None:
+        """Note what a file with this content said of functions of others."""
+        self._keep(content + self._digest(settings, facts, asked), answers)
+
+    def keep_facts(self, question: bytes, facts: dict[str, Facts]) -> None:
+        """Note what a whole project said."""
+        self._keep(question, facts)
+
+    def _keep(self, key: bytes, value: object) -> None:
         with suppress(UnicodeEncodeError):  # a name that is no text, in a message
-            self._new_results[content + self._digest(settings)] = _packed(result)
+            self._new_results[key] = b"" if value is None else _packed(value)
 
     def close(self) -> None:
         """Write what is new, in one transaction."""
@@ -127,10 +156,12 @@ class Cache:
         if self._connection is not None:
             self._connection.close()
 
-    def _digest(self, settings: Settings) -> bytes:
-        found = self._digests.get(settings)
+    def _digest(self, *parts: object) -> bytes:
+        """What stands for settings and facts."""
+        found = self._digests.get(parts)
         if found is None:
-            found = self._digests[settings] = digest(repr(settings).encode(errors="backslashreplace"))
+            text = repr(tuple(part for part in parts if part != NOTHING))
+            found = self._digests[parts] = digest(text.encode(errors="backslashreplace"))
         return found
 
     def _is_old(self, day: int) -> bool:
@@ -218,25 +249,21 @@ def clean(folder: Path) -> bool:
     return True
 
 
-def _packed(result: Result) -> bytes:
-    """A result with a checksum. The usual one, which is empty, is no bytes at all."""
-    if result == Result():
-        return b""
+def _packed(value: object) -> bytes:
+    """A value with a checksum."""
     import msgspec  # 10 ms that a run without findings does not need
 
-    payload = msgspec.msgpack.encode(result)
+    payload = msgspec.msgpack.encode(value)
     return zlib.crc32(payload).to_bytes(4, "little") + payload
 
 
-def _unpacked(value: bytes) -> Result | None:
-    if not value:
-        return Result()
+def _unpacked(value: bytes, kind: type[ValueT]) -> ValueT | None:
     if zlib.crc32(value[4:]) != int.from_bytes(value[:4], "little"):
         return None
     import msgspec  # as above
 
     try:
-        return msgspec.msgpack.decode(value[4:], type=Result)
+        return msgspec.msgpack.decode(value[4:], type=kind)
     except msgspec.DecodeError:
         return None
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from torchlint.facts import NOTHING, Answers
 from torchlint.finding import Applicability, Diagnostic, Edit, Finding, Fix, Result, Severity, Span, sort_key
 from torchlint.rule import Call, Check, Flag, Insert, InsertBelow, Method, Node, NodeEdit, Rule
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
     import libcst as cst
 
+    from torchlint.facts import Facts
     from torchlint.model.context import Context
     from torchlint.model.spans import Spans
     from torchlint.model.tree import Tree
@@ -52,31 +55,58 @@ def mentions(data: bytes, rules: tuple[Rule, ...]) -> bool:
     return pattern is not None and pattern.search(data) is not None
 
 
-def examine(source: SourceFile, rules: tuple[Rule, ...], settings: Settings, *, thorough: bool = False) -> Result:
+def examine(
+    source: SourceFile, rules: tuple[Rule, ...], settings: Settings, facts: Facts = NOTHING, *, thorough: bool = False
+) -> Result:
     """All that the rules say of a source, nothing suppressed, sorted.
 
     `thorough` runs every check on every node that its interest names, without the dispatch tables: slow, and by law
     the same result.
     """
+    with _deep_recursion():
+        try:
+            read = _read(source, settings, facts)
+            return Result(diagnostics=(read,)) if isinstance(read, Diagnostic) else _run(read, rules, thorough=thorough)
+        except RecursionError:
+            message = "the code nests too deeply to be read"
+            return Result(diagnostics=(Diagnostic("E999", "invalid-syntax", message),))
+
+
+def answer(source: SourceFile, settings: Settings, facts: Facts, asked: tuple[str, ...]) -> Answers:
+    """What a source says of the functions with these qualified names, which other files define."""
+    from torchlint.model.elsewhere import answers
+
+    with _deep_recursion():
+        try:
+            read = _read(source, settings, facts)
+            return Answers() if isinstance(read, Diagnostic) else answers(read, asked)
+        except RecursionError:
+            return Answers()
+
+
+def _read(source: SourceFile, settings: Settings, facts: Facts) -> Context | Diagnostic:
+    """The parsed source, or why it can't be."""
     import libcst as cst
 
-    from torchlint.model.tree import parse
+    from torchlint.model.context import Context
+    from torchlint.model.tree import Tree, parse
 
     nesting = _deepest(source.text)
     if nesting > DEEPEST_NESTING:
         message = f"brackets nest {nesting} deep; torchlint reads up to {DEEPEST_NESTING}"
-        return Result(diagnostics=(Diagnostic("E999", "invalid-syntax", message),))
+        return Diagnostic("E999", "invalid-syntax", message)
+    try:
+        return Context(Tree(parse(source.text)), source, settings, facts)
+    except cst.ParserSyntaxError as error:
+        return _syntax_error(source, error)
+
+
+@contextmanager
+def _deep_recursion() -> Iterator[None]:
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, _RECURSION_LIMIT))
     try:
-        try:
-            module = parse(source.text)
-        except cst.ParserSyntaxError as error:
-            return Result(diagnostics=(_syntax_error(source, error),))
-        return _run(source, module, rules, settings, thorough=thorough)
-    except RecursionError:
-        message = "the code nests too deeply to be read"
-        return Result(diagnostics=(Diagnostic("E999", "invalid-syntax", message),))
+        yield
     finally:
         sys.setrecursionlimit(limit)
 
@@ -106,13 +136,8 @@ def _syntax_error(source: SourceFile, error: cst.ParserSyntaxError) -> Diagnosti
     return Diagnostic("E999", "invalid-syntax", f"syntax error: {message}", span=Span(start, start))
 
 
-def _run(
-    source: SourceFile, module: cst.Module, rules: tuple[Rule, ...], settings: Settings, *, thorough: bool
-) -> Result:
-    from torchlint.model.context import Context
-    from torchlint.model.tree import Tree
-
-    context = Context(Tree(module), source, settings)
+def _run(context: Context, rules: tuple[Rule, ...], *, thorough: bool) -> Result:
+    source = context.source
     flagged: list[tuple[Rule, Flag]] = []
     diagnostics: list[Diagnostic] = []
     candidates = _every_candidate(context, rules) if thorough else _candidates(context, rules)
@@ -121,8 +146,10 @@ def _run(
             flagged += [(rule, flag) for flag in check(node, context)]
         except Exception as error:  # noqa: BLE001 - a rule's crash must not cost the user the other findings
             diagnostics.append(_crash(source, rule, error))
+    # What is asked below would change the words of a finding alone.
+    questions = tuple(sorted(context.elsewhere.asked))
     if not flagged:
-        return Result(diagnostics=tuple(dict.fromkeys(diagnostics)))
+        return Result((), tuple(dict.fromkeys(diagnostics)), questions)
     wanted = {flag.node for _, flag in flagged} | {edit.node for _, flag in flagged for edit in flag.edits}
     spans = context.spans(wanted)
     if not spans.faithful:
@@ -131,7 +158,8 @@ def _run(
     findings = {
         (rule.name, spans.inner(flag.node).start): _finding(rule, flag, spans, context) for rule, flag in flagged
     }
-    return Result(tuple(sorted(findings.values(), key=sort_key)), tuple(dict.fromkeys(diagnostics)))
+    found = tuple(sorted(findings.values(), key=sort_key))
+    return Result(found, tuple(dict.fromkeys(diagnostics)), questions)
 
 
 def _crash(source: SourceFile, rule: Rule, error: Exception) -> Diagnostic:
@@ -148,8 +176,8 @@ def _finding(rule: Rule, flag: Flag, spans: Spans, context: Context) -> Finding:
     if flag.edits:
         edits = sorted(_edit(edit, spans, context) for edit in flag.edits)
         fix = Fix(flag.title, tuple(edits), flag.applicability)
-    frequency = context.frequency(flag.node)
-    return Finding(rule.name, rule.code, spans.inner(flag.node), flag.message, frequency, fix)
+    frequency, origin = context.frequency(flag.node), context.frequencies.origin(flag.node)
+    return Finding(rule.name, rule.code, spans.inner(flag.node), flag.message, frequency, fix, origin)
 
 
 def _edit(edit: NodeEdit, spans: Spans, context: Context) -> Edit:

@@ -70,7 +70,10 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One place where a rule holds. `rule` is the rule's name, `code` its short code."""
+    """One place where a rule holds. `rule` is the rule's name, `code` its short code.
+
+    `origin` is the place in another file, `path:row`, whose call makes it run as often as it does.
+    """
 
     rule: str
     code: str
@@ -78,6 +81,7 @@ class Finding:
     message: str
     frequency: Frequency = Frequency.UNKNOWN
     fix: Fix | None = None
+    origin: str = ""
 
 
 class Severity(Enum):
@@ -104,10 +108,19 @@ class Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What linting one file gave: findings sorted by span, and diagnostics."""
+    """What linting one file gave: findings sorted by span, and diagnostics.
+
+    `questions` are the functions whose callers in other files could change it.
+    """
 
     findings: tuple[Finding, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
+    questions: tuple[str, ...] = ()
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether there is nothing to report."""
+        return not (self.findings or self.diagnostics)
 
 
 def edited(text: str, edits: Iterable[Edit]) -> str:

@@ -11,10 +11,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 from torchlint.engine import is_applicable
+from torchlint.facts import NOTHING
 from torchlint.finding import Applicability, Diagnostic, Edit, Finding, Result, Severity, edited
 from torchlint.linter import lint
 
 if TYPE_CHECKING:
+    from torchlint.facts import Facts
     from torchlint.settings import Settings
     from torchlint.source import SourceFile
 
@@ -30,7 +32,7 @@ class Fixed:
     applied: tuple[tuple[str, int], ...]
 
 
-def fix(source: SourceFile, settings: Settings, threshold: Applicability) -> Fixed:
+def fix(source: SourceFile, settings: Settings, threshold: Applicability, facts: Facts = NOTHING) -> Fixed:
     """Apply the fixes at or above the threshold. Without one, the text is returned as it is.
 
     Fixes that overlap wait for the next round. A fix that would leave a file that does not parse is not applied and
@@ -38,7 +40,7 @@ def fix(source: SourceFile, settings: Settings, threshold: Applicability) -> Fix
     """
     applied: Counter[str] = Counter()
     refused: dict[_Key, Diagnostic] = {}
-    result = lint(source, settings)
+    result = lint(source, settings, facts)
     for _ in range(MAX_ROUNDS):
         candidates = _candidates(source, result, threshold, refused)
         if not candidates:
@@ -48,7 +50,7 @@ def fix(source: SourceFile, settings: Settings, threshold: Applicability) -> Fix
             chosen, text = _apply_singly(source, candidates, refused)
         applied.update(finding.rule for finding in chosen)
         source = replace(source, text=text)
-        result = lint(source, settings)
+        result = lint(source, settings, facts)
     diagnostics = list(refused.values())
     if unsettled := _candidates(source, result, threshold, refused):
         rules = ", ".join(sorted({finding.rule for finding in unsettled}))

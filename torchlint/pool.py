@@ -11,7 +11,8 @@ from contextlib import suppress
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from torchlint.engine import examine, is_applicable
+from torchlint.engine import answer, examine, is_applicable
+from torchlint.facts import NOTHING, Answers, Facts
 from torchlint.finding import Applicability, Diagnostic, Result, Severity
 from torchlint.fixer import Fixed, fix
 from torchlint.linter import lint
@@ -32,19 +33,30 @@ _BYTES_BETWEEN_COLLECTIONS = 1024 * 1024
 
 
 class Job(NamedTuple):
-    """A file to lint, by the name it is shown under; with a threshold, also to fix."""
+    """A file to lint, by the name it is shown under; with a threshold, also to fix.
+
+    `facts` are what other files say of it; `is_final` says that these are all, where a lint asks for more. With
+    `asked`, qualified names of functions of other files, what it says of them is wanted instead.
+    """
 
     shown: str
     data: bytes
     settings: Settings
     threshold: Applicability | None = None
+    facts: Facts = NOTHING
+    is_final: bool = False
+    asked: tuple[str, ...] = ()
 
 
 class Outcome(NamedTuple):
-    """What linting gave for the file as it is, and what fixing makes of it if anything there is to be fixed."""
+    """What linting gave for the file as it is, and what fixing makes of it if anything there is to be fixed.
+
+    A file whose result other files may change is fixed only when that is settled.
+    """
 
     result: Result
     fixed: Fixed | None = None
+    answers: Answers | None = None
 
 
 Outcomes: TypeAlias = "Generator[tuple[Job, Outcome], None, None]"
@@ -77,11 +89,15 @@ def outcome(job: Job) -> Outcome:
     except DecodeError as error:
         return Outcome(Result(diagnostics=(Diagnostic("E902", "io-error", str(error)),)))
     try:
-        result = lint(source, job.settings)
+        if job.asked:
+            return Outcome(Result(), answers=answer(source, job.settings, job.facts, job.asked))
+        result = lint(source, job.settings, job.facts)
         threshold = job.threshold
+        if result.questions and not job.is_final:
+            return Outcome(result)
         if threshold is None or not any(is_applicable(finding.fix, threshold) for finding in result.findings):
             return Outcome(result)
-        return Outcome(result, fix(source, job.settings, threshold))
+        return Outcome(result, fix(source, job.settings, threshold, job.facts))
     except Exception as error:  # noqa: BLE001 - one file must not cost the user what is found in the others
         return _failure(f"torchlint failed: {_described(error)}; please report this")
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 from torchlint.config import Config, Configs, Overrides
 from torchlint.configfile import reason
 from torchlint.discover import Found, discover, is_force_excluded
+from torchlint.facts import NOTHING, Facts
 from torchlint.finding import Applicability, Result, Severity
 from torchlint.progress import Progress
 from torchlint.registry import all_rules
@@ -167,7 +168,7 @@ def _sweep(run: _Run, files: Sequence[Found], configs: Configs) -> list[Settled]
     progress = Progress(len(files), sys.stderr if is_shown else None)
     means = Means(run.config.cache_dir if order.cache else None, run.fix_threshold, order.jobs)
     try:
-        settled = [_settle(run, swept, swept.file.path) for swept in Sweep(files, configs, means, progress)]
+        settled = [_settle(run, swept, swept.file.path) for swept in Sweep(files, configs, order.cwd, means, progress)]
     finally:
         progress.clear()
     run.tell(
@@ -207,8 +208,26 @@ def _swept(run: _Run, configs: Configs, file: Found, data: bytes) -> Swept:
         return Swept(file, data, Result())
     from torchlint.pool import Job, work
 
-    ((_, outcome),) = work((Job(file.shown, data, settings(), run.fix_threshold),))
+    job = Job(file.shown, data, settings(), run.fix_threshold)
+    ((_, outcome),) = work((job,))
+    if outcome.result.questions:
+        facts = _facts(run, configs, file, outcome.result.questions)
+        ((_, outcome),) = work((job._replace(facts=facts, is_final=True),))
     return Swept(file, data, outcome.result, outcome.fixed)
+
+
+def _facts(run: _Run, configs: Configs, file: Found, functions: tuple[str, ...]) -> Facts:
+    """What the files around say of functions of one that is not read from the disk."""
+    from torchlint.cache import Cache
+    from torchlint.inquiry import Inquiry, Question
+
+    cache = Cache(run.config.cache_dir) if run.order.cache else None
+    try:
+        found = Inquiry((file,), configs, run.order.cwd, cache, run.order.jobs).facts([Question(file, functions)])
+    finally:
+        if cache is not None:
+            cache.close()
+    return found.get(file.path, NOTHING)
 
 
 # The end of a run

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from torchlint.configfile import reason
 from torchlint.engine import is_applicable, mentions, names_torch
+from torchlint.facts import NOTHING, Facts
 from torchlint.finding import Applicability, Diagnostic, Result, Severity
 from torchlint.registry import find
 
@@ -50,13 +51,15 @@ class Means(NamedTuple):
 class Sweep:
     """A pass over files, to be made once."""
 
-    def __init__(self, files: Sequence[Found], configs: Configs, means: Means, progress: Progress) -> None:
+    def __init__(self, files: Sequence[Found], configs: Configs, cwd: Path, means: Means, progress: Progress) -> None:
         self._files = files
+        self._cwd = cwd
         self._configs = configs
         self._means = means
         self._progress = progress
         self._cache: Cache | None = None
         self._known: list[Swept] = []
+        self._asking: list[Swept] = []
 
     def __iter__(self) -> Iterator[Swept]:
         """Each file of which there is something to say, in any order. Raises `ConfigError`."""
@@ -67,6 +70,8 @@ class Sweep:
             if first is not None:
                 yield from self._lint(chain((first,), jobs))
             yield from self._known
+            if self._asking:
+                yield from self._asked()
         finally:
             if self._cache is not None:
                 self._cache.close()
@@ -109,12 +114,16 @@ class Sweep:
                 result = cache.result(content, self._settings(file))
             else:
                 cache.keep_result(content, self._settings(file), Result())
+        if result is not None and result.questions:
+            self._progress.advance(linted=False)
+            self._asking.append(Swept(file, data, result))
+            return None
         if result is None or self._is_to_be_fixed(result):
             from torchlint.pool import Job
 
             return Job(file.shown, data, self._settings(file), self._means.threshold)
         self._progress.advance(linted=False)
-        if result != Result():
+        if not result.is_clean:
             self._known.append(Swept(file, data, result))
         return None
 
@@ -125,9 +134,46 @@ class Sweep:
         with closing(work(jobs, self._means.processes)) as outcomes:
             for job, outcome in outcomes:
                 self._keep(job, outcome)
-                self._progress.advance(linted=True)
-                if outcome.result != Result():
-                    yield Swept(files[job.shown], job.data, outcome.result, outcome.fixed)
+                if not job.is_final:
+                    self._progress.advance(linted=True)
+                swept = Swept(files[job.shown], job.data, outcome.result, outcome.fixed)
+                if outcome.result.questions and not job.is_final:
+                    self._asking.append(swept)
+                elif not outcome.result.is_clean:
+                    yield swept
+
+    def _asked(self) -> Iterator[Swept]:
+        """The files whose callers matter, now that they are known."""
+        from torchlint.inquiry import Inquiry, Question
+
+        cache = self._opened()
+        inquiry = Inquiry(self._files, self._configs, self._cwd, cache, self._means.processes)
+        known = inquiry.facts(Question(swept.file, swept.result.questions) for swept in self._asking)
+        jobs = []
+        for swept in self._asking:
+            job = self._settled(swept, known.get(swept.file.path, NOTHING))
+            if isinstance(job, Swept):
+                if not job.result.is_clean:
+                    yield job
+            else:
+                jobs.append(job)
+        if jobs:
+            yield from self._lint(iter(jobs))
+
+    def _settled(self, swept: Swept, facts: Facts) -> Swept | Job:
+        """What is found where these are all the facts, or what has to be done to know."""
+        from torchlint.pool import Job
+
+        settings = self._settings(swept.file)
+        result: Result | None = swept.result
+        if facts:
+            from torchlint.cache import digest
+
+            cache = self._opened()
+            result = cache.result(digest(swept.data), settings, facts) if cache is not None else None
+        if result is None or self._is_to_be_fixed(result):
+            return Job(swept.file.shown, swept.data, settings, self._means.threshold, facts, is_final=True)
+        return swept._replace(result=result)
 
     def _keep(self, job: Job, outcome: Outcome) -> None:
         """Remember what is so for good: a defect of torchlint or too little memory may be gone next time."""
@@ -137,7 +183,7 @@ class Sweep:
             return
         from torchlint.cache import digest
 
-        self._cache.keep_result(digest(job.data), job.settings, outcome.result)
+        self._cache.keep_result(digest(job.data), job.settings, outcome.result, job.facts)
 
     def _is_to_be_fixed(self, result: Result) -> bool:
         threshold = self._means.threshold

@@ -24,15 +24,10 @@ class Calls:
         self.classes = classes
         self.kinds = kinds
         self._by_name: dict[str, list[cst.Call]] | None = None
-        self._targets: dict[cst.Call, cst.FunctionDef | None] = {}
-        self._callers: dict[cst.FunctionDef, tuple[cst.Call, ...]] = {}
 
     def target(self, call: cst.Call) -> cst.FunctionDef | None:
         """The function or method of this module that the call runs (`__init__` or `forward` for an object's)."""
-        if call not in self._targets:
-            self._targets[call] = None
-            self._targets[call] = self._resolve(call)
-        return self._targets[call]
+        return self.kinds.settled(("target", call), None, self._resolve, call)
 
     def _resolve(self, call: cst.Call) -> cst.FunctionDef | None:
         match call.func:
@@ -85,13 +80,10 @@ class Calls:
 
     def callers(self, function: cst.FunctionDef) -> tuple[cst.Call, ...]:
         """The calls in this module that run the function, in source order."""
-        found = self._callers.get(function)
-        if found is None:
-            self._callers[function] = ()
-            candidates = self._candidates(function)
-            found = tuple(call for call in candidates if self.target(call) is function)
-            self._callers[function] = found
-        return found
+        return self.kinds.settled(("callers", function), (), self._find_callers, function)
+
+    def _find_callers(self, function: cst.FunctionDef) -> tuple[cst.Call, ...]:
+        return tuple(call for call in self._candidates(function) if self.target(call) is function)
 
     def _candidates(self, function: cst.FunctionDef) -> list[cst.Call]:
         """Calls that could reach the function, by the last part of what they call."""

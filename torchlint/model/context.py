@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.facts import NOTHING
 from torchlint.model.calls import Calls
 from torchlint.model.classes import Classes
 from torchlint.model.constructions import Constructions
+from torchlint.model.elsewhere import Elsewhere
 from torchlint.model.evaluation import Evaluations
 from torchlint.model.frequency import Frequencies
 from torchlint.model.grad import GradMode, Grads
@@ -25,6 +27,7 @@ from torchlint.rule import Insert
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from torchlint.facts import Facts
     from torchlint.finding import Frequency
     from torchlint.model.tree import Tree
     from torchlint.model.values import Device, Kind, Value
@@ -38,10 +41,11 @@ class Context:
     """The facts about one module, each computed when it is first asked for.
 
     `names`, `classes`, `program`, `kinds`, `calls`, `frequencies`, `grads` and `layers` are the parts of the model, for
-    what has no shorthand here. A later version adds facts that cross files; they will arrive through these same parts.
+    what has no shorthand here. `facts` are what other files say.
     """
 
-    def __init__(self, tree: Tree, source: SourceFile, settings: Settings) -> None:
+    def __init__(self, tree: Tree, source: SourceFile, settings: Settings, facts: Facts = NOTHING) -> None:
+        self.facts = facts
         self.tree = tree
         self.source = source
         self.settings = settings
@@ -62,9 +66,14 @@ class Context:
         return Program(self.tree, self.names, self.source.text)
 
     @cached_property
+    def elsewhere(self) -> Elsewhere:
+        """Callers in other files."""
+        return Elsewhere(self.tree, self.classes, self.facts)
+
+    @cached_property
     def kinds(self) -> Kinds:
         """Values of expressions."""
-        kinds = Kinds(self.tree, self.names, self.classes, self.program)
+        kinds = Kinds(self.tree, self.names, self.classes, self.program, self.elsewhere)
         kinds.calls = Calls(self.tree, self.names, self.classes, kinds)
         return kinds
 
@@ -78,12 +87,12 @@ class Context:
     @cached_property
     def frequencies(self) -> Frequencies:
         """Loops, entry points, rate limits."""
-        return Frequencies(self.tree, self.names, self.classes, self.kinds, self.calls)
+        return Frequencies(self.tree, self.names, self.classes, self.kinds, self.calls, self.elsewhere)
 
     @cached_property
     def grads(self) -> Grads:
         """Grad modes."""
-        return Grads(self.tree, self.names, self.classes, self.calls)
+        return Grads(self.tree, self.names, self.classes, self.calls, self.elsewhere)
 
     @cached_property
     def layers(self) -> Layers:

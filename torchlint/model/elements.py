@@ -345,7 +345,7 @@ class _Following:
 
     def _beside(self, element: Element, *others: cst.BaseExpression) -> Element:
         """The element in one operation with these: all are on the device that one is known to be on."""
-        if element.device is not Device.UNKNOWN or not any(map(self._is_on_cpu, others)):
+        if element.device is Device.ACCELERATOR or not any(map(self._is_on_cpu, others)):
             return element
         return replace(element, device=Device.CPU)
 

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.finding import Frequency
 from torchlint.model.frequency import LoopKind
+from torchlint.model.reads import is_exceptional, is_host_only
 from torchlint.model.tree import descendants, descendants_in_scope
-from torchlint.model.visits import LoopNode, Visit, owner_of, parts_of
+from torchlint.model.visits import LoopNode, Visit, is_surely_no_tensor, owner_of, parts_of
 from torchlint.role import Role
 
 if TYPE_CHECKING:
@@ -94,8 +96,26 @@ def is_plain(loop: LoopNode, context: Context) -> bool:
     )
 
 
-def runs_rarely(loop: LoopNode, context: Context) -> bool:
-    """Whether the loop is one of start-up, of pictures and reports."""
+def is_sure_tensor(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether the expression is one tensor, and not what a loader, a mapping or a model gives that may be several."""
+    return not is_surely_no_tensor(node) and not context.value(node).batch and context.kinds.is_tensor(node)
+
+
+def is_worth_batching(node: cst.CSTNode, tensor: cst.BaseExpression, context: Context) -> bool:
+    """Whether it pays to do at once what is done here for each element: on the CPU only where it is hot."""
+    if runs_rarely(node, context) or is_exceptional(node, context):
+        return False
+    return may_wait(tensor, context) or context.frequency(node) >= Frequency.BATCH
+
+
+def may_wait(tensor: cst.BaseExpression, context: Context) -> bool:
+    """Whether reading the tensor may make the host wait: it need not live on the CPU."""
+    device = context.device(tensor)
+    return device.may_be_accelerator and not is_host_only(context, device)
+
+
+def runs_rarely(loop: cst.CSTNode, context: Context) -> bool:
+    """Whether the loop, or whatever it is, is one of start-up, of pictures and reports."""
     if context.settings.role is Role.SHOWING:
         return True
     function = context.function(loop)

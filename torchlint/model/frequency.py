@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from torchlint.model.calls import Calls
     from torchlint.model.classes import Classes
+    from torchlint.model.elsewhere import Elsewhere
     from torchlint.model.kinds import Kinds
 
 _COUNTER = re.compile(r"^[ijkn]$|step|iter|batch|idx|index|count|^it$|^epoch$")
@@ -39,14 +40,16 @@ _DIAGNOSTIC = ("debug", "profile", "benchmark", "sanity", "visualiz", "visualis"
 class Frequencies:
     """The frequency of nodes in one module."""
 
-    def __init__(self, tree: Tree, names: Names, classes: Classes, kinds: Kinds, calls: Calls) -> None:
+    def __init__(
+        self, tree: Tree, names: Names, classes: Classes, kinds: Kinds, calls: Calls, elsewhere: Elsewhere
+    ) -> None:
         self.tree = tree
         self.names = names
         self.classes = classes
         self.kinds = kinds
         self.calls = calls
-        self._loops: dict[cst.CSTNode, LoopKind] = {}
-        self._entries: dict[cst.CSTNode, Frequency] = {}
+        self.elsewhere = elsewhere
+        self._origins: dict[cst.CSTNode, str] = {}
         self._steps: dict[cst.CSTNode, bool] = {}
 
     def frequency(self, node: cst.CSTNode) -> Frequency:
@@ -176,11 +179,7 @@ class Frequencies:
 
     def loop_kind(self, loop: cst.CSTNode) -> LoopKind:
         """What one turn of the loop is."""
-        found = self._loops.get(loop)
-        if found is None:
-            self._loops[loop] = LoopKind.OTHER  # a loop that is asked about while it is looked at
-            found = self._loops[loop] = self._classify(loop)
-        return found
+        return self.kinds.settled(("loop", loop), LoopKind.OTHER, self._classify, loop)
 
     def _classify(self, loop: cst.CSTNode) -> LoopKind:
         if isinstance(loop, Comprehension):
@@ -346,11 +345,7 @@ class Frequencies:
 
     def entry(self, function: cst.FunctionDef | cst.Lambda) -> Frequency:
         """How often a function is entered."""
-        found = self._entries.get(function)
-        if found is None:
-            self._entries[function] = Frequency.UNKNOWN
-            found = self._entries[function] = self._entered(function)
-        return found
+        return self.kinds.settled(("entry", function), Frequency.UNKNOWN, self._entered, function)
 
     def _entered(self, function: cst.FunctionDef | cst.Lambda) -> Frequency:
         if isinstance(function, cst.Lambda):
@@ -362,7 +357,29 @@ class Frequencies:
         best = max(called, default=Frequency.UNKNOWN)
         if best < Frequency.BATCH and self._is_step(function):
             return Frequency.BATCH
+        if best < Frequency.BATCH:
+            for call in self.elsewhere.callers(function):
+                if call.frequency > best:
+                    best = call.frequency
+                    self._origins[function] = call.where
         return best
+
+    def origin(self, node: cst.CSTNode) -> str:
+        """The call in another file that makes the node run as often as it does; nothing where this file says why."""
+        seen: set[cst.CSTNode] = set()
+        while self.batch_loop(node) is None:
+            function = self.tree.function(node)
+            if not isinstance(function, cst.FunctionDef) or function in seen:
+                break
+            seen.add(function)
+            entry = self.entry(function)
+            if function in self._origins or entry < Frequency.BATCH:
+                return self._origins.get(function, "")
+            caller = next((call for call in self.calls.callers(function) if self.frequency(call) is entry), None)
+            if caller is None or self._by_role(function) is entry:
+                break
+            node = caller
+        return ""
 
     def _is_step(self, function: cst.FunctionDef) -> bool:
         """Whether the function is one training step: backward and step, both outside of any loop."""

@@ -14,6 +14,7 @@ from torchlint.model.tree import Tree, descendants
 if TYPE_CHECKING:
     from torchlint.model.calls import Calls
     from torchlint.model.classes import Classes
+    from torchlint.model.elsewhere import Elsewhere
 
 
 class GradMode(Enum):
@@ -27,12 +28,13 @@ class GradMode(Enum):
 class Grads:
     """The grad mode of nodes in one module."""
 
-    def __init__(self, tree: Tree, names: Names, classes: Classes, calls: Calls) -> None:
+    def __init__(self, tree: Tree, names: Names, classes: Classes, calls: Calls, elsewhere: Elsewhere) -> None:
         self.tree = tree
         self.names = names
         self.classes = classes
         self.calls = calls
-        self._functions: dict[cst.CSTNode, GradMode] = {}
+        self.elsewhere = elsewhere
+        self.kinds = calls.kinds
 
     def mode(self, node: cst.CSTNode) -> GradMode:
         """The grad mode in which the node runs: by `with`, decorators and, in this module, callers."""
@@ -54,11 +56,7 @@ class Grads:
 
     def function(self, function: cst.FunctionDef) -> GradMode:
         """The grad mode in which a function is entered."""
-        found = self._functions.get(function)
-        if found is None:
-            self._functions[function] = GradMode.OFF  # a recursive call says nothing
-            found = self._functions[function] = self._entered(function)
-        return found
+        return self.kinds.settled(("grad", function), GradMode.OFF, self._entered, function)  # recursion says nothing
 
     def _entered(self, function: cst.FunctionDef) -> GradMode:
         for decorator in function.decorators:
@@ -72,6 +70,7 @@ class Grads:
             return around
         callers = self.calls.callers(function)
         modes = {self.mode(call) for call in callers}
+        modes |= {GradMode(call.grad) for call in self.elsewhere.callers(function)}
         if len(modes) == 1:
             return modes.pop()
         return GradMode.UNKNOWN if modes else GradMode.ON

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import libcst as cst
 
@@ -37,11 +37,15 @@ from torchlint.model.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
     from torchlint.model.calls import Calls
+    from torchlint.model.elsewhere import Elsewhere
     from torchlint.model.program import Program
     from torchlint.model.tree import Tree
+
+A = TypeVar("A")
+T = TypeVar("T")
 
 _DEEPEST = 60
 _DTYPES = frozenset(
@@ -54,18 +58,20 @@ _CONSTANTS = {"None": NONE, "True": NUMBER, "False": NUMBER}
 class Kinds:
     """The values of expressions in one module."""
 
-    def __init__(self, tree: Tree, names: Names, classes: Classes, program: Program) -> None:
+    def __init__(self, tree: Tree, names: Names, classes: Classes, program: Program, elsewhere: Elsewhere) -> None:
         self.tree = tree
         self.names = names
         self.classes = classes
+        self.elsewhere = elsewhere
         self.calls: Calls | None = None  # set by the context: calls and kinds need each other
         self.annotations = Annotations(self)
         self.evidence = Evidence(tree, names, classes)
         self.operands = Operands(self.value)
         self.parameters = Parameters(self)
-        self._values: dict[cst.CSTNode, Value] = {}
-        self._active: dict[cst.CSTNode, int] = {}
-        self._assumed: dict[cst.CSTNode, tuple[Value, int]] = {}
+        # By node the values, and what else is found while they are, such as the callers of a function.
+        self._known: dict[Hashable, Any] = {}
+        self._active: dict[Hashable, int] = {}
+        self._assumed: dict[Hashable, tuple[Any, int]] = {}
         self._floor = _DEEPEST + 1
         self._followed: set[cst.CSTNode] = set()
         self._handlers: dict[type[cst.CSTNode], Callable[..., Value]] = {
@@ -83,34 +89,38 @@ class Kinds:
         expression still open is unknown is kept only until that one is known: the answer must not depend on who asked
         first.
         """
-        found = self._values.get(node)
-        if found is not None:
-            return found
-        if node in self._active:
-            self._floor = min(self._floor, self._active[node])
-            return UNKNOWN
-        assumed = self._assumed.get(node)
-        if assumed is not None:
-            self._floor = min(self._floor, assumed[1])
-            return assumed[0]
+        found: Value | None = self._known.get(node)
+        return self.settled(node, UNKNOWN, self._evaluate, node) if found is None else found
+
+    def settled(self, key: Hashable, unknown: T, find: Callable[[A], T], argument: A) -> T:
+        """What `find` gives for the argument, which may ask for the same again; then that is unknown."""
+        if key in self._known:
+            return self._known[key]  # type: ignore[no-any-return]
+        if key in self._active:
+            self._floor = min(self._floor, self._active[key])
+            return unknown
+        if key in self._assumed:
+            assumed, floor = self._assumed[key]
+            self._floor = min(self._floor, floor)
+            return assumed  # type: ignore[no-any-return]
         depth = len(self._active)
         if depth >= _DEEPEST:
             self._floor = -1
-            return UNKNOWN
-        self._active[node] = depth
+            return unknown
+        self._active[key] = depth
         outer_floor, self._floor = self._floor, _DEEPEST + 1
         try:
-            result = self._evaluate(node)
+            result = find(argument)
         finally:
-            del self._active[node]
+            del self._active[key]
             inner_floor, self._floor = self._floor, outer_floor
         if inner_floor >= depth or depth == 0:
-            self._values[node] = result
+            self._known[key] = result
             if self._assumed:
-                self._assumed = {key: kept for key, kept in self._assumed.items() if kept[1] < depth}
+                self._assumed = {other: kept for other, kept in self._assumed.items() if kept[1] < depth}
         else:
             self._floor = min(self._floor, inner_floor)
-            self._assumed[node] = (result, inner_floor)
+            self._assumed[key] = (result, inner_floor)
         return result
 
     def _evaluate(self, node: cst.CSTNode) -> Value:

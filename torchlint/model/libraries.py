@@ -63,6 +63,10 @@ class Libraries:
             return NDARRAY
         if root == "math" or (root == "time" and rest in ("time", "perf_counter")):
             return NUMBER
+        if root == "random" and rest in ("randint", "randrange"):
+            return NUMBER
+        if root == "random" and rest in ("sample", "choices"):
+            return sequence_of(item_of(self.operands.first(node)))
         if root in ("json", "pickle", "PIL", "pandas", "os", "pathlib", "argparse", "yaml", "csv", "re", "random"):
             return Value(Kind.OBJECT, Device.CPU)
         if qualified in tables.LOADERS:

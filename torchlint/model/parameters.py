@@ -11,6 +11,7 @@ from torchlint.model.names import parameters
 from torchlint.model.values import UNKNOWN, Kind, Value, join, overridable, sequence_of, tensor
 
 if TYPE_CHECKING:
+    from torchlint.model.calls import Calls
     from torchlint.model.kinds import Kinds
 
 
@@ -56,9 +57,19 @@ class Parameters:
     def _from_callers(self, function: cst.FunctionDef | cst.Lambda, parameter: cst.Param) -> Value:
         if self.kinds.calls is None or isinstance(function, cst.Lambda):
             return UNKNOWN
+        return self._from_here(function, parameter, self.kinds.calls) or self._from_elsewhere(function, parameter)
+
+    def _from_elsewhere(self, function: cst.FunctionDef, parameter: cst.Param) -> Value:
+        order = [found for found in parameters(function) if not found.star]
+        if self.classes.owner(function) is not None and not is_static(function):
+            order = order[1:]
+        place = next((place for place, found in enumerate(order) if found is parameter), None)
+        return self.kinds.elsewhere.passed(function, place, parameter.name.value)
+
+    def _from_here(self, function: cst.FunctionDef, parameter: cst.Param, calls: Calls) -> Value:
         values = []
-        for call in self.kinds.calls.callers(function):
-            argument = self.kinds.calls.argument_for(call, function, parameter)
+        for call in calls.callers(function):
+            argument = calls.argument_for(call, function, parameter)
             if argument is None:
                 return UNKNOWN
             value = self.kinds.value(argument)

@@ -114,6 +114,7 @@ def _returned(statement: cst.Return, context: Context, depth: int) -> Purpose:
     if context.frequencies.steps(function.body):
         return Purpose.DEFER
     found = {purpose(call, context, depth + 1) for call in context.calls.callers(function)}
+    found |= {Purpose(call.purpose) for call in context.elsewhere.callers(function)}
     return next((known for known in (Purpose.NEEDED, Purpose.DEFER) if known in found), Purpose.OTHER)
 
 

@@ -55,9 +55,19 @@ def is_device_tensor(node: cst.BaseExpression, context: Context) -> bool:
     value = context.value(node)
     # `loss = 0` before what is unknown: a number would have no `item`.
     is_unclear = value.kind is Kind.UNKNOWN or (value.kind is Kind.NUMBER and not value.proven)
-    if is_unclear and _is_read_of_a_batch(node, context):
-        return True
+    if is_unclear and _is_item(node, context):
+        if _is_read_of_a_batch(node, context):
+            return True
+        function = context.function(node)
+        if isinstance(function, cst.FunctionDef):
+            context.elsewhere.callers(function)  # what they pass would tell
     return value.kind is Kind.TENSOR and value.device is not Device.CPU and not is_host_only(context, value.device)
+
+
+def _is_item(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether `.item` is taken of the expression."""
+    parent = context.parent(node)
+    return isinstance(parent, cst.Attribute) and parent.attr.value == "item"
 
 
 def _is_read_of_a_batch(node: cst.BaseExpression, context: Context) -> bool:
@@ -65,9 +75,6 @@ def _is_read_of_a_batch(node: cst.BaseExpression, context: Context) -> bool:
 
     What has it in a loop that trains is one, and so is what a loop over batches computes from tensors.
     """
-    parent = context.parent(node)
-    if not (isinstance(parent, cst.Attribute) and parent.attr.value == "item"):
-        return False
     if is_in_training(node, context):
         return True
     if context.frequencies.batch_loop(node) is None or not isinstance(node, cst.Name):
@@ -142,6 +149,19 @@ def _is_alarm(line: cst.CSTNode) -> bool:
                 "critical",
             )
     return False
+
+
+def tests_a_tensor(test: cst.BaseExpression, context: Context) -> bool:
+    """Whether a condition asks for the value of a tensor."""
+    match test:
+        case cst.BooleanOperation(left=left, right=right):
+            return tests_a_tensor(left, context) or tests_a_tensor(right, context)
+        case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+            return tests_a_tensor(inner, context)
+        case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=operator, comparator=right)]):
+            is_value = not isinstance(operator, (cst.Is, cst.IsNot))
+            return is_value and Kind.TENSOR in (context.kind(left), context.kind(right))
+    return context.kind(test) is Kind.TENSOR
 
 
 def is_evaluating(node: cst.CSTNode, context: Context) -> bool:
@@ -251,18 +271,19 @@ def avoidable_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | 
     from torchlint.model.purpose import Purpose, is_element_read, is_known_already, purpose  # needs this module
 
     tensor = scalar_read(node, context)
-    if tensor is None or not is_hot(node, context) or is_needed_on_host(node, context):
+    if tensor is None or is_needed_on_host(node, context):
         return None
     if isinstance(context.parent(node), cst.Expr):
         return None  # nobody wants the value: the statement is there to wait
-    if is_element_read(tensor, context):
-        return tensor
-    if is_known_already(node, tensor, context):
-        return None
-    found = purpose(node, context)
-    # In a loop that trains, what is not acted upon is there to be looked at.
-    is_avoidable = found is Purpose.DEFER or (found is Purpose.OTHER and is_in_training(node, context))
-    return tensor if is_avoidable else None
+    if not is_element_read(tensor, context):
+        if is_known_already(node, tensor, context):
+            return None
+        found = purpose(node, context)
+        # In a loop that trains, what is not acted upon is there to be looked at.
+        if found is Purpose.NEEDED or (found is Purpose.OTHER and not is_in_training(node, context)):
+            return None
+    # Last, since the callers in other files may have to be asked.
+    return tensor if is_hot(node, context) else None
 
 
 def is_in_training(node: cst.CSTNode, context: Context) -> bool:

@@ -194,6 +194,8 @@ def part_of(value: Value, path: tuple[int, ...]) -> Value:
     for step in path:
         if step >= 0 and step < len(value.items):
             value = value.items[step]
+        elif value.items and step >= 0:
+            value = UNKNOWN  # an annotation with fewer parts than there are
         elif step == -1:
             value = sequence_of(item_of(value))
         else:

@@ -79,12 +79,12 @@ def visit_of(target: cst.BaseExpression, iterated: cst.BaseExpression, context: 
         if found is not None:
             return found
     named = tuple((name, iterated) for name in sorted(names_in(target)))
-    if _is_surely_no_tensor(iterated) or not context.kinds.is_tensor(iterated):
+    if is_surely_no_tensor(iterated) or not context.kinds.is_tensor(iterated):
         return Visit(others=named)
     return Visit(elements=named)
 
 
-def _is_surely_no_tensor(node: cst.BaseExpression) -> bool:
+def is_surely_no_tensor(node: cst.BaseExpression) -> bool:
     """Most loops go over these; it saves finding out what they hold."""
     match node:
         case cst.Call(func=cst.Attribute(attr=cst.Name(value=method))):

@@ -20,7 +20,8 @@ class Entry:
     """A finding or a diagnostic and where it stands.
 
     `start` and `end` are rows and columns, 1-based, columns in code points, the end exclusive; both are 1:1 where
-    no place is known. `rule` is None for a diagnostic and for a rule that the options do not list.
+    no place is known. `origin` is the call in another file, `path:row`, that makes it run as often as it does. `rule`
+    is None for a diagnostic and for a rule that the options do not list.
     """
 
     source: SourceFile
@@ -29,6 +30,7 @@ class Entry:
     message: str
     span: Span | None
     frequency: Frequency
+    origin: str
     fix: Fix | None
     rule: Rule | None
     severity: Severity | None
@@ -72,6 +74,7 @@ def _of_diagnostic(source: SourceFile, diagnostic: Diagnostic) -> Entry:
         message=diagnostic.message,
         span=diagnostic.span,
         frequency=Frequency.UNKNOWN,
+        origin="",
         fix=None,
         rule=None,
         severity=diagnostic.severity,
@@ -86,6 +89,7 @@ def _of_finding(source: SourceFile, finding: Finding, rules: dict[str, Rule]) ->
         message=finding.message,
         span=finding.span,
         frequency=finding.frequency,
+        origin=finding.origin,
         fix=finding.fix,
         rule=rules.get(finding.rule),
         severity=None,

@@ -55,7 +55,8 @@ def _notes(entry: Entry, explained: set[str], style: Style) -> list[str]:
     notes = []
     if entry.frequency is not Frequency.UNKNOWN:
         words = str(entry.frequency)
-        notes.append(f"runs {style.paint(words, WARNING) if entry.frequency >= Frequency.BATCH else words}")
+        words = style.paint(words, WARNING) if entry.frequency >= Frequency.BATCH else words
+        notes.append(f"runs {words}{f', called from {visible(entry.origin)}' if entry.origin else ''}")
     if entry.rule and entry.name not in explained:
         notes.append(f"{style.paint(entry.name, BOLD)}: {visible(entry.rule.summary)}")
     if entry.severity is Severity.INTERNAL:

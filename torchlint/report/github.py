@@ -27,7 +27,7 @@ def _command(entry: Entry) -> str:
         place = f"line={row},col={column},endLine={end_row},endColumn={end_column}"
     lines = [f"{path}:{row}:{column}: {entry.code} {entry.message}"]
     if entry.frequency is not Frequency.UNKNOWN:
-        lines.append(f"  runs {entry.frequency}")
+        lines.append(f"  runs {entry.frequency}{f', called from {entry.origin}' if entry.origin else ''}")
     if entry.fix:
         lines.append(f"  help: {entry.fix.title}")
     text = "%0A".join(_data(line) for line in "\n".join(lines).splitlines())

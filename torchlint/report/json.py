@@ -30,6 +30,7 @@ def _finding(entry: Entry) -> dict[str, Any]:
         "location": _location(entry.start),
         "end_location": _location(entry.end),
         "frequency": None if entry.frequency is Frequency.UNKNOWN else str(entry.frequency),
+        "called_from": entry.origin or None,
         "fix": _fix(entry.source, entry.fix) if entry.fix else None,
         "url": entry.url,
     }

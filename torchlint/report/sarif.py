@@ -140,6 +140,8 @@ def _result(entry: Entry, rule_index: int, outside: Path | None, seen: Counter[s
     properties: Json = {}
     if entry.frequency is not Frequency.UNKNOWN:
         properties["frequency"] = str(entry.frequency)
+    if entry.origin:
+        properties["calledFrom"] = entry.origin
     result: Json = {
         "ruleId": entry.code,
         "ruleIndex": rule_index,

@@ -1,0 +1,82 @@
+"""Python goes one way or the other by a tensor's value: the CPU waits for the device before it can go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Call, Flag, Node, Rule
+
+if TYPE_CHECKING:
+    from torchlint.model.context import Context
+
+RULE = Rule(
+    name="tensor-truthiness-branch",
+    code="TL307",
+    group="sync",
+    summary="A branch on a tensor's value makes the CPU wait for the device each time.",
+    since="0.2.0",
+)
+
+
+@RULE.on(
+    Node("If", (b"if",)),
+    Node("IfExp", (b"if",)),
+    Node("CompIf", (b"if",)),
+    Node("While", (b"while",)),
+    Node("Assert", (b"assert",)),
+    Node("UnaryOperation", (b"not",)),
+    Node("BooleanOperation", (b"and", b"or")),
+    Node("Comparison", (b"in",)),
+    Call("bool"),
+    Call("any"),
+    Call("all"),
+    Call("max"),
+    Call("min"),
+    Call("sorted"),
+)
+def check(node: cst.CSTNode, context: Context) -> Iterator[Flag]:
+    """Flag the first condition whose truth is that of a device tensor, in code that runs at each batch."""
+    from torchlint.model.syncs import waits  # the model's parts load LibCST
+
+    for condition in waits(node, context):
+        if not _is_left_alone(condition, node, context):
+            yield Flag(condition, _message(condition, node, context))
+            return
+
+
+def _is_left_alone(condition: cst.BaseExpression, node: cst.CSTNode, context: Context) -> bool:
+    """Whether another rule speaks of it, the data has to decide, or the wait has happened by then."""
+    from torchlint.model.decisions import decides_by_design, is_by_design, is_read_turn_by_turn, is_told_apart
+    from torchlint.model.finite import is_check_for_nan
+    from torchlint.model.purpose import is_known_already
+    from torchlint.model.syncs import asks_before
+
+    if isinstance(condition, cst.Name) and asks_before(condition, context):
+        return True
+    return (
+        is_by_design(condition, context)
+        or decides_by_design(node, condition, context)
+        or is_check_for_nan(condition, context)
+        or is_told_apart(condition, context)
+        or is_known_already(condition, condition, context)
+        or (not isinstance(node, cst.While) and is_read_turn_by_turn(condition, context))
+    )
+
+
+def _message(condition: cst.BaseExpression, node: cst.CSTNode, context: Context) -> str:
+    shown = f"`{context.shown(condition)}`"
+    waits = f"the CPU waits for the device {context.frequency(condition)}"
+    if isinstance(node, cst.Assert):
+        return f"{waits} to learn whether {shown} holds; `torch._assert_async` checks it on the device"
+    match condition:
+        case cst.Call(func=cst.Name(value="max" | "min" | "sorted" as name)):
+            on_device = "torch.sort" if name == "sorted" else f"torch.{name}imum"
+            return f"{shown} compares in Python, so {waits}; `{on_device}` compares on the device"
+        case cst.Attribute():
+            return f"{waits} to learn whether {shown} holds; a plain Python attribute would tell at once"
+    if isinstance(node, cst.While):
+        return f"{waits} to learn whether {shown} holds; bring all elements over at once with `tolist()`"
+    return f"{waits} to learn whether {shown} holds; `torch.where` or a mask chooses on the device"

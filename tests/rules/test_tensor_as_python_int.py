@@ -1,0 +1,101 @@
+"""TL313: a device tensor that Python needs as an int at each batch is flagged where it is first needed."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from laws import check_snippet
+
+RULE = "tensor-as-python-int"
+MARK = "  # <- tensor-as-python-int"
+
+
+def forward(*lines: str) -> str:
+    """A network whose `forward` does this."""
+    body = textwrap.indent("\n".join(lines), " " * 8)
+    return (
+        "import torch\nfrom torch import nn\n\n\nclass Net(nn.Module):\n"
+        f"    def forward(self, x: torch.Tensor, lengths: torch.Tensor):\n{body}\n        return x\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("for _ in range(lengths.max()):" + MARK, "    x = x + 1"),
+        ("x = x[:, : lengths.max()]" + MARK,),
+        ("longest = lengths.max()", "x = x[:, :longest]" + MARK, "y = x[:longest]", "z = torch.arange(longest)"),
+        ("longest = torch.max(lengths)", "y = torch.zeros((longest, 3))" + MARK),
+        ("y = torch.full((lengths.sum(),), 0.5)" + MARK,),
+        ("y = torch.arange(0, lengths.max() + 1)" + MARK,),
+        ("y = x.new_zeros(lengths.max(), 3)" + MARK,),
+        ("y = x.view(lengths.max(), -1)" + MARK,),
+        ("y = x.reshape((lengths.max(), -1))" + MARK,),
+        ("y = x.expand(-1, lengths.max())" + MARK,),
+        ("y = x.split([lengths.min(), 2])" + MARK,),
+        ("for row in range(x.shape[0]):", "    x[row, : lengths[row]] = 0" + MARK),
+        ("for h, w in lengths:", "    y = torch.zeros((h, w))" + MARK, "    z = x[:w]"),
+        ("names = ['a', 'b']", "name = names[lengths.argmax()]" + MARK),
+    ],
+)
+def test_a_forward_that_needs_an_int(lines: tuple[str, ...]) -> None:
+    check_snippet(forward(*lines), RULE)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("for _ in range(x.shape[0]):", "    x = x + 1"),
+        ("x = x[:, : x.size(1) // 2]",),
+        ("x = x[lengths]",),
+        ("x = x[lengths.max()]",),
+        ("x = x[0, lengths.max()]",),
+        ("x = x[:, : int(lengths.max())]",),
+        ("x = x[:, : lengths.max().item()]",),
+        ("x = x[: lengths.cpu().max()]",),
+        ("cut = torch.randint(1, 4, (1,))", "x = x[:cut]"),
+        ("y = torch.split(x, 2)", "z = torch.reshape(x, (3, 2))"),
+        ("y = x.view(lengths.shape)", "z = x.expand(lengths.size())"),
+        ("y = torch.full((3,), lengths.max())",),
+        ("y = x.reshape(3, torch.div(x.size(0), 3, rounding_mode='trunc'))",),
+        ("y = x.new_ones(x[:2])", "z = self.reshape(lengths.max(), 2)"),
+        ("if torch.jit.is_tracing():", "    x = x[: lengths.max()]"),
+        ("if isinstance(lengths, int):", "    x = x + 1", "x = x[:lengths]"),
+    ],
+)
+def test_a_forward_that_does_not(lines: tuple[str, ...]) -> None:
+    check_snippet(forward(*lines), RULE)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        """
+        import torch
+        def train(model, loader, optimizer, criterion):
+            for inputs, lengths in loader:
+                inputs, lengths = inputs.cuda(), lengths.cuda()
+                longest = lengths.max()
+                loss = criterion(model(inputs[:, :longest]), lengths)  # <- tensor-as-python-int
+                loss.backward()
+                optimizer.step()
+        """,
+        """
+        import torch
+        def train(model, loader, optimizer, criterion):
+            for inputs, lengths in loader:
+                longest = lengths.max()
+                loss = criterion(model(inputs[:, :longest].cuda()), lengths.cuda())
+                loss.backward()
+                optimizer.step()
+        """,
+        """
+        import torch
+        def cut(x: torch.Tensor, lengths: torch.Tensor):
+            return x[:, : lengths.max()]
+        """,
+    ],
+)
+def test_outside_of_a_network(code: str) -> None:
+    check_snippet(code, RULE)

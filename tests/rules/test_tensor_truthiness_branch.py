@@ -1,0 +1,200 @@
+"""TL307: a condition whose truth is that of a device tensor is flagged where it is asked at each batch."""
+
+from __future__ import annotations
+
+import textwrap
+from importlib.resources import files
+
+import pytest
+from laws import active, check_snippet, places
+
+from torchlint.settings import Settings
+
+RULE = "tensor-truthiness-branch"
+MARK = "  # <- tensor-truthiness-branch"
+
+
+def forward(*lines: str) -> str:
+    """A network whose `forward` does this."""
+    body = textwrap.indent("\n".join(lines), " " * 8)
+    return (
+        "import torch\nfrom torch import nn\n\n\nclass Net(nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n        self.project = nn.Linear(3, 3)\n"
+        '        self.register_buffer("started", torch.tensor(False))\n\n'
+        f"    def forward(self, x: torch.Tensor, mask: torch.Tensor):\n{body}\n        return x\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("if mask.any():" + MARK, "    x = x + 1"),
+        ("if not torch.all(mask):" + MARK, "    x = x + 1"),
+        ("y = self.project(x)", "x = y if y.sum() > 0 else x" + MARK),
+        ("assert (x >= 0).all()" + MARK,),
+        ("if x.shape[0] > 1 and x.max() > 1.0:" + MARK, "    x = x / 255"),
+        ("if mask is None:", "    x = x + 1", "elif mask.sum() == 0:" + MARK, "    x = x - 1"),
+        ("kept = [part for part in (x, mask) if part.sum() > 0]" + MARK,),
+        ("same = not torch.equal(x, mask)" + MARK,),
+        ("both = mask.any() and x.any()" + MARK,),
+        ("full = bool((mask == 1).all())" + MARK,),
+        ("top = max(x.max(), mask.max())" + MARK,),
+        ("low = min([x.min(), mask.min()])" + MARK,),
+        ("if all(part.max() > 0 for part in (x, mask)):" + MARK, "    x = x + 1"),
+        ("if x.argmax() in (0, 1):" + MARK, "    x = x + 1"),
+        ("if not self.started:" + MARK, "    self.started.fill_(True)"),
+        ("full = (mask == 1).all()", "if full:" + MARK, "    x = x + 1", "if full:", "    x = x + 2"),
+        ("if x[0] > 0:" + MARK, "    x = x + 1"),
+        ("if 0 < x.sum() < 1:" + MARK, "    x = x + 1"),
+        ("if mask.any():" + MARK, "    raise ValueError"),
+    ],
+)
+def test_a_forward_that_asks(lines: tuple[str, ...]) -> None:
+    check_snippet(forward(*lines), RULE)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("if x is None or mask is not None:", "    x = x + 1"),
+        ("if x.shape[0] > 1 or x.dim() == 2 or x.size(0) == 1 or x.numel():", "    x = x + 1"),
+        ("if x.requires_grad and x.is_cuda and self.training:", "    x = x + 1"),
+        ("if mask:", "    x = x + 1"),
+        ("if mask.any().item():", "    x = x + 1"),
+        ("if torch.isnan(x).any():", "    x = x + 1"),
+        ("while x.norm() > 1:", "    x = x / 2"),
+        ("for _ in range(9):", "    x = self.project(x)", "    if x.norm() < 1:", "        break"),
+        ("for _ in range(9):", "    x = self.project(x)", "    if x.norm() < 1:", "        return x"),
+        ("if mask.any():", "    x = self.project(x)"),
+        ("if isinstance(x, list) or x.sum() > 0:", "    x = x + 1"),
+        ("if self.debug:", "    assert (x > 0).all()"),
+        ("if torch.jit.is_tracing():", "    if mask.any():", "        x = x + 1"),
+        ("noise = torch.rand(1)", "if noise > 0.5:", "    x = x + 1"),
+        ("x = x.cpu()", "if x.sum() > 0.5:", "    x = x + 1"),
+        ("if str(x.device) in ('cpu', 'meta'):", "    x = x + 1"),
+        ("n = max(x.shape[0], 2)",),
+        ("x = mask and x",),
+    ],
+)
+def test_a_forward_that_waits_for_nothing_or_has_to(lines: tuple[str, ...]) -> None:
+    check_snippet(forward(*lines), RULE)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        """
+        import torch
+        def train(model, loader, optimizer, criterion):
+            for inputs, targets in loader:
+                loss = criterion(model(inputs.cuda()), targets.cuda())
+                if loss > 100:  # <- tensor-truthiness-branch
+                    continue
+                loss.backward()
+                optimizer.step()
+        """,
+        """
+        import torch
+        @torch.no_grad()
+        def evaluate(net, loader, device):
+            net.eval()
+            for batch in loader:
+                image, mask_true = batch["image"], batch["mask"]
+                image = image.to(device)
+                mask_true = mask_true.to(device)
+                mask_pred = net(image)
+                assert mask_true.min() >= 0 and mask_true.max() <= 1, "in [0, 1]"  # <- tensor-truthiness-branch
+        """,
+        """
+        import torch
+        def test_net(net, images, names):
+            for image in images:
+                detections = net(image.cuda()).data
+                for i in range(detections.size(1)):
+                    j = 0
+                    while detections[0, i, j, 0] >= 0.6:  # <- tensor-truthiness-branch
+                        print(names[i - 1])
+                        j += 1
+        """,
+    ],
+)
+def test_loops_over_batches(code: str) -> None:
+    check_snippet(code, RULE)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        """
+        import torch
+        def train(model, loader, optimizer, criterion):
+            for step, (inputs, targets) in enumerate(loader):
+                loss = criterion(model(inputs.cuda()), targets.cuda())
+                loss.backward()
+                optimizer.step()
+                if step % 100 == 0 and loss > 100:
+                    print("large")
+        """,
+        """
+        import torch
+        def train(model, loader, optimizer, criterion, epochs):
+            best = None
+            for epoch in range(epochs):
+                for inputs, targets in loader:
+                    loss = criterion(model(inputs.cuda()), targets.cuda())
+                    loss.backward()
+                    optimizer.step()
+                if best is None or loss < best:
+                    best = loss
+        """,
+        """
+        import torch
+        def train(model, loader, optimizer, criterion):
+            for inputs, targets in loader:
+                if (targets == 0).all():
+                    continue
+                loss = criterion(model(inputs.cuda()), targets.cuda())
+                loss.backward()
+                optimizer.step()
+        """,
+        """
+        import torch
+        def line_search(model, loss, direction):
+            for inputs in range(10):
+                loss = model(inputs.cuda())
+                loss.backward()
+                if loss > 0:
+                    direction = direction / 2
+        """,
+        """
+        import torch
+        def read(values: torch.Tensor):
+            if values.max() > 1:
+                values = values / 255
+            return values
+        """,
+    ],
+)
+def test_what_is_rare_on_the_cpu_or_ruled_by_the_data(code: str) -> None:
+    check_snippet(code, RULE)
+
+
+def test_the_message_names_what_would_do_instead() -> None:
+    from torchlint import engine
+    from torchlint.registry import find
+    from torchlint.source import SourceFile
+
+    code = forward("assert (x > 0).all()", "top = max(x.max(), mask.max())", "if mask.any():", "    x = x + 1")
+    source = SourceFile.from_bytes("net.py", code.encode())
+    found = engine.examine(source, (find(RULE),), Settings((RULE,))).findings
+    assert [name for name in ("_assert_async", "maximum", "where") for finding in found if name in finding.message] == [
+        "_assert_async",
+        "maximum",
+        "where",
+    ]
+
+
+def test_fixtures_have_the_marked_lines() -> None:
+    folder = files("torchlint.fixtures") / "tensor_truthiness_branch"
+    assert places((folder / "ok.py").read_text("utf-8"), active(RULE)) == []
+    assert len(places((folder / "slow.py").read_text("utf-8"), active(RULE))) == 5

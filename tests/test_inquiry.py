@@ -1,0 +1,210 @@
+"""Findings that rest on other files."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from torchlint import inquiry
+from torchlint.cli import run
+
+UTILS = """\
+import torch
+
+
+def accuracy(outputs, targets):
+    with torch.no_grad():
+        correct = outputs.argmax(1).eq(targets).float().sum().item()
+    return correct / targets.size(0)
+"""
+TRAIN = """\
+import torch
+from utils import accuracy
+
+
+def train(model, loader, optimizer, criterion, meter):
+    for inputs, targets in loader:
+        outputs = model(inputs.cuda())
+        loss = criterion(outputs, targets.cuda())
+        meter.update(accuracy(outputs, targets.cuda()))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+HELPER = "from utils import accuracy\n\n\ndef measure(outputs, targets):\n    return accuracy(outputs, targets)\n"
+INDIRECT = TRAIN.replace("from utils import accuracy", "from helper import measure").replace("accuracy(", "measure(")
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "torchlint.toml").touch()
+    return tmp_path
+
+
+def write(folder: Path, **files: str) -> None:
+    for name, text in files.items():
+        (folder / f"{name}.py").write_text(text)
+
+
+def found(capsys: Capture, *arguments: str) -> list[tuple[str, str, str | None, str | None]]:
+    """Path, code, frequency and origin of each finding."""
+    assert run(["check", "--output-format", "json", *arguments]) in (0, 1)
+    return [
+        (each["filename"], each["code"], each["frequency"], each["called_from"])
+        for each in json.loads(capsys.readouterr().out)
+    ]
+
+
+EXPECTED = [("utils.py", "TL302", "per batch", "train.py:9")]
+
+
+def test_a_helper_runs_as_often_as_another_file_calls_it(folder: Path, capsys: Capture) -> None:
+    write(folder, utils=UTILS)
+    assert found(capsys) == []
+    write(folder, train=TRAIN)
+    assert found(capsys) == EXPECTED
+
+
+def test_the_callers_count_where_only_the_helper_is_checked(folder: Path, capsys: Capture) -> None:
+    write(folder, utils=UTILS, train=TRAIN)
+    assert found(capsys, "utils.py") == EXPECTED
+
+
+def test_without_a_project_only_the_files_of_the_run_count(folder: Path, capsys: Capture) -> None:
+    (folder / "torchlint.toml").unlink()
+    write(folder, utils=UTILS, train=TRAIN)
+    assert found(capsys, "utils.py") == []
+    assert found(capsys) == EXPECTED
+
+
+def test_a_chain_over_two_files(folder: Path, capsys: Capture) -> None:
+    write(folder, utils=UTILS, helper=HELPER, train=INDIRECT)
+    assert found(capsys) == [("utils.py", "TL302", "per batch", "helper.py:5")]
+
+
+def test_tests_do_not_make_a_helper_hot(folder: Path, capsys: Capture) -> None:
+    (folder / "tests").mkdir()
+    write(folder, utils=UTILS, **{"tests/test_utils": TRAIN})
+    assert found(capsys) == []
+
+
+def test_callers_that_are_not_frequent(folder: Path, capsys: Capture) -> None:
+    once = "from utils import accuracy\n\nprint(accuracy(a, b))\n"
+    write(folder, utils=UTILS, once=once)
+    assert found(capsys) == []
+
+
+def test_standard_input_is_asked_about_too(folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(folder, train=TRAIN)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(UTILS.encode())))
+    assert found(capsys, "-", "--stdin-filename", "utils.py") == EXPECTED
+
+
+VALIDATE = """\
+import torch
+
+
+def validate(model, loader, meter):
+    model.eval()
+    for inputs, targets in loader:
+        meter.update((model(inputs) - targets).abs().mean())
+"""
+RUN = (
+    "import torch\nfrom utils import validate\n\n\ndef main():\n    with torch.no_grad():\n        validate(a, b, c)\n"
+)
+
+
+def test_the_grad_mode_of_all_callers(folder: Path, capsys: Capture) -> None:
+    write(folder, utils=VALIDATE)
+    assert [each[1] for each in found(capsys)] == ["TL401"]
+    write(folder, run=RUN)
+    assert found(capsys) == []
+    write(folder, other=RUN.replace("torch.no_grad()", "open('x')"))
+    assert found(capsys, "--select", "TL401") == []  # on in one, off in the other: it is not known
+
+
+def test_what_is_said_to_people(folder: Path, capsys: Capture) -> None:
+    write(folder, utils=UTILS, train=TRAIN)
+    run(["check", "--output-format", "concise"])
+    assert "(called per batch from train.py:9)" in capsys.readouterr().out
+    run(["check", "--output-format", "full"])
+    assert "= runs per batch, called from train.py:9" in capsys.readouterr().out
+    run(["check", "--output-format", "github"])
+    assert "runs per batch, called from train.py:9" in capsys.readouterr().out
+
+
+def test_several_processes_find_the_same(folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(folder, utils=UTILS, helper=HELPER, train=INDIRECT, more=TRAIN)
+    here = found(capsys, "--no-cache", "-j", "1")
+    monkeypatch.setattr("torchlint.pool.LEAST_LINES", 1)
+    assert found(capsys, "--no-cache", "-j", "2") == here
+    assert [each[:2] for each in here] == [("utils.py", "TL302")]
+
+
+# The cache
+
+
+def age(folder: Path) -> None:
+    """As if all had been written long ago, so that the cache trusts the times."""
+    for file in folder.glob("*.py"):
+        os.utime(file, (1_000_000_000, 1_000_000_000))
+
+
+def test_nothing_is_asked_twice(folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(folder, utils=UTILS, train=TRAIN)
+    age(folder)
+    assert found(capsys) == EXPECTED
+
+    def refuse(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(inquiry.Inquiry, "_worked_out", refuse)
+    monkeypatch.setattr("torchlint.pool.work", refuse)
+    assert found(capsys) == EXPECTED
+
+
+@pytest.mark.parametrize("cache", [(), ("--no-cache",)])
+def test_an_edit_of_the_caller_is_seen(folder: Path, capsys: Capture, cache: tuple[str, ...]) -> None:
+    write(folder, utils=UTILS, train=TRAIN)
+    assert found(capsys, *cache) == EXPECTED
+    write(folder, train=f"# moved\n{TRAIN}")
+    assert found(capsys, *cache) == [("utils.py", "TL302", "per batch", "train.py:10")]
+    write(folder, train=TRAIN.replace("accuracy(", "other("))
+    assert found(capsys, *cache) == []
+    write(folder, train=TRAIN)
+    assert found(capsys, *cache) == EXPECTED
+    (folder / "train.py").unlink()
+    assert found(capsys, *cache) == []
+
+
+def test_a_caller_that_cannot_be_parsed_says_nothing(folder: Path, capsys: Capture) -> None:
+    write(folder, utils=UTILS, train=TRAIN + "def (")
+    assert [each[1] for each in found(capsys)] == ["E999"]
+
+
+# Fixes
+
+LOOP = """\
+import torch
+
+
+def total(outputs, targets):
+    return torch.zeros(3).to(outputs.device) + outputs.argmax(1).eq(targets).sum().item()
+"""
+
+
+def test_fixes_wait_for_the_answers_and_are_made(folder: Path, capsys: Capture) -> None:
+    write(folder, utils=LOOP, train=TRAIN.replace("accuracy", "total"))
+    assert run(["fix"]) in (0, 1)
+    capsys.readouterr()
+    assert "torch.zeros(3, device=outputs.device)" in (folder / "utils.py").read_text()
+    before = (folder / "utils.py").read_bytes()
+    assert run(["fix"]) in (0, 1)
+    assert (folder / "utils.py").read_bytes() == before

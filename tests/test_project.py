@@ -1,0 +1,99 @@
+"""Which file of a project imports which."""
+
+from __future__ import annotations
+
+import pytest
+
+from torchlint.project import Project
+
+
+def project(**files: str) -> Project:
+    """Files by their paths, with `S` for a slash."""
+    return Project({f"{name.replace('S', '/')}.py": text.encode() for name, text in files.items()})
+
+
+def callers(found: Project, path: str, *functions: str) -> list[tuple[str, str]]:
+    return [(importer, name) for importer, name, _ in found.callers(path, functions)]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("from utils import f\nf(x)", "utils.f"),
+        ("from utils import (\n    e,  # not f\n    f,\n)\nf(x)", "utils.f"),
+        ("from utils import e as g, f\nf(g)", "utils.f"),
+        ("from utils import *\nf(x)", "utils.f"),
+        ("import os, utils\nutils.f(x)", "utils.f"),
+        ("import utils as u\nu.f(x)", "utils.f"),
+        ("from .utils import f\nf(x)", ".utils.f"),
+        ("from . import utils\nutils.f(x)", ".utils.f"),
+        ("def g():\n    from utils import f\n    f(x)", "utils.f"),
+    ],
+)
+def test_a_module_beside(text: str, name: str) -> None:
+    assert callers(project(aStrain=text, aSutils="def f(x): pass"), "a/utils.py", "f") == [("a/train.py", name)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import utils\nutils.g(x)",
+        "from other import f\nf(x)",
+        "from ..utils import f\nf(x)",
+        "# from utils import f\nf(x)",
+        "from utils import f\nf",
+        "f(x)",
+    ],
+)
+def test_what_does_not_call(text: str) -> None:
+    found = project(aStrain=text, aSutils="def f(x): pass", aSother="")
+    assert callers(found, "a/utils.py", "f") == []
+
+
+def test_packages_from_the_root_and_from_src() -> None:
+    found = project(
+        toolsStrain="from pkg.lib.utils import f\nf(1)",
+        srcSpkgSlibSutils="def f(x): pass",
+        srcSpkgS__init__="",
+        srcSpkgSlibS__init__="",
+        srcSpkgSnet="from .lib.utils import f\nf(1)",
+        srcSpkgSlibSnet="from ..lib import utils\nutils.f(1)",
+    )
+    assert callers(found, "src/pkg/lib/utils.py", "f") == [
+        ("src/pkg/lib/net.py", "..lib.utils.f"),
+        ("src/pkg/net.py", ".lib.utils.f"),
+        ("tools/train.py", "pkg.lib.utils.f"),
+    ]
+
+
+def test_the_nearest_file_of_the_name_counts() -> None:
+    found = project(aStrain="from utils import f\nf(1)", aSutils="", utils="")
+    assert callers(found, "a/utils.py", "f") == [("a/train.py", "utils.f")]
+    assert callers(found, "utils.py", "f") == []
+
+
+def test_a_package_hands_on_what_it_imports() -> None:
+    found = project(train="from pkg import f\nf(1)", pkgS__init__="from .utils import f", pkgSutils="def f(x): pass")
+    assert callers(found, "pkg/utils.py", "f") == [("train.py", "pkg.f")]
+
+
+def test_a_method_needs_its_class_and_a_call() -> None:
+    found = project(
+        a="from utils import Meter\nmeter = Meter()\nmeter.update(1)",
+        b="from utils import Meter\nmeter = Meter()",
+        d="from utils import Meter\ndef f(meter: Meter): meter.update(1)",
+        c="import utils\nx.update(1)",
+        utils="class Meter: ...",
+    )
+    assert callers(found, "utils.py", "Meter.update") == [("a.py", "utils.Meter.update")]
+
+
+def test_an_import_of_oneself_and_a_ring_end() -> None:
+    found = project(a="from a import f\nfrom b import f\nf(1)", b="from a import f\nfrom b import f\nf(1)")
+    assert callers(found, "a.py", "f") == [("b.py", "a.f")]
+    assert callers(found, "b.py", "f") == [("a.py", "b.f")]
+
+
+def test_bytes_that_are_no_text() -> None:
+    found = Project({"a.py": b"from b import f\nf(1)\n\xff\xfe", "b.py": b"\x00"})
+    assert callers(found, "b.py", "f") == [("a.py", "b.f")]

@@ -1,0 +1,137 @@
+"""Calls that cross files: what others say of this module's functions, and what this one says of theirs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.facts import Answers, Called, Facts, FunctionName, Passed
+from torchlint.finding import Frequency
+from torchlint.model.names import Binder
+from torchlint.model.values import UNKNOWN, Device, Kind, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchlint.model.classes import Classes
+    from torchlint.model.context import Context
+    from torchlint.model.tree import Tree
+
+
+class Elsewhere:
+    """The callers of this module's functions in other files, and which functions were asked about."""
+
+    def __init__(self, tree: Tree, classes: Classes, facts: Facts) -> None:
+        self.tree = tree
+        self.classes = classes
+        self.facts = facts
+        self.asked: set[FunctionName] = set()
+
+    def callers(self, function: cst.FunctionDef) -> tuple[Called, ...]:
+        """The calls of a function from other files, as far as they are known; that they matter is noted."""
+        name = self._name(function)
+        if name is None:
+            return ()
+        self.asked.add(name)
+        return self.facts.of(name)
+
+    def passed(self, function: cst.FunctionDef, place: int | None, keyword: str) -> Value:
+        """What all callers elsewhere pass for a parameter, at this position behind `self`, or by its name."""
+        name = self._name(function) if self.facts else None
+        values = [_passed(call, place, keyword) for call in self.facts.of(name)] if name is not None else []
+        return values[0] if values and all(value == values[0] for value in values) else UNKNOWN
+
+    def _name(self, function: cst.FunctionDef) -> FunctionName | None:
+        """The name by which another file can reach the function; None if none can, or only Python itself calls it."""
+        name = function.name.value
+        if name.startswith("__"):
+            return None
+        owner = self.classes.owner(function)
+        outermost = function if owner is None else owner
+        if self.tree.function(outermost) is not None or self.tree.enclosing_class(outermost) is not None:
+            return None
+        return name if owner is None else f"{owner.name.value}.{name}"
+
+
+def _passed(call: Called, place: int | None, keyword: str) -> Value:
+    for argument in call.arguments or ():
+        if (place is not None and argument.place == place) or argument.keyword == keyword:
+            return Value(Kind[argument.kind], Device[argument.device], proven=False)
+    return UNKNOWN
+
+
+def answers(context: Context, asked: tuple[str, ...]) -> Answers:
+    """The calls here of functions that other files define, `package.module.function` or `….Class.method`."""
+    methods = {name.rpartition(".")[2] for name in asked}
+    found: dict[str, list[cst.Call]] = {}
+    for call in context.tree.of(cst.Call):
+        if isinstance(call.func, cst.Name) or (
+            isinstance(call.func, cst.Attribute) and call.func.attr.value in methods
+        ):
+            for name in _names(call, context):
+                if name in asked:
+                    found.setdefault(name, []).append(call)
+    spans = context.spans({call for calls in found.values() for call in calls})
+    described = {
+        name: tuple(_called(call, spans.inner(call).start, context) for call in found[name]) for name in sorted(found)
+    }
+    return Answers(tuple(described.items()), tuple(sorted(context.elsewhere.asked)))
+
+
+def _names(call: cst.Call, context: Context) -> Iterator[str]:
+    """The qualified names of what is called: of the function itself, or of the class of the object and its method."""
+    name = context.qualified_name(call.func)
+    if name is not None:
+        yield name
+    if isinstance(call.func, cst.Name):
+        if name is None or "." not in name:
+            yield from (f"{module}.{call.func.value}" for module in context.names.star_imports)
+    elif name is None and isinstance(call.func, cst.Attribute):
+        for made in _constructions(call.func.value, context):
+            class_ = context.qualified_name(made.func)
+            if class_ is not None:
+                yield f"{class_}.{call.func.attr.value}"
+
+
+def _constructions(node: cst.BaseExpression, context: Context) -> Iterator[cst.Call]:
+    """The calls that may have made an object: those assigned to its name, or to this attribute of `self`."""
+    match node:
+        case cst.Call():
+            yield node
+        case cst.Name():
+            for binding in context.reaching(node):
+                if binding.binder is Binder.ASSIGN and isinstance(binding.value, cst.Call) and not binding.path:
+                    yield binding.value
+        case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
+            class_ = context.classes.self_class(owner)
+            for entry in context.classes.attribute_sets(class_, name) if class_ is not None else ():
+                if isinstance(entry.value, cst.Call):
+                    yield entry.value
+
+
+def _called(call: cst.Call, start: int, context: Context) -> Called:
+    from torchlint.model.purpose import purpose  # it stands on the context
+
+    row, _ = context.source.position(start)
+    return Called(
+        f"{context.source.path}:{row}",
+        Frequency.UNKNOWN if _is_in_a_dataset(call, context) else context.frequency(call),
+        context.grad(call).value,
+        purpose(call, context).value,
+        None if context.has_unpacking(call) else tuple(_arguments(call, context)),
+    )
+
+
+def _is_in_a_dataset(call: cst.Call, context: Context) -> bool:
+    """Whether the call is made where samples are loaded, on the CPU and in processes of their own."""
+    class_ = context.tree.enclosing_class(call)
+    return class_ is not None and context.classes.is_dataset(class_)
+
+
+def _arguments(call: cst.Call, context: Context) -> Iterator[Passed]:
+    for place, argument in enumerate(call.args):
+        value = context.value(argument.value)
+        keyword = argument.keyword.value if argument.keyword is not None else ""
+        if value:
+            yield Passed(None if keyword else place, keyword, value.kind.name, value.device.name)

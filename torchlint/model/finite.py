@@ -1,0 +1,79 @@
+"""Checks for NaN and infinity whose answer Python waits for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.model.names import Binder, dotted, last_part
+from torchlint.model.reads import avoidable_read, is_hot, scalar_read
+from torchlint.model.syncs import conditions, waits
+from torchlint.model.tree import descendants, descendants_in_scope
+from torchlint.model.values import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchlint.model.context import Context
+
+_QUESTIONS = frozenset({"isnan", "isinf", "isfinite"})
+
+
+def is_check_for_nan(condition: cst.CSTNode, context: Context, *, through_names: bool = True) -> bool:
+    """Whether the condition asks for NaN or infinity: `torch.isnan(x).any()`, or a name for such."""
+    for node in descendants(condition):
+        match node:
+            case cst.Attribute(attr=cst.Name(value=name)) | cst.Name(value=name) if name in _QUESTIONS:
+                return True
+            case cst.Name() if through_names:
+                if any(
+                    binding.binder is Binder.ASSIGN and is_check_for_nan(binding.value, context, through_names=False)
+                    for binding in context.names.lookup(node)[1]
+                    if binding.value is not None
+                ):
+                    return True
+    return False
+
+
+def checks_for_nan(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]:
+    """The conditions that the node asks for which are such checks and read a device tensor at each batch."""
+    if isinstance(node, cst.Call):
+        if is_check_for_nan(node, context, through_names=False):
+            yield from waits(node, context)
+        return
+    asked = [condition for condition in conditions(node, context) if is_check_for_nan(condition, context)]
+    if not asked:
+        return
+    waited = set(waits(node, context))
+    yield from (condition for condition in asked if condition in waited or _reads(condition, context))
+
+
+def _reads(condition: cst.BaseExpression, context: Context) -> bool:
+    """`math.isnan(loss.item())`, where no rule for plain reads speaks of it."""
+    return is_hot(condition, context) and any(
+        scalar_read(node, context) is not None and avoidable_read(node, context) is None
+        for node in descendants(condition)
+    )
+
+
+def is_read_anyway(condition: cst.BaseExpression, context: Context) -> bool:
+    """Whether the code around reads the same tensor for something else, or a gradient scaler looks for infinity."""
+    wanted = {name for node in descendants(condition) if (name := dotted(node)) and context.kind(node) is Kind.TENSOR}
+    around = context.frequencies.batch_loop(condition) or context.function(condition) or context.tree.module
+    for node in descendants_in_scope(around):
+        if not isinstance(node, cst.Call) or context.tree.within(node, condition):
+            continue
+        tensor = scalar_read(node, context)
+        if tensor is not None and dotted(tensor) in wanted and is_hot(node, context) and not _is_asked(node, context):
+            return True
+        if isinstance(node.func, cst.Attribute) and "scaler" in (dotted(node.func.value) or "").lower():
+            return True
+    return False
+
+
+def _is_asked(read: cst.Call, context: Context) -> bool:
+    """`math.isnan(loss.item())`, or `math.isnan(loss)` itself: another such check is no use of the value."""
+    outer = context.parent(read)
+    call = context.parent(outer) if isinstance(outer, cst.Arg) else read
+    return any(isinstance(found, cst.Call) and last_part(found.func) in _QUESTIONS for found in (call, read))

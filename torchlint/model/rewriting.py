@@ -1,0 +1,51 @@
+"""How the code of an expression may stand in another place: with the brackets it needs there, and no comment lost."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+if TYPE_CHECKING:
+    from torchlint.model.context import Context
+
+# What `.method()` may follow without brackets.
+_CLOSED = (cst.Name, cst.Attribute, cst.Call, cst.Subscript)
+
+
+def as_owner(node: cst.BaseExpression, context: Context) -> str:
+    """The code of an expression as that of which a method is called or a part is taken."""
+    code = context.code(node)
+    is_safe = isinstance(node, _CLOSED) and ("\n" not in code or isinstance(node, (cst.Call, cst.Subscript)))
+    return code if node.lpar or is_safe else f"({code})"
+
+
+def shown_owner(node: cst.BaseExpression, context: Context) -> str:
+    """As `as_owner`, for a message."""
+    shown = context.shown(node)
+    return shown if isinstance(node, _CLOSED) else f"({shown})"
+
+
+def in_place_of(node: cst.BaseExpression, code: str, context: Context) -> str:
+    """Code to replace the expression with: in brackets where it stood in some, or where it would touch a word."""
+    line = context.tree.line(node)
+    around = context.code(line) if line is not None else ""
+    old = re.escape(context.code(node))
+    touches = (code[:1].isidentifier() and re.search(rf"\w{old}", around)) or (
+        code[-1:].isidentifier() and re.search(rf"{old}\w", around)
+    )
+    return f"({code})" if node.lpar or touches else code
+
+
+def loses_comment(node: cst.BaseExpression, *kept: cst.BaseExpression, context: Context) -> bool:
+    """Whether a comment stands in an expression of which only some parts are kept."""
+    return context.code(node).count("#") > sum(context.code(part).count("#") for part in kept)
+
+
+def is_spelt_out(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the source of the expression is printed too: `f"{t.item()=}"`."""
+    return any(
+        isinstance(above, cst.FormattedStringExpression) and above.equal is not None
+        for above in context.ancestors(node)
+    )

@@ -1,0 +1,127 @@
+"""Which files of a project import which: found in their text, without a parse."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+# `from a.b import (c, d as e)`, with what is in the parentheses, and `import a.b as c, d`.
+_IMPORT = re.compile(
+    rb"^[ \t]*(?:from[ \t]+(?P<base>[\w.]+)[ \t]+import[ \t]*(?P<names>\([^)]*\)|[^\n#;]*)"
+    rb"|import[ \t]+(?P<modules>[\w. \t,]+))",
+    re.MULTILINE,
+)
+_NAME = re.compile(rb"[A-Za-z_]\w*(?:[ \t]+as[ \t]+\w+)?")
+_SUFFIX = ".py"
+_PACKAGE = "/__init__"
+
+
+class _Import(NamedTuple):
+    """`from base import names`, or `import base` if `names` is None. The dots of a relative import are in `base`."""
+
+    base: str
+    names: tuple[str, ...] | None
+
+
+class Project:
+    """The import graph of files, given by their path from one folder (POSIX) and their bytes.
+
+    A module is looked for as Python would from the folder of a script, and from each one above up to the root, or
+    `src` in it: the nearest file of that name counts.
+    """
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        self._files = files
+
+    def callers(self, path: str, functions: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+        """The files that may call functions of a file, each with the function's qualified name there, and the function.
+
+        Methods are given as `Class.method`.
+        """
+        # The call itself, and for a method that of its class: what an object is, only its construction tells.
+        parts = [(function, [f"{part}(".encode() for part in function.split(".")]) for function in sorted(functions)]
+        for importer, bases in sorted(self._importers.get(path, {}).items()):
+            data = self._files[importer]
+            for function, words in parts:
+                if all(word in data for word in words):
+                    for base in sorted(bases):
+                        yield importer, f"{base}{'' if base.endswith('.') else '.'}{function}", function
+
+    @cached_property
+    def _importers(self) -> dict[str, dict[str, set[str]]]:
+        """For each file those that import it or something it holds, with what qualified names there begin with."""
+        direct: dict[str, dict[str, set[str]]] = {}
+        for importer in self._files:
+            for base, target in self._imported(importer):
+                if target != importer:
+                    direct.setdefault(target, {}).setdefault(importer, set()).add(base)
+        importers = {target: {name: set(bases) for name, bases in found.items()} for target, found in direct.items()}
+        for target, found in direct.items():
+            # A package's `__init__` hands on what it imports.
+            for between in found:
+                if between.endswith(f"{_PACKAGE}{_SUFFIX}"):
+                    for importer, bases in direct.get(between, {}).items():
+                        if importer != target:
+                            importers[target].setdefault(importer, set()).update(bases)
+        return importers
+
+    def _imported(self, importer: str) -> Iterator[tuple[str, str]]:
+        """What a file imports: the qualified name of a module there, and the module's file."""
+        for base, names in _imports(self._files[importer]):
+            target = self.resolve(base, importer)
+            if target is not None:
+                yield base, target
+            for name in names or ():
+                inner = f"{base}{name}" if base.endswith(".") else f"{base}.{name}"
+                module = self.resolve(inner, importer)
+                if module is not None and module != target:
+                    yield inner, module
+
+    def resolve(self, module: str, importer: str) -> str | None:
+        """The file of a module as a file imports it; None if it is not one of the project's."""
+        parts = [part for part in module.split(".") if part]
+        folder = importer.rpartition("/")[0]
+        dots = len(module) - len(module.lstrip("."))
+        if dots:
+            for _ in range(dots - 1):
+                if not folder:
+                    return None
+                folder = folder.rpartition("/")[0]
+            return self._file(folder, parts)
+        if not parts or parts[0] not in self._top_names:
+            return None
+        while True:
+            for start in (folder, f"{folder}/src" if folder else "src"):
+                found = self._file(start, parts)
+                if found is not None:
+                    return found
+            if not folder:
+                return None
+            folder = folder.rpartition("/")[0]
+
+    @cached_property
+    def _top_names(self) -> set[str]:
+        """Every name of a module or package of the project: most imports are of something else."""
+        return {part.removesuffix(_SUFFIX) for path in self._files for part in path.split("/")}
+
+    def _file(self, folder: str, parts: list[str]) -> str | None:
+        path = "/".join((*([folder] if folder else []), *parts))
+        for candidate in (f"{path}{_SUFFIX}", f"{path}{_PACKAGE}{_SUFFIX}"):
+            if candidate.lstrip("/") in self._files:
+                return candidate.lstrip("/")
+        return None
+
+
+def _imports(data: bytes) -> Iterator[_Import]:
+    for match in _IMPORT.finditer(data):
+        if match["modules"] is not None:
+            for module in match["modules"].split(b","):
+                name = module.split()[0] if module.split() else b""
+                if name:
+                    yield _Import(name.decode(errors="replace"), None)
+        else:
+            listed = re.sub(rb"#[^\n]*", b"", match["names"])
+            names = tuple(name.split()[0].decode(errors="replace") for name in _NAME.findall(listed))
+            yield _Import(match["base"].decode(errors="replace"), names)
