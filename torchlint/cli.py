@@ -248,6 +248,18 @@ def _parameters(*, fixing: bool) -> list[click.Parameter]:
             metavar="WHEN",
             help="Use colours: auto, always or never.",
         ),
+        *(
+            []
+            if fixing
+            else [
+                _Option(
+                    ["--explain-model"],
+                    "Output",
+                    metavar="FILE:LINE",
+                    help="Say what is known of a line: how often it runs, the grad mode, what its names hold.",
+                )
+            ]
+        ),
         _flag("-q --quiet", "Output", "Print findings only."),
         _flag("-s --silent", "Output", "Print nothing; the exit status says it."),
         _flag("-v --verbose", "Output", "Also print what is done, and where torchlint fails."),
@@ -331,6 +343,10 @@ def _check(paths: tuple[str, ...], **options: Any) -> int:  # noqa: ANN401 - cli
         jobs=options["jobs"],
     )
     try:
+        if options.get("explain_model"):
+            from torchlint.explain_model import explain_model
+
+            return explain_model(order, options["explain_model"])
         return check(order)
     except (ConfigError, OutputError) as error:
         raise click.ClickException(str(error)) from None

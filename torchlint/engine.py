@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import libcst as cst
 
-    from torchlint.facts import Facts
+    from torchlint.facts import Facts, Telling
     from torchlint.model.context import Context
     from torchlint.model.spans import Spans
     from torchlint.model.tree import Tree
@@ -82,6 +82,18 @@ def answer(source: SourceFile, settings: Settings, facts: Facts, asked: tuple[st
             return Answers() if isinstance(read, Diagnostic) else answers(read, asked)
         except RecursionError:
             return Answers()
+
+
+def tell(source: SourceFile, settings: Settings, facts: Facts, row: int) -> Telling | None:
+    """What is known of a line; None where there is no code on it, or the source can't be read."""
+    from torchlint.model.telling import telling
+
+    with _deep_recursion():
+        try:
+            read = _read(source, settings, facts)
+            return None if isinstance(read, Diagnostic) else telling(read, row)
+        except RecursionError:
+            return None
 
 
 def _read(source: SourceFile, settings: Settings, facts: Facts) -> Context | Diagnostic:

@@ -211,19 +211,21 @@ def _swept(run: _Run, configs: Configs, file: Found, data: bytes) -> Swept:
     job = Job(file.shown, data, settings(), run.fix_threshold)
     ((_, outcome),) = work((job,))
     if outcome.result.questions:
-        facts = _facts(run, configs, file, outcome.result.questions)
+        facts = facts_of(file, outcome.result.questions, configs, run.order)
         ((_, outcome),) = work((job._replace(facts=facts, is_final=True),))
     return Swept(file, data, outcome.result, outcome.fixed)
 
 
-def _facts(run: _Run, configs: Configs, file: Found, functions: tuple[str, ...]) -> Facts:
-    """What the files around say of functions of one that is not read from the disk."""
+def facts_of(
+    file: Found, functions: tuple[str, ...], configs: Configs, order: Order, others: Sequence[Found] = ()
+) -> Facts:
+    """What the files around, and others, say of functions of one, which need not be on the disk as it is here."""
     from torchlint.cache import Cache
     from torchlint.inquiry import Inquiry, Question
 
-    cache = Cache(run.config.cache_dir) if run.order.cache else None
+    cache = Cache(configs.for_directory(order.cwd).cache_dir) if order.cache else None
     try:
-        found = Inquiry((file,), configs, run.order.cwd, cache, run.order.jobs).facts([Question(file, functions)])
+        found = Inquiry((*others, file), configs, order.cwd, cache, order.jobs).facts([Question(file, functions)])
     finally:
         if cache is not None:
             cache.close()

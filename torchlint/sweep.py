@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from torchlint.configfile import reason
 from torchlint.engine import is_applicable, mentions, names_torch
-from torchlint.facts import NOTHING, Facts
 from torchlint.finding import Applicability, Diagnostic, Result, Severity
 from torchlint.registry import find
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from torchlint.cache import Cache, Stamp
     from torchlint.config import Configs
     from torchlint.discover import Found
+    from torchlint.facts import Facts
     from torchlint.fixer import Fixed
     from torchlint.pool import Job, Outcome
     from torchlint.progress import Progress
@@ -144,6 +144,7 @@ class Sweep:
 
     def _asked(self) -> Iterator[Swept]:
         """The files whose callers matter, now that they are known."""
+        from torchlint.facts import NOTHING
         from torchlint.inquiry import Inquiry, Question
 
         cache = self._opened()
