@@ -119,6 +119,13 @@ def test_what_cannot_be_told(folder: Path, capsys: Capture, place: str, message:
     assert capsys.readouterr().err == f"error: {message}\n"
 
 
+def test_a_path_that_leads_up(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    (folder / "below").mkdir()
+    monkeypatch.chdir(folder / "below")
+    (folder / "torchlint.toml").touch()
+    assert f"    it is called from {(folder / 'train.py').as_posix()}:13, per batch" in told(capsys, "../utils.py:8")
+
+
 def test_the_cache_is_used_and_harmless(capsys: Capture) -> None:
     for _ in range(2):
         assert run(["check", "--explain-model", "utils.py:8"]) == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torchlint.config import Configs
@@ -24,7 +25,7 @@ def explain_model(order: Order, place: str) -> int:
     path, _, number = place.rpartition(":")
     if not path or not number.isdecimal():
         raise OutputError(f"--explain-model {place}: expected FILE:LINE, as in `train.py:41`")
-    file = Found(order.cwd / path, path)
+    file = Found(Path(os.path.normpath(order.cwd / path)), path)
     try:
         source = SourceFile.from_bytes(path, file.path.read_bytes())
     except OSError as error:

@@ -66,7 +66,10 @@ class Inquiry:
         for key, file in sorted(self._found.items()):
             try:
                 stamp = Stamp.of(file.path.stat())
-                content = self._cache.content(file.path, stamp) or digest(file.path.read_bytes())
+                content = self._cache.content(file.path, stamp)
+                if content is None:
+                    content = digest(file.path.read_bytes())
+                    self._cache.keep_content(file.path, stamp, content)
             except OSError:
                 continue
             parts.append(f"{key} {content.hex()}")
