@@ -19,19 +19,20 @@ class Role(Enum):
 
 def role_of(path: str) -> Role:
     """The role of a file, by its path from the root of its project, with POSIX separators."""
-    if _TEST.search(path):
+    *folders, name = path.split("/")
+    if "tests" in folders or "testing" in folders or name in ("testing_utils.py", "conftest.py"):
         return Role.TEST
-    if _TEST_BY_NAME.search(path):
+    if name.endswith("_test.py") or (name.startswith("test_") and name.endswith(".py")):
         return Role.TEST_BY_NAME
-    return Role.SHOWING if _SHOWING.search(path.rpartition("/")[2]) else Role.CODE
+    lowered = name.lower()
+    return Role.SHOWING if any(word in lowered for word in _SHOWING) else Role.CODE
 
 
 def holds_tests(text: str) -> bool:
     """Whether a file that is called like a test holds any."""
-    return _TESTS.search(text) is not None
+    return re.search(_TESTS, text, re.MULTILINE) is not None
 
 
-_TEST = re.compile(r"(^|/)(tests/|testing/|testing_utils\.py$|conftest\.py$)")
-_TEST_BY_NAME = re.compile(r"(^|/)test_[^/]*\.py$|_test\.py$")
-_TESTS = re.compile(r"^\s*(def test_|class Test|import (pytest|unittest)|from (pytest|unittest) )", re.MULTILINE)
-_SHOWING = re.compile(r"visuali[sz]|plot|debug|export|convert", re.IGNORECASE)
+# Compiled when it is first asked for, which in most runs it is not.
+_TESTS = r"^\s*(def test_|class Test|import (pytest|unittest)|from (pytest|unittest) )"
+_SHOWING = ("visualis", "visualiz", "plot", "debug", "export", "convert")
