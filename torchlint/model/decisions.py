@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.model.carried import Carried
-from torchlint.model.elements import Work, element_loop
-from torchlint.model.extent import is_few
+from torchlint.model.batchable import batchable_reads
 from torchlint.model.names import dotted, last_part
 from torchlint.model.tree import descendants
 from torchlint.model.values import Kind
-from torchlint.model.visits import loops_around, visit
+from torchlint.model.visits import loops_around
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -126,15 +124,8 @@ def _bound_in(loop: cst.While, context: Context) -> set[str]:
 
 def is_read_turn_by_turn(condition: cst.BaseExpression, context: Context) -> bool:
     """Whether a loop over the elements of a tensor reads one here: that is what such a loop is reported for."""
-    for loop in loops_around(condition, context):
-        visited = visit(loop, context)
-        if isinstance(loop, cst.While) or not visited.is_over_tensors or is_few(loop, visited, context):
-            continue
-        found = element_loop(loop, visited, context)
-        if found is None or found.runs or found.carried >= Carried.RESULTS:
-            continue
-        if any(
-            step.work is Work.READ and step.direct and context.tree.within(step.node, condition) for step in found.steps
-        ):
-            return True
-    return False
+    return any(
+        context.tree.within(step.node, condition)
+        for loop in loops_around(condition, context)
+        for step in batchable_reads(loop, context)
+    )

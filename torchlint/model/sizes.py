@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.model.names import Binder, last_part
-from torchlint.model.syncs import is_surely_on_device, may_be_tensor
+from torchlint.model.syncs import is_hot_device_tensor, may_be_tensor
 from torchlint.model.tree import descendants
 from torchlint.model.values import Kind
 
@@ -31,7 +31,7 @@ def tensors_as_numbers(node: cst.CSTNode, context: Context) -> Iterator[cst.Base
         assert isinstance(node, cst.Call)
         wanted = _of_call(node)
     for number in wanted:
-        if may_be_tensor(number, context) and is_surely_on_device(number, context) and not _is_other(node, context):
+        if may_be_tensor(number, context) and is_hot_device_tensor(number, context) and not _is_other(node, context):
             yield number
 
 

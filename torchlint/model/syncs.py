@@ -90,7 +90,7 @@ def is_waited_for(condition: cst.BaseExpression, context: Context) -> bool:
         case cst.Name():
             return _holds_a_judgement(condition, context)
         case cst.Subscript() | cst.Attribute():
-            return may_be_tensor(condition, context) and is_surely_on_device(condition, context)
+            return may_be_tensor(condition, context) and is_hot_device_tensor(condition, context)
     return False
 
 
@@ -102,7 +102,7 @@ def _is_comparison_of_tensors(node: cst.Comparison, context: Context) -> bool:
         sides.append(target.comparator)
     if any(type(side) in _STRINGS for side in sides):
         return False
-    return any(may_be_tensor(side, context) and is_surely_on_device(side, context) for side in sides) and not any(
+    return any(may_be_tensor(side, context) and is_hot_device_tensor(side, context) for side in sides) and not any(
         context.kind(side) not in _COMPARABLE for side in sides
     )
 
@@ -117,8 +117,8 @@ def _is_judgement(node: cst.Call, context: Context) -> bool:
     if name in _COMPARE_ALL:
         assert isinstance(node.func, cst.Attribute)
         operands = [node.func.value, *(argument.value for argument in node.args[:2])]
-        return any(is_surely_on_device(operand, context) for operand in operands)
-    return name in _JUDGE and is_surely_on_device(node, context)
+        return any(is_hot_device_tensor(operand, context) for operand in operands)
+    return name in _JUDGE and is_hot_device_tensor(node, context)
 
 
 def _holds_a_judgement(node: cst.Name, context: Context) -> bool:
@@ -150,7 +150,7 @@ def _judges_its_arguments(node: cst.Call, context: Context) -> bool:
     if name in ("any", "all") and isinstance(given[0], (cst.GeneratorExp, cst.ListComp)):
         return any(is_waited_for(part, context) for part in _joined(given[0].elt))
     if name in ("max", "min") and len(given) > 1:
-        return any(may_be_tensor(part, context) and is_surely_on_device(part, context) for part in given)
+        return any(may_be_tensor(part, context) and is_hot_device_tensor(part, context) for part in given)
     return _holds_device_tensors(given[0], context)
 
 
@@ -163,7 +163,7 @@ def _holds_device_tensors(node: cst.BaseExpression, context: Context) -> bool:
             parts = [elt]
         case _:
             return False  # one tensor, which Python goes over row by row: there is a rule for that
-    return any(may_be_tensor(part, context) and is_surely_on_device(part, context) for part in parts)
+    return any(may_be_tensor(part, context) and is_hot_device_tensor(part, context) for part in parts)
 
 
 def _is_membership(node: cst.Comparison, context: Context) -> bool:
@@ -173,11 +173,11 @@ def _is_membership(node: cst.Comparison, context: Context) -> bool:
     given = node.comparisons[0].comparator
     if not isinstance(given, (cst.List, cst.Tuple)) or any(type(part.value) in _STRINGS for part in given.elements):
         return False
-    return may_be_tensor(node.left, context) and is_surely_on_device(node.left, context)
+    return may_be_tensor(node.left, context) and is_hot_device_tensor(node.left, context)
 
 
-def is_surely_on_device(node: cst.BaseExpression, context: Context) -> bool:
-    """Whether a tensor that is on the device is there at each batch or more often."""
+def is_hot_device_tensor(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether the expression gives a tensor that is where the network is, at each batch or more often."""
     function = context.function(node)
     if isinstance(function, cst.FunctionDef) and function.name.value == "__init__":
         return False  # cheaper to ask than anything below

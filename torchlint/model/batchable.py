@@ -1,0 +1,81 @@
+"""What one operation on a whole tensor would do for all turns of a loop over its elements."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Frequency
+from torchlint.model.carried import Carried
+from torchlint.model.elements import ElementLoop, Step, Work, element_loop
+from torchlint.model.extent import is_few, is_over_classes, is_plain, runs_rarely, saves_memory
+from torchlint.model.reads import is_host_only
+from torchlint.model.stacks import is_all_there_is
+from torchlint.model.visits import visit
+
+if TYPE_CHECKING:
+    from torchlint.model.context import Context
+    from torchlint.model.visits import LoopNode
+
+
+def batchable_step(loop: LoopNode, context: Context) -> Step | None:
+    """The step of a turn that says most about what could be done for all turns at once; None if nothing could."""
+    found = _worth_batching(loop, context)
+    if found is None:
+        return None
+    reads = _reads(found, context)
+    if reads:
+        return reads[0]
+    if found.carried is not Carried.NOTHING or found.mixed:
+        return None
+    return min((step for step in found.steps if _is_batchable(step, found, context)), key=_rank, default=None)
+
+
+def batchable_reads(loop: LoopNode, context: Context) -> list[Step]:
+    """The steps at which the host waits for one element, where it could have had them all at once."""
+    found = _worth_batching(loop, context)
+    return [] if found is None else _reads(found, context)
+
+
+def _worth_batching(loop: LoopNode, context: Context) -> ElementLoop | None:
+    if isinstance(loop, cst.While) and context.loop(loop) is not None:
+        return None  # a search in step with the loop around it
+    visited = visit(loop, context)
+    if is_few(loop, visited, context):
+        return None
+    found = element_loop(loop, visited, context)
+    if found is None or found.runs or not is_plain(loop, context):
+        return None
+    return None if runs_rarely(loop, context) or saves_memory(loop, context) else found
+
+
+def _reads(loop: ElementLoop, context: Context) -> list[Step]:
+    if loop.carried >= Carried.RESULTS or not loop.visit.is_over_tensors:
+        return []
+    return [
+        step
+        for step in loop.steps
+        if step.work is Work.READ
+        and step.direct
+        and step.device.may_be_accelerator
+        and not is_host_only(context, step.device)
+        and not context.frequencies.is_rate_limited(step.node)
+        and not is_all_there_is(step.node, context)  # what has a rule of its own
+    ]
+
+
+def _is_batchable(step: Step, loop: ElementLoop, context: Context) -> bool:
+    """Whether the device could do this for all elements at once. On the CPU it matters only where it is hot."""
+    if step.work is Work.READ or isinstance(loop.node, cst.While) or is_all_there_is(step.node, context):
+        return False
+    if not is_over_classes(loop.visit) and (loop.opaque or (loop.ragged and step.work is not Work.MASK)):
+        return False
+    return step.device.may_be_accelerator or context.frequency(loop.node) >= Frequency.BATCH
+
+
+def _rank(step: Step) -> int:
+    """How much a step says about its loop: storing a result says least."""
+    if step.work is Work.KERNEL:
+        return 3 if isinstance(step.node, cst.Assign) else 1
+    return 0 if step.work is Work.MASK else 2
