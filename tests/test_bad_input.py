@@ -16,7 +16,7 @@ import pytest
 
 SLOW = "import torch\n\n\ndef mask(size):\n    return torch.zeros(size, size).cuda()\n"
 FAST = SLOW.replace("size).cuda()", 'size, device="cuda")')
-TORCH = b"import torch\nx = torch.zeros(3).cuda()\n"
+TORCH = b"import torch\nx = torch.zeros(n).cuda()\n"
 HIT = "TL201"
 
 is_root = hasattr(os, "geteuid") and os.geteuid() == 0
@@ -134,11 +134,23 @@ def test_a_file_that_the_system_does_not_let_be_read(project: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "place"),
+    [("x = (1\n     + 2))\n", "3:10"), ("x = 1\ny = $\n", "3:5"), ("a = '''\nb\n", "2:5")],
+    ids=["bracket", "character", "string"],
+)
+def test_an_error_of_the_tokenizer_is_shown_where_it_is(project: Path, text: str, place: str) -> None:
+    (project / "odd.py").write_text("import torch\n" + text)
+    status, lines = check(project)
+    assert status == 1
+    assert [line.partition(": tokenizer")[0] for line in lines] == [f"odd.py:{place}: E999 syntax error"]
+
+
+@pytest.mark.parametrize(
     ("data", "status", "message"),
     [
         (b"import torch\ntorch.zeros(3).cuda(\n", 1, "E999 syntax error"),
-        (b"import torch\nprint torch.zeros(3).cuda()\n", 1, "E999 syntax error"),
-        (b"import torch\nif x:\n\ty = torch.zeros(3).cuda()\n        z = 1\n", 1, "E999 syntax error"),
+        (b"import torch\nprint torch.zeros(n).cuda()\n", 1, "E999 syntax error"),
+        (b"import torch\nif x:\n\ty = torch.zeros(n).cuda()\n        z = 1\n", 1, "E999 syntax error"),
         (TORCH + b"# caf\xe9\n", 1, "E902 not utf-8: byte 0xe9 on line 3"),
         (b"# coding: klingon\n" + TORCH, 1, "E902 unknown encoding: klingon"),
         (codecs.BOM_UTF8 + b"# coding: latin-1\n" + TORCH, 1, "E902 encoding problem: utf-8"),
@@ -150,7 +162,7 @@ def test_a_file_that_the_system_does_not_let_be_read(project: Path) -> None:
         (b"\\", 1, None),
         (codecs.BOM_UTF8, 1, None),
         (b"# torch", 1, None),
-        (b"import torch\nx = '" + b"torch.zeros(3).cuda()" * 100_000 + b"'\n", 1, None),
+        (b"import torch\nx = '" + b"torch.zeros(n).cuda()" * 100_000 + b"'\n", 1, None),
     ],
     ids=[
         "syntax",
@@ -191,13 +203,13 @@ def test_a_file_that_cannot_be_read_or_holds_nothing(
         (TORCH.replace(b"\n", b"\r\n"), "2:5"),
         (TORCH.replace(b"\n", b"\r"), "2:5"),
         (b"\x0c\n" + TORCH, "3:5"),
-        (b"import torch\n\x0c\nx = torch.zeros(3).cuda()\n", "3:5"),
+        (b"import torch\n\x0c\nx = torch.zeros(n).cuda()\n", "3:5"),
         (b"# coding: latin-1\n# caf\xe9\n" + TORCH, "4:5"),
         (b"#!/usr/bin/python\n# -*- coding: cp1252 -*-\ns = '\x80'\n" + TORCH, "5:5"),
         (TORCH[:-1], "2:5"),
-        (b"import torch\nif 1:\n\tx = torch.zeros(3).cuda()\n", "3:6"),
-        ("import torch\nü, \N{MATHEMATICAL FRAKTUR CAPITAL U} = torch.zeros(3).cuda(), 1\n".encode(), "2:8"),
-        (b"import torch\ns = '''\r\n\n\r'''\nx = torch.zeros(3).cuda()\r\n", "6:5"),
+        (b"import torch\nif 1:\n\tx = torch.zeros(n).cuda()\n", "3:6"),
+        ("import torch\nü, \N{MATHEMATICAL FRAKTUR CAPITAL U} = torch.zeros(n).cuda(), 1\n".encode(), "2:8"),
+        (b"import torch\ns = '''\r\n\n\r'''\nx = torch.zeros(n).cuda()\r\n", "6:5"),
     ],
     ids=[
         "BOM",
@@ -220,12 +232,12 @@ def test_an_unusual_file_is_checked_and_nothing_but_the_fix_changes(project: Pat
     assert line.startswith(f"odd.py:{place}: TL201 ")
     status, _, _ = torchlint(project, "fix", "odd.py")
     assert status == 0
-    assert (project / "odd.py").read_bytes() == data.replace(b"3).cuda()", b'3, device="cuda")')
+    assert (project / "odd.py").read_bytes() == data.replace(b"n).cuda()", b'n, device="cuda")')
 
 
 def test_a_file_of_5_megabytes(project: Path) -> None:
     data = b"import torch\n" + b"x = 1  # " + b"as it was, " * 25 + b"\n"
-    data += data.partition(b"\n")[2] * 18_000 + b"y = torch.zeros(3).cuda()\n"
+    data += data.partition(b"\n")[2] * 18_000 + b"y = torch.zeros(n).cuda()\n"
     assert len(data) > 5_000_000
     (project / "large.py").write_bytes(data)
     status, (line,) = check(project)

@@ -208,3 +208,52 @@ def test_fixes_wait_for_the_answers_and_are_made(folder: Path, capsys: Capture) 
     before = (folder / "utils.py").read_bytes()
     assert run(["fix"]) in (0, 1)
     assert (folder / "utils.py").read_bytes() == before
+
+
+HOLDER = """\
+import torch
+
+
+class Converter:
+    def decode(self, outputs):
+        with torch.no_grad():
+            return outputs.argmax(1).float().sum().item()
+"""
+HANDED_ON = """\
+import torch
+from utils import Converter
+
+
+def main(model, loader, meter):
+    converter = Converter()
+    evaluate(model, loader, meter, converter)
+
+
+def evaluate(model, loader, meter, converter):
+    for inputs, targets in loader:
+        meter.update(converter.decode(model(inputs.cuda())))
+"""
+KEPT = """\
+import torch
+from utils import Converter
+
+
+class Evaluation:
+    def __init__(self, model, converter):
+        self.model = model
+        self.converter = converter
+
+    def run(self, loader, meter):
+        for inputs, targets in loader:
+            meter.update(self.converter.decode(self.model(inputs.cuda())))
+
+
+def main(model):
+    return Evaluation(model, Converter())
+"""
+
+
+@pytest.mark.parametrize(("text", "row"), [(HANDED_ON, 12), (KEPT, 12)], ids=["parameter", "attribute"])
+def test_an_object_is_followed_to_its_class(folder: Path, capsys: Capture, text: str, row: int) -> None:
+    write(folder, utils=HOLDER, train=text)
+    assert found(capsys, "--select", "TL302", ".") == [("utils.py", "TL302", "per batch", f"train.py:{row}")]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from torchlint.project import Project
+from torchlint.project import Project, outline
 
 
 def project(**files: str) -> Project:
     """Files by their paths, with `S` for a slash."""
-    return Project({f"{name.replace('S', '/')}.py": text.encode() for name, text in files.items()})
+    return Project({f"{name.replace('S', '/')}.py": outline(text.encode()) for name, text in files.items()})
 
 
 def callers(found: Project, path: str, *functions: str) -> list[tuple[str, str]]:
@@ -95,5 +95,5 @@ def test_an_import_of_oneself_and_a_ring_end() -> None:
 
 
 def test_bytes_that_are_no_text() -> None:
-    found = Project({"a.py": b"from b import f\nf(1)\n\xff\xfe", "b.py": b"\x00"})
+    found = Project({"a.py": outline(b"from b import f\nf(1)\n\xff\xfe"), "b.py": outline(b"\x00")})
     assert callers(found, "b.py", "f") == [("a.py", "b.f")]

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import torchlint
 from torchlint.facts import NOTHING, Answers, Facts
 from torchlint.finding import Result
+from torchlint.project import Outline
 from torchlint.registry import PACK
 
 if TYPE_CHECKING:
@@ -112,6 +113,11 @@ class Cache:
         value = self._value(question)
         return None if value is None else _unpacked(value, dict[str, Facts])
 
+    def outline(self, content: bytes) -> Outline | None:
+        """The outline of a file with this content."""
+        value = self._value(content + self._digest(Outline))
+        return None if value is None else _unpacked(value, Outline)
+
     def _value(self, key: bytes) -> bytes | None:
         row = self._one("SELECT * FROM results WHERE key = ?", key) if self._results is None else self._results.get(key)
         match row:
@@ -139,6 +145,10 @@ class Cache:
     def keep_facts(self, question: bytes, facts: dict[str, Facts]) -> None:
         """Note what a whole project said."""
         self._keep(question, facts)
+
+    def keep_outline(self, content: bytes, outline: Outline) -> None:
+        """Note the outline of a file with this content."""
+        self._keep(content + self._digest(Outline), outline)
 
     def _keep(self, key: bytes, value: object) -> None:
         with suppress(UnicodeEncodeError):  # a name that is no text, in a message

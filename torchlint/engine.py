@@ -101,16 +101,23 @@ def _read(source: SourceFile, settings: Settings, facts: Facts) -> Context | Dia
     import libcst as cst
 
     from torchlint.model.context import Context
-    from torchlint.model.tree import Tree, parse
 
     nesting = _deepest(source.text)
     if nesting > DEEPEST_NESTING:
         message = f"brackets nest {nesting} deep; torchlint reads up to {DEEPEST_NESTING}"
         return Diagnostic("E999", "invalid-syntax", message)
     try:
-        return Context(Tree(parse(source.text)), source, settings, facts)
+        return Context(_tree(source.text), source, settings, facts)
     except cst.ParserSyntaxError as error:
         return _syntax_error(source, error)
+
+
+@lru_cache(maxsize=4)
+def _tree(text: str) -> Tree:
+    """The tree of a text. The file that was just edited is read again with what other files say of it."""
+    from torchlint.model.tree import Tree, parse
+
+    return Tree(parse(text))
 
 
 @contextmanager
@@ -142,10 +149,29 @@ _BRACKETS = re.compile(r"[()\[\]{}]")
 
 def _syntax_error(source: SourceFile, error: cst.ParserSyntaxError) -> Diagnostic:
     starts = source.line_starts
-    row = min(max(error.raw_line, 1), len(starts))
-    start = min(starts[row - 1] + max(error.raw_column, 0), len(source.text))
+    raw_line, column = error.raw_line, error.raw_column
+    if error.message.startswith("tokenizer error"):
+        raw_line, column = _place_of_syntax_error(source.text) or (raw_line, column)
+    row = min(max(raw_line, 1), len(starts))
+    start = min(starts[row - 1] + max(column, 0), len(source.text))
     message = error.message.removeprefix("parser error: ").partition("\n")[0]
     return Diagnostic("E999", "invalid-syntax", f"syntax error: {message}", span=Span(start, start))
+
+
+def _place_of_syntax_error(text: str) -> tuple[int, int] | None:
+    """Row, from 1, and column, from 0, where Python stops reading: LibCST does not say where its tokenizer did."""
+    import ast
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the code, not of this program
+        try:
+            ast.parse(text)
+        except SyntaxError as error:
+            return error.lineno or 1, (error.offset or 1) - 1
+        except (ValueError, MemoryError, RecursionError):
+            pass
+    return None
 
 
 def _run(context: Context, rules: tuple[Rule, ...], *, thorough: bool) -> Result:

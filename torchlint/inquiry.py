@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from torchlint.cache import Stamp, digest
+from torchlint.cache import digest
+from torchlint.contents import Contents
 from torchlint.discover import Found, discover
 from torchlint.facts import Answers, Called, Facts
 from torchlint.globs import posix
@@ -30,11 +31,6 @@ class Question(NamedTuple):
     functions: tuple[str, ...]
 
 
-class _Part(NamedTuple):
-    file: Found
-    data: bytes
-
-
 class Inquiry:
     """The files that a run is about and those of the projects that they belong to."""
 
@@ -46,6 +42,7 @@ class Inquiry:
         self._processes = processes
         self._answers: dict[tuple[str, Facts, tuple[str, ...]], Answers] = {}
         self._found = {_key(file): file for file in (*files, *_around(files, configs, cwd))}
+        self._contents = Contents(self._found, cache)
 
     def facts(self, questions: Iterable[Question]) -> dict[Path, Facts]:
         """What is known of the callers, by file; files of which nothing is are left out."""
@@ -63,37 +60,25 @@ class Inquiry:
         if self._cache is None:
             return None
         parts = [repr({key: sorted(functions) for key, functions in sorted(asked.items())})]
-        for key, file in sorted(self._found.items()):
-            try:
-                stamp = Stamp.of(file.path.stat())
-                content = self._cache.content(file.path, stamp)
-                if content is None:
-                    content = digest(file.path.read_bytes())
-                    self._cache.keep_content(file.path, stamp, content)
-            except OSError:
-                continue
-            parts.append(f"{key} {content.hex()}")
+        parts += [f"{key} {self._contents.digest(key).hex()}" for key in sorted(self._found)]
         settings = {repr(replace(self._settings(self._found[key]), role=Role.CODE)) for key in asked}
         return digest("\n".join((*parts, *sorted(settings))).encode(errors="backslashreplace"))
 
     def _worked_out(self, asked: dict[str, set[str]]) -> dict[str, Facts]:
         from torchlint.project import Project
 
-        parts = {key: part for key, file in self._found.items() if (part := _read(file)) is not None}
-        for key in asked:
-            parts.setdefault(key, _Part(self._found[key], b""))  # a file that an editor has not saved yet
-        project = Project({key: part.data for key, part in parts.items()})
+        project = Project({key: self._contents.outline(key) for key in self._found})
         facts: dict[str, Facts] = {}
         asked = {key: set(functions) for key, functions in asked.items()}
         for _ in range(ROUNDS):
             owners: dict[tuple[str, str], list[tuple[str, str]]] = {}
             for key, functions in asked.items():
                 for importer, name, function in project.callers(key, functions):
-                    if importer in parts and not self._is_test(parts[importer]):
+                    if not self._is_test(importer):
                         owners.setdefault((importer, name), []).append((key, function))
             calls: dict[str, dict[str, list[Called]]] = {}
             more: dict[str, set[str]] = {}
-            for importer, answers in self._ask(parts, owners, facts):
+            for importer, answers in self._ask(owners, facts):
                 for name, called in answers.calls:
                     for key, function in owners[importer, name]:
                         calls.setdefault(key, {}).setdefault(function, []).extend(called)
@@ -107,9 +92,7 @@ class Inquiry:
                 asked.setdefault(key, set()).update(functions)
         return facts
 
-    def _ask(
-        self, parts: Mapping[str, _Part], owners: Iterable[tuple[str, str]], facts: Mapping[str, Facts]
-    ) -> Iterator[tuple[str, Answers]]:
+    def _ask(self, owners: Iterable[tuple[str, str]], facts: Mapping[str, Facts]) -> Iterator[tuple[str, Answers]]:
         from torchlint.pool import Job, work  # the fixer, which a run without news does not need
 
         names: dict[str, set[str]] = {}
@@ -117,33 +100,42 @@ class Inquiry:
             names.setdefault(importer, set()).add(name)
         jobs = {}
         for importer in sorted(names):
-            file, data = parts[importer]
-            known = facts.get(importer, Facts())
-            job = Job(file.shown, data, self._settings(file), facts=known, asked=tuple(sorted(names[importer])))
-            found = self._answers.get((importer, known, job.asked))
-            if found is None and self._cache is not None:
-                found = self._cache.answers(digest(data), job.settings, known, job.asked)
+            question = importer, facts.get(importer, Facts()), tuple(sorted(names[importer]))
+            found = self._known(question)
             if found is not None:
                 yield importer, found
             else:
-                jobs[importer] = job
-        importers = {job.shown: importer for importer, job in jobs.items()}
-        with closing(work(jobs.values(), self._processes)) as outcomes:
+                file, data = self._found[importer], self._contents.data(importer)
+                jobs[file.shown] = (
+                    importer,
+                    Job(file.shown, data, self._settings(file), facts=question[1], asked=question[2]),
+                )
+        with closing(work((job for _, job in jobs.values()), self._processes)) as outcomes:
             for job, outcome in outcomes:
+                importer, _ = jobs[job.shown]
                 answers = outcome.answers or Answers()
                 if self._cache is not None and outcome.answers is not None:
                     self._cache.keep_answers(digest(job.data), job.settings, job.facts, job.asked, answers)
-                importer = importers[job.shown]
                 self._answers[importer, job.facts, job.asked] = answers
                 yield importer, answers
+
+    def _known(self, question: tuple[str, Facts, tuple[str, ...]]) -> Answers | None:
+        """What a file, where other files say this, has answered before."""
+        importer, facts, asked = question
+        found = self._answers.get(question)
+        if found is None and self._cache is not None:
+            settings = self._settings(self._found[importer])
+            found = self._cache.answers(self._contents.digest(importer), settings, facts, asked)
+        return found
 
     def _settings(self, file: Found) -> Settings:
         return self._configs.for_file(file.path).settings_for(file.path)
 
-    def _is_test(self, part: _Part) -> bool:
-        role = self._configs.for_file(part.file.path).role(part.file.path)
+    def _is_test(self, key: str) -> bool:
+        path = self._found[key].path
+        role = self._configs.for_file(path).role(path)
         return role is Role.TEST or (
-            role is Role.TEST_BY_NAME and holds_tests(part.data.decode("utf-8", errors="replace"))
+            role is Role.TEST_BY_NAME and holds_tests(self._contents.data(key).decode("utf-8", errors="replace"))
         )
 
 
@@ -163,13 +155,6 @@ def _gathered(calls: Mapping[str, list[Called]]) -> Facts:
             alike.setdefault((call.frequency, call.grad, call.purpose, call.arguments), call)
         gathered.append((function, tuple(alike.values())))
     return Facts(tuple(gathered))
-
-
-def _read(file: Found) -> _Part | None:
-    try:
-        return _Part(file, file.path.read_bytes())
-    except OSError:
-        return None
 
 
 def _key(file: Found) -> str:

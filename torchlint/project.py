@@ -14,26 +14,41 @@ _IMPORT = re.compile(
     re.MULTILINE,
 )
 _NAME = re.compile(rb"[A-Za-z_]\w*(?:[ \t]+as[ \t]+\w+)?")
+_CALLED = re.compile(rb"([A-Za-z_]\w*)[ \t]*\(")
 _SUFFIX = ".py"
 _PACKAGE = "/__init__"
 
 
-class _Import(NamedTuple):
+class Import(NamedTuple):
     """`from base import names`, or `import base` if `names` is None. The dots of a relative import are in `base`."""
 
     base: str
     names: tuple[str, ...] | None
 
 
+class Outline(NamedTuple):
+    """What the text of a file says without a parse: its imports, and every name before an opening parenthesis."""
+
+    imports: tuple[Import, ...] = ()
+    called: frozenset[str] = frozenset()
+
+
+def outline(data: bytes) -> Outline:
+    """The outline of a file with these bytes."""
+    called = {name.decode() for name in set(_CALLED.findall(data))}
+    return Outline(tuple(dict.fromkeys(_imports(data))), frozenset(called))
+
+
 class Project:
-    """The import graph of files, given by their path from one folder (POSIX) and their bytes.
+    """The import graph of files, given by their path from one folder (POSIX) and their outlines.
 
     A module is looked for as Python would from the folder of a script, and from each one above up to the root, or
     `src` in it: the nearest file of that name counts.
     """
 
-    def __init__(self, files: Mapping[str, bytes]) -> None:
+    def __init__(self, files: Mapping[str, Outline]) -> None:
         self._files = files
+        self._resolved: dict[tuple[str, str], str | None] = {}
 
     def callers(self, path: str, functions: Iterable[str]) -> Iterator[tuple[str, str, str]]:
         """The files that may call functions of a file, each with the function's qualified name there, and the function.
@@ -41,11 +56,11 @@ class Project:
         Methods are given as `Class.method`.
         """
         # The call itself, and for a method that of its class: what an object is, only its construction tells.
-        parts = [(function, [f"{part}(".encode() for part in function.split(".")]) for function in sorted(functions)]
+        parts = [(function, frozenset(function.split("."))) for function in sorted(functions)]
         for importer, bases in sorted(self._importers.get(path, {}).items()):
-            data = self._files[importer]
+            called = self._files[importer].called
             for function, words in parts:
-                if all(word in data for word in words):
+                if words <= called:
                     for base in sorted(bases):
                         yield importer, f"{base}{'' if base.endswith('.') else '.'}{function}", function
 
@@ -69,7 +84,7 @@ class Project:
 
     def _imported(self, importer: str) -> Iterator[tuple[str, str]]:
         """What a file imports: the qualified name of a module there, and the module's file."""
-        for base, names in _imports(self._files[importer]):
+        for base, names in self._files[importer].imports:
             target = self.resolve(base, importer)
             if target is not None:
                 yield base, target
@@ -81,8 +96,13 @@ class Project:
 
     def resolve(self, module: str, importer: str) -> str | None:
         """The file of a module as a file imports it; None if it is not one of the project's."""
+        key = importer.rpartition("/")[0], module
+        if key not in self._resolved:
+            self._resolved[key] = self._resolve(*key)
+        return self._resolved[key]
+
+    def _resolve(self, folder: str, module: str) -> str | None:
         parts = [part for part in module.split(".") if part]
-        folder = importer.rpartition("/")[0]
         dots = len(module) - len(module.lstrip("."))
         if dots:
             for _ in range(dots - 1):
@@ -114,14 +134,14 @@ class Project:
         return None
 
 
-def _imports(data: bytes) -> Iterator[_Import]:
+def _imports(data: bytes) -> Iterator[Import]:
     for match in _IMPORT.finditer(data):
         if match["modules"] is not None:
             for module in match["modules"].split(b","):
                 name = module.split()[0] if module.split() else b""
                 if name:
-                    yield _Import(name.decode(errors="replace"), None)
+                    yield Import(name.decode(errors="replace"), None)
         else:
             listed = re.sub(rb"#[^\n]*", b"", match["names"])
             names = tuple(name.split()[0].decode(errors="replace") for name in _NAME.findall(listed))
-            yield _Import(match["base"].decode(errors="replace"), names)
+            yield Import(match["base"].decode(errors="replace"), names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -9,6 +10,7 @@ import libcst as cst
 from torchlint.facts import Answers, Called, Facts, FunctionName, Passed
 from torchlint.finding import Frequency
 from torchlint.model.names import Binder
+from torchlint.model.spans import Spans
 from torchlint.model.values import UNKNOWN, Device, Kind, Value
 
 if TYPE_CHECKING:
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
     from torchlint.model.classes import Classes
     from torchlint.model.context import Context
     from torchlint.model.tree import Tree
+
+
+# Through how many names, attributes and parameters an object is followed to where it is made.
+_HANDED_ON = 6
 
 
 class Elsewhere:
@@ -72,11 +78,19 @@ def answers(context: Context, asked: tuple[str, ...]) -> Answers:
             for name in _names(call, context):
                 if name in asked:
                     found.setdefault(name, []).append(call)
-    spans = context.spans({call for calls in found.values() for call in calls})
+    if not found:
+        return Answers(questions=tuple(sorted(context.elsewhere.asked)))
+    spans = _spans_of_calls(context.tree, context.source.text)
     described = {
         name: tuple(_called(call, spans.inner(call).start, context) for call in found[name]) for name in sorted(found)
     }
     return Answers(tuple(described.items()), tuple(sorted(context.elsewhere.asked)))
+
+
+@lru_cache(maxsize=4)
+def _spans_of_calls(tree: Tree, text: str) -> Spans:
+    """Where the calls stand. The same tree is asked again as more becomes known of the files around it."""
+    return Spans(tree.module, tree.of(cst.Call), text)
 
 
 def _names(call: cst.Call, context: Context) -> Iterator[str]:
@@ -94,20 +108,35 @@ def _names(call: cst.Call, context: Context) -> Iterator[str]:
                 yield f"{class_}.{call.func.attr.value}"
 
 
-def _constructions(node: cst.BaseExpression, context: Context) -> Iterator[cst.Call]:
-    """The calls that may have made an object: those assigned to its name, or to this attribute of `self`."""
+def _constructions(node: cst.BaseExpression, context: Context, depth: int = 0) -> Iterator[cst.Call]:
+    """The calls that may have made an object: those assigned to its name or attribute, or passed for the parameter."""
+    if depth > _HANDED_ON:
+        return
     match node:
         case cst.Call():
             yield node
         case cst.Name():
             for binding in context.reaching(node):
-                if binding.binder is Binder.ASSIGN and isinstance(binding.value, cst.Call) and not binding.path:
-                    yield binding.value
+                if binding.binder is Binder.PARAMETER and isinstance(binding.node, cst.Param):
+                    for argument in _arguments_for(binding.node, context):
+                        yield from _constructions(argument, context, depth + 1)
+                elif binding.binder is Binder.ASSIGN and binding.value is not None and not binding.path:
+                    yield from _constructions(binding.value, context, depth + 1)
         case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
             class_ = context.classes.self_class(owner)
             for entry in context.classes.attribute_sets(class_, name) if class_ is not None else ():
-                if isinstance(entry.value, cst.Call):
-                    yield entry.value
+                if entry.value is not None and not entry.path:
+                    yield from _constructions(entry.value, context, depth + 1)
+
+
+def _arguments_for(parameter: cst.Param, context: Context) -> Iterator[cst.BaseExpression]:
+    """What the calls in this module pass for a parameter."""
+    function = context.tree.function_of_parameter(parameter)
+    if isinstance(function, cst.FunctionDef):
+        for call in context.calls.callers(function):
+            argument = context.calls.argument_for(call, function, parameter)
+            if argument is not None:
+                yield argument
 
 
 def _called(call: cst.Call, start: int, context: Context) -> Called:

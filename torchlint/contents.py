@@ -1,0 +1,59 @@
+"""What files hold: their bytes, what stands for these, and their outlines, each worked out when it is asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torchlint.cache import Stamp, digest
+from torchlint.project import Outline, outline
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from torchlint.cache import Cache
+    from torchlint.discover import Found
+
+
+class Contents:
+    """What files hold, by key. A file that cannot be read holds nothing."""
+
+    def __init__(self, files: Mapping[str, Found], cache: Cache | None) -> None:
+        self._files = files
+        self._cache = cache
+        self._digests: dict[str, bytes] = {}
+
+    def data(self, key: str) -> bytes:
+        """The bytes of a file."""
+        try:
+            return self._files[key].path.read_bytes()
+        except OSError:
+            return b""
+
+    def digest(self, key: str) -> bytes:
+        """What stands for the bytes of a file; a file whose stamp is known is not read for it."""
+        if key not in self._digests:
+            self._digests[key] = self._digest(key)
+        return self._digests[key]
+
+    def outline(self, key: str) -> Outline:
+        """The outline of a file."""
+        content = self.digest(key)
+        found = self._cache.outline(content) if self._cache is not None else None
+        if found is None:
+            found = outline(self.data(key))
+            if self._cache is not None:
+                self._cache.keep_outline(content, found)
+        return found
+
+    def _digest(self, key: str) -> bytes:
+        path = self._files[key].path
+        try:
+            stamp = Stamp.of(path.stat())
+        except OSError:
+            return digest(b"")
+        content = self._cache.content(path, stamp) if self._cache is not None else None
+        if content is None:
+            content = digest(self.data(key))
+            if self._cache is not None:
+                self._cache.keep_content(path, stamp, content)
+        return content
