@@ -6,8 +6,6 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from torchlint.facts import NOTHING
 from torchlint.model.calls import Calls
 from torchlint.model.classes import Classes
@@ -21,11 +19,15 @@ from torchlint.model.layers import Layers
 from torchlint.model.names import Binding, Names
 from torchlint.model.program import Program
 from torchlint.model.spans import Spans, code_inside
+from torchlint.model.tree import INDENTED
+from torchlint.model.trips import Trips
 from torchlint.model.uses import Uses
 from torchlint.rule import Insert
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    import libcst as cst
 
     from torchlint.facts import Facts
     from torchlint.finding import Frequency
@@ -110,6 +112,11 @@ class Context:
         return Uses(self.tree, self.names, self.classes, self.kinds)
 
     @cached_property
+    def trips(self) -> Trips:
+        """What goes from the device to the CPU and back."""
+        return Trips(self)
+
+    @cached_property
     def evaluations(self) -> Evaluations:
         """Code that only evaluates a model."""
         return Evaluations(self)
@@ -184,7 +191,7 @@ class Context:
 
     def code_at(self, node: cst.CSTNode, place: cst.CSTNode) -> str:
         """The source of a new statement in the place of one that stands in this module, indented as that is."""
-        blocks = [above for above in self.tree.ancestors(place) if isinstance(above, cst.IndentedBlock)]
+        blocks = [above for above in self.tree.ancestors(place) if isinstance(above, INDENTED)]
         return code_inside(self.tree.module, reversed(blocks), node)
 
     def bare_code(self, node: cst.BaseExpression) -> str:

@@ -192,11 +192,14 @@ class Evaluations:
     def _is_made_up(self, node: cst.BaseExpression) -> bool:
         """Whether an input is made from nothing: `torch.randn(1, 3, 32, 32)`, or a name for it."""
         if isinstance(node, cst.Name):
-            values = [binding.value for binding in self.context.reaching(node) if binding.binder is Binder.ASSIGN]
-            return bool(values) and all(isinstance(value, cst.Call) and self._is_made_up(value) for value in values)
+            return self.context.kinds.settled(("made up", node), False, self._is_bound_to_made_up, node)  # noqa: FBT003
         if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and self._is_made_up(node.func.value):
             return True
         return isinstance(node, cst.Call) and self.context.qualified_name(node.func) in NAMES
+
+    def _is_bound_to_made_up(self, name: cst.Name) -> bool:
+        values = [binding.value for binding in self.context.reaching(name) if binding.binder is Binder.ASSIGN]
+        return bool(values) and all(isinstance(value, cst.Call) and self._is_made_up(value) for value in values)
 
     def _flow(self, lines: Sequence[Line]) -> Flow:
         flow = Flow(self.context, self._runs_model)

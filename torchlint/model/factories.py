@@ -43,6 +43,11 @@ class Factory:
     repeated: tuple[cst.BaseExpression, cst.BaseExpression] | None = None
 
     @property
+    def successor(self) -> str:
+        """The function of torch that makes the same and takes a device: its own, but for a legacy constructor."""
+        return self.name if not self.legacy else "empty" if self.repeated is None else "full"
+
+    @property
     def takes_any_dtype(self) -> bool:
         """Whether `dtype=` gives the same bits as a cast of what it makes otherwise."""
         return self.sameness is Sameness.INTEGRAL and self.name not in ("arange", "tril_indices", "triu_indices")
@@ -158,14 +163,14 @@ def _is_whole(node: cst.BaseExpression, context: Context) -> bool:
         ):
             return _is_whole(left, context) and _is_whole(right, context)
         case cst.Name():
-            bindings = context.reaching(node)
-            values = [binding.value for binding in bindings if binding.value is not None and not binding.path]
-            return (
-                len(bindings) == len(values) == 1
-                and bindings[0].binder.value == "assign"
-                and _is_whole(values[0], context)
-            )
+            return context.kinds.settled(("whole", node), False, lambda name: _is_bound_to_whole(name, context), node)  # noqa: FBT003
     return _integer(node)
+
+
+def _is_bound_to_whole(name: cst.Name, context: Context) -> bool:
+    bindings = context.reaching(name)
+    values = [binding.value for binding in bindings if binding.value is not None and not binding.path]
+    return len(bindings) == len(values) == 1 and bindings[0].binder.value == "assign" and _is_whole(values[0], context)
 
 
 def _integer(node: cst.BaseExpression) -> bool:

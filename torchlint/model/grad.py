@@ -65,6 +65,8 @@ class Grads:
                 return found
         if self.classes.owner(function) is not None and function.name.value in tables.NO_GRAD_METHODS:
             return GradMode.OFF
+        if self.classes.is_training_method(function):
+            return GradMode.ON  # whoever else calls it
         around = self._around(function)
         if around is not None:
             return around
@@ -112,6 +114,9 @@ class Grads:
 
     def _bound(self, name: cst.Name) -> GradMode | None:
         """The mode of a context manager that a name was given before."""
+        return self.kinds.settled(("context", name), None, self._find_bound, name)
+
+    def _find_bound(self, name: cst.Name) -> GradMode | None:
         values = [binding.value for binding in self.names.reaching(name) if binding.binder is Binder.ASSIGN]
         modes = {self._context(value) for value in values if isinstance(value, (cst.Call, cst.IfExp))} - {None}
         return None if not modes else modes.pop() if len(modes) == len(values) == 1 else GradMode.UNKNOWN

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -15,6 +15,7 @@ from torchlint.model.names import Binder, Binding, Names, dotted, last_part
 from torchlint.model.operands import Operands
 from torchlint.model.operators import Operators
 from torchlint.model.parameters import Parameters, is_class_name
+from torchlint.model.questions import Questions
 from torchlint.model.results import Results
 from torchlint.model.torch_table import MODULES
 from torchlint.model.tree import descendants_in_scope
@@ -37,17 +38,13 @@ from torchlint.model.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable
 
     from torchlint.model.calls import Calls
     from torchlint.model.elsewhere import Elsewhere
     from torchlint.model.program import Program
     from torchlint.model.tree import Tree
 
-A = TypeVar("A")
-T = TypeVar("T")
-
-_DEEPEST = 60
 _DTYPES = frozenset(
     "float32 float float64 double float16 half bfloat16 int8 int16 short int32 int int64 long uint8 bool complex64 "
     "complex128 cfloat cdouble float8_e4m3fn float8_e5m2".split()
@@ -68,12 +65,9 @@ class Kinds:
         self.evidence = Evidence(tree, names, classes)
         self.operands = Operands(self.value)
         self.parameters = Parameters(self)
-        # By node the values, and what else is found while they are, such as the callers of a function.
-        self._known: dict[Hashable, Any] = {}
-        self._active: dict[Hashable, int] = {}
-        self._assumed: dict[Hashable, tuple[Any, int]] = {}
-        self._floor = _DEEPEST + 1
-        self._followed: set[cst.CSTNode] = set()
+        # What is found by node and otherwise, such as the callers of a function, may depend on each other.
+        questions = Questions()
+        self.settled, self._known = questions.settled, questions.known
         self._handlers: dict[type[cst.CSTNode], Callable[..., Value]] = {
             **Operators(self.value).handlers,
             cst.Name: self._name,
@@ -83,45 +77,9 @@ class Kinds:
         }
 
     def value(self, node: cst.CSTNode) -> Value:
-        """What the expression may hold.
-
-        Expressions may depend on themselves, through loops and calls. Whatever was found under the assumption that an
-        expression still open is unknown is kept only until that one is known: the answer must not depend on who asked
-        first.
-        """
+        """What the expression may hold."""
         found: Value | None = self._known.get(node)
         return self.settled(node, UNKNOWN, self._evaluate, node) if found is None else found
-
-    def settled(self, key: Hashable, unknown: T, find: Callable[[A], T], argument: A) -> T:
-        """What `find` gives for the argument, which may ask for the same again; then that is unknown."""
-        if key in self._known:
-            return self._known[key]  # type: ignore[no-any-return]
-        if key in self._active:
-            self._floor = min(self._floor, self._active[key])
-            return unknown
-        if key in self._assumed:
-            assumed, floor = self._assumed[key]
-            self._floor = min(self._floor, floor)
-            return assumed  # type: ignore[no-any-return]
-        depth = len(self._active)
-        if depth >= _DEEPEST:
-            self._floor = -1
-            return unknown
-        self._active[key] = depth
-        outer_floor, self._floor = self._floor, _DEEPEST + 1
-        try:
-            result = find(argument)
-        finally:
-            del self._active[key]
-            inner_floor, self._floor = self._floor, outer_floor
-        if inner_floor >= depth or depth == 0:
-            self._known[key] = result
-            if self._assumed:
-                self._assumed = {other: kept for other, kept in self._assumed.items() if kept[1] < depth}
-        else:
-            self._floor = min(self._floor, inner_floor)
-            self._assumed[key] = (result, inner_floor)
-        return result
 
     def _evaluate(self, node: cst.CSTNode) -> Value:
         handler = self._handlers.get(type(node))
@@ -331,13 +289,9 @@ class Kinds:
     def _gives_a_tensor(self, binding: Binding) -> bool:
         if binding.path or binding.value is None or binding.binder not in (Binder.ASSIGN, Binder.LOOP):
             return False
-        if binding.value in self._followed or self.binding(binding).kind is not Kind.TENSOR:
+        if self.binding(binding).kind is not Kind.TENSOR:
             return False
-        self._followed.add(binding.value)
-        try:
-            return self.is_tensor(binding.value)
-        finally:
-            self._followed.discard(binding.value)
+        return self.settled(("tensor", binding.value), False, self.is_tensor, binding.value)  # noqa: FBT003
 
     def is_loader_like(self, node: cst.CSTNode) -> bool:
         """Whether iterating over this gives batches: by what it holds or, failing that, by its name."""

@@ -129,7 +129,7 @@ def _lost(text: str, generated: str) -> list[tuple[int, int]] | None:
     return lost
 
 
-def code_inside(module: cst.Module, blocks: Iterable[cst.IndentedBlock], node: cst.CSTNode) -> str:
+def code_inside(module: cst.Module, blocks: Iterable[cst.IndentedBlock | cst.Match], node: cst.CSTNode) -> str:
     """The code of a statement as it reads inside these blocks, outermost first; strings keep their lines."""
     state = CodegenState(default_indent=module.default_indent, default_newline=module.default_newline)
     for block in blocks:

@@ -53,6 +53,8 @@ LOOPS: frozenset[type] = frozenset({cst.For, cst.While})
 Loop = (cst.For, cst.While)
 Comprehension = (cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
 Function = (cst.FunctionDef, cst.Lambda)
+# What indents: the cases of a `match` stand in no block.
+INDENTED = (cst.IndentedBlock, cst.Match)
 
 
 def _child_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
@@ -245,6 +247,6 @@ class Tree:
         levels = [
             above.indent if above.indent is not None else self.module.default_indent
             for above in self.ancestors(statement)
-            if isinstance(above, cst.IndentedBlock)
+            if isinstance(above, INDENTED)
         ]
         return "".join(reversed(levels))
