@@ -33,6 +33,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     tensor = avoidable_read(node, context)
     if tensor is None or not is_evaluating(node, context) or is_listed(node, context):
         return
+    if context.trips.of(node) is not None:
+        return
     edits = deferred(node, context)
     if edits:
         advice = "keep it on the device and read it behind the loop"

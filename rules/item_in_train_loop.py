@@ -43,6 +43,8 @@ def check(node: cst.Call | cst.Subscript, context: Context) -> Iterator[Flag]:
     tensor = avoidable_read(node, context)
     if tensor is None or is_evaluating(node, context) or is_listed(node, context):
         return
+    if isinstance(node, cst.Call) and context.trips.of(node) is not None:
+        return
     edits = deferred(node, context) if isinstance(node, cst.Call) else ()
     if edits:
         advice = "keep it on the device and read it behind the loop"

@@ -325,7 +325,7 @@ def test_config(project: Path, capsys: Capture, arguments: list[str]) -> None:
     assert cli.run(["config", *arguments]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["file"] == str(project / "torchlint.toml")
-    assert shown["rules"] == ["host-factory-then-move"]
+    assert shown["rules"] == ["host-factory-then-move", "device-round-trip"]
     assert cli.run(["config", *arguments, "--isolated"]) == 0
     assert json.loads(capsys.readouterr().out)["file"] is None
 
@@ -456,7 +456,7 @@ def test_ctrl_c_is_one_line_and_status_130(capsys: Capture, monkeypatch: pytest.
 @pytest.mark.skipif(shutil.which("head") is None, reason="there is no `head`")
 @pytest.mark.parametrize("arguments", ["check", "check --diff", "rules", "explain TL201", "config --schema", "--help"])
 def test_a_reader_who_has_enough_is_no_error(project: Path, arguments: str) -> None:
-    (project / "slow.py").write_text("import torch\n" + "x = torch.zeros(3).cuda()\n" * 400)
+    (project / "slow.py").write_text("import torch\n" + "x = torch.zeros(n).cuda()\n" * 400)
     command = f"{sys.executable} -m torchlint {arguments} | head -n 1"
     done = subprocess.run(["/bin/sh", "-c", command], cwd=project, capture_output=True, text=True, check=False)
     assert len(done.stdout.splitlines()) == 1
