@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.finding import Frequency
 from torchlint.model.values import Device, Kind
 from torchlint.rule import Flag, Method, Rule
 
@@ -35,7 +34,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     if purpose(_chain(node, context), context) is Purpose.NEEDED or is_listed(node, context):
         return
-    if not is_hot(node, context):
+    if not is_hot(node, context) or context.trips.of(node) is not None:
         return
     code = context.shown(node)
     loop = context.frequencies.batch_loop(node)
@@ -69,7 +68,7 @@ def _is_piecewise(node: cst.Call, context: Context) -> bool:
     from torchlint.model.dependence import depends_on_turn
 
     loop = context.loop(node)
-    if loop is None or context.frequency(node) is not Frequency.SAMPLE or loop is context.frequencies.batch_loop(node):
+    if loop is None or loop is context.frequencies.batch_loop(node):
         return False
     return depends_on_turn(node, loop, context)
 

@@ -52,12 +52,21 @@ def check_call(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 @RULE.on(Node("ClassDef", (b"DataParallel",)))
 def check_subclass(node: cst.ClassDef, context: Context) -> Iterator[Flag]:
-    """Flag a class derived from the wrapper; one of the same name is a library's variant, offered beside others."""
-    if node.name.value != "DataParallel" and any(base in _WRAPPERS for base in context.classes.bases(node)):
-        yield Flag(
-            node,
-            f"`{node.name.value}` is a `DataParallel`, which copies the model to every GPU at each step; {_ADVICE}",
-        )
+    """Flag what constructs a class derived from the wrapper; the class alone copies nothing.
+
+    One of the same name is a library's variant, offered beside others.
+    """
+    if node.name.value == "DataParallel" or _WRAPPERS.isdisjoint(
+        base for base in context.classes.lineage(node) if isinstance(base, str)
+    ):
+        return
+    for use in context.uses.of(node.name.value, node):
+        call = context.parent(use)
+        if isinstance(call, cst.Call) and call.func is use and context.tree.enclosing_class(call) is not node:
+            yield Flag(
+                call,
+                f"`{node.name.value}` is a `DataParallel`, which copies the model to every GPU at each step; {_ADVICE}",
+            )
 
 
 @RULE.on(Call("lightning.pytorch.Trainer"))

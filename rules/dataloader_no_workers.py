@@ -52,7 +52,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if found not in (Work.UNKNOWN, Work.LOADS):
         return
     by = reader(node, context)
-    if by is Reader.PEEK or (by is Reader.UNSEEN and found is Work.UNKNOWN):
+    if by in (Reader.NOBODY, Reader.PEEK) or (by is Reader.UNSEEN and found is Work.UNKNOWN):
         return
     workers = context.settings.dataloader_workers
     yield Flag(

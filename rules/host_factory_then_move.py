@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 from typing import TYPE_CHECKING
 
 from torchlint.model.factories import NAMES, Sameness
@@ -23,6 +24,8 @@ RULE = Rule(
     since="0.1.0",
     fix=(Applicability.SAFE, Applicability.UNSAFE),
 )
+# Fewer elements than this take no time worth a word, unless it adds up.
+_SMALL = 10_000
 
 
 @RULE.on(*(Call(name) for name in NAMES))
@@ -34,7 +37,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
     made = factory(node, context)
     moved = move(made, context) if made is not None else None
-    if made is None or moved is None:
+    if made is None or moved is None or _costs_nothing(made, moved, context):
         return
     verb = "draws" if made.sameness is Sameness.RANDOM else "fills"
     yield Flag(
@@ -46,7 +49,35 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     )
 
 
+def _costs_nothing(made: Factory, moved: Move, context: Context) -> bool:
+    """Whether there is nothing to copy, or so little, and that once, that nobody could tell."""
+    from torchlint.model.amounts import amount, sizes
+    from torchlint.model.moves import is_enlarged
+    from torchlint.model.occasions import is_made_once, is_trial, runs_once
+
+    number = amount(made.call, context)
+    if number == 0:
+        return True
+    axes = sizes(made.call, context) or [None, None]
+    if axes.count(None) <= 1 and prod(size or 1 for size in axes) < _SMALL and is_made_once(moved.call, context):
+        return True
+    # A move in another block is one that somebody thought about.
+    if not _share_a_block(made.call, moved.call, context):
+        return False
+    is_small = number is not None and number < _SMALL and not is_enlarged(moved)
+    return (is_small and runs_once(moved.call, context)) or is_trial(moved.call, context)
+
+
+def _share_a_block(first: cst.CSTNode, second: cst.CSTNode, context: Context) -> bool:
+    lines = (context.tree.line(first), context.tree.line(second))
+    blocks = [context.parent(line) for line in lines if line is not None]
+    return len(blocks) == len(lines) and blocks[0] is blocks[1]
+
+
 def _advice(made: Factory, moved: Move) -> str:
+    way = "`device=`" if moved.binding is None else f"`device=` in `torch.{made.name}`"
+    if made.legacy:
+        way = f"`torch.{made.successor}` with `device=`"
     if moved.destination.may_be_none:
-        return "`device=` makes it there, but `device=None` is the CPU where `.cuda(None)` is the current GPU"
-    return "`device=` makes it there" if moved.binding is None else f"`device=` in `torch.{made.name}` makes it there"
+        return f"{way} makes it there, but `device=None` is the CPU where `.cuda(None)` is the current GPU"
+    return f"{way} makes it there"

@@ -164,6 +164,52 @@ POSITIVE = {
 }
 
 
+LOOP = """
+import torch
+def train(loader, model):
+    for x in loader:
+        model(x).backward()
+        values = {}
+        print(max(values)){}
+"""
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ("torch.randint(9, (2,))", False),
+        ("torch.rand(16)", False),
+        ("torch.tensor([1, 2, 3])", False),
+        ("torch.rand(17)", True),
+        ("torch.randint(9, (n,))", True),
+        ("torch.rand(2).cuda()", True),
+        ("torch.rand(2, device='cuda')", True),
+        ("torch.rand(2) if x else torch.rand(20)", True),
+    ],
+)
+def test_a_handful_on_the_cpu(values: str, found: bool) -> None:  # noqa: FBT001
+    check_snippet(LOOP.format(values, f"  # <- {RULE}" if found else ""), RULE)
+
+
+@pytest.mark.parametrize(("kind", "found"), [("nn.Module", False), ("nn.Linear", True)])
+def test_what_a_module_gives_is_a_tensor_where_torch_says_so(kind: str, found: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if found else ""
+    check_snippet(
+        f"""
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def __init__(self, network: {kind}):
+                super().__init__()
+                self.network = network
+            def forward(self, x):
+                hits = self.network(x)
+                return sum(hits){mark}
+        """,
+        RULE,
+    )
+
+
 @pytest.mark.parametrize("code", POSITIVE.values(), ids=POSITIVE.keys())
 def test_flagged(code: str) -> None:
     check_snippet(code, RULE)

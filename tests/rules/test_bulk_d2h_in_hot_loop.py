@@ -86,6 +86,16 @@ def test_copies(code: str) -> None:
     [
         """
         import torch
+        def train(model, loader, optimizer, criterion):
+            total = 0.0
+            for x, y in loader:
+                loss = criterion(model(x.cuda()), y.cuda())
+                loss.backward()
+                optimizer.step()
+                total += loss.detach().cpu().item()  # one value: item-in-train-loop reports it
+        """,
+        """
+        import torch
         def train(model, loader, optimizer, criterion, save):
             for step, (x, y) in enumerate(loader):
                 out = model(x.cuda())
@@ -151,7 +161,7 @@ def test_copies(code: str) -> None:
                     np.save(folder / names[i], out[i].cpu().numpy())
         """,
     ],
-    ids=["rate", "offloading", "sklearn", "environment", "batch", "once", "files"],
+    ids=["one value", "rate", "offloading", "sklearn", "environment", "batch", "once", "files"],
 )
 def test_look_alikes(code: str) -> None:
     check_snippet(code, RULE)

@@ -37,8 +37,12 @@ RULE = "data-parallel"
         """,
         """
         from torch import nn
-        class Scattering(nn.DataParallel):  # <- data-parallel
+        class Scattering(nn.DataParallel):
             pass
+        class Quiet(Scattering):
+            pass
+        model = Scattering(model)  # <- data-parallel
+        other = Quiet(model, device_ids=[0, 1])  # <- data-parallel
         """,
         """
         from torch import nn
@@ -84,7 +88,9 @@ def test_construction(code: str) -> None:
         "import lightning as L\nL.Trainer(strategy='ddp', devices=2)",
         "import lightning as L\nL.Trainer(strategy=strategy)",
         "from torch import nn\nnn = other\nnn.DataParallel(m)",
-        "import torch\nclass DataParallel(torch.nn.DataParallel):\n    pass",
+        "import torch\nclass DataParallel(torch.nn.DataParallel):\n    pass\nmodel = DataParallel(model)",
+        "from torch import nn\nclass Scattering(nn.DataParallel):\n    pass",  # who constructs it, if anybody, is elsewhere
+        "from torch import nn\nclass Own(nn.DataParallel):\n    pass\nisinstance(model, Own)\nwrap = Own",
     ],
 )
 def test_look_alikes(code: str) -> None:

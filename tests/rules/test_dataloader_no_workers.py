@@ -293,3 +293,121 @@ def test_order_stays_and_random_numbers_and_the_dataset_of_the_main_process_do_n
 
 def test_a_stream_that_is_not_shared_out_comes_twice() -> None:
     assert sorted(int(line) for line in DataLoader(Lines(), num_workers=2)) == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+# Who reads it
+
+SETUP = """
+import torch
+from torch.utils.data import DataLoader
+from torchvision import datasets
+train_loader = DataLoader(datasets.MNIST("data"), 64)  # <- dataloader-no-workers
+test_loader = DataLoader(datasets.MNIST("data", train=False), 64){}
+"""
+TRAINING = """
+for epoch in range(3):
+    for x, y in train_loader:
+        model(x).sum().backward()
+"""
+
+
+def found(code: str) -> list[int]:
+    """The rows with a finding: what wrapping such code in a function changes is what these tests are about."""
+    text = code.replace(f"  # <- {RULE}", "")
+    source = [finding.span.start for finding in lint(text, active(RULE)).findings]
+    return [text.count("\n", 0, start) + 1 for start in source]
+
+
+def test_nobody_reads_a_loader_of_a_script() -> None:
+    check_snippet(SETUP.format("") + TRAINING, RULE)
+    check_snippet(SETUP.format("") + TRAINING + "print(len(test_loader), test_loader.dataset)\n", RULE)
+    check_snippet(SETUP.format("") + "trainer.fit(model, train_loader)\n", RULE)
+    check_snippet(SETUP.format(f"  # <- {RULE}") + TRAINING + "evaluate(model, test_loader)\n", RULE)
+    check_snippet(
+        SETUP.format(f"  # <- {RULE}") + TRAINING + "loaders = {'test': test_loader}\n" + "fit(loaders)\n", RULE
+    )
+
+
+def test_others_may_read_a_loader_of_a_module() -> None:
+    unread = "from torch.utils.data import DataLoader\nfrom torchvision import datasets\n{}\n"
+    loader = "loader = DataLoader(datasets.MNIST('data'), 64)"
+    assert found(unread.format(loader)) == [3]
+    assert found(unread.format(f"class Data:\n    {loader}")) == [4]
+    assert found(unread.format(f"def build():\n    {loader}\n    return loader")) == [4]
+    assert found(unread.format(f"def build(self):\n    self.{loader}")) == [4]
+    assert found(unread.format(f"def build():\n    global loader\n    {loader}")) == [5]
+    assert found(
+        unread.format(f"{loader}\nif __name__ == '__main__':\n    for x, y in other_loader:\n        f(x)")
+    ) == [3]
+    assert found(unread.format(f"def build():\n    {loader}\n    return 3")) == []
+    assert found(unread.format(f"if __name__ == '__main__':\n    {loader}")) == []
+
+
+def test_a_name_that_is_bound_again() -> None:
+    """Each binding has readers of its own: here only the first is trained with."""
+    check_snippet(
+        SETUP.format("")
+        + TRAINING
+        + """
+train_loader = DataLoader(datasets.MNIST("data"), 15)
+for x, y in train_loader:
+    print(x.shape)
+    break
+test_loader = DataLoader(datasets.MNIST("data"), 15)
+for x, y in test_loader:
+    break
+show(x)
+""",
+        RULE,
+    )
+
+
+@pytest.mark.parametrize(
+    ("loop", "flagged"),
+    [
+        ("for x in loader:\n    show(x)\n    break", False),
+        ("for i, x in enumerate(loader):\n    show(x)\n    break", False),
+        ("for x in loader: break", False),
+        ("for x in loader:\n    show(x)", True),
+        ("for x in loader:\n    if x.sum() > 3:\n        break", True),
+        ("for x in loader:\n    if x.sum() > 3:\n        continue\n    break", True),
+        ("for _ in range(1000):\n    for x in loader:\n        step(x)\n        break", True),
+        ("for x in loader:\n    for y in x:\n        show(y)\n        break", True),
+    ],
+)
+def test_a_loop_that_ends_with_its_first_turn(loop: str, flagged: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if flagged else ""
+    head = f"from torch.utils.data import DataLoader\nloader = DataLoader(PhotoDataset('a'), 64){mark}\n"
+    check_snippet(f"{head}{loop}\n", RULE)
+
+
+STREAMED = """
+from torch.utils.data import DataLoader
+from lightning.pytorch import LightningModule
+from experience import ExperienceSourceDataset
+class Agent(LightningModule):
+    def train_batch(self):
+        while True:
+            {} self.play()
+    def train_dataloader(self):
+        dataset = ExperienceSourceDataset({})
+        return DataLoader(dataset, batch_size=32){}
+"""
+
+
+def test_a_dataset_of_what_a_function_yields() -> None:
+    check_snippet(STREAMED.format("yield", "self.train_batch", ""), RULE)
+    check_snippet(STREAMED.format("return", "self.train_batch", f"  # <- {RULE}"), RULE)
+    check_snippet(STREAMED.format("yield", "self.memory", f"  # <- {RULE}"), RULE)
+    check_snippet(
+        """
+        from torch.utils.data import DataLoader
+        from experience import ExperienceSourceDataset
+        def turns():
+            while True:
+                yield play()
+        for x in DataLoader(ExperienceSourceDataset(turns), 32):
+            model(x)
+        """,
+        RULE,
+    )

@@ -145,6 +145,14 @@ def test_evaluations(code: str) -> None:
     "code",
     [
         """
+        def validate(self, loader):
+            self.teacher_model.eval()
+            for x in loader:
+                teacher = self.accelerator.unwrap_model(self.teacher_model)
+                with torch.no_grad():
+                    print(teacher(x).sum())
+        """,
+        """
         @torch.no_grad()
         def validate(model, loader):
             model.eval()

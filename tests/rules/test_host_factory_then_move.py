@@ -6,16 +6,19 @@ import itertools
 import textwrap
 import warnings
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from laws import active, check_snippet, fix, lint
 
+from torchlint.cli import run
 from torchlint.finding import Applicability
 
 RULE = "host-factory-then-move"
-HEAD = "import torch\nfrom torch.autograd import Variable\ndevice = torch.device('cuda')\n"
+# In a loop: what is made once and is small is left alone.
+HEAD = "import torch\nfrom torch.autograd import Variable\ndevice = torch.device('cuda')\nfor _ in steps:\n    "
 
 
 def applicability(code: str) -> Applicability | None:
@@ -154,8 +157,8 @@ def test_look_alikes(expression: str) -> None:
 
 
 def test_a_default_device_silences() -> None:
-    check_snippet("import torch\nwith torch.device('cuda'):\n    y = torch.zeros(3).cuda()\n", RULE)
-    check_snippet("import torch\ntorch.set_default_device('cuda')\ny = torch.zeros(3).cuda()\n", RULE)
+    check_snippet("import torch\nwith torch.device('cuda'):\n    y = torch.zeros(n).cuda()\n", RULE)
+    check_snippet("import torch\ntorch.set_default_device('cuda')\ny = torch.zeros(n).cuda()\n", RULE)
 
 
 def test_several_rows_keep_their_indentation() -> None:
@@ -293,6 +296,207 @@ def test_not_moved_by_the_next_use(code: str) -> None:
     check_snippet(f"import torch\n{code}\n", RULE)
 
 
+# Computed on the way, with numbers of the host
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        (
+            "torch.exp(-math.log(10000) * torch.arange(0, half, dtype=torch.float32) / half).to(device=x.device)",
+            "torch.exp(-math.log(10000) * torch.arange(0, half, dtype=torch.float32, device=x.device) / half)",
+        ),
+        (
+            "(1.0 / (10000 ** (torch.arange(0, self.dim, 2).float() / self.dim))).to(x.device)",
+            "(1.0 / (10000 ** (torch.arange(0, self.dim, 2, device=x.device).float() / self.dim)))",
+        ),
+        ("torch.pow(2, torch.arange(n)).to(x.device)", "torch.pow(2, torch.arange(n, device=x.device))"),
+        (
+            "torch.arange(n).mul(math.pi / n).sin().to(x.device, torch.float16)",
+            "torch.arange(n, device=x.device).mul(math.pi / n).sin().to(torch.float16)",
+        ),
+    ],
+)
+def test_elementwise_steps_with_numbers(expression: str, expected: str) -> None:
+    code = f"import math\nimport torch\ndef f(self, x, half, n):\n    return {expression}"
+    check_snippet(f"{code}  # <- {RULE}\n", RULE, fixed=code.replace(expression, expected) + "\n")
+    assert fix(f"{code}\n", active(RULE), Applicability.SAFE).text == f"{code}\n"
+
+
+def test_elementwise_steps_in_two_statements() -> None:
+    check_snippet(
+        f"""
+        import math
+        import torch
+
+        def embed(timesteps, dim):
+            half = dim // 2
+            scale = math.log(10000) / (half - 1)
+            scale = torch.exp(torch.arange(half, dtype=torch.float32) * -scale)
+            scale = scale.to(device=timesteps.device)  # <- {RULE}
+            return timesteps[:, None] * scale[None, :]
+        """,
+        RULE,
+        fixed="""
+        import math
+        import torch
+
+        def embed(timesteps, dim):
+            half = dim // 2
+            scale = math.log(10000) / (half - 1)
+            scale = torch.exp(torch.arange(half, dtype=torch.float32, device=timesteps.device) * -scale)
+            return timesteps[:, None] * scale[None, :]
+        """,
+    )
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "torch.exp(torch.arange(n) * scale)",  # `scale` may be a tensor of the host
+        "torch.pow(base, torch.arange(n))",
+        "torch.exp(torch.arange(n), out=kept)",
+        "torch.add(torch.arange(n), *others)",
+        "(torch.arange(n) * n.weight)",
+        "torch.cumsum(torch.arange(n), 0)",
+    ],
+)
+def test_steps_with_what_may_live_on_the_host(expression: str) -> None:
+    check_snippet(
+        f"import torch\ndef f(x, n, scale, base, kept, others):\n    return {expression}.to(x.device)\n", RULE
+    )
+
+
+def test_an_index_beside_a_range_is_no_dtype() -> None:
+    code = f"""
+        import torch
+        def f(memory, scores, n, k):
+            {{}}
+            picked = scores[range(n), actions]
+            return picked, torch.linspace(0, n - 1, n).unsqueeze(1).expand(n, k).to(actions)  # <- {RULE}
+        """
+    found = check_snippet(code.format("states, actions = memory.sample(n)"), RULE).findings
+    assert [finding.fix for finding in found] == [None]  # nor is it a tensor for certain
+    check_snippet("import torch\ndef f(memory, n):\n    kind = memory.kind\n    return torch.zeros(n).to(kind)\n", RULE)
+
+
+# What costs nothing
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["torch.empty(0)", "torch.zeros(0, n)", "torch.FloatTensor(3, 0)", "torch.full((n, 0), 1.0)", "torch.arange(0)"],
+)
+def test_no_elements_are_copied(expression: str) -> None:
+    check_snippet(f"{HEAD}y = {expression}.to(device)\n", RULE)
+    check_snippet(f"{HEAD}y = {expression.replace('0', '3')}.to(device)  # <- {RULE}\n", RULE)
+
+
+@pytest.mark.parametrize(
+    ("expression", "found"),
+    [
+        ("torch.randn(8, 3, 32)", False),
+        ("torch.randint(0, 10, (8,))", False),
+        ("torch.arange(1, 100)", False),
+        ("torch.linspace(0, 1, 100)", False),
+        ("torch.eye(50)", False),
+        ("torch.randn(8, 3, 512, 512)", True),
+        ("torch.randn(n, 3)", True),
+        ("torch.eye(500)", True),
+        ("torch.zeros(3).repeat(n)", True),
+        ("torch.zeros(1, 3).expand(n, 3)", True),
+    ],
+)
+def test_small_and_once(expression: str, found: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if found else ""
+    check_snippet(f"import torch\ny = {expression}.cuda(){mark}\n", RULE)
+    check_snippet(f"import torch\nif __name__ == '__main__':\n    y = {expression}.cuda(){mark}\n", RULE)
+    check_snippet(f"import torch\nfor _ in steps:\n    y = {expression}.cuda()  # <- {RULE}\n", RULE)
+    check_snippet(f"import torch\ndef f(n):\n    return {expression}.cuda()  # <- {RULE}\n", RULE)
+
+
+def test_a_move_in_a_branch_of_its_own_is_reported_however_small() -> None:
+    check_snippet(
+        f"import torch\nx = torch.Tensor(1, 3, 32, 32)\nif args.gpu:\n    x = x.cuda()  # <- {RULE}\nwrite(net, x)\n",
+        RULE,
+    )
+
+
+def test_a_function_that_another_file_calls_runs_more_than_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "torchlint.toml").touch()
+    (tmp_path / "helper.py").write_text(
+        "import torch\ndef start(x):\n    return torch.zeros(1, 3).cuda() + x\nprint(start(3))\n"
+    )
+    assert run(["check", "--output-format", "concise", "--select", RULE]) == 0
+    (tmp_path / "train.py").write_text("import torch\nfrom helper import start\nfor x in loader:\n    step(start(x))\n")
+    capsys.readouterr()
+    assert run(["check", "--output-format", "concise", "--select", RULE]) == 1
+    assert "helper.py:3:" in capsys.readouterr().out
+
+
+TRIAL = """
+import torch
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return x
+{}
+if __name__ == "__main__":
+    net = Net()
+    x = torch.randn(16, 3, 512, 512).cuda(){}
+    net(x).sum().backward()
+"""
+
+
+def test_what_tries_out_the_modules_of_a_file() -> None:
+    check_snippet(TRIAL.format("", ""), RULE)
+    check_snippet(
+        TRIAL.format("def cycle(loader):\n    while True:\n        for x in loader:\n            yield x\n", ""), RULE
+    )
+    for training in (
+        "def train(net, loader):\n    for x in loader:\n        net(x).sum().backward()\n",
+        "def evaluate(net, loader):\n    for x in loader:\n        print(net(x))\n",
+        "def train(net):\n    for epoch in range(3):\n        turn(net)\n",
+        "def train(net):\n    optimizer = torch.optim.SGD(net.parameters())\n",
+    ):
+        check_snippet(TRIAL.format(training, f"  # <- {RULE}"), RULE)
+    check_snippet(TRIAL.format("", f"  # <- {RULE}").replace("(torch.nn.Module)", ""), RULE)
+
+
+@pytest.mark.parametrize(
+    ("test", "kept", "found"),
+    [
+        ("not hasattr(self, 'mean')", "self.mean = {}", False),
+        ("self.mean is None", "self.mean = {}", False),
+        ("getattr(self, 'mean', None) is None", "self.register_buffer('mean', {})", False),
+        ("self.std is None", "self.mean = {}", True),
+        ("self.mean is not None", "self.mean = {}", True),
+        ("mean is None", "mean = {}", True),
+    ],
+)
+def test_made_once_and_kept(test: str, kept: str, found: bool) -> None:  # noqa: FBT001
+    code = "import torch\nclass Net:\n    def forward(self, x, n, mean):\n        if {}:\n            {}{}\n"
+    small, large = "torch.randn(3, x.shape[1], 1, 1).to(x.device)", "torch.randn(n, n).to(x.device)"
+    check_snippet(code.format(test, kept.format(small), f"  # <- {RULE}" if found else ""), RULE)
+    check_snippet(code.format(test, kept.format(large), f"  # <- {RULE}"), RULE)
+
+
+@pytest.mark.parametrize(
+    ("expression", "way"),
+    [
+        ("torch.tensor(n * [1000])", "`torch.full` with `device=` makes it there"),
+        ("torch.FloatTensor([1.0] * n)", "`torch.full` with `device=` makes it there"),
+        ("torch.FloatTensor(n, 3)", "`torch.empty` with `device=` makes it there"),
+        ("torch.zeros(n)", "; `device=` makes it there"),
+    ],
+)
+def test_the_message_names_what_takes_a_device(expression: str, way: str) -> None:
+    (finding,) = lint(f"{HEAD}y = {expression}.to(device)\n", active(RULE)).findings
+    assert finding.message.endswith(way)
+
+
 # What the fixes do, on CPU torch. `meta` stands in for the device: there moves and factories have to agree on shapes,
 # strides and dtypes; on the CPU on values, and on what they leave of the random numbers.
 
@@ -377,9 +581,9 @@ def test_safe_fixes_change_nothing(step: str) -> None:
     """Many in one file: each is fixed as it would be alone."""
     moves = itertools.cycle(MOVES)
     cases = [f"{made}{step}{move}" for made in MADE for move in itertools.islice(moves, 2)]
-    head = "import torch\n"
-    text = fix(head + "".join(f"y = {case}\n" for case in cases), active(RULE), Applicability.SAFE).text
-    results = [line.removeprefix("y = ") for line in text.removeprefix(head).splitlines()]
+    head = "import torch\nfor _ in steps:\n"
+    text = fix(head + "".join(f"    y = {case}\n" for case in cases), active(RULE), Applicability.SAFE).text
+    results = [line.removeprefix("    y = ") for line in text.removeprefix(head).splitlines()]
     changed = [(case, result) for case, result in zip(cases, results, strict=True) if case != result]
     assert len(changed) > len(cases) // 2
     for (case, result), device, default in itertools.product(changed, ("cpu", "meta"), (torch.float32, torch.float64)):
@@ -396,7 +600,7 @@ def test_safe_fixes_change_nothing(step: str) -> None:
         assert same(before, after, values=device == "cpu" and not unset), (case, result, device)
 
 
-def run(name: str) -> dict[str, Any]:
+def names_of(name: str) -> dict[str, Any]:
     names: dict[str, Any] = {"__name__": name}
     code = (files("torchlint.fixtures") / "host_factory_then_move" / name).read_text("utf-8")
     exec(compile(code, name, "exec"), names)  # noqa: S102 - our own fixture
@@ -406,7 +610,7 @@ def run(name: str) -> dict[str, Any]:
 def test_slow_and_fast_compute_the_same_bits() -> None:
     outcomes = []
     for name in ("slow.py", "fast.py"):
-        names = run(name)
+        names = names_of(name)
         total = names["workload"]()
         torch.manual_seed(1)
         model = names["Tagger"](8, 3)

@@ -100,6 +100,24 @@ def test_look_alikes(line: str) -> None:
                 print(f"{epoch}: {loss}")
         """,
         """
+        import torch
+        def full_batch(model, x, y, optimizer, criterion, num_epochs):
+            for e in range(num_epochs):
+                loss = criterion(model(x.cuda()), y.cuda())
+                loss.backward()
+                optimizer.step()
+                print(f"{e}: {loss}")
+        """,
+        """
+        import pathlib
+        import torch
+        def load(model, images, device):
+            for image in images.to(device):
+                model(image).sum().backward()
+                if isinstance(image, (str, pathlib.Path)):
+                    print(str(image))
+        """,
+        """
         import lightning as L
         class Net(L.LightningModule):
             def training_step(self, batch, batch_idx):
@@ -108,7 +126,7 @@ def test_look_alikes(line: str) -> None:
                 return loss
         """,
     ],
-    ids=["awaited by the loop", "known by the branch", "once an epoch", "lightning"],
+    ids=["awaited by the loop", "known by the branch", "once an epoch", "full batch", "a path", "lightning"],
 )
 def test_look_alike_programs(code: str) -> None:
     check_snippet(code, RULE)

@@ -17,6 +17,21 @@ RULE = "item-in-eval-loop"
     [
         """
         import torch
+        class Trainer:
+            def __init__(self, model, criterion, loader, device):
+                self.model, self.criterion, self.loader, self.device = model, criterion, loader, device
+            @torch.no_grad()
+            def step(self, batch):
+                outputs = self.model["net"](*batch.to(self.device))
+                sc_loss, mag_loss = self.criterion["stft"](outputs, batch)
+                self.total["sc"] += sc_loss.item()  # <- item-in-eval-loop
+                self.total["mag"] += mag_loss.item()  # <- item-in-eval-loop
+            def evaluate(self):
+                for batch in self.loader["dev"]:
+                    self.step(batch)
+        """,
+        """
+        import torch
         @torch.no_grad()
         def evaluate(model, loader, device):
             correct = 0
@@ -74,7 +89,7 @@ RULE = "item-in-eval-loop"
                     yield names[labels[i].item()]  # <- item-in-eval-loop
         """,
     ],
-    ids=["count", "loss", "eval mode", "unknown helper", "float", "elements"],
+    ids=["criteria", "count", "loss", "eval mode", "unknown helper", "float", "elements"],
 )
 def test_reads_at_each_batch(code: str) -> None:
     check_snippet(code, RULE)

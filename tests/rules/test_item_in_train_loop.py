@@ -22,6 +22,37 @@ RULE = "item-in-train-loop"
     [
         """
         import torch
+        from transformers import Trainer
+        class WithMetrics(Trainer):
+            def compute_loss(self, model, inputs, return_outputs=False):
+                loss = model(**inputs).loss
+                self.metrics["loss"].append(loss.item())  # <- item-in-train-loop
+                with torch.no_grad():
+                    gathered = self.accelerator.gather_for_metrics(loss)
+                    self.metrics["mean"].append(gathered.mean().item())  # <- item-in-train-loop
+                self._note(loss)
+                return loss
+            def _note(self, loss):
+                with torch.no_grad():
+                    self.metrics["noted"].append(loss.mean().item())  # <- item-in-train-loop
+            def prediction_step(self, model, inputs, prediction_loss_only):
+                with torch.no_grad():
+                    return self.compute_loss(model, inputs)
+        """,
+        """
+        import torch
+        def train(model, loader, optimizer, criterion, device):
+            total = 0.0
+            for x, y in loader:
+                loss = criterion(model(x.to(device)), y.to(device))
+                loss.backward()
+                optimizer.step()
+                total += float(loss.detach().cpu().item())  # <- item-in-train-loop
+                print(loss.cpu().detach().item())  # <- item-in-train-loop
+            return total
+        """,
+        """
+        import torch
         def train(model, loader, optimizer, criterion, device):
             total = 0.0
             for x, y in loader:
@@ -157,6 +188,8 @@ RULE = "item-in-train-loop"
         """,
     ],
     ids=[
+        "trainer",
+        "copied first",
         "total",
         "list",
         "progress bar",
@@ -178,6 +211,21 @@ def test_reads_at_each_step(code: str) -> None:
 @pytest.mark.parametrize(
     "code",
     [
+        """
+        import torch
+        from transformers import Trainer
+        class Generating(Trainer):
+            def _score(self, model, inputs):
+                with torch.no_grad():
+                    ids = model.generate(**inputs)
+                    rewards = torch.stack([reward(ids.cuda()) for reward in self.rewards])
+                self.metrics["reward"].append(rewards.mean().item())
+                return ids
+            def _prepare_inputs(self, inputs):
+                return self._score(self.model, inputs)
+            def compute_loss(self, model, inputs, return_outputs=False):
+                return model(self._prepare_inputs(inputs)).loss
+        """,
         """
         import torch
         def train(model, loader, optimizer, criterion, device):
@@ -336,6 +384,7 @@ def test_reads_at_each_step(code: str) -> None:
         """,
     ],
     ids=[
+        "behind generation",
         "rate limit",
         "after the loop",
         "lengths",

@@ -10,6 +10,7 @@ from laws import check_snippet
 RULE = "per-step-nan-check"
 OTHERS = ("tensor-truthiness-branch", "item-in-train-loop", "item-in-eval-loop", "repeated-item")
 MARK = "  # <- per-step-nan-check"
+SECOND = "  # <- item-in-train-loop, repeated-item"
 
 
 def step(*lines: str) -> str:
@@ -39,6 +40,7 @@ def step(*lines: str) -> str:
         ("is_bad = torch.isnan(loss).any()", "if is_bad:" + MARK, "    continue"),
         ("if any(torch.isnan(p.grad).any() for p in model.parameters()):" + MARK, "    continue"),
         ("is_bad = bool(torch.isnan(loss).any())" + MARK,),
+        ("if not math.isfinite(loss.item()):" + MARK, "    break", "meter.update(loss.item())" + SECOND),
     ],
 )
 def test_each_step(lines: tuple[str, ...]) -> None:

@@ -733,6 +733,112 @@ RAGGED = {
         """,
 }
 
+# Each with what it takes to be reported after all.
+NEAR = {
+    "a literal few turns of a script, or more": (
+        """
+        import torch
+        predictions = model(torch.rand(8, 3).cuda()).argmax(1)
+        for i in range({part}):{mark}
+            print(names[predictions[i].item()])
+        """,
+        "8",
+        "80",
+    ),
+    "once, or for each batch": (
+        """
+        import torch
+        def decode(predictions: torch.Tensor):
+            for i in range(8):{mark}
+                print(names[predictions[i].item()])
+        {part}
+        """,
+        "decode(torch.rand(8).cuda())",
+        "for batch in loader:\n            decode(batch)",
+    ),
+    "memory is the reason, or a bank": (
+        """
+        import torch
+        def entropies(logits: torch.Tensor):
+            # {part}
+            return torch.stack([torch.logsumexp(row, dim=-1) for row in logits]){mark}
+        """,
+        "loop to reduce peak mem consumption",
+        "one entropy for each row of the memory bank",
+    ),
+    "a reason in the loop": (
+        """
+        import torch
+        def scale(x: torch.Tensor, w):
+            out = torch.zeros_like(x)
+            for i in range(x.size(0)):{mark}
+                # {part}
+                out[i] = x[i] * w
+            return out
+        """,
+        "avoids an OOM on long inputs",
+        "the rows are independent",
+    ),
+    "a dataset, or a metric": (
+        """
+        import torch
+        class Digits({part}):
+            def subset(self, targets: torch.Tensor, most):
+                kept = []
+                for index, target in enumerate(targets):{mark}
+                    if target.item() < most:
+                        kept.append(index)
+                return kept
+        """,
+        "torch.utils.data.Dataset",
+        "Metric",
+    ),
+    "a module that gives anything, or a tensor": (
+        """
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def __init__(self, network: {part}):
+                super().__init__()
+                self.network = network
+            def forward(self, x):
+                total = 0
+                for i, hit in enumerate(self.network(x)):{mark}
+                    total += hit.abs() * i
+                return total
+        """,
+        "nn.Module",
+        "nn.Conv2d",
+    ),
+    "a part of another row, or of the same": (
+        """
+        import torch
+        def sort(attention: torch.Tensor, places: torch.Tensor):
+            for head in range(places.size(0)):{mark}
+                attention[head] = attention[{part}][places[head]]
+        """,
+        "head - 1",
+        "head",
+    ),
+    "another row is written too": (
+        """
+        import torch
+        def sort(attention: torch.Tensor, places: torch.Tensor):
+            for head in range(places.size(0)):{mark}
+                attention[head] = attention[head][places[head]]
+                {part}
+        """,
+        "attention[head + 1] = attention[head]",
+        "pass",
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "silent", "flagged"), NEAR.values(), ids=NEAR.keys())
+def test_look_alikes_and_what_they_look_like(code: str, silent: str, flagged: str) -> None:
+    check_snippet(code.format(part=silent, mark=""), RULE)
+    check_snippet(code.format(part=flagged, mark=f"  # <- {RULE}"), RULE)
+
 
 @pytest.mark.parametrize("code", [*ELEMENTWISE.values(), *READS.values()], ids=[*ELEMENTWISE, *READS])
 def test_flagged(code: str) -> None:

@@ -49,6 +49,9 @@ _ANNOTATIONS: dict[str, Value] = {
 }
 _CONTAINERS = frozenset("List list Sequence Iterable Iterator Collection Set set FrozenSet".split())
 _LIST = sequence_of(UNKNOWN)
+# Types whose instances are no tensors.
+_NO_TENSORS = frozenset("bool bytes complex dict float frozenset int list range set slice str tuple type".split())
+_NO_TORCH = ("PIL.", "collections.", "enum.", "numbers.", "numpy.", "pandas.", "pathlib.", "typing.")
 
 
 class Annotations:
@@ -119,6 +122,16 @@ class Annotations:
             child = above
         return value
 
+    def _one_of(self, kind: cst.BaseExpression) -> Value:
+        """What is of one of these types: a list, or something else that is no tensor."""
+        kinds = _types(kind)
+        if all(isinstance(each, cst.Name) and each.value in LISTS for each in kinds):
+            return _LIST
+        names = [self.names.qualified(each) or "" for each in kinds]
+        return (
+            Value(Kind.OBJECT) if all(name in _NO_TENSORS or name.startswith(_NO_TORCH) for name in names) else UNKNOWN
+        )
+
     def _shown_by(self, test: cst.CSTNode, name: str) -> Value:
         match test:
             case cst.BooleanOperation(left=left, operator=cst.And(), right=right):
@@ -127,14 +140,13 @@ class Annotations:
                 func=cst.Name(value="isinstance"), args=[cst.Arg(value=cst.Name(value=tested)), cst.Arg(value=kind)]
             ):
                 if tested == name:
-                    return _ANNOTATIONS.get(self.names.qualified(kind) or "", _LIST if _is_list(kind) else UNKNOWN)
+                    return _ANNOTATIONS.get(self.names.qualified(kind) or "") or self._one_of(kind)
             case cst.Call(func=func, args=[cst.Arg(value=cst.Name(value=tested))]):
                 if tested == name and self.names.qualified(func) == "torch.is_tensor":
                     return TENSOR
         return UNKNOWN
 
 
-def _is_list(kind: cst.BaseExpression) -> bool:
-    """Whether the second argument of `isinstance` names lists or tuples, and nothing else."""
-    names = [element.value for element in kind.elements] if isinstance(kind, cst.Tuple) else [kind]
-    return all(isinstance(name, cst.Name) and name.value in LISTS for name in names)
+def _types(kind: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """The types that the second argument of `isinstance` names."""
+    return [element.value for element in kind.elements] if isinstance(kind, cst.Tuple) else [kind]

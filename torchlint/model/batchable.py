@@ -9,7 +9,7 @@ import libcst as cst
 from torchlint.finding import Frequency
 from torchlint.model.carried import Carried
 from torchlint.model.elements import ElementLoop, Step, Work, element_loop
-from torchlint.model.extent import is_few, is_over_classes, is_plain, runs_rarely, saves_memory
+from torchlint.model.extent import is_few, is_in_a_dataset, is_over_classes, is_plain, runs_rarely, saves_memory
 from torchlint.model.reads import is_host_only
 from torchlint.model.stacks import is_all_there_is
 from torchlint.model.visits import visit
@@ -60,6 +60,7 @@ def _reads(loop: ElementLoop, context: Context) -> list[Step]:
         and step.direct
         and step.device.may_be_accelerator
         and not is_host_only(context, step.device)
+        and not is_in_a_dataset(step.node, context)
         and not context.frequencies.is_rate_limited(step.node)
         and not is_all_there_is(step.node, context)  # what has a rule of its own
     ]
@@ -71,7 +72,8 @@ def _is_batchable(step: Step, loop: ElementLoop, context: Context) -> bool:
         return False
     if not is_over_classes(loop.visit) and (loop.opaque or (loop.ragged and step.work is not Work.MASK)):
         return False
-    return step.device.may_be_accelerator or context.frequency(loop.node) >= Frequency.BATCH
+    may_wait = step.device.may_be_accelerator and not is_in_a_dataset(step.node, context)
+    return may_wait or context.frequency(loop.node) >= Frequency.BATCH
 
 
 def _rank(step: Step) -> int:

@@ -207,6 +207,7 @@ def _by_attributes(body: _Body) -> Iterator[Carried]:
 def _by_elements(body: _Body) -> Iterator[Carried]:
     """`r[i] = r[i + 1] + …`: something is written at one place and read at another."""
     written: dict[str, set[Place]] = {}
+    targets: dict[str, set[str]] = {}
     writes: set[cst.CSTNode] = set()
     for node in body.nodes:
         target = _written(node)
@@ -217,12 +218,13 @@ def _by_elements(body: _Body) -> Iterator[Carried]:
             if name is not None and not body.is_new(owner):
                 writes.add(owner)
                 written.setdefault(name, set()).add(place)
+                targets.setdefault(name, set()).add(body.context.code(target))
     for node in body.nodes if written else ():
         if isinstance(node, (cst.Name, cst.Attribute)) and node not in writes and is_read(node, body.context):
             places = written.get(dotted(node) or "")
             if places is not None and not _is_harmless(node, body):
                 place, _ = _place(_whole(node, body), body)
-                if places != {place} or () in places:
+                if () in places or (places != {place} and not _is_within(node, targets[dotted(node) or ""], body)):
                     yield body.kept(node)
 
 
@@ -256,6 +258,16 @@ def _whole(node: cst.BaseExpression, body: _Body) -> cst.BaseExpression:
     while isinstance(above, cst.Subscript) and above.value is node:
         node, above = above, body.context.parent(above)
     return node
+
+
+def _is_within(node: cst.BaseExpression, targets: set[str], body: _Body) -> bool:
+    """Whether a name is only read for a part of what alone is written: `x[i][order]` where `x[i]` is."""
+    above = body.context.parent(node)
+    while isinstance(above, cst.Subscript) and above.value is node:
+        if targets == {body.context.code(above)}:
+            return True
+        node, above = above, body.context.parent(above)
+    return False
 
 
 def _is_harmless(node: cst.BaseExpression, body: _Body) -> bool:

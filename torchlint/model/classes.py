@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.model.names import Binder, Names, parameters
-from torchlint.model.tables import DATASET_BASES, MODULE_BASES
+from torchlint.model.tables import DATASET_BASES, MODULE_BASES, TRAINING_METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,6 +90,14 @@ class Classes:
     def is_optimizer(self, class_: cst.ClassDef) -> bool:
         """Whether instances are optimizers."""
         return self._inherits(class_, frozenset({"torch.optim.Optimizer"}), frozenset({"Optimizer"}))
+
+    def is_training_method(self, function: cst.FunctionDef) -> bool:
+        """Whether a framework calls the method at each training step, wherever else it is called."""
+        class_ = self.owner(function)
+        if class_ is None or function.name.value not in TRAINING_METHODS:
+            return False
+        is_trainer = any(isinstance(base, str) and base.endswith("Trainer") for base in self.lineage(class_))
+        return is_trainer or function.name.value == "training_step"
 
     def methods(self, class_: cst.ClassDef) -> dict[str, cst.FunctionDef]:
         """The methods that the class itself defines."""

@@ -9,6 +9,8 @@ import libcst as cst
 
 from torchlint.finding import Frequency
 from torchlint.model.frequency import LoopKind
+from torchlint.model.loading import is_put_on_device
+from torchlint.model.occasions import runs_once
 from torchlint.model.reads import is_exceptional, is_host_only
 from torchlint.model.tree import descendants, descendants_in_scope
 from torchlint.model.visits import LoopNode, Visit, is_surely_no_tensor, owner_of, parts_of
@@ -32,7 +34,17 @@ _RARE = re.compile(
     re.IGNORECASE,
 )
 _MEMORY = re.compile(r"mem(ory)?_?eff|low_mem|sav(e|es|ing)_mem|mem(ory)?_sav", re.IGNORECASE)
+# A comment that gives memory as the reason.
+_FOR_MEMORY = re.compile(
+    r"\bOOM\b|out[ -]of[ -]mem|\bmem(ory)?\W*(sav|reduc|limit|peak|effici|consum|footprint|usage|spike|friendly)"
+    r"|\b(sav|reduc|limit|lower|less|low|avoid|prevent|minimi[sz]|effici|fit|peak)\w*"
+    r"(\W+(some|the|gpu|cuda|device|peak|host|on|in|of|into|max|total|more|too|much|high))*\W+mem(ory)?\b",
+    re.IGNORECASE,
+)
+_COMMENT = re.compile(r"#[^\n]*")
 FEW = 4
+# As many turns are few where they are all there are.
+FEW_IN_ALL = 16
 
 
 def is_few(loop: LoopNode, visit: Visit, context: Context) -> bool:
@@ -40,7 +52,11 @@ def is_few(loop: LoopNode, visit: Visit, context: Context) -> bool:
     if visit.count is not None:
         number = _literal(visit.count, context)
         words = (*visit.counters, *_words(visit.count))
-        return (number is not None and number <= FEW) or any(_STRUCTURE.search(word) for word in words)
+        if any(_STRUCTURE.search(word) for word in words):
+            return True
+        return number is not None and (
+            number <= FEW or (number <= FEW_IN_ALL and runs_once(owner_of(loop, context), context))
+        )
     if isinstance(loop, cst.While) or not (visit.counters or visit.elements):
         return False
     if any(_STRUCTURE.search(name) for name in visit.counters):
@@ -111,7 +127,17 @@ def is_worth_batching(node: cst.CSTNode, tensor: cst.BaseExpression, context: Co
 def may_wait(tensor: cst.BaseExpression, context: Context) -> bool:
     """Whether reading the tensor may make the host wait: it need not live on the CPU."""
     device = context.device(tensor)
-    return device.may_be_accelerator and not is_host_only(context, device)
+    return device.may_be_accelerator and not is_host_only(context, device) and not is_in_a_dataset(tensor, context)
+
+
+def is_in_a_dataset(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the node stands in a dataset that puts nothing on an accelerator: its tensors are the host's."""
+    class_ = context.tree.enclosing_class(node)
+    return (
+        class_ is not None
+        and context.classes.is_dataset(class_)
+        and not any(is_put_on_device(part, context) for part in descendants(class_.body))
+    )
 
 
 def runs_rarely(loop: cst.CSTNode, context: Context) -> bool:
@@ -127,8 +153,18 @@ def runs_rarely(loop: cst.CSTNode, context: Context) -> bool:
 
 
 def saves_memory(loop: LoopNode, context: Context) -> bool:
-    """Whether the author chose the loop for the memory that one batched operation would take."""
+    """Whether the author chose the loop for the memory that one batched operation would take, or says so beside it."""
+    if any(map(_FOR_MEMORY.search, _comments(loop, context))):
+        return True
     function = context.function(loop)
     return function is not None and any(
         isinstance(part, cst.If) and any(map(_MEMORY.search, _words(part.test))) for part in descendants(function.body)
     )
+
+
+def _comments(loop: LoopNode, context: Context) -> list[str]:
+    """The comments in the loop, right above it and behind its first line."""
+    owner = owner_of(loop, context)
+    line = context.tree.line(owner)
+    whole = line if isinstance(line, cst.SimpleStatementLine) else owner
+    return _COMMENT.findall(context.code(whole))

@@ -58,13 +58,16 @@ def _reads(condition: cst.BaseExpression, context: Context) -> bool:
 
 
 def is_read_anyway(condition: cst.BaseExpression, context: Context) -> bool:
-    """Whether the code around reads the same tensor for something else, or a gradient scaler looks for infinity."""
+    """Whether the code around has read the same tensor for something else, or a gradient scaler looks for infinity.
+
+    What is read further down waits for other work: it does not make the check any cheaper.
+    """
     wanted = {name for node in descendants(condition) if (name := dotted(node)) and context.kind(node) is Kind.TENSOR}
     around = context.frequencies.batch_loop(condition) or context.function(condition) or context.tree.module
     for node in descendants_in_scope(around):
         if not isinstance(node, cst.Call) or context.tree.within(node, condition):
             continue
-        tensor = scalar_read(node, context)
+        tensor = scalar_read(node, context) if context.tree.place(node) < context.tree.place(condition) else None
         if tensor is not None and dotted(tensor) in wanted and is_hot(node, context) and not _is_asked(node, context):
             return True
         if isinstance(node.func, cst.Attribute) and "scaler" in (dotted(node.func.value) or "").lower():

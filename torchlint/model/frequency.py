@@ -10,6 +10,8 @@ import libcst as cst
 
 from torchlint.finding import Frequency
 from torchlint.model import tables
+from torchlint.model.looped import is_shape, is_short, is_size, iterables
+from torchlint.model.missing import is_missing, makes_what_is_missing
 from torchlint.model.names import Names, dotted
 from torchlint.model.tree import Comprehension, Loop, Tree, children, descendants, descendants_in_scope
 from torchlint.model.values import Kind
@@ -69,7 +71,7 @@ class Frequencies:
                 if inside is LoopKind.BATCH:
                     return self._combined(inside, Frequency.UNKNOWN, nested=nested, limited=limited)
                 kind = self.loop_kind(above)
-                nested = nested or (inside is LoopKind.OTHER) or (inside is None and kind is LoopKind.OTHER)
+                nested = nested or (kind is LoopKind.OTHER and self._is_over_samples(above))
                 if inside is None or kind is not LoopKind.OTHER:
                     inside = kind if inside is not LoopKind.EPOCH else inside
             child = above
@@ -81,8 +83,10 @@ class Frequencies:
             result = Frequency.SAMPLE if nested else Frequency.BATCH
         elif inside is LoopKind.EPOCH:
             result = Frequency.EPOCH
+        elif inside is LoopKind.OTHER and outer >= Frequency.BATCH:
+            result = Frequency.SAMPLE if nested else outer
         elif inside is LoopKind.OTHER:
-            result = Frequency.SAMPLE if outer >= Frequency.BATCH else Frequency.UNKNOWN
+            result = Frequency.UNKNOWN
         else:
             result = outer
         return Frequency.EPOCH if limited and result >= Frequency.BATCH else result
@@ -100,7 +104,7 @@ class Frequencies:
     def _is_limited(self, above: cst.CSTNode, child: cst.CSTNode) -> bool:
         """Whether the statement lets its part run at some turns only."""
         if isinstance(above, cst.If):
-            return child is above.body and self.is_rate_limit(above.test)
+            return child is above.body and (self.is_rate_limit(above.test) or makes_what_is_missing(above))
         return isinstance(above, cst.IndentedBlock) and self._skips_most(above, child)
 
     def _skips_most(self, block: cst.IndentedBlock, child: cst.CSTNode) -> bool:
@@ -199,9 +203,11 @@ class Frequencies:
         kinds = [self._callee_loops(call) for call in self._direct_calls(loop)]
         if LoopKind.EPOCH in kinds:
             return LoopKind.EPOCH
+        if isinstance(loop, cst.For) and is_short(loop.iter):
+            return LoopKind.OTHER
         if self.steps(loop.body) or LoopKind.BATCH in kinds:
             return LoopKind.BATCH
-        if self._over_samples(loop) and self._runs_a_module(loop):
+        if self._runs_a_module(loop):
             return LoopKind.BATCH
         return LoopKind.OTHER
 
@@ -237,20 +243,19 @@ class Frequencies:
                 # `n // batch_size`; `n // num_batches` is the size of one.
                 return "batch" in size and not size.startswith(("num_", "n_")) and isinstance(left, cst.BaseExpression)
             case cst.Name():
-                bindings = self.names.reaching(node)
-                if len(bindings) == 1 and bindings[0].value is not None and not bindings[0].path:
-                    return self._loader_length(bindings[0].value)
-                return node.value in ("num_batches", "n_batches", "nb_batches", "num_batch")
+                return self.kinds.settled(("length", node), False, self._bound_length, node)  # noqa: FBT003
         return False
+
+    def _bound_length(self, name: cst.Name) -> bool:
+        bindings = self.names.reaching(name)
+        if len(bindings) == 1 and bindings[0].value is not None and not bindings[0].path:
+            return self._loader_length(bindings[0].value)
+        return name.value in ("num_batches", "n_batches", "nb_batches", "num_batch")
 
     def _names_epochs(self, loop: cst.For) -> bool:
         words = [dotted(node) or "" for node in descendants(loop.target)]
         words += [dotted(node) or "" for node in descendants(loop.iter) if isinstance(node, (cst.Name, cst.Attribute))]
-        return any(tables.EPOCH_NAME.search(word) for word in words) and not self._epochs_are_updates(loop)
-
-    def _epochs_are_updates(self, loop: cst.For) -> bool:
-        """Whether a step is taken directly in the loop: full-batch training, one batch an epoch."""
-        return self.steps(loop.body)
+        return any(tables.EPOCH_NAME.search(word) for word in words)
 
     def _walks_a_model(self, iterated: cst.BaseExpression) -> bool:
         """Whether the loop goes over parameters, layers or optimizers."""
@@ -270,8 +275,38 @@ class Frequencies:
             "items",
         ) or ("optimizers" in text)
 
-    def _over_samples(self, loop: cst.CSTNode) -> bool:
-        return isinstance(loop, (cst.While, cst.For))
+    def _is_over_samples(self, loop: cst.CSTNode) -> bool:
+        """Whether the loop may go over the samples of a batch: not over parts of a model, or a few things that it has.
+
+        What it goes over is not always known; then it may.
+        """
+        if isinstance(loop, cst.While):
+            return False
+        assert isinstance(loop, (cst.For, *Comprehension))
+        iterated = loop.iter if isinstance(loop, cst.For) else loop.for_in.iter
+        return all(self._may_be_samples(part) for part in iterables(iterated))
+
+    def _may_be_samples(self, iterated: cst.BaseExpression) -> bool:
+        if self._walks_a_model(iterated) or is_short(iterated):
+            return False
+        value = self.kinds.value(iterated)
+        if value.kind is Kind.TENSOR:
+            return True
+        match iterated:
+            case cst.Call(func=cst.Name(value="range"), args=args):
+                return any(is_size(argument.value) or self._is_bound_to_size(argument.value) for argument in args)
+            case cst.Attribute(value=cst.Name(value="self")):
+                return False
+        return True
+
+    def _is_bound_to_size(self, node: cst.BaseExpression) -> bool:
+        """Whether every binding of a name is a size."""
+        if not isinstance(node, cst.Name):
+            return False
+        bindings = self.names.reaching(node)
+        return bool(bindings) and all(
+            binding.value is not None and (is_size(binding.value) or is_shape(binding.value)) for binding in bindings
+        )
 
     def _runs_a_module(self, loop: cst.For | cst.While) -> bool:
         """Whether each turn calls a whole model outside of any model's own code."""
@@ -402,6 +437,10 @@ class Frequencies:
             return Frequency.SAMPLE
         if name in tables.BATCH_METHODS and (self.classes.is_module(owner) or name != "forward"):
             return Frequency.BATCH
+        if name in tables.ONCE_METHODS:
+            return Frequency.ONCE
+        if name in tables.EPOCH_METHODS:
+            return Frequency.EPOCH
         if name == "step" and self.classes.is_optimizer(owner):
             return Frequency.BATCH
         if name in ("update", "update_state") and _is_meter(owner):
@@ -435,8 +474,10 @@ class Frequencies:
         match test:
             case cst.BooleanOperation(left=left, operator=cst.And(), right=right):
                 return self.is_rate_limit(left) or self.is_rate_limit(right)
-            case cst.BooleanOperation(left=left, right=right):
-                return self.is_rate_limit(left) and self.is_rate_limit(right)
+            case cst.BooleanOperation():
+                parts = _alternatives(test)
+                limits = [part for part in parts if self.is_rate_limit(part)]
+                return bool(limits) and all(part in limits or is_missing(part) for part in parts)
             case cst.UnaryOperation(operator=cst.Not(), expression=inner):
                 return _is_modulo(inner)
             case cst.Comparison(left=left, comparisons=[target]):

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.model.arguments import constant, keywords
+from torchlint.model.frequency import LoopKind
 from torchlint.model.names import Binder, dotted
+from torchlint.model.occasions import is_guarded
 from torchlint.model.tables import FACTORIES, LEGACY_TENSORS
-from torchlint.model.tree import descendants, descendants_in_scope
+from torchlint.model.tree import Loop, descendants, descendants_in_scope
 from torchlint.model.values import Device, Kind
 
 if TYPE_CHECKING:
@@ -197,6 +200,8 @@ def _constructed(call: cst.Call, context: Context, depth: int) -> Work:
         return Work.LOADS
     if name.startswith("datasets.load"):
         return Work.INDEXES if "_format(" in context.source.text else Work.UNKNOWN
+    if any(_is_generator(argument.value, context) for argument in call.args):
+        return Work.STREAMS
     definition = context.value(call).definition
     if isinstance(definition, cst.ClassDef) and isinstance(call.func, cst.Name):
         return _class_work(definition, context)
@@ -213,12 +218,26 @@ def _constructed(call: cst.Call, context: Context, depth: int) -> Work:
     return max((work(value, context, depth) for value in returned), default=Work.UNKNOWN)
 
 
+def _is_generator(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether this is a function that yields: a dataset given it yields the same in each worker."""
+    function: cst.CSTNode | None = None
+    match node:
+        case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
+            class_ = context.classes.self_class(owner)
+            function = context.classes.method(class_, name) if class_ is not None else None
+        case cst.Name():
+            function = context.value(node).definition
+    return isinstance(function, cst.FunctionDef) and any(
+        isinstance(part, cst.Yield) for part in descendants_in_scope(function.body)
+    )
+
+
 def _class_work(class_: cst.ClassDef, context: Context) -> Work:
     bases = [base for base in context.classes.lineage(class_) if isinstance(base, str)]
     code = context.code(class_)
     if any(base.rpartition(".")[2] == "IterableDataset" for base in bases):
         return Work.UNKNOWN if "get_worker_info" in code else Work.STREAMS
-    if any(_is_on_device(node, context) for node in descendants(class_.body)):
+    if any(is_put_on_device(node, context) for node in descendants(class_.body)):
         return Work.ON_DEVICE
     if any(base.rpartition(".")[2] in _IN_MEMORY_BASES for base in bases):
         return Work.INDEXES
@@ -228,7 +247,7 @@ def _class_work(class_: cst.ClassDef, context: Context) -> Work:
     return Work.INDEXES if _is_light(getter, context, 0) else Work.LOADS
 
 
-def _is_on_device(node: cst.CSTNode, context: Context) -> bool:
+def is_put_on_device(node: cst.CSTNode, context: Context) -> bool:
     """Whether a call puts something on an accelerator."""
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
         return False
@@ -262,11 +281,16 @@ def _is_light_call(call: cst.Call, context: Context, depth: int) -> bool:
 
 
 class Reader(IntEnum):
-    """Who reads a loader: nobody in sight, something that takes one batch of it, or a loop over its batches."""
+    """Who reads a loader: nobody, nobody in sight, something that takes one batch of it, or a loop over its batches."""
 
-    UNSEEN = 0
-    PEEK = 1
-    LOOP = 2
+    NOBODY = 0
+    UNSEEN = 1
+    PEEK = 2
+    LOOP = 3
+
+
+# What asks for no batch.
+_LOOKS = ("len", "print", "isinstance", "type", "id")
 
 
 def reader(loader: cst.CSTNode, context: Context) -> Reader:
@@ -282,11 +306,13 @@ class _Readers:
     def of(self, node: cst.CSTNode) -> Reader:
         """The busiest reader of what an expression holds."""
         if id(node) in self._seen:
-            return Reader.UNSEEN
+            return Reader.NOBODY
         self._seen.add(id(node))
         parent = self.context.parent(node)
         match parent:
-            case cst.For(iter=iterated) | cst.CompFor(iter=iterated) if iterated is node:
+            case cst.For(iter=iterated) if iterated is node:
+                return Reader.PEEK if self._takes_one(parent) else Reader.LOOP
+            case cst.CompFor(iter=iterated) if iterated is node:
                 return Reader.LOOP
             case cst.Arg():
                 return self._argument(parent)
@@ -297,7 +323,7 @@ class _Readers:
             case cst.Return() | cst.Yield():
                 return self._returned(parent)
             case cst.Attribute():
-                return Reader.UNSEEN if self._is_only_asked(parent) else self.of(parent)
+                return Reader.NOBODY if self._is_only_asked(parent) else self.of(parent)
             case (
                 cst.Element() | cst.DictElement() | cst.IfExp() | cst.Subscript() | cst.Index() | cst.SubscriptElement()
             ):
@@ -310,14 +336,25 @@ class _Readers:
     def _is_only_asked(attribute: cst.Attribute) -> bool:
         return attribute.attr.value in ("dataset", "batch_size", "sampler", "batch_sampler", "num_workers", "drop_last")
 
+    def _takes_one(self, loop: cst.For) -> bool:
+        """Whether the first turn of the loop ends it, and nothing begins it again."""
+        if self.context.loop(loop) is not None:
+            return False
+        own = [node for node in descendants_in_scope(loop.body) if self.context.loop(node) is loop]
+        lines = [line for line in loop.body.body if isinstance(line, cst.SimpleStatementLine)]
+        last = [part for line in lines for part in line.body] if lines else list(loop.body.body)
+        return any(isinstance(part, (cst.Break, cst.Return)) for part in last) and not any(
+            isinstance(node, cst.Continue) for node in own
+        )
+
     def _argument(self, argument: cst.Arg) -> Reader:
         call = self.context.parent(argument)
         if not isinstance(call, cst.Call):
             return Reader.UNSEEN
         name = self.context.qualified_name(call.func) or dotted(call.func) or ""
         last = name.rpartition(".")[2]
-        if name in ("len", "print", "isinstance", "type", "id"):
-            return Reader.UNSEEN
+        if name in _LOOKS:
+            return Reader.NOBODY
         if name in ("iter", "next"):
             above = self.context.parent(call)
             outer = self.context.parent(above) if isinstance(above, cst.Arg) else None
@@ -352,7 +389,7 @@ class _Readers:
     def _target(self, target: cst.CSTNode, statement: cst.CSTNode) -> Reader:
         match target:
             case cst.Name(value=name):
-                return self._named(name, statement)
+                return max(self._named(name, statement), self._elsewhere(target))
             case cst.Tuple(elements=elements):
                 return max(self._target(element.value, statement) for element in elements)
             case cst.Attribute(attr=cst.Name(value=name)):
@@ -364,7 +401,30 @@ class _Readers:
         return Reader.UNSEEN
 
     def _named(self, name: str, node: cst.CSTNode) -> Reader:
-        return max((self.of(use) for use in self.context.uses.of(name, node)), default=Reader.UNSEEN)
+        return max((self.of(use) for use in self.context.uses.of(name, node)), default=Reader.NOBODY)
+
+    def _elsewhere(self, name: cst.Name) -> Reader:
+        """What else may read a name: of a module that others import, but of a script nothing."""
+        scope, _ = self.context.names.lookup(name)
+        if scope is None or scope.is_class:
+            return Reader.UNSEEN
+        is_local = isinstance(scope.node, (cst.FunctionDef, cst.Lambda))
+        return Reader.NOBODY if is_local or is_guarded(name, self.context) or self._is_script else Reader.UNSEEN
+
+    @cached_property
+    def _is_script(self) -> bool:
+        """Whether the module goes over batches or epochs, or has that done, when it is run or imported."""
+        return any(
+            self._reads_batches(node) and not is_guarded(node, self.context)
+            for node in descendants_in_scope(self.context.tree.module)
+            if isinstance(node, (*Loop, cst.Call))
+        )
+
+    def _reads_batches(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.Call):
+            is_look = self.context.qualified_name(node.func) in _LOOKS
+            return not is_look and any(self.context.kinds.is_loader_like(argument.value) for argument in node.args)
+        return self.context.frequencies.loop_kind(node) is not LoopKind.OTHER
 
     def _returned(self, node: cst.CSTNode) -> Reader:
         function = self.context.function(node)

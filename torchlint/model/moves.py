@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import libcst as cst
 
 from torchlint.model.factories import Factory, Sameness, filled_with
 from torchlint.model.names import Binder, Binding
+from torchlint.model.tree import descendants
 from torchlint.model.values import Device, Kind
 
 if TYPE_CHECKING:
@@ -20,18 +22,19 @@ _SHAPES = frozenset(
     "swapaxes swapdims movedim moveaxis contiguous repeat tile tril tril_ triu triu_ clone detach".split()
 )
 _SHARING = frozenset("expand expand_as broadcast_to view_as reshape_as".split())
+_ENLARGING = frozenset("expand expand_as broadcast_to repeat tile".split())
 _CASTS = frozenset("long int short byte char bool float double half bfloat16 type".split())
 _DRAWS = frozenset("uniform_ normal_ random_ bernoulli_ exponential_ log_normal_ cauchy_ geometric_ bernoulli".split())
-_COMPUTATIONS = frozenset(
-    f"{name}{suffix}"
-    for name in (
-        "add sub mul div pow neg abs exp log sqrt rsqrt clamp clip sin cos tanh sigmoid eq ne lt le gt ge cumsum flip"
-    ).split()
-    for suffix in ("", "_")
+_ELEMENTWISE = frozenset(
+    "add sub subtract mul multiply div divide true_divide floor_divide remainder fmod pow float_power neg negative abs "
+    "absolute exp exp2 expm1 log log2 log10 log1p sqrt rsqrt square reciprocal clamp clip sin cos tan asin acos atan "
+    "sinh cosh tanh sigmoid floor ceil round trunc sign eq ne lt le gt ge".split()
 )
+_COMPUTATIONS = frozenset(f"{name}{suffix}" for name in (*_ELEMENTWISE, "cumsum", "flip") for suffix in ("", "_"))
 _FUNCTIONS = frozenset(
     f"torch.{name}" for name in "tril triu unsqueeze squeeze reshape flatten t transpose permute".split()
 )
+_ELEMENTWISE_FUNCTIONS = frozenset(f"torch.{name}" for name in _ELEMENTWISE)
 _VARIABLE = "torch.autograd.Variable"
 
 
@@ -76,8 +79,8 @@ class Move:
 
 def move(factory: Factory, context: Context) -> Move | None:
     """The move of what the factory makes: in the same expression, or by the next use of the name it is given."""
-    sameness, node = factory.sameness, factory.call
-    found = _climb(node, sameness, context)
+    way = _Way(factory.call, context)
+    found = way.climb(factory.call, factory.sameness)
     if isinstance(found, Move):
         return found
     if found is None:
@@ -87,86 +90,145 @@ def move(factory: Factory, context: Context) -> Move | None:
     use = _next_use(binding, context) if binding is not None else None
     if binding is None or use is None:
         return None
-    moved = _climb(use, sameness, context)
+    moved = way.climb(use, sameness)
     if not isinstance(moved, Move) or not _leaves_nothing_behind(moved, binding, context):
         return None
     return replace(moved, binding=binding)
 
 
-def _climb(
-    node: cst.BaseExpression, sameness: Sameness, context: Context
-) -> Move | tuple[Sameness, cst.BaseExpression] | None:
-    """Follow an expression outwards to a move, or to the statement that it is the value of."""
-    start = node
-    while True:
-        parent = context.parent(node)
-        match parent:
-            case cst.Attribute(attr=cst.Name(value=name)):
-                call = context.parent(parent)
-                if not (isinstance(call, cst.Call) and call.func is parent):
-                    if name not in ("T", "mT", "data"):
+def is_enlarged(moved: Move) -> bool:
+    """Whether what is moved may have more elements than the factory made."""
+    made = moved.binding.value if moved.binding is not None else None
+    return any(
+        isinstance(node, cst.Attribute) and node.attr.value in _ENLARGING
+        for part in (moved.receiver, made)
+        if part is not None
+        for node in descendants(part)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """The way of what a factory makes through expressions, to where it is moved."""
+
+    made: cst.Call
+    context: Context
+
+    def climb(self, node: cst.BaseExpression, sameness: Sameness) -> Move | tuple[Sameness, cst.BaseExpression] | None:
+        """Follow an expression outwards to a move, or to the statement that it is the value of."""
+        start = node
+        while True:
+            parent = self.context.parent(node)
+            match parent:
+                case cst.Attribute(attr=cst.Name(value=name)):
+                    call = self.context.parent(parent)
+                    if not (isinstance(call, cst.Call) and call.func is parent):
+                        if name not in ("T", "mT", "data"):
+                            return None
+                        node = parent
+                        continue
+                    destination = _destination(call, name, self.context)
+                    if destination is not None:
+                        return Move(call, node, destination, sameness, is_direct=node is start)
+                    step = self._method(call, name, sameness)
+                    if step is None:
                         return None
+                    node, sameness = call, step
+                case cst.Arg(keyword=None, star=""):
+                    call = self.context.parent(parent)
+                    step = self._function(call, parent, sameness) if isinstance(call, cst.Call) else None
+                    if step is None:
+                        return None
+                    assert isinstance(call, cst.Call)
+                    node, sameness = call, step
+                case cst.BinaryOperation(left=left, right=right):
+                    if not self._is_number(right if left is node else left):
+                        return None
+                    node, sameness = parent, min(sameness, Sameness.ROUNDED)
+                case cst.Comparison(comparisons=[cst.ComparisonTarget(comparator=other)]):
+                    if not self._is_number(other):
+                        return None
+                    node, sameness = parent, min(sameness, Sameness.ROUNDED)
+                case cst.UnaryOperation(operator=cst.Minus() | cst.BitInvert()):
+                    node, sameness = parent, min(sameness, Sameness.ROUNDED)
+                case cst.Subscript(value=value) if value is node and _adds_axes(parent):
                     node = parent
-                    continue
-                destination = _destination(call, name, context)
-                if destination is not None:
-                    return Move(call, node, destination, sameness, is_direct=node is start)
-                step = _step(call, name, sameness, context)
-                if step is None:
+                case cst.Assign() | cst.AnnAssign():
+                    return sameness, node
+                case _:
                     return None
-                node, sameness = call, step
-            case cst.Arg(keyword=None, star=""):
-                call = context.parent(parent)
-                if not (isinstance(call, cst.Call) and call.args[0] is parent and _passes(call, context)):
-                    return None
-                node = call
+
+    def _function(self, call: cst.Call, argument: cst.Arg, sameness: Sameness) -> Sameness | None:
+        """How alike the result is of a function that is given it: `Variable(t)`, `torch.triu(t)`, `torch.exp(t)`."""
+        name = self.context.qualified_name(call.func)
+        others = [other.value for other in call.args if other is not argument]
+        if name in _ELEMENTWISE_FUNCTIONS:
+            is_known = not self.context.has_unpacking(call) and all(map(self._is_number, others))
+            return min(sameness, Sameness.ROUNDED) if is_known else None
+        if call.args[0] is not argument:
+            return None
+        if name == _VARIABLE:
+            # One that requires gradients is a leaf only before it is moved.
+            wanted = self.context.argument(call, "requires_grad", 1)
+            is_none = wanted is None or (isinstance(wanted, cst.Name) and wanted.value == "False")
+            return sameness if is_none else None
+        return sameness if name in _FUNCTIONS and not self.context.has_unpacking(call) else None
+
+    def _method(self, call: cst.Call, name: str, sameness: Sameness) -> Sameness | None:
+        """How alike the result is of a method called before the move; None for one that belongs on the CPU."""
+        if name in _SHAPES:
+            return sameness
+        if name in _SHARING:
+            return min(sameness, Sameness.ROUNDED)
+        if name in _CASTS or (name == "to" and _is_cast(call, self.context)):
+            return sameness if sameness is not Sameness.EXACT else Sameness.ROUNDED
+        if name in _DRAWS:
+            return Sameness.RANDOM
+        if name == "zero_":
+            return sameness if sameness is Sameness.RANDOM else Sameness.INTEGRAL
+        if name == "fill_":
+            filled = filled_with(self.context.argument(call, "value", 0), self.context)
+            return sameness if sameness is Sameness.RANDOM else filled
+        if name in _COMPUTATIONS and all(self._is_number(argument.value) for argument in call.args):
+            return min(sameness, Sameness.ROUNDED)
+        return None
+
+    def _is_number(self, node: cst.BaseExpression) -> bool:
+        """Whether this is a number of the host: what is computed from numbers, and from sizes given to the factory."""
+        if self.context.kind(node) is Kind.NUMBER:
+            return True
+        match node:
+            case cst.UnaryOperation(expression=inner):
+                return self._is_number(inner)
             case cst.BinaryOperation(left=left, right=right):
-                other = right if left is node else left
-                if context.kind(other) is not Kind.NUMBER:
-                    return None
-                node, sameness = parent, min(sameness, Sameness.ROUNDED)
-            case cst.Comparison(comparisons=[cst.ComparisonTarget(comparator=other)]):
-                if context.kind(other) is not Kind.NUMBER:
-                    return None
-                node, sameness = parent, min(sameness, Sameness.ROUNDED)
-            case cst.UnaryOperation(operator=cst.Minus() | cst.BitInvert()):
-                node, sameness = parent, min(sameness, Sameness.ROUNDED)
-            case cst.Subscript(value=value) if value is node and _adds_axes(parent):
-                node = parent
-            case cst.Assign() | cst.AnnAssign():
-                return sameness, node
-            case _:
-                return None
+                return self._is_number(left) and self._is_number(right)
+            case cst.Attribute():
+                return any(node.deep_equals(size) for size in self._sizes())
+            case cst.Name():
+                key = ("host number", node, self.made)
+                return self.context.kinds.settled(key, False, self._is_bound_to_number, node)  # noqa: FBT003
+        return False
 
+    def _is_bound_to_number(self, name: cst.Name) -> bool:
+        bindings = self.context.reaching(name)
+        for size in self._sizes():
+            if isinstance(size, cst.Name) and size.value == name.value and self.context.reaching(size) == bindings:
+                return True
+        if len(bindings) != 1 or bindings[0].binder is not Binder.ASSIGN or bindings[0].path:
+            return False
+        return bindings[0].value is not None and self._is_number(bindings[0].value)
 
-def _passes(call: cst.Call, context: Context) -> bool:
-    """Whether a function gives its first argument on: `Variable(t)`, `torch.triu(t)`."""
-    name = context.qualified_name(call.func)
-    if name == _VARIABLE:
-        # One that requires gradients is a leaf only before it is moved.
-        wanted = context.argument(call, "requires_grad", 1)
-        return wanted is None or (isinstance(wanted, cst.Name) and wanted.value == "False")
-    return name in _FUNCTIONS and not context.has_unpacking(call)
-
-
-def _step(call: cst.Call, name: str, sameness: Sameness, context: Context) -> Sameness | None:
-    """How alike the result is of a method called before the move; None for one that belongs on the CPU."""
-    if name in _SHAPES:
-        return sameness
-    if name in _SHARING:
-        return min(sameness, Sameness.ROUNDED)
-    if name in _CASTS or (name == "to" and _is_cast(call, context)):
-        return sameness if sameness is not Sameness.EXACT else Sameness.ROUNDED
-    if name in _DRAWS:
-        return Sameness.RANDOM
-    if name == "zero_":
-        return sameness if sameness is Sameness.RANDOM else Sameness.INTEGRAL
-    if name == "fill_":
-        filled = filled_with(context.argument(call, "value", 0), context)
-        return sameness if sameness is Sameness.RANDOM else filled
-    if name in _COMPUTATIONS and all(context.kind(argument.value) is Kind.NUMBER for argument in call.args):
-        return min(sameness, Sameness.ROUNDED)
-    return None
+    def _sizes(self) -> Iterator[cst.Name | cst.Attribute]:
+        """The names and attributes of which the factory's arguments are computed: it takes nothing but numbers."""
+        waiting: list[cst.CSTNode] = [argument.value for argument in self.made.args if not argument.star]
+        while waiting:
+            match waiting.pop():
+                case cst.UnaryOperation(expression=inner):
+                    waiting.append(inner)
+                case cst.BinaryOperation(left=left, right=right):
+                    waiting += (left, right)
+                case cst.Name() | cst.Attribute() as size:
+                    yield size
 
 
 def _is_cast(call: cst.Call, context: Context) -> bool:
@@ -261,6 +323,8 @@ def _to(call: cst.Call, context: Context) -> Destination | None:
     value = context.value(first)
     if value.kind is Kind.TENSOR:
         return _like(first, call, context)
+    if value.kind is Kind.UNKNOWN and _is_index(first, context):
+        return Destination("", like=True)
     if value.kind not in (Kind.DEVICE, Kind.STRING, Kind.NUMBER) or value.device is Device.CPU:
         return None
     if "memory_format" in keywords:
@@ -282,6 +346,27 @@ def _like(other: cst.BaseExpression | None, call: cst.Call, context: Context) ->
         return Destination("", like=True)
     code = context.code(other)
     return Destination(f"{code}.device", f"{code}.dtype", call, other, like=True)
+
+
+def _is_index(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether this goes with a range as an index elsewhere, `t[range(n), x]`, so that it is a tensor, or an array."""
+    if not isinstance(node, cst.Name):
+        return False
+    uses = (use for binding in context.reaching(node) for use in context.names.uses(binding))
+    return any(_is_beside_a_range(use, context) for use in uses)
+
+
+def _is_beside_a_range(use: cst.Name, context: Context) -> bool:
+    index = context.parent(use)
+    element = context.parent(index) if isinstance(index, cst.Index) else None
+    subscript = context.parent(element) if isinstance(element, cst.SubscriptElement) else None
+    if not isinstance(subscript, cst.Subscript):
+        return False
+    others = (part.slice.value for part in subscript.slice if isinstance(part.slice, cst.Index))
+    return any(
+        isinstance(other, cst.Call) and context.qualified_name(other.func) in ("range", "torch.arange")
+        for other in others
+    )
 
 
 def is_plain(node: cst.BaseExpression | None) -> bool:

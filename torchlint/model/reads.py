@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -17,21 +18,26 @@ if TYPE_CHECKING:
 
 # Conversions that read one element of a tensor.
 CONVERSIONS = ("float", "int", "bool")
+_GENERATES = re.compile(r"_?generate(_|$)")
+# How many calls away a training step is looked for.
+_CALLS_DEEP = 3
 MATH = ("math.sqrt", "math.log", "math.exp", "math.isnan", "math.isfinite", "math.isinf")
 
 
 def scalar_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | None:
     """The tensor of which the expression reads one element: `t.item()`, `float(t)`, `math.sqrt(t)`, `t.data[0]`.
 
-    None where it reads none, or one that lives on the CPU.
+    It is the one on the device also in `t.cpu().item()`. None where it reads none, or one that lives on the CPU.
     """
     match node:
         case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value="item")), args=[]):
+            receiver = before_copy(receiver)
             return receiver if is_device_tensor(receiver, context) else None
         case cst.Call(func=func, args=[cst.Arg(value=argument, keyword=None, star="")]):
             name = context.qualified_name(func)
-            if (name in CONVERSIONS or name in MATH) and is_device_tensor(argument, context):
-                return argument
+            if name in CONVERSIONS or name in MATH:
+                argument = before_copy(argument)
+                return argument if is_device_tensor(argument, context) else None
         case cst.Subscript(
             value=cst.Attribute(value=receiver, attr=cst.Name(value="data")),
             slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer(value="0")))],
@@ -42,10 +48,24 @@ def scalar_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | Non
     return None
 
 
+def before_copy(node: cst.BaseExpression) -> cst.BaseExpression:
+    """The `t` of `t.cpu()` and of `t.cpu().detach()`; any other expression itself."""
+    inner = node
+    while isinstance(inner, cst.Call) and isinstance(inner.func, cst.Attribute) and not inner.args:
+        if inner.func.attr.value == "cpu":
+            return inner.func.value
+        if inner.func.attr.value != "detach":
+            break
+        inner = inner.func.value
+    return node
+
+
 def bulk_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | None:
     """The tensor that `t.cpu()`, `t.numpy()` or `t.tolist()` brings to the CPU; of a chain the first call counts."""
     match node:
         case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value="cpu" | "numpy" | "tolist"))):
+            if _is_item(node, context):
+                return None  # one value, which another rule reads
             return receiver if is_device_tensor(receiver, context) else None
     return None
 
@@ -73,19 +93,30 @@ def _is_item(node: cst.BaseExpression, context: Context) -> bool:
 def _is_read_of_a_batch(node: cst.BaseExpression, context: Context) -> bool:
     """Whether `.item()` is called on something unknown that can only be a tensor.
 
-    What has it in a loop that trains is one, and so is what a loop over batches computes from tensors.
+    What has it in a loop that trains is one, and so is what is computed from tensors for each batch.
     """
     if is_in_training(node, context):
         return True
-    if context.frequencies.batch_loop(node) is None or not isinstance(node, cst.Name):
+    if not isinstance(node, cst.Name) or context.frequency(node) < Frequency.BATCH:
         return False
     bindings = context.reaching(node)
     calls = [binding.value for binding in bindings if isinstance(binding.value, cst.Call)]
     return (
         bool(calls)
         and len(calls) == len(bindings)
-        and any(context.kind(argument.value) is Kind.TENSOR for call in calls for argument in call.args)
+        and any(
+            context.kind(argument.value) is Kind.TENSOR or _is_criterion(call.func)
+            for call in calls
+            for argument in call.args
+        )
     )
+
+
+def _is_criterion(func: cst.BaseExpression) -> bool:
+    """Whether a loss is computed by calling this: `criterion`, `self.criterion["stft"]`."""
+    while isinstance(func, cst.Subscript):
+        func = func.value
+    return "criterion" in (dotted(func) or "").rpartition(".")[2]
 
 
 def is_host_only(context: Context, device: Device) -> bool:
@@ -97,7 +128,7 @@ def is_hot(node: cst.CSTNode, context: Context) -> bool:
     """Whether the node runs at each batch or more often, in code that is there to train or to serve."""
     if context.frequencies.is_diagnostic(node) or is_exceptional(node, context):
         return False
-    return context.frequency(node) >= Frequency.BATCH
+    return context.frequency(node) >= Frequency.BATCH and not _is_behind_generation(node, context)
 
 
 def is_exceptional(node: cst.CSTNode, context: Context) -> bool:
@@ -170,13 +201,24 @@ def is_evaluating(node: cst.CSTNode, context: Context) -> bool:
     if loop is not None and trains(loop, context):
         return False
     if context.grad(node) is GradMode.OFF:
-        return True
+        return loop is not None or not _is_part_of_a_step(node, context)
     if loop is None:
         return False
     scope = context.function(node) or context.tree.module
     return any(
         isinstance(found, cst.Call) and isinstance(found.func, cst.Attribute) and found.func.attr.value == "eval"
         for found in descendants_in_scope(scope.body if isinstance(scope, cst.FunctionDef) else scope)
+    )
+
+
+def _is_part_of_a_step(node: cst.CSTNode, context: Context, depth: int = 0) -> bool:
+    """Whether the function around the node, or one that calls it with autograd on, takes a training step."""
+    function = context.function(node)
+    if not isinstance(function, cst.FunctionDef) or context.grads.function(function) is GradMode.OFF:
+        return False
+    return is_in_training(function.body, context) or (
+        depth < _CALLS_DEEP
+        and any(_is_part_of_a_step(call, context, depth + 1) for call in context.calls.callers(function))
     )
 
 
@@ -286,6 +328,23 @@ def avoidable_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | 
     return tensor if is_hot(node, context) else None
 
 
+def _is_behind_generation(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the function has generated a text before: hundreds of steps have run, and the CPU has waited for each."""
+    function = context.function(node)
+    if "generate" not in context.source.text or not isinstance(function, cst.FunctionDef):
+        return False
+    if is_in_training(node, context):
+        return False
+    place = context.tree.place(node)
+    return any(
+        isinstance(call, cst.Call)
+        and isinstance(call.func, cst.Attribute)
+        and _GENERATES.match(call.func.attr.value) is not None
+        and context.tree.place(call) < place
+        for call in descendants_in_scope(function.body)
+    )
+
+
 def is_in_training(node: cst.CSTNode, context: Context) -> bool:
     """Whether the node stands in a loop, or in a function outside of a module, that takes training steps."""
     loop = context.frequencies.batch_loop(node)
@@ -294,4 +353,4 @@ def is_in_training(node: cst.CSTNode, context: Context) -> bool:
     function = context.function(node)
     if not isinstance(function, cst.FunctionDef):
         return False
-    return context.frequencies.steps(function.body) or function.name.value == "training_step"
+    return context.frequencies.steps(function.body) or context.classes.is_training_method(function)

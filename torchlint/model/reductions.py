@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.model.extent import is_sure_tensor, is_worth_batching
+from torchlint.model.amounts import amount
+from torchlint.model.extent import FEW_IN_ALL, is_sure_tensor, is_worth_batching
+from torchlint.model.numbers import definitions
+from torchlint.model.values import Device
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -25,7 +28,14 @@ def reduced(call: cst.Call, context: Context) -> cst.BaseExpression | None:
         case cst.Call(func=cst.Name(value=name) as func, args=[cst.Arg(value=given, keyword=None, star="")]):
             if name not in BUILTINS or not isinstance(given, _GIVEN) or context.qualified_name(func) != name:
                 return None
-            if not is_sure_tensor(given, context) or context.value(given).scalar:
+            if not is_sure_tensor(given, context) or context.value(given).scalar or _is_handful(given, context):
                 return None
             return given if is_worth_batching(call, given, context) else None
     return None
+
+
+def _is_handful(tensor: cst.BaseExpression, context: Context) -> bool:
+    """Whether the tensor is made with a few elements on the CPU."""
+    numbers = [amount(made, context) for made in definitions(tensor, context) if isinstance(made, cst.Call)]
+    few = bool(numbers) and all(number is not None and number <= FEW_IN_ALL for number in numbers)
+    return few and context.device(tensor) is Device.CPU

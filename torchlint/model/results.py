@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 _STRING_METHODS = frozenset("join format strip split lower upper replace startswith endswith encode decode".split())
 _TUPLE_MODULES = frozenset("LSTM GRU RNN RNNBase".split())
+# What gives several tensors, or whatever it is made to: `network: nn.Module` may be any module.
+_ANY_RESULT = frozenset("MultiheadAttention LSTMCell Module".split())
 
 
 class Results:
@@ -80,11 +82,7 @@ class Results:
         last = module.qualified.rpartition(".")[2]
         if last in _TUPLE_MODULES:
             return sequence(tensor(module.device), tensor(module.device, proven=False))
-        if (
-            module.qualified.startswith("torch.nn.")
-            and last in MODULES
-            and last not in ("MultiheadAttention", "LSTMCell")
-        ):
+        if module.qualified.startswith("torch.nn.") and last in MODULES and last not in _ANY_RESULT:
             return tensor(module.device, scalar=last.endswith("Loss"))
         return tensor(module.device, proven=False, scalar=module.scalar)
 

@@ -143,11 +143,12 @@ LOADER_NAME = re.compile(
     r"^batches$|^batch_iterator$|^data_?iter(ator)?$|_batches$|^prefetcher$",
     re.IGNORECASE,
 )
-EPOCH_NAME = re.compile(r"epoch", re.IGNORECASE)
+EPOCH_NAME = re.compile(r"(?<!per_)epoch", re.IGNORECASE)
 MODULE_NAME = re.compile(
     r"^(self\.)?(_?(model|net|network|encoder|decoder|backbone|generator|discriminator|critic|actor|policy|"
     r"actor_critic|criterion|loss_fn|loss_func|loss_function|netg|netd|unet|vae|classifier|student|teacher|"
     r"model_ema|ema_model|ema|g_ema|policy_net|target_net|q_net|transformer|resnet|vgg)|"
+    r"(?!(un)?(build|copy|create|define|export|freeze|get|init|load|make|prepare|reset|save|setup|update|wrap)_)"
     r".*_(model|net|network|encoder|decoder|criterion))$",
     re.IGNORECASE,
 )
@@ -162,6 +163,15 @@ BATCH_METHODS = frozenset(
     "on_validation_batch_end on_validation_batch_start on_test_batch_end on_before_zero_grad on_after_backward "
     "optimizer_step compute_loss prediction_step on_step_end on_step_begin manual_backward".split()
 )
+# Those that it calls once, or once an epoch.
+ONCE_METHODS = frozenset(
+    "setup teardown prepare_data configure_optimizers configure_model on_fit_start on_fit_end on_train_start "
+    "on_train_end on_validation_start on_validation_end on_test_start on_test_end on_train_begin on_init_end".split()
+)
+EPOCH_METHODS = frozenset(
+    "on_train_epoch_start on_train_epoch_end on_validation_epoch_start on_validation_epoch_end on_test_epoch_start "
+    "on_test_epoch_end training_epoch_end validation_epoch_end test_epoch_end on_epoch_begin on_epoch_end".split()
+)
 SAMPLE_METHODS = frozenset({"__getitem__", "__getitems__"})
 NO_GRAD_METHODS = frozenset(
     "validation_step test_step predict_step on_validation_epoch_end on_validation_epoch_start on_test_epoch_end "
@@ -170,4 +180,6 @@ NO_GRAD_METHODS = frozenset(
 NO_GRAD_CONTEXTS = frozenset(
     {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode"}
 )
+# Methods that a framework calls at each training step: Lightning's, and those of a `Trainer` that is subclassed.
+TRAINING_METHODS = frozenset({"training_step", "compute_loss"})
 BACKWARD_METHODS = frozenset({"backward", "manual_backward"})

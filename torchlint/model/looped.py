@@ -1,0 +1,57 @@
+"""What a loop goes over, as it is written."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.model.names import dotted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_BATCH_SIZE = re.compile(r"batch|^bs$|^bsz$|^b$|^n$", re.IGNORECASE)
+
+
+def iterables(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """What a loop goes over, without what only passes it on: `x` of `enumerate(x)`, `x` and `y` of `zip(x, y)`."""
+    match node:
+        case cst.Call(func=cst.Name(value="enumerate" | "zip" | "reversed" | "list" | "sorted" | "tqdm"), args=args):
+            for argument in args[: 1 if len(args) == 1 or node.func.value != "zip" else None]:  # type: ignore[attr-defined]
+                yield from iterables(argument.value)
+        case _:
+            yield node
+
+
+def is_short(iterated: cst.BaseExpression) -> bool:
+    """Whether what a loop goes over is written out, or ends with something that is."""
+    return any(
+        isinstance(part, (cst.List, cst.Tuple)) and all(isinstance(element, cst.Element) for element in part.elements)
+        for part in iterables(iterated)
+    )
+
+
+def is_size(node: cst.BaseExpression) -> bool:
+    """`len(x)`, `x.size(0)`, `x.shape[0]`, or a name for the size of a batch."""
+    match node:
+        case cst.Call(func=cst.Name(value="len")) | cst.Call(func=cst.Attribute(attr=cst.Name(value="size"))):
+            return True
+        case cst.Subscript(value=owner):
+            return is_shape(owner)
+        case cst.Name() | cst.Attribute():
+            return _BATCH_SIZE.search((dotted(node) or "").rpartition(".")[2]) is not None
+        case cst.BinaryOperation(left=left, right=right):
+            return is_size(left) or is_size(right)
+    return False
+
+
+def is_shape(node: cst.BaseExpression) -> bool:
+    """`x.shape`, or `x.size()`."""
+    match node:
+        case cst.Attribute(attr=cst.Name(value="shape")):
+            return True
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="size")), args=[]):
+            return True
+    return False

@@ -1,0 +1,68 @@
+"""Conditions that hold the first time only: something is not there yet, and is made."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from torchlint.model.names import dotted
+from torchlint.model.tree import descendants
+
+
+def missing(test: cst.BaseExpression) -> str | None:
+    """The attribute that is not there yet where the condition holds.
+
+    `self.x` of `self.x is None`, `getattr(self, "x", None) is None` and `not hasattr(self, "x")`.
+    """
+    match test:
+        case cst.Comparison(
+            left=left, comparisons=[cst.ComparisonTarget(operator=cst.Is(), comparator=cst.Name(value="None"))]
+        ):
+            return _attribute(left)
+        case cst.UnaryOperation(operator=cst.Not(), expression=cst.Call(func=cst.Name(value="hasattr")) as asked):
+            return _attribute(asked)
+    return None
+
+
+def _attribute(node: cst.BaseExpression) -> str | None:
+    match node:
+        case cst.Attribute():
+            return dotted(node)
+        case cst.Call(
+            func=cst.Name(value="hasattr" | "getattr"),
+            args=[cst.Arg(value=owner), cst.Arg(value=cst.SimpleString() as key), *_],
+        ):
+            return _member(owner, key)
+    return None
+
+
+def is_missing(test: cst.BaseExpression) -> bool:
+    """Whether the condition asks whether something is not there yet: an attribute, or a name that may be None."""
+    match test:
+        case cst.Comparison(
+            left=cst.Name(), comparisons=[cst.ComparisonTarget(operator=cst.Is(), comparator=cst.Name(value="None"))]
+        ):
+            return True
+    return missing(test) is not None
+
+
+def makes_what_is_missing(statement: cst.If) -> bool:
+    """Whether the body makes what was missing: `if not hasattr(self, "x"): self.x = …`, `if self.x is None: …`."""
+    wanted = missing(statement.test)
+    return wanted is not None and any(kept(node) == wanted for node in descendants(statement.body))
+
+
+def kept(node: cst.CSTNode) -> str | None:
+    """The attribute that a target assigns, or that a call registers as a buffer."""
+    match node:
+        case cst.AssignTarget(target=cst.Attribute() as target):
+            return dotted(target)
+        case cst.Call(
+            func=cst.Attribute(value=owner, attr=cst.Name(value="register_buffer")),
+            args=[cst.Arg(value=cst.SimpleString() as key), *_],
+        ):
+            return _member(owner, key)
+    return None
+
+
+def _member(owner: cst.BaseExpression, key: cst.SimpleString) -> str:
+    return f"{dotted(owner)}.{key.raw_value}"

@@ -1,0 +1,92 @@
+"""Code that runs once and is done: what a script does along the way, what a file tries out, what is made and kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.model.frequency import LoopKind
+from torchlint.model.missing import kept, missing
+from torchlint.model.tree import Comprehension, Loop, descendants_in_scope
+
+if TYPE_CHECKING:
+    from torchlint.model.context import Context
+
+_DEFINITIONS = (cst.FunctionDef, cst.Lambda, cst.ClassDef)
+
+
+def runs_once(node: cst.CSTNode, context: Context) -> bool:
+    """Whether this runs once: at module level outside of loops, or in a function called once from there."""
+    seen: set[cst.CSTNode] = set()
+    while True:
+        if any(isinstance(above, (*Loop, *Comprehension)) for above in context.ancestors(node)):
+            return False
+        function = next((above for above in context.ancestors(node) if isinstance(above, _DEFINITIONS)), None)
+        if function is None:
+            return True
+        if not isinstance(function, cst.FunctionDef) or function in seen:
+            return False
+        seen.add(function)
+        uses = context.uses.of(function.name.value, function)
+        if len(uses) != 1 or context.parent(uses[0]) not in context.calls.callers(function):
+            return False
+        if context.elsewhere.callers(function):
+            return False
+        node = uses[0]
+
+
+def is_guarded(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the node stands in `if __name__ == "__main__"`."""
+    return any(
+        isinstance(above, cst.If) and "__name__" in context.code(above.test) for above in context.ancestors(node)
+    )
+
+
+def is_trial(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the node stands in the main block of a file that only defines modules, and tries them out there."""
+    return is_guarded(node, context) and runs_once(node, context) and _only_defines_modules(context)
+
+
+def _only_defines_modules(context: Context) -> bool:
+    if not any(map(context.classes.is_module, context.tree.of(cst.ClassDef))):
+        return False
+    loops: list[cst.For | cst.While] = [*context.tree.of(cst.For), *context.tree.of(cst.While)]
+    if any(_is_of_batches(loop, context) for loop in loops):
+        return False
+    named = {context.qualified_name(call.func) or "" for call in context.tree.of(cst.Call)}
+    return not any(name.startswith(("torch.utils.data.", "torch.optim.")) for name in named)
+
+
+def _is_of_batches(loop: cst.For | cst.While, context: Context) -> bool:
+    """Whether the loop trains, or works with what a loader gives; one that samples calls a model as well."""
+    if any(isinstance(node, cst.Yield) for node in descendants_in_scope(loop.body)):
+        return False  # it hands the batches on
+    if context.frequencies.steps(loop.body) or context.frequencies.loop_kind(loop) is LoopKind.EPOCH:
+        return True
+    return isinstance(loop, cst.For) and context.kinds.is_loader_like(loop.iter)
+
+
+def is_made_once(value: cst.CSTNode, context: Context) -> bool:
+    """Whether the value is kept as an attribute, by a branch that asks whether it is there already."""
+    name = _kept_as(value, context)
+    child = value
+    for above in context.ancestors(value):
+        if isinstance(above, _DEFINITIONS):
+            return False
+        if isinstance(above, cst.If) and child is above.body and missing(above.test) == name is not None:
+            return True
+        child = above
+    return False
+
+
+def _kept_as(value: cst.CSTNode, context: Context) -> str | None:
+    """`self.x` of `self.x = value` and of `self.register_buffer("x", value)`."""
+    match context.parent(value):
+        case cst.Assign(targets=[target]):
+            return kept(target)
+        case cst.Arg() as argument:
+            call = context.parent(argument)
+            if isinstance(call, cst.Call) and len(call.args) > 1 and call.args[1] is argument:
+                return kept(call)
+    return None
