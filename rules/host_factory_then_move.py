@@ -39,7 +39,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     moved = move(made, context) if made is not None else None
     if made is None or moved is None or _costs_nothing(made, moved, context):
         return
-    verb = "draws" if made.sameness is Sameness.RANDOM else "fills"
+    verb = "draws" if made.sameness is Sameness.RANDOM else "allocates" if made.successor == "empty" else "fills"
     yield Flag(
         moved.call,
         f"`torch.{made.name}` {verb} on the CPU and `.{moved.method}()` copies to the device; {_advice(made, moved)}",
@@ -53,10 +53,10 @@ def _costs_nothing(made: Factory, moved: Move, context: Context) -> bool:
     """Whether there is nothing to copy, or so little, and that once, that nobody could tell."""
     from torchlint.model.amounts import amount, sizes
     from torchlint.model.moves import is_enlarged
-    from torchlint.model.occasions import is_made_once, is_trial, runs_once
+    from torchlint.model.occasions import is_made_once, is_made_to_look, is_trial, runs_once
 
     number = amount(made.call, context)
-    if number == 0:
+    if number == 0 or is_made_to_look(moved.call, context):
         return True
     axes = sizes(made.call, context) or [None, None]
     if axes.count(None) <= 1 and prod(size or 1 for size in axes) < _SMALL and is_made_once(moved.call, context):

@@ -29,6 +29,7 @@ SLOW = "import torch\n\n\ndef f(x):\n    return torch.zeros(3).to(x.device)\n"
         ("pkg/tests/deep/net.py", Role.TEST),
         ("pkg/conftest.py", Role.TEST),
         ("torch/testing/make.py", Role.TEST),
+        ("src/pkg/test_utils/scripts/test_run.py", Role.TEST),
         ("utils/testing_utils.py", Role.TEST),
         ("test_net.py", Role.TEST_BY_NAME),
         ("pkg/net_test.py", Role.TEST_BY_NAME),

@@ -175,7 +175,7 @@ def test_fix_only_does_not_report_what_remains(project: Path, capsys: Capture) -
 def test_fix_only_reports_errors(project: Path, capsys: Capture) -> None:
     (project / "bad.py").write_text(BROKEN)
     assert check(order(project, fix_only=True, output_format="concise")) == 1
-    assert "bad.py:2:1: E999 syntax error" in capsys.readouterr().out
+    assert "bad.py:2:20: E999 syntax error" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("fix_only", [False, True])

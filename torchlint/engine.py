@@ -149,17 +149,21 @@ _BRACKETS = re.compile(r"[()\[\]{}]")
 
 def _syntax_error(source: SourceFile, error: cst.ParserSyntaxError) -> Diagnostic:
     starts = source.line_starts
-    raw_line, column = error.raw_line, error.raw_column
-    if error.message.startswith("tokenizer error"):
-        raw_line, column = _place_of_syntax_error(source.text) or (raw_line, column)
-    row = min(max(raw_line, 1), len(starts))
+    row, column, message = _syntax_error_of_python(source.text) or (
+        error.raw_line,
+        error.raw_column,
+        error.message.removeprefix("parser error: ").partition("\n")[0],
+    )
+    row = min(max(row, 1), len(starts))
     start = min(starts[row - 1] + max(column, 0), len(source.text))
-    message = error.message.removeprefix("parser error: ").partition("\n")[0]
     return Diagnostic("E999", "invalid-syntax", f"syntax error: {message}", span=Span(start, start))
 
 
-def _place_of_syntax_error(text: str) -> tuple[int, int] | None:
-    """Row, from 1, and column, from 0, where Python stops reading: LibCST does not say where its tokenizer did."""
+def _syntax_error_of_python(text: str) -> tuple[int, int, str] | None:
+    """Row, from 1, column, from 0, and words for where Python stops reading: it knows better than LibCST.
+
+    None where this Python can read the text.
+    """
     import ast
     import warnings
 
@@ -168,7 +172,7 @@ def _place_of_syntax_error(text: str) -> tuple[int, int] | None:
         try:
             ast.parse(text)
         except SyntaxError as error:
-            return error.lineno or 1, (error.offset or 1) - 1
+            return error.lineno or 1, (error.offset or 1) - 1, error.msg
         except (ValueError, MemoryError, RecursionError):
             pass
     return None

@@ -17,10 +17,13 @@ class Role(Enum):
     """It draws, converts or exports, once, for somebody who waits."""
 
 
+_OF_TESTS = frozenset({"tests", "testing", "test_utils", "testutils"})
+
+
 def role_of(path: str) -> Role:
     """The role of a file, by its path from the root of its project, with POSIX separators."""
     *folders, name = path.split("/")
-    if "tests" in folders or "testing" in folders or name in ("testing_utils.py", "conftest.py"):
+    if not _OF_TESTS.isdisjoint(folders) or name in ("testing_utils.py", "conftest.py"):
         return Role.TEST
     if name.endswith("_test.py") or (name.startswith("test_") and name.endswith(".py")):
         return Role.TEST_BY_NAME

@@ -44,6 +44,18 @@ HEAD = "import torch\nfrom torch import nn\nfrom torch.utils.data import DataLoa
             Frequency.EPOCH,
         ),
         ("class M(nn.Module):\n  def forward(self, x):\n    if x is None:\n      return LOOK(1)", Frequency.BATCH),
+        (
+            "def train():\n    f().backward()\n    o.step()\n    LOOK(1)\nfor epoch in range(9):\n    train()",
+            Frequency.EPOCH,
+        ),
+        (
+            "def train():\n    f().backward()\n    o.step()\n    LOOK(1)\nfor i in range(9):\n    train()",
+            Frequency.BATCH,
+        ),
+        ("for i, x in enumerate(loader):\n    log = i % 50 == 0\n    if log:\n        LOOK(1)", Frequency.EPOCH),
+        ("for i, x in enumerate(loader):\n    log = x.ok\n    if log:\n        LOOK(1)", Frequency.BATCH),
+        ("for x in loader:\n    if len(buffer) < 50:\n        LOOK(1)", Frequency.EPOCH),
+        ("from ignite.metrics import Metric\nclass M(Metric):\n  def compute(self):\n    LOOK(1)", Frequency.EPOCH),
         ("class C(Callback):\n  def on_train_start(self):\n    LOOK(1)", Frequency.ONCE),
         ("class C(Callback):\n  def on_train_epoch_end(self):\n    LOOK(1)", Frequency.EPOCH),
         ("for i in range(9):\n    loss = f()\n    loss.backward()\n    LOOK(1)", Frequency.BATCH),

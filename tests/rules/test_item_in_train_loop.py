@@ -213,6 +213,53 @@ def test_reads_at_each_step(code: str) -> None:
     [
         """
         import torch
+        def step(model, x, criterion, optimizer):
+            loss = criterion(model(x.cuda()))
+            loss.backward()
+            optimizer.step()
+            return loss.item()
+        def find(model, loader, criterion, optimizer, best):
+            for x in loader:
+                loss = step(model, x, criterion, optimizer)
+                if loss > 4 * best:
+                    break
+        """,
+        """
+        import torch
+        def train(model, loader, optimizer, criterion, stopper):
+            for x, y in loader:
+                loss = criterion(model(x.cuda()), y.cuda())
+                loss.backward()
+                optimizer.step()
+                if stopper.is_done(loss.item()):
+                    break
+        """,
+        """
+        import torch
+        def ground(model, loader, criterion, result):
+            for image, names in loader:
+                loss = criterion(model(image.cuda()))
+                loss.backward()
+                for name, part in zip(names, loss.detach()):
+                    result.append({"name": name.item(), "part": part})
+        """,
+        """
+        import torch
+        class Log:
+            def note(self, **kwargs):
+                for name, value in kwargs.items():
+                    if isinstance(value, torch.Tensor):
+                        value = value.item()
+                    self.add(name, value)
+        def train(model, loader, optimizer, criterion):
+            log = Log()
+            for x, y in loader:
+                criterion(model(x.cuda()), y.cuda()).backward()
+                optimizer.step()
+                log.note(lr=optimizer.param_groups[0]["lr"], size=len(x))
+        """,
+        """
+        import torch
         from transformers import Trainer
         class Generating(Trainer):
             def _score(self, model, inputs):
@@ -384,6 +431,10 @@ def test_reads_at_each_step(code: str) -> None:
         """,
     ],
     ids=[
+        "compared by the caller",
+        "asked for",
+        "beside a tensor",
+        "numbers by keyword",
         "behind generation",
         "rate limit",
         "after the loop",

@@ -117,10 +117,26 @@ class Annotations:
                 break
             if kind in BRANCHES and child is above.body:  # type: ignore[attr-defined]
                 shown = self._shown_by(above.test, node.value)  # type: ignore[attr-defined]
+                if shown.kind is Kind.TENSOR and self._is_a_keyword_number(node):
+                    return NUMBER  # the branch is there for other callers
                 if shown:
                     return shown if value.kind is not shown.kind else value
             child = above
         return value
+
+    def _is_a_keyword_number(self, node: cst.Name) -> bool:
+        """Whether this is a value of `**kwargs`, for which all callers pass numbers."""
+        for binding in self.names.reaching(node):
+            match binding.value:
+                case cst.Call(func=cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value="items" | "values"))):
+                    starred = [found.node for found in self.names.reaching(owner)]
+                case _:
+                    return False
+            if len(starred) != 1 or not isinstance(starred[0], cst.Param) or starred[0].star != "**":
+                return False
+            if self.kinds.parameters.of_keywords(starred[0]).kind is not Kind.NUMBER:
+                return False
+        return True
 
     def _one_of(self, kind: cst.BaseExpression) -> Value:
         """What is of one of these types: a list, or something else that is no tensor."""

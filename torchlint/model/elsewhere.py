@@ -14,7 +14,7 @@ from torchlint.model.spans import Spans
 from torchlint.model.values import UNKNOWN, Device, Kind, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from torchlint.model.classes import Classes
     from torchlint.model.context import Context
@@ -48,6 +48,15 @@ class Elsewhere:
         values = [_passed(call, place, keyword) for call in self.facts.of(name)] if name is not None else []
         return values[0] if values and all(value == values[0] for value in values) else UNKNOWN
 
+    def keywords(self, function: cst.FunctionDef, named: Collection[str]) -> list[Value] | None:
+        """What callers elsewhere pass for `**`: by keywords that are none of these. None where that is hidden."""
+        values = []
+        for call in self.callers(function):
+            if call.arguments is None:
+                return None
+            values += [_value(argument) for argument in call.arguments if argument.keyword not in ("", *named)]
+        return values
+
     def _name(self, function: cst.FunctionDef) -> FunctionName | None:
         """The name by which another file can reach the function; None if none can, or only Python itself calls it."""
         name = function.name.value
@@ -63,8 +72,12 @@ class Elsewhere:
 def _passed(call: Called, place: int | None, keyword: str) -> Value:
     for argument in call.arguments or ():
         if (place is not None and argument.place == place) or argument.keyword == keyword:
-            return Value(Kind[argument.kind], Device[argument.device], proven=False)
+            return _value(argument)
     return UNKNOWN
+
+
+def _value(argument: Passed) -> Value:
+    return Value(Kind[argument.kind], Device[argument.device], proven=False)
 
 
 def answers(context: Context, asked: tuple[str, ...]) -> Answers:
@@ -162,5 +175,5 @@ def _arguments(call: cst.Call, context: Context) -> Iterator[Passed]:
     for place, argument in enumerate(call.args):
         value = context.value(argument.value)
         keyword = argument.keyword.value if argument.keyword is not None else ""
-        if value:
+        if value or keyword:  # what goes into `**` is known only where all of it is
             yield Passed(None if keyword else place, keyword, value.kind.name, value.device.name)

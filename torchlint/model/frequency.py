@@ -390,14 +390,20 @@ class Frequencies:
             return known
         called = [self.frequency(call) for call in self.calls.callers(function)]
         best = max(called, default=Frequency.UNKNOWN)
-        if best < Frequency.BATCH and self._is_step(function):
-            return Frequency.BATCH
         if best < Frequency.BATCH:
             for call in self.elsewhere.callers(function):
                 if call.frequency > best:
                     best = call.frequency
                     self._origins[function] = call.where
+        if best < Frequency.BATCH and self._is_step(function):
+            # Who calls it once an epoch trains with the whole set at a time.
+            return Frequency.EPOCH if self._is_called_by_epochs(function) else Frequency.BATCH
         return best
+
+    def _is_called_by_epochs(self, function: cst.FunctionDef) -> bool:
+        """Whether every call of the function in this module stands in a loop that is one over epochs by its names."""
+        loops = [self.loop(call) for call in self.calls.callers(function)]
+        return bool(loops) and all(isinstance(loop, cst.For) and self._names_epochs(loop) for loop in loops)
 
     def origin(self, node: cst.CSTNode) -> str:
         """The call in another file that makes the node run as often as it does; nothing where this file says why."""
@@ -440,6 +446,10 @@ class Frequencies:
         if name in tables.ONCE_METHODS:
             return Frequency.ONCE
         if name in tables.EPOCH_METHODS:
+            return Frequency.EPOCH
+        if name == "compute" and any(
+            isinstance(base, str) and base.endswith("Metric") for base in self.classes.lineage(owner)
+        ):
             return Frequency.EPOCH
         if name == "step" and self.classes.is_optimizer(owner):
             return Frequency.BATCH
@@ -486,17 +496,32 @@ class Frequencies:
                     return isinstance(target.operator, (cst.Equal, cst.LessThan, cst.Is))
                 if isinstance(target.operator, cst.Equal):
                     return any(self._is_an_end(side) for side in sides) and any(_is_counter(side) for side in sides)
+                if isinstance(target.operator, (cst.LessThan, cst.LessThanEqual)) and is_size(left):
+                    return isinstance(left, cst.Call)  # `len(buffer) < capacity`: until it is full
                 if isinstance(target.operator, (cst.GreaterThan, cst.GreaterThanEqual)):
                     return "time" in (_text(left) + _text(target.comparator))
                 return False
             case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
-                return any(
-                    word in name for word in ("log_now", "should_log", "do_log", "is_last", "print_now", "debug")
-                )
+                if any(word in name for word in ("log_now", "should_log", "do_log", "is_last", "print_now", "debug")):
+                    return True
+                return isinstance(test, cst.Name) and self._holds_a_limit(test)
             case cst.Call(func=func):
                 name = (dotted(func) or "").rpartition(".")[2]
                 return name.startswith(("should_", "is_time", "every_", "check_interval"))
         return False
+
+    def _holds_a_limit(self, name: cst.Name) -> bool:
+        """Whether every binding of a name is such a condition: `log = step % 100 == 0`."""
+        return self.kinds.settled(("limit", name), False, self._is_bound_to_limits, name)  # noqa: FBT003
+
+    def _is_bound_to_limits(self, name: cst.Name) -> bool:
+        bindings = self.names.reaching(name)
+        return bool(bindings) and all(
+            isinstance(binding.value, (cst.Comparison, cst.BooleanOperation, cst.UnaryOperation))
+            and not binding.path
+            and self.is_rate_limit(binding.value)
+            for binding in bindings
+        )
 
     def _is_an_end(self, node: cst.CSTNode) -> bool:
         """`0`, or `len(loader) - 1`: the first or the last turn."""

@@ -137,6 +137,8 @@ def work(dataset: cst.CSTNode, context: Context, depth: int = 0) -> Work:
         return Work.INDEXES
     if isinstance(dataset, cst.Call):
         return _constructed(dataset, context, depth + 1)
+    if _is_formatted(dataset, context):
+        return Work.INDEXES
     sources = list(_sources(dataset, context))
     if sources:
         return max(work(source, context, depth + 1) for source in sources)
@@ -144,6 +146,18 @@ def work(dataset: cst.CSTNode, context: Context, depth: int = 0) -> Work:
     if value.kind in (Kind.TENSOR, Kind.NDARRAY, Kind.SEQUENCE) and value.proven and not value.batch:
         return Work.INDEXES
     return Work.UNKNOWN
+
+
+def _is_formatted(dataset: cst.CSTNode, context: Context) -> bool:
+    """Whether a dataset of Hugging Face gives tensors that were made before: `data.set_format("torch")`."""
+    owner = dataset.value if isinstance(dataset, cst.Subscript) else dataset
+    return isinstance(owner, cst.Name) and any(
+        isinstance(call.func, cst.Attribute)
+        and call.func.attr.value == "set_format"
+        and isinstance(call.func.value, cst.Name)
+        and call.func.value.value == owner.value
+        for call in context.tree.of(cst.Call)
+    )
 
 
 def _sources(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]:

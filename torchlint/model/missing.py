@@ -9,9 +9,10 @@ from torchlint.model.tree import descendants
 
 
 def missing(test: cst.BaseExpression) -> str | None:
-    """The attribute that is not there yet where the condition holds.
+    """What is not there yet where the condition holds.
 
-    `self.x` of `self.x is None`, `getattr(self, "x", None) is None` and `not hasattr(self, "x")`.
+    `self.x` of `self.x is None`, `getattr(self, "x", None) is None` and `not hasattr(self, "x")`; `state[]`, which
+    stands for its entries, of `len(state) == 0`.
     """
     match test:
         case cst.Comparison(
@@ -20,6 +21,13 @@ def missing(test: cst.BaseExpression) -> str | None:
             return _attribute(left)
         case cst.UnaryOperation(operator=cst.Not(), expression=cst.Call(func=cst.Name(value="hasattr")) as asked):
             return _attribute(asked)
+        case cst.Comparison(
+            left=cst.Call(func=cst.Name(value="len"), args=[cst.Arg(value=cst.Name(value=name))]),
+            comparisons=[cst.ComparisonTarget(operator=cst.Equal(), comparator=cst.Integer(value="0"))],
+        ):
+            return f"{name}[]"
+        case cst.UnaryOperation(operator=cst.Not(), expression=cst.Name(value="state" as name)):
+            return f"{name}[]"
     return None
 
 
@@ -52,8 +60,10 @@ def makes_what_is_missing(statement: cst.If) -> bool:
 
 
 def kept(node: cst.CSTNode) -> str | None:
-    """The attribute that a target assigns, or that a call registers as a buffer."""
+    """The attribute or entries that a target assigns, or that a call registers as a buffer."""
     match node:
+        case cst.AssignTarget(target=cst.Subscript(value=cst.Name(value=name))):
+            return f"{name}[]"
         case cst.AssignTarget(target=cst.Attribute() as target):
             return dotted(target)
         case cst.Call(

@@ -90,3 +90,29 @@ def _kept_as(value: cst.CSTNode, context: Context) -> str | None:
             if isinstance(call, cst.Call) and len(call.args) > 1 and call.args[1] is argument:
                 return kept(call)
     return None
+
+
+def is_made_to_look(value: cst.CSTNode, context: Context) -> bool:
+    """Whether the value is an input that a model is tried on: for its graph to be exported, for a size to be kept."""
+    function = context.function(value)
+    if isinstance(function, cst.FunctionDef) and any(
+        context.qualified_name(item.decorator) == "functools.cached_property" for item in function.decorators
+    ):
+        return True
+    match context.parent(value):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]) as statement:
+            uses = context.uses.of(name, statement)
+            return bool(uses) and all(_is_exported(use, context) for use in uses)
+        case cst.Arg() as argument:
+            return _is_exported(argument, context)
+    return False
+
+
+def _is_exported(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the node goes into `torch.onnx.export`, as it is or in a tuple."""
+    for above in context.ancestors(node):
+        if isinstance(above, cst.Call):
+            return (context.qualified_name(above.func) or "").startswith(("torch.onnx.", "torch.jit.trace"))
+        if not isinstance(above, (cst.Arg, cst.Tuple, cst.Element)):
+            return False
+    return False

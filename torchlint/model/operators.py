@@ -75,6 +75,8 @@ class Operators:
         return join([self.value(node.body), self.value(node.orelse)])
 
     def _subscript(self, node: cst.Subscript) -> Value:
+        if _is_hyperparameter(node):
+            return NUMBER
         owner = self.value(node.value)
         index = node.slice[0].slice if len(node.slice) == 1 else None
         match owner.kind:
@@ -126,6 +128,17 @@ class Operators:
 
     def _dict_comprehension(self, node: cst.DictComp) -> Value:
         return Value(Kind.MAPPING, item=self.value(node.value))
+
+
+def _is_hyperparameter(node: cst.Subscript) -> bool:
+    """`optimizer.param_groups[0]["lr"]`."""
+    match node:
+        case cst.Subscript(
+            value=cst.Subscript(value=cst.Attribute(attr=cst.Name(value="param_groups"))),
+            slice=[cst.SubscriptElement(slice=cst.Index(value=cst.SimpleString() as key))],
+        ):
+            return key.evaluated_value in ("lr", "weight_decay", "momentum", "eps", "initial_lr", "dampening")
+    return False
 
 
 def integer(node: cst.CSTNode) -> int | None:

@@ -54,6 +54,25 @@ class Parameters:
                 return overridable(default).likely()
         return UNKNOWN
 
+    def of_keywords(self, parameter: cst.Param) -> Value:
+        """What each value of a `**` parameter is, where all callers in sight agree on it; there has to be one."""
+        function = self.tree.function_of_parameter(parameter)
+        if not isinstance(function, cst.FunctionDef) or self.kinds.calls is None:
+            return UNKNOWN
+        named = [found.name.value for found in parameters(function) if not found.star]
+        values = self.kinds.elsewhere.keywords(function, named)
+        if values is None:
+            return UNKNOWN
+        for call in self.kinds.calls.callers(function):
+            if any(argument.star for argument in call.args):
+                return UNKNOWN
+            values += [
+                self.kinds.value(argument.value)
+                for argument in call.args
+                if argument.keyword is not None and argument.keyword.value not in named
+            ]
+        return values[0].likely() if values and len({value.kind for value in values}) == 1 else UNKNOWN
+
     def _from_callers(self, function: cst.FunctionDef | cst.Lambda, parameter: cst.Param) -> Value:
         if self.kinds.calls is None or isinstance(function, cst.Lambda):
             return UNKNOWN

@@ -49,6 +49,8 @@ def purpose(read: cst.CSTNode, context: Context, depth: int = 0) -> Purpose:
         match above:
             case cst.Call() if child is not above.func:
                 found = _passed_to(above, context)
+                if found is Purpose.OTHER and _is_asked(above, context):
+                    return Purpose.NEEDED
                 if found is not None:
                     return found
             case cst.Index() | cst.Slice():
@@ -73,6 +75,22 @@ def purpose(read: cst.CSTNode, context: Context, depth: int = 0) -> Purpose:
                 return Purpose.OTHER
         child = above
     return Purpose.OTHER
+
+
+def _is_asked(call: cst.Call, context: Context) -> bool:
+    """Whether a condition asks for what an object answers: `if stopper.is_done(loss.item())`."""
+    if not isinstance(call.func, cst.Attribute) or context.qualified_name(call.func) is not None:
+        return False  # `any([loss.item() > limit])`
+    child: cst.CSTNode = call
+    for above in context.ancestors(call):
+        match above:
+            case cst.UnaryOperation() | cst.BooleanOperation() | cst.Comparison() | cst.ComparisonTarget():
+                child = above
+            case cst.If(test=test) | cst.While(test=test) | cst.IfExp(test=test):
+                return child is test
+            case _:
+                return False
+    return False
 
 
 def _passed_to(call: cst.Call, context: Context) -> Purpose | None:
@@ -111,9 +129,9 @@ def _returned(statement: cst.Return, context: Context, depth: int) -> Purpose:
     function = context.function(statement)
     if not isinstance(function, cst.FunctionDef) or depth >= _DEEPEST:
         return Purpose.OTHER
-    if context.frequencies.steps(function.body):
-        return Purpose.DEFER
     found = {purpose(call, context, depth + 1) for call in context.calls.callers(function)}
+    if Purpose.NEEDED not in found and context.frequencies.steps(function.body):
+        return Purpose.DEFER
     found |= {Purpose(call.purpose) for call in context.elsewhere.callers(function)}
     return next((known for known in (Purpose.NEEDED, Purpose.DEFER) if known in found), Purpose.OTHER)
 
@@ -317,6 +335,8 @@ def _iterates_tensor(binding: Binding, context: Context) -> bool:
     assert binding.value is not None
     value = context.value(binding.value)
     match binding.value:
+        case cst.Call(func=cst.Name(value="zip"), args=args) if binding.path and binding.path[0] < len(args):
+            return context.kind(args[binding.path[0]].value) is Kind.TENSOR
         case cst.Call(func=cst.Name(value="enumerate" | "zip" | "reversed"), args=args):
             return any(context.kind(argument.value) is Kind.TENSOR for argument in args)
     return value.kind is Kind.TENSOR and not value.batch

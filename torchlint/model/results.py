@@ -36,6 +36,8 @@ _STRING_METHODS = frozenset("join format strip split lower upper replace startsw
 _TUPLE_MODULES = frozenset("LSTM GRU RNN RNNBase".split())
 # What gives several tensors, or whatever it is made to: `network: nn.Module` may be any module.
 _ANY_RESULT = frozenset("MultiheadAttention LSTMCell Module".split())
+# Methods that give the same values in another type, or outside of the graph.
+_CASTS = frozenset("float double half bfloat16 long int short bool detach clone contiguous".split())
 
 
 class Results:
@@ -194,6 +196,8 @@ class Results:
         code = METHODS.get(name)
         if code is None:
             return UNKNOWN
+        if name in _CASTS:
+            return tensor(owner.device, scalar=owner.scalar)
         reduces = name in ("sum", "mean", "max", "min", "median", "prod", "all", "any", "norm") and not node.args
         return self.operands.coded(code, owner, node, scalar=reduces)
 
