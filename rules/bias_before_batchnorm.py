@@ -11,6 +11,7 @@ import libcst as cst
 from torchlint.rule import Applicability, Flag, Node, NodeEdit, Replace, Rule
 
 if TYPE_CHECKING:
+    from torchlint.facts import Wrapper
     from torchlint.model.context import Context
 
 RULE = Rule(
@@ -36,50 +37,63 @@ def check(_: cst.Module, context: Context) -> Iterator[Flag]:
     """Flag each layer with a bias, all of whose output goes into norms that subtract a channel's mean."""
     if _QUANTISES.search(context.source.text):
         return
-    from torchlint.model.biases import has_bias  # the model's parts load LibCST
-    from torchlint.model.norms import freezes_norms, is_over_features, norms_behind
+    from torchlint.model.norms import freezes_norms, is_over_features, norms_behind  # the model's parts load LibCST
+    from torchlint.model.wrappers import has_bias, is_wrapped, width, wrapper_of
 
     for call in context.tree.of(cst.Call):
-        if not has_bias(call, context):
+        made = wrapper_of(call, context)
+        if made is None or not has_bias(made, call, context):
             continue
         norms = norms_behind(call, context)
-        if not norms or freezes_norms(context):
+        if not norms or freezes_norms(context) or is_wrapped(call, context):
             continue
-        layer, norm = _class_name(call, context), _class_name(norms[0], context)
-        if layer.endswith("Linear") and not all(is_over_features(norm, call, context) for norm in norms):
-            continue
-        reason = _reason_to_keep(call, context)
+        norm = _class_name(norms[0], context)
+        if made.layer.endswith("Linear"):
+            features = width(made, call, context)
+            if not all(is_over_features(norm, features, context) for norm in norms):
+                continue
+        reason = _reason_to_keep(call, made, context)
         yield Flag(
             call,
-            f"`{norm}` subtracts the bias of this `{layer}` again, and each step still adds it, "
-            f"computes its gradient and updates it; {reason or 'set `bias=False`'}",
-            title="Set `bias=False`",
-            edits=() if reason else _without_bias(call, context),
+            f"`{norm}` subtracts the bias of this {_named(call, context)} again, and each step still adds it, "
+            f"computes its gradient and updates it; {reason or f'set `{made.parameter}=False`'}",
+            title=f"Set `{made.parameter}=False`",
+            edits=() if reason else _without_bias(call, made, context),
         )
 
 
 def _class_name(call: cst.Call, context: Context) -> str:
-    return (context.qualified_name(call.func) or "").rpartition(".")[2]
+    return (context.qualified_name(call.func) or context.code(call.func)).rpartition(".")[2]
 
 
-def _reason_to_keep(layer: cst.Call, context: Context) -> str:
+def _named(call: cst.Call, context: Context) -> str:
+    """The class of a layer, with the file that it is from if that is another one."""
+    name = f"`{_class_name(call, context)}`"
+    described = context.described(call.func)
+    return name if described is None else f"{name} of {described.path}"
+
+
+def _reason_to_keep(call: cst.Call, made: Wrapper, context: Context) -> str:
     """Why the bias can't just be left out, for the message."""
     from torchlint.model.biases import needs_bias
 
+    without = f"setting `{made.parameter}=False`"
     loads = _LOADS_WEIGHTS.search(context.source.text)
     if loads:
-        return f"weights loaded by `{loads[0]}` hold it, so convert them before setting `bias=False`"
-    if needs_bias(layer, context):
-        return "this file uses `.bias` without a test for None, so add one before setting `bias=False`"
+        return f"weights loaded by `{loads[0]}` hold it, so convert them before {without}"
+    if needs_bias(call, made.layer, context):
+        return f"this file uses `.bias` without a test for None, so add one before {without}"
+    if made.expects_bias:
+        return f"the file of its class uses `.bias` without a test for None, so add one before {without}"
     return ""
 
 
-def _without_bias(layer: cst.Call, context: Context) -> tuple[NodeEdit, ...]:
-    from torchlint.model.biases import bias
+def _without_bias(call: cst.Call, made: Wrapper, context: Context) -> tuple[NodeEdit, ...]:
+    from torchlint.model.wrappers import given
 
-    given = bias(layer, context)
-    if given is not None:
-        return (Replace(given, "False"),)
-    if context.has_unpacking(layer):
+    passed = given(made, call, context)
+    if passed is not None:
+        return (Replace(passed, "False"),)
+    if context.has_unpacking(call) or not call.args:
         return ()
-    return (context.with_argument(layer, "bias=False"),)
+    return (context.with_argument(call, f"{made.parameter}=False"),)

@@ -21,6 +21,7 @@ RULE = Rule(
 )
 
 _WRAPPERS = frozenset({"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"})
+_NAME = "DataParallel"
 _ADVICE = "`DistributedDataParallel` keeps one process and one copy per GPU"
 
 
@@ -67,6 +68,20 @@ def check_subclass(node: cst.ClassDef, context: Context) -> Iterator[Flag]:
                 call,
                 f"`{node.name.value}` is a `DataParallel`, which copies the model to every GPU at each step; {_ADVICE}",
             )
+
+
+@RULE.on(Node("Call", (b"DataParallel",)))
+def check_imported(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag the construction of a class of another file that is derived from the wrapper."""
+    match node.func:
+        case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)) if name.endswith(_NAME) and name != _NAME:
+            described = context.described(node.func)
+            if described is not None and not _WRAPPERS.isdisjoint(described.bases):
+                yield Flag(
+                    node,
+                    f"`{name}` of {described.path} is a `DataParallel`, which copies the model to every GPU at each "
+                    f"step; {_ADVICE}",
+                )
 
 
 @RULE.on(Call("lightning.pytorch.Trainer"))

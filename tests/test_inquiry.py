@@ -257,3 +257,123 @@ def main(model):
 def test_an_object_is_followed_to_its_class(folder: Path, capsys: Capture, text: str, row: int) -> None:
     write(folder, utils=HOLDER, train=text)
     assert found(capsys, "--select", "TL302", ".") == [("utils.py", "TL302", "per batch", f"train.py:{row}")]
+
+
+LAYERS = """\
+from torch import nn
+
+
+class ConvNorm(nn.Module):
+    def __init__(self, channels, features, bias=True):
+        super().__init__()
+        self.conv = nn.Conv1d(channels, features, 3, bias=bias)
+
+    def forward(self, x):
+        return self.conv(x)
+
+
+class Active(nn.Module):
+    def __init__(self, channels, features, bias=True):
+        super().__init__()
+        self.conv = nn.Conv1d(channels, features, 3, bias=bias)
+
+    def forward(self, x):
+        return self.conv(x).relu()
+
+
+class Parallel(nn.DataParallel):
+    pass
+
+
+class SoftDataParallel(Parallel):
+    pass
+"""
+NETWORK = """\
+from torch import nn
+{imports}
+
+
+def make(n):
+    return nn.Sequential({name}(n, n), nn.BatchNorm1d(n), nn.ReLU(), {name}(n, n), nn.ReLU())
+"""
+
+
+@pytest.mark.parametrize(
+    ("imports", "name", "is_found"),
+    [
+        ("from layers import ConvNorm", "ConvNorm", True),
+        ("from layers import ConvNorm as Conv", "Conv", True),
+        ("from layers import *", "ConvNorm", True),
+        ("import layers", "layers.ConvNorm", True),
+        ("from pkg import ConvNorm", "ConvNorm", True),
+        ("from layers import Active", "Active", False),
+        ("from elsewhere import ConvNorm", "ConvNorm", False),
+    ],
+)
+def test_a_layer_that_a_class_of_another_file_wraps(
+    folder: Path,
+    capsys: Capture,
+    imports: str,
+    name: str,
+    is_found: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    (folder / "pkg").mkdir()
+    (folder / "pkg" / "__init__.py").write_text("from layers import ConvNorm\n")
+    write(folder, layers=LAYERS, network=NETWORK.format(imports=imports, name=name))
+    expected = [("network.py", "TL501", "once", None)] if is_found else []
+    found_ = [(path, code) for path, code, _, _ in found(capsys, "--select", "TL501", "network.py")]
+    assert found_ == [(path, code) for path, code, _, _ in expected]
+
+
+def test_a_finding_names_the_file_of_the_class(folder: Path, capsys: Capture) -> None:
+    write(folder, layers=LAYERS, network=NETWORK.format(imports="from layers import ConvNorm", name="ConvNorm"))
+    assert run(["check", "--select", "TL501", "--output-format", "concise", "network.py"]) == 1
+    assert "of this `ConvNorm` of layers.py again" in capsys.readouterr().out
+
+
+def test_a_wrapper_of_all_gpus_from_another_file(folder: Path, capsys: Capture) -> None:
+    train = "import torch\nfrom layers import Parallel, SoftDataParallel\n\n\ndef main(model):\n    return SoftDataParallel(model)\n"
+    write(folder, layers=LAYERS, train=train)
+    assert [(path, code) for path, code, _, _ in found(capsys, "--select", "TL701", ".")] == [("train.py", "TL701")]
+
+
+STREAMS = """\
+from torch.utils.data import Dataset, IterableDataset
+
+
+class Stream(IterableDataset):
+    def __init__(self, make):
+        self.make = make
+
+    def __iter__(self):
+        return self.make()
+
+
+class Pictures(Dataset):
+    def __getitem__(self, index):
+        return decode(self.paths[index])
+"""
+
+
+@pytest.mark.parametrize(("name", "is_found"), [("Stream", False), ("Derived", False), ("Pictures", True)])
+def test_a_dataset_of_another_file(folder: Path, capsys: Capture, name: str, is_found: bool) -> None:  # noqa: FBT001
+    derived = "from streams import Pictures, Stream\n\n\nclass Derived(Stream):\n    pass\n"
+    train = f"""\
+from torch.utils.data import DataLoader
+from derived import {name}
+
+
+def train(model, source):
+    for inputs in DataLoader({name}(source), batch_size=8):
+        model(inputs.cuda()).sum().backward()
+"""
+    write(folder, streams=STREAMS, derived=derived, train=train)
+    assert len(found(capsys, "--select", "TL101", "train.py")) == is_found
+
+
+def test_an_edit_of_the_class_is_seen(folder: Path, capsys: Capture) -> None:
+    write(folder, layers=LAYERS, network=NETWORK.format(imports="from layers import ConvNorm", name="ConvNorm"))
+    for _ in range(2):  # the second time from the cache
+        assert len(found(capsys, "--select", "TL501", ".")) == 1
+    write(folder, layers=LAYERS.replace("bias=True", "bias=False"))
+    assert found(capsys, "--select", "TL501", ".") == []

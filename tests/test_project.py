@@ -97,3 +97,29 @@ def test_an_import_of_oneself_and_a_ring_end() -> None:
 def test_bytes_that_are_no_text() -> None:
     found = Project({"a.py": outline(b"from b import f\nf(1)\n\xff\xfe"), "b.py": outline(b"\x00")})
     assert callers(found, "b.py", "f") == [("a.py", "b.f")]
+
+
+@pytest.mark.parametrize(
+    ("name", "importer", "expected"),
+    [
+        ("pkg.layers.Conv", "train.py", ("pkg/layers.py", "Conv")),
+        ("pkg.Conv", "train.py", ("pkg/layers.py", "Conv")),
+        (".Conv", "pkg/net.py", ("pkg/layers.py", "Conv")),
+        (".layers.Conv", "pkg/net.py", ("pkg/layers.py", "Conv")),
+        ("net.Conv", "pkg/other.py", ("pkg/layers.py", "Conv")),
+        ("torch.nn.Conv2d", "train.py", None),
+        ("Conv", "train.py", None),
+        ("round.X", "train.py", None),
+    ],
+)
+def test_where_a_name_is_defined(name: str, importer: str, expected: tuple[str, str] | None) -> None:
+    found = project(
+        train="",
+        pkgS__init__="from .layers import Conv",
+        pkgSlayers="class Conv: pass",
+        pkgSnet="from . import Conv",
+        pkgSother="",
+        round="from trip import X",
+        trip="from round import X",
+    )
+    assert found.definition(name, importer) == expected

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import libcst as cst
 
-    from torchlint.facts import Facts, Telling
+    from torchlint.facts import Asked, Facts, Telling
     from torchlint.model.context import Context
     from torchlint.model.spans import Spans
     from torchlint.model.tree import Tree
@@ -72,8 +72,8 @@ def examine(
             return Result(diagnostics=(Diagnostic("E999", "invalid-syntax", message),))
 
 
-def answer(source: SourceFile, settings: Settings, facts: Facts, asked: tuple[str, ...]) -> Answers:
-    """What a source says of the functions with these qualified names, which other files define."""
+def answer(source: SourceFile, settings: Settings, facts: Facts, asked: Asked) -> Answers:
+    """What a source says to what is asked of it."""
     from torchlint.model.elsewhere import answers
 
     with _deep_recursion():
@@ -189,7 +189,7 @@ def _run(context: Context, rules: tuple[Rule, ...], *, thorough: bool) -> Result
         except Exception as error:  # noqa: BLE001 - a rule's crash must not cost the user the other findings
             diagnostics.append(_crash(source, rule, error))
     # What is asked below would change the words of a finding alone.
-    questions = tuple(sorted(context.elsewhere.asked))
+    questions = context.elsewhere.questions
     if not flagged:
         return Result((), tuple(dict.fromkeys(diagnostics)), questions)
     wanted = {flag.node for _, flag in flagged} | {edit.node for _, flag in flagged for edit in flag.edits}

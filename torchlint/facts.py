@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, TypeAlias
 
 # Named tuples: they are made in a tenth of the time that a dataclass takes, at each start.
-from torchlint.finding import Frequency  # noqa: TC001 - the cache resolves annotations
+from torchlint.finding import Frequency, Wanted
 
 # A function by its name, a method as `Class.method`.
 FunctionName: TypeAlias = str
@@ -37,41 +37,89 @@ class Called(NamedTuple):
     arguments: tuple[Passed, ...] | None = None
 
 
+class Wrapper(NamedTuple):
+    """What a call must pass so that the one layer whose output the new instance gives has no bias.
+
+    `layer` is the qualified name of torch's class. `parameter` decides on the bias, at its `place` behind `self`, None
+    if only by keyword; where it is left out, `default` says whether there is one. `features` is the parameter for the
+    features that a linear layer gives, "" where none is. Where it `expects_bias`, code beside the class fails without.
+    """
+
+    layer: str
+    parameter: str
+    place: int | None
+    default: bool
+    features: str = ""
+    features_place: int | None = None
+    expects_bias: bool = False
+
+
+class Described(NamedTuple):
+    """A class that another file, at this path, defines.
+
+    `bases` are the qualified names of those that no file of the project defines. `work` is the value of a
+    `torchlint.model.loading.Work`, what making one sample takes; None if the class is no dataset. `wrapper` says what
+    layer it is around, if it is around one and gives its output.
+    """
+
+    path: str
+    bases: tuple[str, ...] = ()
+    work: int | None = None
+    wrapper: Wrapper | None = None
+
+
 class Facts(NamedTuple):
-    """The calls from other files of those functions that a lint asked about, sorted. Hashable: part of cache keys."""
+    """What other files say of one: the calls of its functions, and the classes that it imports. Part of cache keys.
+
+    Both hold what a lint asked about and is known, sorted.
+    """
 
     calls: tuple[tuple[FunctionName, tuple[Called, ...]], ...] = ()
+    classes: tuple[tuple[str, Described], ...] = ()
 
     def of(self, function: FunctionName) -> tuple[Called, ...]:
         """The calls of one function."""
         return next((found for name, found in self.calls if name == function), ())
 
+    def described(self, name: str) -> Described | None:
+        """What is known of a class, by the qualified name that it has in the file."""
+        return next((found for known, found in self.classes if known == name), None)
+
     def __bool__(self) -> bool:
         """Whether anything is known."""
-        return bool(self.calls)
+        return bool(self.calls or self.classes)
+
+
+class Asked(NamedTuple):
+    """What is asked of one file: its calls of functions, by the qualified names they have there; its own classes."""
+
+    calls: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether anything is asked."""
+        return bool(self.calls or self.classes)
 
 
 class Answers(NamedTuple):
-    """The calls in one file of functions that are defined in others, by the qualified names that were asked for.
-
-    `questions` are the functions of this file whose callers the answer depends on.
-    """
+    """What one file says to what it was asked, and what it would have to know of others to say it for certain."""
 
     calls: tuple[tuple[str, tuple[Called, ...]], ...] = ()
-    questions: tuple[FunctionName, ...] = ()
+    classes: tuple[tuple[str, Described], ...] = ()
+    questions: Wanted = Wanted()
 
 
 class Telling(NamedTuple):
     """What the model knows of one line, in words. `held` are the names on it, each with what it holds.
 
-    `questions` are the functions whose callers in other files it hangs on.
+    `questions` are those whose answers it hangs on.
     """
 
     frequency: str
     why: tuple[str, ...]
     grad: str
     held: tuple[tuple[str, str], ...]
-    questions: tuple[FunctionName, ...] = ()
+    questions: Wanted = Wanted()
 
 
 NOTHING = Facts()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -106,16 +106,33 @@ class Diagnostic:
     span: Span | None = None
 
 
+class Wanted(NamedTuple):
+    """What other files could tell: who calls these functions of the file, what these classes are that it imports.
+
+    A function goes by its name, a method is `Class.method`; a class by the qualified name that it has in the file.
+    """
+
+    functions: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether anything is asked."""
+        return bool(self.functions or self.classes)
+
+
+NOTHING_WANTED = Wanted()
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """What linting one file gave: findings sorted by span, and diagnostics.
 
-    `questions` are the functions whose callers in other files could change it.
+    `questions` are those whose answers could change it.
     """
 
     findings: tuple[Finding, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
-    questions: tuple[str, ...] = ()
+    questions: Wanted = NOTHING_WANTED
 
     @property
     def is_clean(self) -> bool:

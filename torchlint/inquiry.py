@@ -1,4 +1,4 @@
-"""Asks the files of a project about each other: who calls the functions whose callers a lint wants to know."""
+"""Asks the files of a project about each other: who calls functions, and what classes are, as far as lints ask."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from torchlint.cache import digest
 from torchlint.contents import Contents
 from torchlint.discover import Found, discover
-from torchlint.facts import Answers, Called, Facts
+from torchlint.facts import Answers, Asked, Called, Described, Facts
+from torchlint.finding import Wanted
 from torchlint.globs import posix
 from torchlint.role import Role, holds_tests
 
 if TYPE_CHECKING:
     from torchlint.cache import Cache
     from torchlint.config import Configs
+    from torchlint.project import Project
     from torchlint.settings import Settings
 
 # A caller may itself be called from elsewhere, and so on. Few chains across files are longer.
@@ -25,10 +27,10 @@ ROUNDS = 3
 
 
 class Question(NamedTuple):
-    """Functions of a file, methods as `Class.method`."""
+    """What a file wants to know of others."""
 
     file: Found
-    functions: tuple[str, ...]
+    wanted: Wanted
 
 
 class Inquiry:
@@ -40,86 +42,96 @@ class Inquiry:
         self._configs = configs
         self._cache = cache
         self._processes = processes
-        self._answers: dict[tuple[str, Facts, tuple[str, ...]], Answers] = {}
+        self._answers: dict[tuple[str, Facts, Asked], Answers] = {}
         self._found = {_key(file): file for file in (*files, *_around(files, configs, cwd))}
         self._contents = Contents(self._found, cache)
 
     def facts(self, questions: Iterable[Question]) -> dict[Path, Facts]:
-        """What is known of the callers, by file; files of which nothing is are left out."""
-        asked = {_key(question.file): set(question.functions) for question in questions}
-        summary = self._summary(asked)
+        """What is known of callers and classes, by file; files of which nothing is are left out."""
+        wanted = {_key(question.file): question.wanted for question in questions}
+        summary = self._summary(wanted)
         known = self._cache.facts(summary) if self._cache is not None and summary is not None else None
         if known is None:
-            known = self._worked_out(asked)
+            known = self._worked_out(wanted)
             if self._cache is not None and summary is not None:
                 self._cache.keep_facts(summary, known)
         return {self._found[key].path: facts for key, facts in known.items()}
 
-    def _summary(self, asked: Mapping[str, Iterable[str]]) -> bytes | None:
-        """What stands for the whole question: the functions, and the content and settings of every file."""
+    def _summary(self, wanted: Mapping[str, Wanted]) -> bytes | None:
+        """What stands for the whole question: what is wanted, and the content and settings of every file."""
         if self._cache is None:
             return None
-        parts = [repr({key: sorted(functions) for key, functions in sorted(asked.items())})]
+        parts = [repr(sorted(wanted.items()))]
         parts += [f"{key} {self._contents.digest(key).hex()}" for key in sorted(self._found)]
-        settings = {repr(replace(self._settings(self._found[key]), role=Role.CODE)) for key in asked}
+        settings = {repr(replace(self._settings(self._found[key]), role=Role.CODE)) for key in wanted}
         return digest("\n".join((*parts, *sorted(settings))).encode(errors="backslashreplace"))
 
-    def _worked_out(self, asked: dict[str, set[str]]) -> dict[str, Facts]:
+    def _worked_out(self, wanted: Mapping[str, Wanted]) -> dict[str, Facts]:
         from torchlint.project import Project
 
         project = Project({key: self._contents.outline(key) for key in self._found})
         facts: dict[str, Facts] = {}
-        asked = {key: set(functions) for key, functions in asked.items()}
+        wanted = dict(wanted)
         for _ in range(ROUNDS):
-            owners: dict[tuple[str, str], list[tuple[str, str]]] = {}
-            for key, functions in asked.items():
-                for importer, name, function in project.callers(key, functions):
-                    if not self._is_test(importer):
-                        owners.setdefault((importer, name), []).append((key, function))
+            owners = self._owners(project, wanted)
+            homes = _homes(project, wanted)
             calls: dict[str, dict[str, list[Called]]] = {}
-            more: dict[str, set[str]] = {}
-            for importer, answers in self._ask(owners, facts):
+            classes: dict[str, dict[str, Described]] = {}
+            more: dict[str, Wanted] = {}
+            for file, answers in self._ask(_asked(owners, homes), facts):
                 for name, called in answers.calls:
-                    for key, function in owners[importer, name]:
+                    for key, function in owners[file, name]:
                         calls.setdefault(key, {}).setdefault(function, []).extend(called)
-                if answers.calls:
-                    more[importer] = set(answers.questions)
-            before, facts = facts, {key: _gathered(found) for key, found in calls.items()}
-            is_new = any(functions - asked.get(key, set()) for key, functions in more.items())
-            if facts == before and not is_new:
+                for name, described in answers.classes:
+                    for key, known_as in homes[file, name]:
+                        classes.setdefault(key, {})[known_as] = described
+                if answers.calls or answers.classes:
+                    more[file] = answers.questions
+            before = facts
+            facts = {
+                key: Facts(_gathered(calls.get(key, {})), tuple(sorted(classes.get(key, {}).items())))
+                for key in {**calls, **classes}
+            }
+            after = {file: _both(wanted.get(file, Wanted()), questions) for file, questions in more.items()}
+            if facts == before and all(wanted.get(file) == both for file, both in after.items()):
                 break
-            for key, functions in more.items():
-                asked.setdefault(key, set()).update(functions)
+            wanted.update(after)
         return facts
 
-    def _ask(self, owners: Iterable[tuple[str, str]], facts: Mapping[str, Facts]) -> Iterator[tuple[str, Answers]]:
+    def _owners(self, project: Project, wanted: Mapping[str, Wanted]) -> dict[tuple[str, str], list[tuple[str, str]]]:
+        """The files that may call functions, with the name for each there: whose function, and its own name."""
+        owners: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        for key, (functions, _) in wanted.items():
+            for importer, name, function in project.callers(key, functions):
+                if not self._is_test(importer):
+                    owners.setdefault((importer, name), []).append((key, function))
+        return owners
+
+    def _ask(self, asked: Mapping[str, Asked], facts: Mapping[str, Facts]) -> Iterator[tuple[str, Answers]]:
         from torchlint.pool import Job, work  # the fixer, which a run without news does not need
 
-        names: dict[str, set[str]] = {}
-        for importer, name in owners:
-            names.setdefault(importer, set()).add(name)
         jobs = {}
-        for importer in sorted(names):
-            question = importer, facts.get(importer, Facts()), tuple(sorted(names[importer]))
+        for key in sorted(asked):
+            question = key, facts.get(key, Facts()), asked[key]
             found = self._known(question)
             if found is not None:
-                yield importer, found
+                yield key, found
             else:
-                file, data = self._found[importer], self._contents.data(importer)
+                file, data = self._found[key], self._contents.data(key)
                 jobs[file.shown] = (
-                    importer,
+                    key,
                     Job(file.shown, data, self._settings(file), facts=question[1], asked=question[2]),
                 )
         with closing(work((job for _, job in jobs.values()), self._processes)) as outcomes:
             for job, outcome in outcomes:
-                importer, _ = jobs[job.shown]
+                key, _ = jobs[job.shown]
                 answers = outcome.answers or Answers()
                 if self._cache is not None and outcome.answers is not None:
                     self._cache.keep_answers(digest(job.data), job.settings, job.facts, job.asked, answers)
-                self._answers[importer, job.facts, job.asked] = answers
-                yield importer, answers
+                self._answers[key, job.facts, job.asked] = answers
+                yield key, answers
 
-    def _known(self, question: tuple[str, Facts, tuple[str, ...]]) -> Answers | None:
+    def _known(self, question: tuple[str, Facts, Asked]) -> Answers | None:
         """What a file, where other files say this, has answered before."""
         importer, facts, asked = question
         found = self._answers.get(question)
@@ -146,7 +158,33 @@ def _around(files: Iterable[Found], configs: Configs, cwd: Path) -> list[Found]:
     return found
 
 
-def _gathered(calls: Mapping[str, list[Called]]) -> Facts:
+def _homes(project: Project, wanted: Mapping[str, Wanted]) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    """The files that define classes, with the name of each there: who wants to know, and under which name."""
+    homes: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for key, (_, classes) in wanted.items():
+        for name in classes:
+            home = project.definition(name, key)
+            if home is not None:
+                homes.setdefault(home, []).append((key, name))
+    return homes
+
+
+def _asked(calls: Iterable[tuple[str, str]], classes: Iterable[tuple[str, str]]) -> dict[str, Asked]:
+    """What each file is asked."""
+    names: dict[str, tuple[set[str], set[str]]] = {}
+    for place, pairs in enumerate((calls, classes)):
+        for file, name in pairs:
+            names.setdefault(file, (set(), set()))[place].add(name)
+    return {file: Asked(tuple(sorted(called)), tuple(sorted(defined))) for file, (called, defined) in names.items()}
+
+
+def _both(first: Wanted, second: Wanted) -> Wanted:
+    return Wanted(
+        tuple(sorted({*first.functions, *second.functions})), tuple(sorted({*first.classes, *second.classes}))
+    )
+
+
+def _gathered(calls: Mapping[str, list[Called]]) -> tuple[tuple[str, tuple[Called, ...]], ...]:
     """The calls of each function, the most frequent first, of those that are alike the first."""
     gathered = []
     for function in sorted(calls):
@@ -154,7 +192,7 @@ def _gathered(calls: Mapping[str, list[Called]]) -> Facts:
         for call in sorted(calls[function], key=lambda call: (-call.frequency, call.where)):
             alike.setdefault((call.frequency, call.grad, call.purpose, call.arguments), call)
         gathered.append((function, tuple(alike.values())))
-    return Facts(tuple(gathered))
+    return tuple(gathered)
 
 
 def _key(file: Found) -> str:

@@ -12,7 +12,7 @@ from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from torchlint.engine import answer, examine, is_applicable
-from torchlint.facts import NOTHING, Answers, Facts
+from torchlint.facts import NOTHING, Answers, Asked, Facts
 from torchlint.finding import Applicability, Diagnostic, Result, Severity
 from torchlint.fixer import Fixed, fix
 from torchlint.linter import lint
@@ -36,7 +36,7 @@ class Job(NamedTuple):
     """A file to lint, by the name it is shown under; with a threshold, also to fix.
 
     `facts` are what other files say of it; `is_final` says that these are all, where a lint asks for more. With
-    `asked`, qualified names of functions of other files, what it says of them is wanted instead.
+    something `asked`, what it says to that is wanted instead.
     """
 
     shown: str
@@ -45,7 +45,7 @@ class Job(NamedTuple):
     threshold: Applicability | None = None
     facts: Facts = NOTHING
     is_final: bool = False
-    asked: tuple[str, ...] = ()
+    asked: Asked = Asked()
 
 
 class Outcome(NamedTuple):

@@ -16,6 +16,8 @@ _IMPORT = re.compile(
 _NAME = re.compile(rb"[A-Za-z_]\w*(?:[ \t]+as[ \t]+\w+)?")
 _CALLED = re.compile(rb"([A-Za-z_]\w*)[ \t]*\(")
 _SUFFIX = ".py"
+# Through how many modules a name is followed that each imports from the next.
+_HANDED_ON = 4
 _PACKAGE = "/__init__"
 
 
@@ -63,6 +65,24 @@ class Project:
                 if words <= called:
                     for base in sorted(bases):
                         yield importer, f"{base}{'' if base.endswith('.') else '.'}{function}", function
+
+    def definition(self, name: str, importer: str) -> tuple[str, str] | None:
+        """The file that defines what a file knows by a qualified name, and the name it has there.
+
+        None if it is not one of the project's, or none at the top level of a module.
+        """
+        for _ in range(_HANDED_ON):
+            base, dot, last = name.rpartition(".")
+            # `from . import x` gives `.x`, `from .a import x` gives `.a.x`.
+            path = self.resolve(base or dot, importer)
+            if path is None or not last:
+                return None
+            imports = self._files[path].imports
+            origin = next((found.base for found in imports if last in (found.names or ())), None)
+            if origin is None:
+                return path, last
+            name, importer = f"{origin}{'' if origin.endswith('.') else '.'}{last}", path
+        return None
 
     @cached_property
     def _importers(self) -> dict[str, dict[str, set[str]]]:

@@ -28,6 +28,7 @@ from torchlint.source import SourceFile
 from torchlint.sweep import Means, Sweep, Swept, may_concern, unreadable
 
 if TYPE_CHECKING:
+    from torchlint.finding import Wanted
     from torchlint.settings import Settings
 
 CLEAN, FOUND, FAILED = 0, 1, 2
@@ -216,16 +217,14 @@ def _swept(run: _Run, configs: Configs, file: Found, data: bytes) -> Swept:
     return Swept(file, data, outcome.result, outcome.fixed)
 
 
-def facts_of(
-    file: Found, functions: tuple[str, ...], configs: Configs, order: Order, others: Sequence[Found] = ()
-) -> Facts:
-    """What the files around, and others, say of functions of one, which need not be on the disk as it is here."""
+def facts_of(file: Found, wanted: Wanted, configs: Configs, order: Order, others: Sequence[Found] = ()) -> Facts:
+    """What the files around, and others, say to what one wants to know, which need not be on the disk as it is here."""
     from torchlint.cache import Cache
     from torchlint.inquiry import Inquiry, Question
 
     cache = Cache(configs.for_directory(order.cwd).cache_dir) if order.cache else None
     try:
-        found = Inquiry((*others, file), configs, order.cwd, cache, order.jobs).facts([Question(file, functions)])
+        found = Inquiry((*others, file), configs, order.cwd, cache, order.jobs).facts([Question(file, wanted)])
     finally:
         if cache is not None:
             cache.close()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import textwrap
-from typing import TYPE_CHECKING
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -456,6 +457,262 @@ def test_options_in_between_are_not_rewritten() -> None:
     assert [finding.fix for finding in lint(code, active(RULE)).findings] == [None]
 
 
+# Classes around a layer
+
+WRAPPER = """
+class Conv(nn.Module):
+    def __init__(self, i, o, k=3, bias=True, **kwargs):
+        super().__init__()
+        self.conv = nn.Conv2d(i, o, k, bias=bias)
+    def forward(self, x):
+        x = F.pad(x, [1, 1, 1, 1])
+        x = self.conv(x)
+        return x
+"""
+LINEAR = """
+class Dense(nn.Module):
+    def __init__(self, i, o, *, with_bias=True):
+        super().__init__()
+        self.linear = nn.Linear(i, o, bias=with_bias)
+        nn.init.xavier_uniform_(self.linear.weight)
+    def forward(self, x):
+        return self.linear(x.flatten(1))
+"""
+STANDARDISED = """
+class Conv(nn.Conv2d):
+    def forward(self, x):
+        return F.conv2d(x, self.weight - self.weight.mean(), self.bias, self.stride, self.padding)
+"""
+SAME = """
+class Conv(nn.Conv2d):
+    def __init__(self, i, o, k, s=1, b=True):
+        super(Conv, self).__init__(i, o, k, s, 0, 1, 1, b)
+    def forward(self, x):
+        return super().forward(F.pad(x, [1, 1, 1, 1]))
+"""
+SEQUENTIAL = """
+class Conv(nn.Sequential):
+    def __init__(self, i, o, bias=True):
+        super().__init__(nn.ZeroPad2d(1), nn.Conv2d(i, o, 3, bias=bias))
+"""
+OPTIONS = """
+class Conv(nn.Module):
+    def __init__(self, *args, **kwargs):
+        super().__init__()
+        self.conv = nn.utils.weight_norm(nn.Conv2d(*args, **kwargs))
+    def forward(self, x):
+        return self.conv(x).contiguous()
+"""
+GUARDED = """
+class Conv(nn.Module):
+    def __init__(self, i, o, bias=True):
+        super().__init__()
+        self.depthwise = nn.Conv2d(i, i, 3, groups=i, bias=False)
+        self.conv = nn.Conv2d(i, o, 1, bias=bias)
+        if bias:
+            nn.init.zeros_(self.conv.bias)
+    def forward(self, x):
+        if self.training:
+            return self.conv(self.depthwise(x))
+        return self.conv(self.depthwise(x)).float()
+"""
+
+
+@pytest.mark.parametrize(
+    ("class_", "made", "fixed"),
+    [
+        (WRAPPER, "Conv(3, 8)", "Conv(3, 8, bias=False)"),
+        (WRAPPER, "Conv(3, 8, 1, True)", "Conv(3, 8, 1, False)"),
+        (WRAPPER, "Conv(3, 8, bias=True)", "Conv(3, 8, bias=False)"),
+        (WRAPPER.replace("bias=True", "bias=False"), "Conv(3, 8, bias=True)", "Conv(3, 8, bias=False)"),
+        (LINEAR, "Dense(4, 8)", "Dense(4, 8, with_bias=False)"),
+        (STANDARDISED, "Conv(3, 8, 3)", "Conv(3, 8, 3, bias=False)"),
+        (STANDARDISED, "Conv(3, 8, 3, 1, 1, 1, 1, True)", "Conv(3, 8, 3, 1, 1, 1, 1, False)"),
+        (STANDARDISED.replace("F.conv2d", "self._conv_forward"), "Conv(3, 8, 3)", "Conv(3, 8, 3, bias=False)"),
+        (SAME, "Conv(3, 8, 3)", "Conv(3, 8, 3, b=False)"),
+        (SAME, "Conv(3, 8, 3, 2, True)", "Conv(3, 8, 3, 2, False)"),
+        (SEQUENTIAL, "Conv(3, 8)", "Conv(3, 8, bias=False)"),
+        (OPTIONS, "Conv(3, 8, 3)", "Conv(3, 8, 3, bias=False)"),
+        (OPTIONS, "Conv(3, 8, 3, 1, 1, 1, 1, True)", "Conv(3, 8, 3, 1, 1, 1, 1, False)"),
+        (GUARDED, "Conv(3, 8)", "Conv(3, 8, bias=False)"),
+    ],
+)
+def test_a_class_around_a_layer(class_: str, made: str, fixed: str) -> None:
+    # Another instance is used without a norm, so the layer in the class needs the parameter.
+    norm = "nn.BatchNorm1d(8)" if class_ is LINEAR else "nn.BatchNorm2d(8)"
+    other = made.replace("True", "False") if "True" in made else made
+    code = f"{IMPORTS}{class_}plain = nn.Sequential({other}, nn.ReLU())\nnet = nn.Sequential({made}, {norm})"
+    check_snippet(f"{code}  # <- {RULE}\n", RULE)
+    assert f"net = nn.Sequential({fixed}, {norm})" in fix(code, active(RULE), Applicability.UNSAFE).text
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first = Conv(3, 8)  # <- bias-before-batchnorm
+                self.bn = nn.BatchNorm2d(8)
+                self.last = Conv(8, 3)
+            def forward(self, x):
+                return self.last(self.bn(self.first(x)))
+        """,
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.convs = nn.ModuleList([Conv(8, 8) for _ in range(3)])  # <- bias-before-batchnorm
+                self.bns = nn.ModuleList([nn.BatchNorm2d(8) for _ in range(3)])
+            def forward(self, x):
+                for conv, bn in zip(self.convs, self.bns):
+                    x = bn(conv(x))
+                return x
+        """,
+        # A subclass is another class.
+        """
+        class Active(Conv):
+            def forward(self, x):
+                return F.relu(super().forward(x))
+        net = nn.Sequential(Active(3, 8), nn.BatchNorm2d(8))
+        net = nn.Sequential(Conv(3, 8), nn.BatchNorm2d(8))  # <- bias-before-batchnorm
+        """,
+        # Used in two ways, the output of one instance stands for itself and the other's does not.
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.conv = Conv(3, 8)
+                self.bn = nn.BatchNorm2d(8)
+            def forward(self, x):
+                y = self.conv(x)
+                return y + self.bn(y)
+        """,
+        "net = nn.Sequential(Conv(3, 8), nn.ReLU(), nn.BatchNorm2d(8))",
+        "net = nn.Sequential(Conv(3, 8), nn.GroupNorm(2, 8))",
+        "net = nn.Sequential(Conv(3, 8, bias=False), nn.BatchNorm2d(8))",
+        "net = nn.Sequential(Conv(3, 8, 3, False), nn.BatchNorm2d(8))",
+        "def make(bias):\n    return nn.Sequential(Conv(3, 8, bias=bias), nn.BatchNorm2d(8))",
+        "def make(*sizes):\n    return nn.Sequential(Conv(*sizes), nn.BatchNorm2d(8))",
+        "def make(**options):\n    return nn.Sequential(Conv(3, 8, **options), nn.BatchNorm2d(8))",
+        "net = Conv(3, 8)\nnorm = nn.BatchNorm2d(8)",
+        "net = nn.Sequential(Conv(3, 8), nn.BatchNorm2d(8))\ndef probe(net, x):\n    return net[0].conv(x)",
+    ],
+)
+def test_constructions_of_a_class_around_a_layer(use: str) -> None:
+    check(WRAPPER + textwrap.dedent(use))
+
+
+def changed(class_: str, *changes: tuple[str, str]) -> str:
+    for old, new in changes:
+        assert old in class_
+        class_ = class_.replace(old, new)
+    return class_
+
+
+@pytest.mark.parametrize(
+    "class_",
+    [
+        # The output, or the bias, goes elsewhere.
+        changed(WRAPPER, ("return x", "return F.relu(x)")),
+        changed(
+            WRAPPER, ("        x = F.pad(x, [1, 1, 1, 1])\n        x = self.conv(x)", "        x = x + self.conv(x)")
+        ),
+        changed(WRAPPER, ("return x", "return x, x.mean()")),
+        changed(WRAPPER, ("return x", "return F.pixel_shuffle(x, 2)")),
+        changed(WRAPPER, ("return x", "return x * 2")),
+        changed(WRAPPER, ("return x", "return x + self.conv.bias.view(-1, 1, 1)")),
+        changed(WRAPPER, ("return x", "return x if self.training else F.conv2d(x, self.conv.weight, self.conv.bias)")),
+        changed(WRAPPER, ("x = self.conv(x)", "x = self.conv(self.conv(x))")),
+        WRAPPER + "    def features(self, x):\n        return self.conv(x)\n",
+        WRAPPER + "    def __call__(self, x):\n        return F.relu(self.forward(x))\n",
+        changed(WRAPPER, ("    def forward", "    @activated\n    def forward")),
+        # The parameter decides on more, or on something else.
+        changed(
+            WRAPPER,
+            ("bias=bias)", "bias=bias)\n        self.bias = bias"),
+            ("return x", "return x if self.bias else -x"),
+        ),
+        changed(WRAPPER, ("        self.conv", "        bias = bias and k > 1\n        self.conv")),
+        changed(WRAPPER, ("bias=bias", "bias=not bias")),
+        changed(WRAPPER, ("bias=bias", "bias=k")),
+        changed(WRAPPER, ("bias=bias", "bias=True")),
+        changed(GUARDED, ("bias=False", "bias=bias")),
+        changed(WRAPPER, ("bias=bias)", "bias=bias)\n        self.act = nn.ReLU() if bias else None")),
+        changed(OPTIONS, ("super().__init__()", "super().__init__()\n        kwargs.setdefault('bias', False)")),
+        changed(OPTIONS, ("**kwargs))", "**kwargs), kwargs['dim'])")),
+        changed(OPTIONS, ("(*args, ", "(*args[1:], ")),
+        # A subclass of a layer that does something else with the bias.
+        changed(STANDARDISED, ("self.bias", "None")),
+        changed(STANDARDISED, ("self.bias", "-self.bias")),
+        changed(STANDARDISED, ("return F.conv2d", "return 2 * F.conv2d")),
+        changed(
+            STANDARDISED,
+            ("F.conv2d(", "F.conv2d(x * self.bias.view(-1, 1, 1), self.weight, self.bias) if x else F.conv2d("),
+        ),
+        STANDARDISED
+        + "    def _conv_forward(self, x, weight, bias):\n        return F.relu(F.conv2d(x, weight, bias))\n",
+        changed(SAME, ("super().forward(F.pad(x, [1, 1, 1, 1]))", "super().forward(x)[:, 1:]")),
+        changed(SAME, (", b)", ", not b)")),
+    ],
+)
+def test_a_class_that_does_more(class_: str) -> None:
+    check(
+        f"def activated(f):\n    return f\n{class_}net = nn.Sequential(Conv(3, 8, 3), nn.BatchNorm2d(8))\nx = Conv(3, 8, 3)\n"
+    )
+
+
+def test_a_linear_layer_over_another_dimension_in_a_class() -> None:
+    check(f"{LINEAR}net = nn.Sequential(Dense(4, 16), nn.BatchNorm1d(8))\n")
+    check(LINEAR.replace("(i, o, bias", "(i, 2 * o, bias") + "net = nn.Sequential(Dense(4, 8), nn.BatchNorm1d(8))\n")
+
+
+def test_one_finding_where_the_class_hands_on_what_it_gets() -> None:
+    # The layer in the class is followed by a norm each time; the constructions are where its bias is decided on.
+    net = f"net = nn.Sequential(\n    Conv(3, 8, 3),  # <- {RULE}\n    nn.BatchNorm2d(8),\n)\n"
+    check(OPTIONS + net)
+
+
+@pytest.mark.parametrize(
+    ("class_", "code"),
+    [
+        (WRAPPER.replace("bias=bias)", "bias=bias)\n        nn.init.zeros_(self.conv.bias)"), ""),
+        (WRAPPER, "for m in net.modules():\n    if isinstance(m, nn.Conv2d):\n        m.bias.data.zero_()"),
+        (WRAPPER, "for m in net.modules():\n    if isinstance(m, Conv):\n        m.conv.bias.data.zero_()"),
+        (WRAPPER, "nn.init.zeros_(net[0].conv.bias)"),
+        (STANDARDISED + "    def reset_parameters(self):\n        nn.init.zeros_(self.bias)\n", ""),
+        (STANDARDISED, "nn.init.zeros_(net[0].bias)"),
+        (WRAPPER, "net.load_state_dict(torch.load('weights.pt'))"),
+    ],
+)
+def test_no_fix_where_a_class_expects_the_bias(class_: str, code: str) -> None:
+    net = f"net = nn.Sequential(Conv(3, 8, 3), nn.BatchNorm2d(8))  # <- {RULE}\n"
+    result = check_snippet(f"{IMPORTS}{class_}{net}{code}\n", RULE)
+    assert [finding.fix for finding in result.findings] == [None]
+    assert "before setting `bias=False`" in result.findings[0].message
+
+
+@pytest.mark.parametrize(
+    ("class_", "code"),
+    [
+        (GUARDED, ""),
+        (
+            STANDARDISED + "    def reset_parameters(self):\n        if self.bias is not None:\n"
+            "            nn.init.zeros_(self.bias)\n",
+            "",
+        ),
+        (WRAPPER, "for m in net.modules():\n    if isinstance(m, nn.Linear):\n        m.bias.data.zero_()"),
+    ],
+)
+def test_a_fix_where_a_class_asks_first(class_: str, code: str) -> None:
+    net = f"net = nn.Sequential(Conv(3, 8), nn.BatchNorm2d(8))  # <- {RULE}\n"
+    if class_.startswith(STANDARDISED):
+        net = net.replace("3, 8", "3, 8, 3")
+    result = check_snippet(f"{IMPORTS}{class_}{net}{code}\n", RULE)
+    assert all(finding.fix is not None for finding in result.findings)
+
+
 # What the page says that leaving out the bias changes
 
 PAIRS: dict[str, Callable[[bool], nn.Sequential]] = {
@@ -533,3 +790,36 @@ def test_later_layers_start_with_other_weights() -> None:
     old, new = networks
     assert torch.equal(old[0].weight, new[0].weight)
     assert not torch.equal(old[3].weight, new[3].weight)
+
+
+def fixture(name: str) -> dict[str, Any]:
+    names: dict[str, Any] = {"__name__": name}
+    text = (files("torchlint.fixtures") / "bias_before_batchnorm" / f"{name}.py").read_text("utf-8")
+    exec(compile(text, name, "exec"), names)  # noqa: S102 - our own fixtures
+    return names
+
+
+def test_the_fixed_network_computes_the_same() -> None:
+    torch.manual_seed(0)
+    old, new = (fixture(name)["Net"](8, 2).double() for name in ("slow", "fast"))
+    before = old.state_dict()
+    gone = ["body.0", "body.3.conv", "body.4.conv", "neck.0.conv", "neck.3", "head.0"]
+    norms = ["body.1", "body.3.bn", "body.4.bn", "neck.1", "neck.4", "head.1"]
+    assert list(new.state_dict()) == [key for key in before if key not in [f"{layer}.bias" for layer in gone]]
+    for layer in gone:
+        nn.init.uniform_(before[f"{layer}.bias"], -3, 3)
+    new.load_state_dict({key: value for key, value in before.items() if key in new.state_dict()})
+    images = torch.randn(8, 3, 8, 8, dtype=torch.float64)
+    outputs = [net(images) for net in (old, new)]
+    torch.testing.assert_close(*outputs, rtol=1e-9, atol=1e-9)
+    for output in outputs:
+        output.square().mean().backward()
+    gradients = dict(old.named_parameters())
+    for key, parameter in new.named_parameters():
+        torch.testing.assert_close(parameter.grad, gradients[key].grad, rtol=1e-7, atol=1e-9)
+
+    state = copy.deepcopy(old.state_dict())
+    for layer, norm in zip(gone, norms, strict=True):
+        state[f"{norm}.running_mean"] -= state.pop(f"{layer}.bias")
+    new.load_state_dict(state)
+    torch.testing.assert_close(old.eval()(images), new.eval()(images), rtol=1e-9, atol=1e-9)

@@ -1,12 +1,12 @@
-"""What a call passes, and a condition is: constants through names, keywords through dictionaries and callers."""
+"""What a call passes, and a condition is: constants through names, keywords through dictionaries, callers, methods."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.model.names import Binder
+from torchlint.model.names import Binder, parameters
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -120,3 +120,61 @@ def _decided_by_callers(name: cst.Name, context: Context) -> bool | None:
     passed = [context.calls.argument_for(call, function, parameter) for call in calls]
     words = {argument.value if isinstance(argument, cst.Name) else "" for argument in passed}
     return {"True": True, "False": False}.get(words.pop()) if len(words) == 1 else None
+
+
+class Parameter(NamedTuple):
+    """A parameter of a method, its place behind `self`, None if only by keyword, and its default, None if unknown.
+
+    `node` is what takes its value: the parameter itself or `**kwargs`.
+    """
+
+    name: str
+    place: int | None
+    default: bool | None
+    node: cst.Param
+
+
+def handed_on(call: cst.Call, keyword: str, place: int, method: cst.FunctionDef, context: Context) -> Parameter | None:
+    """The parameter that a method hands on as an argument of a call in it: by its name, or in `*args, **kwargs`.
+
+    `place` is that of the argument in the call. For what `**kwargs` leaves out the callee has the default.
+    """
+    params = method.params
+    positional = params.params[1:]
+    given = context.argument(call, keyword, place)
+    if params.posonly_params:
+        return None
+    if given is not None:
+        node = _passed_parameter(given, method, context)
+        if node is None or node.star:
+            return None
+        where = next((number for number, other in enumerate(positional) if other is node), None)
+        return Parameter(node.name.value, where, _literal(node.default), node)
+    if any(node.name.value == keyword for node in parameters(method)):
+        return None
+    stars = [(number, argument) for number, argument in enumerate(call.args) if argument.star]
+    nodes = [_passed_parameter(argument.value, method, context) for _, argument in stars]
+    if not nodes or nodes[-1] is None or nodes[-1] is not params.star_kwarg:
+        return None
+    if len(context.uses.of(nodes[-1].name.value, nodes[-1])) > 1:
+        return None  # `kwargs.pop("bias")`
+    if len(nodes) == 1:
+        return Parameter(keyword, None, None, nodes[-1])
+    if len(nodes) > 2 or nodes[0] is None or nodes[0] is not params.star_arg or place < stars[0][0]:
+        return None
+    return Parameter(keyword, len(positional) + place - stars[0][0], None, nodes[-1])
+
+
+def _passed_parameter(node: cst.BaseExpression, method: cst.FunctionDef, context: Context) -> cst.Param | None:
+    """The parameter of a method whose value, as it was passed, an expression holds."""
+    if not isinstance(node, cst.Name):
+        return None
+    bindings = context.reaching(node)
+    if len(bindings) != 1 or bindings[0].binder is not Binder.PARAMETER:
+        return None
+    found = bindings[0].node
+    return found if isinstance(found, cst.Param) and context.tree.function_of_parameter(found) is method else None
+
+
+def _literal(node: cst.BaseExpression | None) -> bool | None:
+    return {"True": True, "False": False}.get(node.value) if isinstance(node, cst.Name) else None

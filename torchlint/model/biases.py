@@ -1,4 +1,4 @@
-"""Which layers have a bias, and whether anything needs them to have one."""
+"""Which layers of torch take a `bias`, and whether code needs a layer to have one."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.model.arguments import may_pass
-
 if TYPE_CHECKING:
     from torchlint.model.context import Context
 
 # The place of `bias` among the positional arguments.
-_PLACES = {
+PLACES = {
     **{f"torch.nn.{kind}{rank}d": 7 for kind in ("Conv", "ConvTranspose") for rank in (1, 2, 3)},
     **{f"torch.nn.Lazy{kind}{rank}d": 6 for kind in ("Conv", "ConvTranspose") for rank in (1, 2, 3)},
     "torch.nn.Linear": 2,
@@ -20,44 +18,58 @@ _PLACES = {
 }
 
 
-def has_bias(call: cst.Call, context: Context) -> bool:
-    """Whether the call makes a layer that is sure to have a bias: by default, or as `bias=True`."""
-    if context.qualified_name(call.func) not in _PLACES:
-        return False
-    given = bias(call, context)
-    if given is not None:
-        return isinstance(given, cst.Name) and given.value == "True"
-    return not may_pass(call, "bias", context)
+def needs_bias(layer: cst.Call, kind: str, context: Context, switch: str = "") -> bool:
+    """Whether an expression needs the layer to have a bias: `m.bias.data.zero_()` without a test for None.
+
+    `kind` is the qualified name of torch's class, `switch` the name of a parameter that says whether there is one. What
+    a class does with the `bias` of its own instances is not asked.
+    """
+    return any(
+        not _is_own(read, context)
+        and context.layers.may_be(read.value, layer)
+        and not is_optional(read, context, switch)
+        and _is_about(read, _words_for(layer, kind), context)
+        for read in context.uses.attributes("bias")
+    )
 
 
-def bias(layer: cst.Call, context: Context) -> cst.BaseExpression | None:
-    """What a layer is given as `bias`; None if it is left out."""
-    return context.argument(layer, "bias", _PLACES.get(context.qualified_name(layer.func) or ""))
+def is_optional(read: cst.Attribute, context: Context, switch: str = "") -> bool:
+    """Whether `x.bias` may be None where it is read: it is tested here, or was on the way."""
+    if isinstance(context.parent(read), cst.Comparison):
+        return True
+    return any(".bias" in test or test == switch for test in _tests(read, context))
 
 
-def needs_bias(layer: cst.Call, context: Context) -> bool:
-    """Whether an expression needs the layer to have a bias: `m.bias.data.zero_()` without a test for None."""
-    return any(_reads_bias(read, layer, context) for read in context.tree.of(cst.Attribute))
-
-
-def _reads_bias(read: cst.Attribute, layer: cst.Call, context: Context) -> bool:
-    if read.attr.value != "bias" or isinstance(context.parent(read), cst.Comparison):
-        return False
-    if not context.layers.may_be(read.value, layer):
-        return False
+def _tests(read: cst.Attribute, context: Context) -> list[str]:
+    """The conditions behind which an expression stands, innermost first."""
+    tests: list[str] = []
     child: cst.CSTNode = read
     for above in context.ancestors(read):
         if isinstance(above, (cst.If, cst.IfExp)) and child is above.body:
-            test = context.code(above.test)
-            if ".bias" in test:
-                return False
-            if "isinstance" in test or "find(" in test or "classname" in test:
-                return any(word in test for word in _words_for(layer, context))
+            tests.append(context.code(above.test))
         child = above
+    return tests
+
+
+def _is_own(read: cst.Attribute, context: Context) -> bool:
+    return isinstance(read.value, cst.Name) and context.classes.self_class(read.value) is not None
+
+
+def _is_about(read: cst.Attribute, words: tuple[str, ...], context: Context) -> bool:
+    """Whether the nearest test for a kind of layer, if there is one, lets one of these through."""
+    for test in _tests(read, context):
+        if "isinstance" in test or "find(" in test or "classname" in test:
+            return any(word in test for word in words)
     return True
 
 
-def _words_for(layer: cst.Call, context: Context) -> tuple[str, ...]:
-    """What a test for this kind of layer mentions: `nn.Conv2d`, `_ConvNd`, `classname.find('Conv')`."""
-    kind = (context.qualified_name(layer.func) or "").rpartition(".")[2]
-    return (kind, "_ConvNd", "'Conv'", '"Conv"', "'conv'", '"conv"') if "Conv" in kind else (kind, "'Lin", '"Lin')
+def _words_for(layer: cst.Call, kind: str) -> tuple[str, ...]:
+    """What a test for this layer mentions: `nn.Conv2d`, `_ConvNd`, `classname.find('Conv')`, its own class."""
+    name = kind.rpartition(".")[2]
+    match layer.func:
+        case cst.Name(value=own) | cst.Attribute(attr=cst.Name(value=own)):
+            pass
+        case _:
+            own = name
+    alike = ("_ConvNd", "'Conv'", '"Conv"', "'conv'", '"conv"') if "Conv" in name else ("'Lin", '"Lin')
+    return (name, own, *alike)

@@ -13,6 +13,7 @@ from torchlint.model.tables import DATASET_BASES, MODULE_BASES, TRAINING_METHODS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from torchlint.facts import Facts
     from torchlint.model.tree import Tree
 
 # Bases whose subclasses may have a `forward` of another kind; transforms of data run on the CPU, in a loader.
@@ -33,9 +34,10 @@ class AttributeSet:
 class Classes:
     """Bases, methods and attributes of the classes that a module defines."""
 
-    def __init__(self, tree: Tree, names: Names) -> None:
+    def __init__(self, tree: Tree, names: Names, facts: Facts) -> None:
         self.tree = tree
         self.names = names
+        self.facts = facts
         self._attributes: dict[cst.ClassDef, dict[str, list[AttributeSet]]] | None = None
         self._methods: dict[cst.ClassDef, dict[str, cst.FunctionDef]] = {}
 
@@ -66,6 +68,8 @@ class Classes:
             yield current
             if not isinstance(current, str):
                 waiting += self.bases(current)
+            elif (described := self.facts.described(current)) is not None:
+                waiting += described.bases
 
     def _inherits(self, class_: cst.ClassDef, wanted: frozenset[str], last_parts: frozenset[str]) -> bool:
         return any(

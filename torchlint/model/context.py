@@ -6,6 +6,8 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import libcst as cst
+
 from torchlint.facts import NOTHING
 from torchlint.model.calls import Calls
 from torchlint.model.classes import Classes
@@ -27,9 +29,7 @@ from torchlint.rule import Insert
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    import libcst as cst
-
-    from torchlint.facts import Facts
+    from torchlint.facts import Described, Facts
     from torchlint.finding import Frequency
     from torchlint.model.tree import Tree
     from torchlint.model.values import Device, Kind, Value
@@ -60,7 +60,7 @@ class Context:
     @cached_property
     def classes(self) -> Classes:
         """Bases, methods and attributes of classes."""
-        return Classes(self.tree, self.names)
+        return Classes(self.tree, self.names, self.facts)
 
     @cached_property
     def program(self) -> Program:
@@ -202,6 +202,16 @@ class Context:
         """The source of an expression for a message: on one line, without comments, its end cut if it is long."""
         text = " ".join(re.sub(r"#[^\n]*\n", " ", self.bare_code(node)).split())
         return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"
+
+    def described(self, node: cst.BaseExpression) -> Described | None:
+        """What another file says of the class that an expression names; None if this module, or nobody, defines it."""
+        name = self.qualified_name(node)
+        if name is not None and "." in name:
+            return self.elsewhere.described(name)
+        if not isinstance(node, cst.Name) or self.reaching(node):
+            return None
+        found = [self.elsewhere.described(f"{module}.{node.value}") for module in self.names.star_imports]
+        return next((described for described in found if described is not None), None)
 
     def with_argument(self, call: cst.Call, code: str) -> Insert:
         """The edit that adds an argument, given as code such as `bias=False`, behind the last one."""

@@ -1,14 +1,16 @@
-"""Calls that cross files: what others say of this module's functions, and what this one says of theirs."""
+"""What crosses files: what others say of this module's functions and imports, and what this one says to them."""
 
 from __future__ import annotations
 
+import builtins
+import sys
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.facts import Answers, Called, Facts, FunctionName, Passed
-from torchlint.finding import Frequency
+from torchlint.facts import Answers, Asked, Called, Described, Facts, FunctionName, Passed
+from torchlint.finding import Frequency, Wanted
 from torchlint.model.names import Binder
 from torchlint.model.spans import Spans
 from torchlint.model.values import UNKNOWN, Device, Kind, Value
@@ -25,21 +27,38 @@ if TYPE_CHECKING:
 _HANDED_ON = 6
 
 
+# What no file of a project defines, most of the time at least.
+_KNOWN = frozenset({"torch", "torchvision", "numpy", *sys.stdlib_module_names, *vars(builtins)})
+
+
 class Elsewhere:
-    """The callers of this module's functions in other files, and which functions were asked about."""
+    """What other files say of this module, and what of them was asked about."""
 
     def __init__(self, tree: Tree, classes: Classes, facts: Facts) -> None:
         self.tree = tree
         self.classes = classes
         self.facts = facts
-        self.asked: set[FunctionName] = set()
+        self._functions: set[FunctionName] = set()
+        self._classes: set[str] = set()
+
+    @property
+    def questions(self) -> Wanted:
+        """What was asked so far."""
+        return Wanted(tuple(sorted(self._functions)), tuple(sorted(self._classes)))
+
+    def described(self, name: str) -> Described | None:
+        """What is known of a class that the module imports under this qualified name; that it matters is noted."""
+        if name.partition(".")[0] in _KNOWN:
+            return None
+        self._classes.add(name)
+        return self.facts.described(name)
 
     def callers(self, function: cst.FunctionDef) -> tuple[Called, ...]:
         """The calls of a function from other files, as far as they are known; that they matter is noted."""
         name = self._name(function)
         if name is None:
             return ()
-        self.asked.add(name)
+        self._functions.add(name)
         return self.facts.of(name)
 
     def passed(self, function: cst.FunctionDef, place: int | None, keyword: str) -> Value:
@@ -80,8 +99,32 @@ def _value(argument: Passed) -> Value:
     return Value(Kind[argument.kind], Device[argument.device], proven=False)
 
 
-def answers(context: Context, asked: tuple[str, ...]) -> Answers:
-    """The calls here of functions that other files define, `package.module.function` or `….Class.method`."""
+def answers(context: Context, asked: Asked) -> Answers:
+    """What this module says of its calls of `package.module.function` or `….Class.method`, and of its own classes."""
+    calls = _calls(context, asked.calls) if asked.calls else ()
+    classes = tuple(
+        (class_.name.value, describe(class_, context))
+        for class_ in context.tree.of(cst.ClassDef)
+        if class_.name.value in asked.classes and context.tree.function(class_) is None
+    )
+    return Answers(calls, classes, context.elsewhere.questions)
+
+
+def describe(class_: cst.ClassDef, context: Context) -> Described:
+    """What other files may want to know of a class."""
+    from torchlint.model.loading import class_work  # both stand on the context
+    from torchlint.model.wrappers import wrapper
+
+    bases = tuple(base for base in context.classes.lineage(class_) if isinstance(base, str) and base)
+    inherited = [found for base in bases if (found := context.elsewhere.described(base)) is not None]
+    work = next((found.work for found in inherited if found.work is not None), None)
+    if any(context.classes.method(class_, name) for name in ("__getitem__", "__iter__")):
+        work = int(class_work(class_, context))
+    wrapped = wrapper(class_, context) if context.classes.is_module(class_) else None
+    return Described(context.source.path, bases, work, wrapped)
+
+
+def _calls(context: Context, asked: tuple[str, ...]) -> tuple[tuple[str, tuple[Called, ...]], ...]:
     methods = {name.rpartition(".")[2] for name in asked}
     found: dict[str, list[cst.Call]] = {}
     for call in context.tree.of(cst.Call):
@@ -92,12 +135,11 @@ def answers(context: Context, asked: tuple[str, ...]) -> Answers:
                 if name in asked:
                     found.setdefault(name, []).append(call)
     if not found:
-        return Answers(questions=tuple(sorted(context.elsewhere.asked)))
+        return ()
     spans = _spans_of_calls(context.tree, context.source.text)
-    described = {
-        name: tuple(_called(call, spans.inner(call).start, context) for call in found[name]) for name in sorted(found)
-    }
-    return Answers(tuple(described.items()), tuple(sorted(context.elsewhere.asked)))
+    return tuple(
+        (name, tuple(_called(call, spans.inner(call).start, context) for call in found[name])) for name in sorted(found)
+    )
 
 
 @lru_cache(maxsize=4)

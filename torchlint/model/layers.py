@@ -13,6 +13,7 @@ from torchlint.model.names import parameters
 from torchlint.model.sequences import LOOKS, REGISTERING, Sequences, as_variable, place_of
 
 if TYPE_CHECKING:
+    from torchlint.facts import Wrapper
     from torchlint.model.context import Context
     from torchlint.model.uses import Variable
 
@@ -29,6 +30,7 @@ class Layers:
 
     def __init__(self, context: Context) -> None:
         self.context = context
+        self.wrapped: dict[cst.ClassDef, tuple[cst.CSTNode, Wrapper] | None] = {}  # of the module `wrappers`
         self._followers: dict[cst.Call, tuple[cst.Call, ...]] = {}
 
     def followers(self, layer: cst.Call) -> tuple[cst.Call, ...]:
@@ -60,15 +62,20 @@ class Layers:
 
 
 class Trace:
-    """One walk from a layer to what takes its output. Each step raises `EscapeError` where the trail is lost."""
+    """One walk from a layer to what takes its output. Each step raises `EscapeError` where the trail is lost.
 
-    def __init__(self, context: Context) -> None:
+    Where the instances of `end` give the output, the walk has ended.
+    """
+
+    def __init__(self, context: Context, end: cst.ClassDef | None = None) -> None:
         self.context = context
         self.tree = context.tree
         self.uses = context.uses
         self.constructions = context.constructions
         self.sequences = Sequences(self)
         self.found: dict[cst.Call, None] = {}
+        self.end = end
+        self.has_ended = False
         self._seen: set[tuple[str, int]] = set()
 
     def is_new(self, what: str, node: cst.CSTNode) -> bool:
@@ -203,6 +210,9 @@ class Trace:
 
     def instances(self, class_: cst.ClassDef) -> None:
         """Follow every instance of a class of this module, and of the classes derived from it."""
+        if class_ is self.end:
+            self.has_ended = True
+            return
         if not self.is_new("class", class_):
             return
         made = False

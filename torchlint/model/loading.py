@@ -218,7 +218,10 @@ def _constructed(call: cst.Call, context: Context, depth: int) -> Work:
         return Work.STREAMS
     definition = context.value(call).definition
     if isinstance(definition, cst.ClassDef) and isinstance(call.func, cst.Name):
-        return _class_work(definition, context)
+        return class_work(definition, context)
+    described = context.described(call.func)
+    if described is not None and described.work is not None:
+        return Work(described.work)
     function = context.calls.target(call)
     if function is None or function.name.value in ("__init__", "forward"):
         value = context.value(call)
@@ -246,7 +249,8 @@ def _is_generator(node: cst.BaseExpression, context: Context) -> bool:
     )
 
 
-def _class_work(class_: cst.ClassDef, context: Context) -> Work:
+def class_work(class_: cst.ClassDef, context: Context) -> Work:
+    """What making one sample takes, of a dataset that the module defines."""
     bases = [base for base in context.classes.lineage(class_) if isinstance(base, str)]
     code = context.code(class_)
     if any(base.rpartition(".")[2] == "IterableDataset" for base in bases):

@@ -58,15 +58,13 @@ def _lets_shifts_through(layer: cst.Call, context: Context) -> bool:
     return not context.has_unpacking(layer) and (padding is None or context.code(padding) == "0")
 
 
-def is_over_features(norm: cst.Call, linear: cst.Call, context: Context) -> bool:
-    """Whether the norm's channels are the layer's features: on `(N, C, L)` a linear layer works on the last dimension.
+def is_over_features(norm: cst.Call, features: cst.BaseExpression | None, context: Context) -> bool:
+    """Whether the norm's channels are a linear layer's features: on `(N, C, L)` that works on the last dimension.
 
     Features and channels that are written alike are the same; others may be anything.
     """
     if context.qualified_name(norm.func) not in ("torch.nn.BatchNorm1d", "torch.nn.SyncBatchNorm"):
         return False
-    lazy = context.qualified_name(linear.func) == "torch.nn.LazyLinear"
-    features = context.argument(linear, "out_features", 0 if lazy else 1)
     channels = context.argument(norm, "num_features", 0)
     return features is not None and channels is not None and context.bare_code(features) == context.bare_code(channels)
 

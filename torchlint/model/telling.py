@@ -49,7 +49,7 @@ def telling(context: Context, row: int) -> Telling | None:
         tuple(_why(first, spans, context)),
         _GRAD[context.grad(first)],
         tuple(_held(here, spans, context)),
-        tuple(sorted(context.elsewhere.asked)),
+        context.elsewhere.questions,
     )
 
 
