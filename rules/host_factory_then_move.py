@@ -52,11 +52,12 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 def _costs_nothing(made: Factory, moved: Move, context: Context) -> bool:
     """Whether there is nothing to copy, or so little, and that once, that nobody could tell."""
     from torchlint.model.amounts import amount, sizes
+    from torchlint.model.finite import is_exceptional
     from torchlint.model.moves import is_enlarged
     from torchlint.model.occasions import is_made_once, is_made_to_look, is_trial, runs_once
 
     number = amount(made.call, context)
-    if number == 0 or is_made_to_look(moved.call, context):
+    if number == 0 or is_made_to_look(moved.call, context) or is_exceptional(moved.call, context):
         return True
     axes = sizes(made.call, context) or [None, None]
     if axes.count(None) <= 1 and prod(size or 1 for size in axes) < _SMALL and is_made_once(moved.call, context):

@@ -377,3 +377,33 @@ def test_an_edit_of_the_class_is_seen(folder: Path, capsys: Capture) -> None:
         assert len(found(capsys, "--select", "TL501", ".")) == 1
     write(folder, layers=LAYERS.replace("bias=True", "bias=False"))
     assert found(capsys, "--select", "TL501", ".") == []
+
+
+STEP = """\
+import torch
+
+
+def step(model, inputs, targets, optimizer, criterion):
+    loss = criterion(model(inputs.cuda()), targets.cuda())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+"""
+
+
+@pytest.mark.parametrize(("loop", "count"), [("epoch in range(9)", 0), ("update in range(9)", 1)])
+def test_a_whole_set_at_a_time(folder: Path, capsys: Capture, loop: str, count: int) -> None:
+    main = f"""\
+import torch
+from steps import step
+
+
+def main(model, inputs, targets, optimizer, criterion, loader):
+    for {loop}:
+        print(step(model, inputs, targets, optimizer, criterion))
+        for batch in loader:
+            model(batch)
+"""
+    write(folder, steps=STEP, main=main)
+    assert len(found(capsys, "--select", "TL301", ".")) == count

@@ -180,6 +180,8 @@ def _syntax_error_of_python(text: str) -> tuple[int, int, str] | None:
 
 def _run(context: Context, rules: tuple[Rule, ...], *, thorough: bool) -> Result:
     source = context.source
+    if context.program.is_of_another_framework:
+        return Result()
     flagged: list[tuple[Rule, Flag]] = []
     diagnostics: list[Diagnostic] = []
     candidates = _every_candidate(context, rules) if thorough else _candidates(context, rules)

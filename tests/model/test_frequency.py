@@ -56,6 +56,21 @@ HEAD = "import torch\nfrom torch import nn\nfrom torch.utils.data import DataLoa
         ("for i, x in enumerate(loader):\n    log = x.ok\n    if log:\n        LOOK(1)", Frequency.BATCH),
         ("for x in loader:\n    if len(buffer) < 50:\n        LOOK(1)", Frequency.EPOCH),
         ("from ignite.metrics import Metric\nclass M(Metric):\n  def compute(self):\n    LOOK(1)", Frequency.EPOCH),
+        ("def work(x):\n    LOOK(1)\ndef run(f):\n    for x in loader:\n        f(x)\nrun(work)", Frequency.BATCH),
+        ("def work(x):\n    LOOK(1)\ndef run(f):\n    for x in loader:\n        g(x)\nrun(work)", Frequency.UNKNOWN),
+        ("from ignite.engine import Engine\ndef step(e, x):\n    LOOK(1)\nEngine(step)", Frequency.BATCH),
+        (
+            "from ignite.engine import Events\n@t.on(Events.ITERATION_COMPLETED)\ndef log(e):\n    LOOK(1)",
+            Frequency.BATCH,
+        ),
+        (
+            "from ignite.engine import Events\n@t.on(Events.ITERATION_COMPLETED(every=9))\ndef log(e):\n    LOOK(1)",
+            Frequency.EPOCH,
+        ),
+        (
+            "from ignite.engine import Events\ndef log(e):\n    LOOK(1)\nt.add_event_handler(Events.EPOCH_COMPLETED, log)",
+            Frequency.EPOCH,
+        ),
         ("class C(Callback):\n  def on_train_start(self):\n    LOOK(1)", Frequency.ONCE),
         ("class C(Callback):\n  def on_train_epoch_end(self):\n    LOOK(1)", Frequency.EPOCH),
         ("for i in range(9):\n    loss = f()\n    loss.backward()\n    LOOK(1)", Frequency.BATCH),

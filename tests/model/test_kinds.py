@@ -16,6 +16,9 @@ from torch.utils.data import DataLoader
 """
 
 
+FIELDS = "from dataclasses import dataclass\nfrom typing import NamedTuple\n"
+
+
 @pytest.mark.parametrize(
     ("code", "kind", "device"),
     [
@@ -32,6 +35,26 @@ from torch.utils.data import DataLoader
         ("LOOK(torch.zeros(3).size(0))", Kind.NUMBER, None),
         ("v, i = torch.zeros(3, 4).cuda().max(1)\nLOOK(i)", Kind.TENSOR, Device.ACCELERATOR),
         ("LOOK(torch.zeros(3).max())", Kind.TENSOR, Device.CPU),
+        (
+            f"{FIELDS}@dataclass\nclass Out:\n    x: torch.Tensor\n    n: int\no = Out(a, 3)\nLOOK(o.x)",
+            Kind.TENSOR,
+            None,
+        ),
+        (
+            f"{FIELDS}@dataclass\nclass Out:\n    x: torch.Tensor\n    n: int\no = Out(a, 3)\nLOOK(o.n)",
+            Kind.NUMBER,
+            None,
+        ),
+        (
+            f"{FIELDS}class Out(NamedTuple):\n    x: torch.Tensor\n    n: int\no = Out(a, 3)\nLOOK(o.x)",
+            Kind.TENSOR,
+            None,
+        ),
+        (
+            f"{FIELDS}class Out(NamedTuple):\n    x: torch.Tensor\n    n: int\nx, n = Out(a, 3)\nLOOK(n)",
+            Kind.NUMBER,
+            None,
+        ),
         ("LOOK(np.zeros(3))", Kind.NDARRAY, None),
         ("LOOK(torch.from_numpy(np.zeros(3)))", Kind.TENSOR, Device.CPU),
         ("LOOK(nn.Linear(3, 4))", Kind.MODULE, None),

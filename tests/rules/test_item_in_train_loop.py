@@ -212,6 +212,38 @@ def test_reads_at_each_step(code: str) -> None:
     "code",
     [
         """
+        import time
+        import torch
+        def train(model, loader, optimizer, criterion, meter):
+            for x, y in loader:
+                loss = criterion(model(x.cuda()), y.cuda())
+                loss.backward()
+                optimizer.step()
+                torch.cuda.synchronize()
+                seconds = time.time()
+                meter.update(loss.item(), seconds)
+        """,
+        """
+        import torch
+        from torch.distributions import Categorical
+        def play(policy, states, optimizer):
+            for state in states:
+                chosen = Categorical(policy(state.cuda()).cpu())
+                action = chosen.sample()
+                (-chosen.log_prob(action)).backward()
+                optimizer.step()
+                print(action.item())
+        """,
+        """
+        import paddle
+        def train(model, loader, optimizer, criterion, meter):  # as in torch, on a gpu
+            for x, y in loader:
+                loss = criterion(model(x), y)
+                loss.backward()
+                optimizer.step()
+                meter.update(loss.item())
+        """,
+        """
         import torch
         def step(model, x, criterion, optimizer):
             loss = criterion(model(x.cuda()))
@@ -431,6 +463,9 @@ def test_reads_at_each_step(code: str) -> None:
         """,
     ],
     ids=[
+        "synchronized",
+        "on the CPU",
+        "another framework",
         "compared by the caller",
         "asked for",
         "beside a tensor",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.model.classes import Classes, is_static
-from torchlint.model.names import Binder, Names, parameters
+from torchlint.model.names import Binder, Names, last_part, parameters
 from torchlint.model.values import Kind
 
 if TYPE_CHECKING:
@@ -94,6 +95,28 @@ class Calls:
                     case cst.Name(value=last) | cst.Attribute(attr=cst.Name(value=last)):
                         self._by_name.setdefault(last, []).append(call)
         name = function.name.value
+        handed = self._by_parameter if name in self._handed_on else []
+        return [*self._by_own_name(function, name), *handed]
+
+    @cached_property
+    def _handed_on(self) -> frozenset[str]:
+        """The last names of what calls pass on: a function may be among it."""
+        return frozenset(
+            name for call in self.tree.of(cst.Call) for argument in call.args if (name := last_part(argument.value))
+        )
+
+    @cached_property
+    def _by_parameter(self) -> list[cst.Call]:
+        """The calls of what was passed for a parameter."""
+        return [
+            call
+            for call in self.tree.of(cst.Call)
+            if isinstance(call.func, cst.Name)
+            and any(binding.binder is Binder.PARAMETER for binding in self.names.reaching(call.func))
+        ]
+
+    def _by_own_name(self, function: cst.FunctionDef, name: str) -> list[cst.Call]:
+        assert self._by_name is not None
         if name == "forward":
             # Reached by calling an instance, whatever it is called.
             return self.tree.of(cst.Call)

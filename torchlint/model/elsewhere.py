@@ -200,11 +200,19 @@ def _called(call: cst.Call, start: int, context: Context) -> Called:
     row, _ = context.source.position(start)
     return Called(
         f"{context.source.path}:{row}",
-        Frequency.UNKNOWN if _is_in_a_dataset(call, context) else context.frequency(call),
+        _frequency(call, context),
         context.grad(call).value,
         purpose(call, context).value,
         None if context.has_unpacking(call) else tuple(_arguments(call, context)),
     )
+
+
+def _frequency(call: cst.Call, context: Context) -> Frequency:
+    """How often the call is made, as far as that is sure: another file can't look at the loop around it."""
+    found = context.frequency(call)
+    if found is Frequency.EPOCH and not context.frequencies.is_named_after_epochs(call):
+        return Frequency.UNKNOWN
+    return Frequency.UNKNOWN if _is_in_a_dataset(call, context) else found
 
 
 def _is_in_a_dataset(call: cst.Call, context: Context) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.model import reads
 from torchlint.model.names import Binder, dotted, last_part
 from torchlint.model.reads import avoidable_read, is_hot, scalar_read
 from torchlint.model.syncs import conditions, waits
@@ -55,6 +56,18 @@ def _reads(condition: cst.BaseExpression, context: Context) -> bool:
         scalar_read(node, context) is not None and avoidable_read(node, context) is None
         for node in descendants(condition)
     )
+
+
+def is_exceptional(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the branch around the node tells of something gone wrong, NaN among it."""
+    child = node
+    for above in context.ancestors(node):
+        if isinstance(above, (cst.FunctionDef, cst.Lambda, cst.ClassDef)):
+            break
+        if isinstance(above, cst.If) and child is above.body and is_check_for_nan(above.test, context):
+            return True
+        child = above
+    return reads.is_exceptional(node, context)
 
 
 def is_read_anyway(condition: cst.BaseExpression, context: Context) -> bool:

@@ -12,7 +12,7 @@ from torchlint.finding import Frequency
 from torchlint.model import tables
 from torchlint.model.looped import is_shape, is_short, is_size, iterables
 from torchlint.model.missing import is_missing, makes_what_is_missing
-from torchlint.model.names import Names, dotted
+from torchlint.model.names import Names, dotted, last_part
 from torchlint.model.tree import Comprehension, Loop, Tree, children, descendants, descendants_in_scope
 from torchlint.model.values import Kind
 
@@ -397,13 +397,15 @@ class Frequencies:
                     self._origins[function] = call.where
         if best < Frequency.BATCH and self._is_step(function):
             # Who calls it once an epoch trains with the whole set at a time.
-            return Frequency.EPOCH if self._is_called_by_epochs(function) else Frequency.BATCH
+            callers = self.calls.callers(function)
+            is_of_epochs = all(map(self.is_named_after_epochs, callers)) if callers else best is Frequency.EPOCH
+            return Frequency.EPOCH if is_of_epochs else Frequency.BATCH
         return best
 
-    def _is_called_by_epochs(self, function: cst.FunctionDef) -> bool:
-        """Whether every call of the function in this module stands in a loop that is one over epochs by its names."""
-        loops = [self.loop(call) for call in self.calls.callers(function)]
-        return bool(loops) and all(isinstance(loop, cst.For) and self._names_epochs(loop) for loop in loops)
+    def is_named_after_epochs(self, call: cst.Call) -> bool:
+        """Whether the call stands in a loop that is one over epochs by its names, not only for what it holds."""
+        loop = self.loop(call)
+        return isinstance(loop, cst.For) and self._names_epochs(loop)
 
     def origin(self, node: cst.CSTNode) -> str:
         """The call in another file that makes the node run as often as it does; nothing where this file says why."""
@@ -436,6 +438,9 @@ class Frequencies:
     def _by_role(self, function: cst.FunctionDef) -> Frequency:
         name = function.name.value
         owner = self.classes.owner(function)
+        handled = self._as_a_handler(function)
+        if handled is not Frequency.UNKNOWN:
+            return handled
         if owner is None:
             is_called_per_batch = name in ("collate_fn", "collate") or name.startswith("clip_grad")
             return Frequency.BATCH if is_called_per_batch else Frequency.UNKNOWN
@@ -456,6 +461,24 @@ class Frequencies:
         if name in ("update", "update_state") and _is_meter(owner):
             return Frequency.BATCH
         return Frequency.UNKNOWN
+
+    def _as_a_handler(self, function: cst.FunctionDef) -> Frequency:
+        """How often Ignite calls a function: the step of an `Engine`, or the handler of an event."""
+        if "ignite" not in self.names.imported:
+            return Frequency.UNKNOWN
+        events = [
+            item.decorator
+            for item in function.decorators
+            if isinstance(item.decorator, cst.Call) and last_part(item.decorator.func) == "on"
+        ]
+        for call in self.tree.of(cst.Call):
+            if not any(last_part(argument.value) == function.name.value for argument in call.args):
+                continue
+            if self.names.qualified(call.func) in ("ignite.engine.Engine", "ignite.engine.engine.Engine"):
+                return Frequency.BATCH
+            if last_part(call.func) == "add_event_handler":
+                events.append(call)
+        return max(map(_of_event, events), default=Frequency.UNKNOWN)
 
     def is_diagnostic(self, node: cst.CSTNode) -> bool:
         """Whether the node stands in code that exists to look at things: debugging, profiling, plotting, export."""
@@ -533,6 +556,17 @@ class Frequencies:
             case cst.Integer(value="0"):
                 return True
         return False
+
+
+def _of_event(call: cst.Call) -> Frequency:
+    """How often the event happens that is the first argument: `Events.ITERATION_COMPLETED(every=100)` now and then."""
+    event = call.args[0].value if call.args else None
+    match event:
+        case cst.Attribute(attr=cst.Name(value=name)):
+            return Frequency.BATCH if "ITERATION" in name or "BATCH" in name else Frequency.EPOCH
+        case cst.Call():
+            return Frequency.EPOCH
+    return Frequency.UNKNOWN
 
 
 def _alternatives(test: cst.BaseExpression) -> list[cst.BaseExpression]:

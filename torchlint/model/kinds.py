@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,7 @@ from torchlint.model.values import (
     join,
     off_cpu,
     part_of,
+    sequence,
     sequence_of,
     tensor,
     turn_of,
@@ -181,7 +183,7 @@ class Kinds:
             if code is not None:
                 return self.operands.coded(code, owner)
             return owner if not owner.proven and name in tables.OUTPUT_FIELDS else UNKNOWN
-        if owner.kind in (Kind.MODULE, Kind.OBJECT) and isinstance(owner.definition, cst.ClassDef):
+        if owner.kind in (Kind.MODULE, Kind.OBJECT, Kind.SEQUENCE) and isinstance(owner.definition, cst.ClassDef):
             return self._instance_attribute(owner.definition, name)
         if owner.kind is Kind.MODULE and name in ("weight", "bias"):
             return tensor(owner.device)
@@ -214,7 +216,18 @@ class Kinds:
                 return self.returns(method)
             return Value(Kind.FUNCTION, definition=method)
         body = class_attribute(self.names, class_, name)
-        return self.value(body) if body is not None else UNKNOWN
+        declared = self._declared(class_, name)
+        return declared or (self.value(body) if body is not None else UNKNOWN)
+
+    def _declared(self, class_: cst.ClassDef, name: str) -> Value:
+        """What the annotation of a field says, as in a dataclass: `loss: torch.Tensor`."""
+        for owner in self.classes.lineage(class_):
+            if isinstance(owner, str):
+                continue
+            for binding in self.names.class_scope(owner).bindings.get(name, []):
+                if isinstance(binding.node, cst.AnnAssign):
+                    return self.annotations.value(binding.node.annotation.annotation)
+        return UNKNOWN
 
     def _attribute_set(self, entry: AttributeSet) -> Value:
         if isinstance(entry.node, cst.AnnAssign):
@@ -256,6 +269,13 @@ class Kinds:
         bases = {base for base in self.classes.lineage(class_) if isinstance(base, str)}
         if bases & tables.LOADERS:
             return Value(Kind.LOADER, definition=class_)
+        if bases & {"typing.NamedTuple", "collections.namedtuple"}:
+            fields = [
+                self._declared(class_, name)
+                for name, bindings in self.names.class_scope(class_).bindings.items()
+                if any(isinstance(binding.node, cst.AnnAssign) for binding in bindings)
+            ]
+            return replace(sequence(*fields), definition=class_)
         return Value(Kind.OBJECT, definition=class_)
 
     # What a rule may rely on

@@ -190,7 +190,11 @@ class Libraries:
         if rest.startswith("utils.data."):
             return Value(Kind.DATASET, Device.CPU, qualified=f"torch.{rest}")
         if rest.startswith("distributions."):
-            return Value(Kind.DISTRIBUTION, qualified=f"torch.{rest}")
+            given = [self.kinds.value(argument.value) for argument in node.args]
+            devices = {value.device for value in given if value.kind is Kind.TENSOR}
+            return Value(
+                Kind.DISTRIBUTION, devices.pop() if len(devices) == 1 else Device.UNKNOWN, qualified=f"torch.{rest}"
+            )
         if rest == "compile":
             return self.operands.first(node)
         if rest in ("hub.load", "jit.load", "jit.script", "jit.trace"):

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from torchlint.model.values import Value
 
 
+_OTHER_FRAMEWORKS = frozenset({"paddle", "tensorflow", "jax", "mxnet", "mindspore", "oneflow", "megengine", "jittor"})
+
+
 class Program:
     """The facts about one module that hold for all of its expressions."""
 
@@ -32,6 +35,12 @@ class Program:
         """Whether anything in the file speaks of an accelerator."""
         text = self._text.lower()
         return any(map(text.__contains__, tables.ACCELERATOR_PARTS)) or bool(tables.ACCELERATOR_WORDS.search(text))
+
+    @cached_property
+    def is_of_another_framework(self) -> bool:
+        """Whether the file computes with another framework than PyTorch, of which it imports nothing."""
+        imported = self.names.imported
+        return not imported.isdisjoint(_OTHER_FRAMEWORKS) and imported.isdisjoint({"torch", "lightning"})
 
     @cached_property
     def is_whole_script(self) -> bool:

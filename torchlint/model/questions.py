@@ -30,8 +30,8 @@ class Questions:
     """What was asked about one module, and the answers.
 
     The answer to a question does not depend on which was asked first: those that depend on each other are answered
-    together, in rounds. First all are unknown, then each is asked with what the round before gave for the others, until
-    nothing changes.
+    together, in rounds. First all are unknown, then each is asked with what the round before gave for the others, as
+    long as that changes.
     """
 
     def __init__(self) -> None:
@@ -42,6 +42,8 @@ class Questions:
         # What the last round gave for a group, with the group's depth.
         self._rounds: dict[Hashable, tuple[Any, int]] = {}
         self._groups = 0
+        # What was asked since the innermost question of a group was taken up, as far as it was not known for good.
+        self._reads: set[Hashable] = set()
         # The least depth that what was found since the innermost question began depends on.
         self._floor = _DEEPEST + 1
 
@@ -49,6 +51,7 @@ class Questions:
         """What `find` gives for the argument, which may ask for the same again; `unknown` where it does not settle."""
         if key in self.known:
             return self.known[key]  # type: ignore[no-any-return]
+        self._reads.add(key)
         if key in self._active:
             self._floor = min(self._floor, self._active[key])
             return unknown
@@ -82,32 +85,37 @@ class Questions:
     def _agreed(self, key: Hashable, depth: int) -> Any:  # noqa: ANN401 - as the question says
         """Settle the questions that depend on each other and on none further out."""
         group = self._taken(depth)
-        answers = {asked: entry.unknown for asked, entry in group.items()}
-        outer, kept = self._floor, self._rounds
+        outer, outer_reads, kept = self._floor, self._reads, self._rounds
+        self._rounds = {**kept, **{asked: (entry.unknown, depth) for asked, entry in group.items()}}
         self._groups += 1
+        readers: dict[Hashable, set[Hashable]] = {}
+        stale = set(group)
+        rounds = 0
         try:
-            rounds = 0
-            while True:
-                self._rounds = {**kept, **{asked: (answer, depth) for asked, answer in answers.items()}}
-                new = {asked: entry.find(entry.argument) for asked, entry in group.items()}
+            while stale:
                 rounds += 1
+                changed: dict[Hashable, Any] = {}
+                for asked in [asked for asked in group if asked in stale]:
+                    self._reads = set()
+                    answer = group[asked].find(group[asked].argument)
+                    for read in self._reads:
+                        readers.setdefault(read, set()).add(asked)
+                    if answer != self._rounds[asked][0]:
+                        changed[asked] = answer
                 joined = self._taken(depth)
-                group.update(joined)
-                new.update((asked, entry.unknown) for asked, entry in joined.items())
-                if new == answers:
-                    break
                 if rounds > len(group) + _MORE_ROUNDS:
-                    new = {
-                        asked: answer if answer == answers[asked] else group[asked].unknown
-                        for asked, answer in new.items()
-                    }
+                    changed = {asked: group[asked].unknown for asked in changed}
+                group.update(joined)
+                changed.update((asked, entry.unknown) for asked, entry in joined.items())
+                self._rounds.update((asked, (answer, depth)) for asked, answer in changed.items())
+                if rounds > len(group) + _MORE_ROUNDS:
                     break
-                answers = new
+                stale = set(joined).union(*(readers.get(asked, ()) for asked in changed))
+            self.known.update((asked, self._rounds[asked][0]) for asked in group)
         finally:
             self._groups -= 1
-            self._rounds, self._floor = kept, outer
-        self.known.update(new)
-        return new[key]
+            self._rounds, self._floor, self._reads = kept, outer, outer_reads
+        return self.known[key]
 
     def _taken(self, depth: int) -> dict[Hashable, _Open]:
         """The open questions that depend on nothing further out; they are open no more."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # Conversions that read one element of a tensor.
 CONVERSIONS = ("float", "int", "bool")
 _GENERATES = re.compile(r"_?generate(_|$)")
+_CLOCK = ("time.", "torch.cuda.synchronize")
 # How many calls away a training step is looked for.
 _CALLS_DEEP = 3
 MATH = ("math.sqrt", "math.log", "math.exp", "math.isnan", "math.isfinite", "math.isinf")
@@ -315,8 +316,8 @@ def avoidable_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | 
     tensor = scalar_read(node, context)
     if tensor is None or is_needed_on_host(node, context):
         return None
-    if isinstance(context.parent(node), cst.Expr):
-        return None  # nobody wants the value: the statement is there to wait
+    if isinstance(context.parent(node), cst.Expr) or _is_just_synchronized(node, context):
+        return None  # the statement, or one right before it, is there to wait
     if not is_element_read(tensor, context):
         if is_known_already(node, tensor, context):
             return None
@@ -343,6 +344,22 @@ def _is_behind_generation(node: cst.CSTNode, context: Context) -> bool:
         and context.tree.place(call) < place
         for call in descendants_in_scope(function.body)
     )
+
+
+def _is_just_synchronized(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the line above, or one above which only looks at the clock, waits for all that the device has to do."""
+    line = context.tree.line(node)
+    block = context.parent(line) if line is not None else None
+    if not isinstance(block, (cst.IndentedBlock, cst.Module)):
+        return False
+    place = next(place for place, other in enumerate(block.body) if other is line)
+    for above in reversed(block.body[:place]):
+        names = [context.qualified_name(call.func) or "" for call in descendants(above) if isinstance(call, cst.Call)]
+        if not isinstance(above, cst.SimpleStatementLine) or not all(name.startswith(_CLOCK) for name in names):
+            return False
+        if "torch.cuda.synchronize" in names:
+            return True
+    return False
 
 
 def is_in_training(node: cst.CSTNode, context: Context) -> bool:

@@ -116,7 +116,8 @@ class Results:
                     return owner.item or UNKNOWN
                 return UNKNOWN
             case Kind.DISTRIBUTION:
-                return tensor() if name in ("sample", "rsample", "log_prob", "entropy", "mode", "cdf") else UNKNOWN
+                gives = name in ("sample", "rsample", "log_prob", "entropy", "mode", "cdf")
+                return tensor(owner.device) if gives else UNKNOWN
             case Kind.SCALER:
                 return self.operands.first(node) if name == "scale" else UNKNOWN
             case Kind.SEQUENCE:
