@@ -60,7 +60,8 @@ def _costs_nothing(made: Factory, moved: Move, context: Context) -> bool:
     if number == 0 or is_made_to_look(moved.call, context) or is_exceptional(moved.call, context):
         return True
     axes = sizes(made.call, context)
-    if axes is not None and axes.count(None) <= 1 and prod(size or 1 for size in axes) < _SMALL and is_made_once(moved.call, context):
+    is_no_block = axes is not None and axes.count(None) <= 1 and prod(size or 1 for size in axes) < _SMALL
+    if is_no_block and is_made_once(moved.call, context):
         return True
     # A move in another block is one that somebody thought about.
     if not _share_a_block(made.call, moved.call, context):

@@ -20,7 +20,7 @@ def read(name: str) -> str:
 
 def test_generated_parts_of_the_readme_are_fresh() -> None:
     text = README.read_text(encoding="utf-8")
-    assert generated(text) == text, "run `python tests/generate_readme.py`"
+    assert generated(text) == text, "run `python tools/generate_readme.py`"
 
 
 def test_a_stale_part_is_noticed() -> None:

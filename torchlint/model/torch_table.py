@@ -1,4 +1,4 @@
-"""What torch's functions return, written by tests/generate_torch_table.py from torch's own stubs.
+"""What torch's functions return, written by tools/generate_torch_table.py from torch's own stubs.
 
 T a tensor, a digit so many tensors, T/2 a tensor without `dim` and a pair with it, S a sequence of
 tensors, n a Python number, z a torch.Size, - None, ? anything else.

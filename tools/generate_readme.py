@@ -1,6 +1,6 @@
 """Write the generated parts of README.md: what torchlint says of its example, and the table of rules.
 
-usage: python tests/generate_readme.py
+usage: python tools/generate_readme.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Write torchlint/model/torch_table.py from torch's own stubs: what each function and tensor method returns.
 
-usage: python tests/generate_torch_table.py   (with torch installed; `check` itself needs none)
+usage: python tools/generate_torch_table.py   (with torch installed; `check` itself needs none)
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def render() -> str:
     """The text of the table's module."""
     parts = [
         (
-            '"""What torch\'s functions return, written by tests/generate_torch_table.py from torch\'s own stubs.\n\n'
+            '"""What torch\'s functions return, written by tools/generate_torch_table.py from torch\'s own stubs.\n\n'
             "T a tensor, a digit so many tensors, T/2 a tensor without `dim` and a pair with it, S a sequence of\n"
             'tensors, n a Python number, z a torch.Size, - None, ? anything else.\n"""\n\n'
             "# ruff: noqa: E501\n"
