@@ -407,3 +407,40 @@ def main(model, inputs, targets, optimizer, criterion, loader):
 """
     write(folder, steps=STEP, main=main)
     assert len(found(capsys, "--select", "TL301", ".")) == count
+
+
+SHARED = """\
+import torch
+from torch.utils.data import Dataset
+
+
+def spectrogram(y):
+    if torch.max(y) > 1.0:
+        print("too loud")
+    return torch.stft(y, 64)
+
+
+class Sounds(Dataset):
+    def __getitem__(self, index):
+        return spectrogram(torch.from_numpy(self.sounds[index]))
+"""
+GENERATING = """\
+import torch
+from sounds import spectrogram
+
+
+def train(model, loader, optimizer, criterion):
+    for inputs, targets in loader:
+        outputs = model(inputs.cuda())
+        loss = criterion(spectrogram(outputs.sum(1)), spectrogram(targets.cuda()))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+def test_a_function_of_the_loader_and_of_the_training_step(folder: Path, capsys: Capture) -> None:
+    write(folder, sounds=SHARED)
+    assert found(capsys, "--select", "TL307", ".") == []
+    write(folder, train=GENERATING)
+    assert [(path, code) for path, code, _, _ in found(capsys, "--select", "TL307", ".")] == [("sounds.py", "TL307")]

@@ -36,6 +36,25 @@ FIELDS = "from dataclasses import dataclass\nfrom typing import NamedTuple\n"
         ("v, i = torch.zeros(3, 4).cuda().max(1)\nLOOK(i)", Kind.TENSOR, Device.ACCELERATOR),
         ("LOOK(torch.zeros(3).max())", Kind.TENSOR, Device.CPU),
         (
+            "from functools import partial\nf = partial(torch.zeros, device='cuda')\nLOOK(f(3))",
+            Kind.TENSOR,
+            Device.ACCELERATOR,
+        ),
+        ("from functools import partial\nf = partial(torch.zeros, 3)\nLOOK(f())", Kind.TENSOR, Device.CPU),
+        ("from functools import partial\nf = partial(nn.Linear, 3)\nLOOK(f(4))", Kind.MODULE, None),
+        (
+            "from functools import partial\ndef g(a, b):\n    return np.zeros(a)\nf = partial(g, 3)\nLOOK(f(4))",
+            Kind.NDARRAY,
+            None,
+        ),
+        (
+            "from functools import partial\nf = partial(partial(torch.ones, 3), dtype=d)\nLOOK(f())",
+            Kind.TENSOR,
+            Device.CPU,
+        ),
+        ("from functools import partial\nf = partial(*a)\nLOOK(f())", Kind.UNKNOWN, None),
+        ("from functools import partial\nf = partial(f, 3)\nLOOK(f())", Kind.UNKNOWN, None),
+        (
             f"{FIELDS}@dataclass\nclass Out:\n    x: torch.Tensor\n    n: int\no = Out(a, 3)\nLOOK(o.x)",
             Kind.TENSOR,
             None,

@@ -22,6 +22,19 @@ RULE = "item-in-train-loop"
     [
         """
         import torch
+        from munch import Munch
+        def compute(model, x, y, criterion):
+            loss = criterion(model(x.cuda()), y.cuda())
+            return loss, Munch(loss=loss.item())  # <- item-in-train-loop
+        def train(model, loader, optimizer, criterion, log):
+            for x, y in loader:
+                loss, values = compute(model, x, y, criterion)
+                loss.backward()
+                optimizer.step()
+                log.note(values)
+        """,
+        """
+        import torch
         from transformers import Trainer
         class WithMetrics(Trainer):
             def compute_loss(self, model, inputs, return_outputs=False):
@@ -188,6 +201,7 @@ RULE = "item-in-train-loop"
         """,
     ],
     ids=[
+        "handed back",
         "trainer",
         "copied first",
         "total",

@@ -13,7 +13,7 @@ from torchlint.facts import Answers, Asked, Called, Described, Facts, FunctionNa
 from torchlint.finding import Frequency, Wanted
 from torchlint.model.names import Binder
 from torchlint.model.spans import Spans
-from torchlint.model.values import UNKNOWN, Device, Kind, Value
+from torchlint.model.values import UNKNOWN, Device, Kind, Value, join
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -65,7 +65,7 @@ class Elsewhere:
         """What all callers elsewhere pass for a parameter, at this position behind `self`, or by its name."""
         name = self._name(function) if self.facts else None
         values = [_passed(call, place, keyword) for call in self.facts.of(name)] if name is not None else []
-        return values[0] if values and all(value == values[0] for value in values) else UNKNOWN
+        return join(values) if values and len({value.kind for value in values}) == 1 else UNKNOWN
 
     def keywords(self, function: cst.FunctionDef, named: Collection[str]) -> list[Value] | None:
         """What callers elsewhere pass for `**`: by keywords that are none of these. None where that is hidden."""

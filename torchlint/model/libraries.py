@@ -69,6 +69,8 @@ class Libraries:
             return sequence_of(item_of(self.operands.first(node)))
         if root in ("json", "pickle", "PIL", "pandas", "os", "pathlib", "argparse", "yaml", "csv", "re", "random"):
             return Value(Kind.OBJECT, Device.CPU)
+        if qualified == "functools.partial" and node.args and not node.args[0].star:
+            return Value(Kind.FUNCTION, definition=node)
         if qualified in tables.LOADERS:
             return Value(Kind.LOADER, qualified=qualified)
         if root == "torchvision":

@@ -8,7 +8,7 @@ import libcst as cst
 
 from torchlint.model.classes import is_static
 from torchlint.model.names import parameters
-from torchlint.model.values import UNKNOWN, Kind, Value, join, overridable, sequence_of, tensor
+from torchlint.model.values import UNKNOWN, Device, Kind, Value, join, overridable, sequence_of, tensor
 
 if TYPE_CHECKING:
     from torchlint.model.calls import Calls
@@ -76,7 +76,13 @@ class Parameters:
     def _from_callers(self, function: cst.FunctionDef | cst.Lambda, parameter: cst.Param) -> Value:
         if self.kinds.calls is None or isinstance(function, cst.Lambda):
             return UNKNOWN
-        return self._from_here(function, parameter, self.kinds.calls) or self._from_elsewhere(function, parameter)
+        here = self._from_here(function, parameter, self.kinds.calls)
+        if here.kind is Kind.TENSOR and here.device is Device.CPU:
+            # What loads the data may share the function with what trains.
+            self.kinds.elsewhere.callers(function)
+            elsewhere = self._from_elsewhere(function, parameter)
+            return join([here, elsewhere]).likely() if elsewhere.kind is Kind.TENSOR else here
+        return here or self._from_elsewhere(function, parameter)
 
     def _from_elsewhere(self, function: cst.FunctionDef, parameter: cst.Param) -> Value:
         order = [found for found in parameters(function) if not found.star]

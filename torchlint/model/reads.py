@@ -202,7 +202,7 @@ def is_evaluating(node: cst.CSTNode, context: Context) -> bool:
     if loop is not None and trains(loop, context):
         return False
     if context.grad(node) is GradMode.OFF:
-        return loop is not None or not _is_part_of_a_step(node, context)
+        return loop is not None or not is_part_of_a_step(node, context)
     if loop is None:
         return False
     scope = context.function(node) or context.tree.module
@@ -212,14 +212,15 @@ def is_evaluating(node: cst.CSTNode, context: Context) -> bool:
     )
 
 
-def _is_part_of_a_step(node: cst.CSTNode, context: Context, depth: int = 0) -> bool:
-    """Whether the function around the node, or one that calls it with autograd on, takes a training step."""
+def is_part_of_a_step(node: cst.CSTNode, context: Context, depth: int = 0) -> bool:
+    """Whether the node, its function, or one that calls it with autograd on, takes a training step."""
+    if is_in_training(node, context):
+        return True
     function = context.function(node)
     if not isinstance(function, cst.FunctionDef) or context.grads.function(function) is GradMode.OFF:
         return False
-    return is_in_training(function.body, context) or (
-        depth < _CALLS_DEEP
-        and any(_is_part_of_a_step(call, context, depth + 1) for call in context.calls.callers(function))
+    return depth < _CALLS_DEEP and any(
+        is_part_of_a_step(call, context, depth + 1) for call in context.calls.callers(function)
     )
 
 
@@ -323,7 +324,7 @@ def avoidable_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | 
             return None
         found = purpose(node, context)
         # In a loop that trains, what is not acted upon is there to be looked at.
-        if found is Purpose.NEEDED or (found is Purpose.OTHER and not is_in_training(node, context)):
+        if found is Purpose.NEEDED or (found is Purpose.OTHER and not is_part_of_a_step(node, context)):
             return None
     # Last, since the callers in other files may have to be asked.
     return tensor if is_hot(node, context) else None

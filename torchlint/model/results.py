@@ -40,6 +40,15 @@ _ANY_RESULT = frozenset("MultiheadAttention LSTMCell Module".split())
 _CASTS = frozenset("float double half bfloat16 long int short bool detach clone contiguous".split())
 
 
+def _applied(partial: cst.Call, call: cst.Call) -> cst.Call:
+    """The call that a call of what `functools.partial` gives comes to."""
+    wrapped, *first = partial.args
+    given = [*call.args, *first]
+    # What the call says by keyword comes before what was said already.
+    named = [argument for argument in given if argument.keyword is not None or argument.star == "**"]
+    return cst.Call(wrapped.value, [*(argument for argument in (*first, *call.args) if argument not in named), *named])
+
+
 class Results:
     """The results of calls in one module."""
 
@@ -70,9 +79,19 @@ class Results:
             return self.program.built(node, Value(Kind.MODULE, qualified=called.qualified))
         if called.kind is Kind.FUNCTION and isinstance(called.definition, cst.FunctionDef):
             return self.kinds.returns(called.definition)
+        if isinstance(called.definition, cst.Call) and self._is_of_a_function(called.definition):
+            return self.value(_applied(called.definition, node))
         if called.kind is Kind.MODULE:
             return self._module_result(called)
         return UNKNOWN
+
+    def _is_of_a_function(self, partial: cst.Call) -> bool:
+        """Whether a call of `functools.partial` wraps, at last, anything else than itself."""
+        return self.kinds.settled(("partial", partial), False, self._ends, partial)  # noqa: FBT003
+
+    def _ends(self, partial: cst.Call) -> bool:
+        wrapped = self.kinds.value(partial.args[0].value).definition
+        return not isinstance(wrapped, cst.Call) or self._is_of_a_function(wrapped)
 
     def _module_result(self, module: Value) -> Value:
         if isinstance(module.definition, cst.ClassDef):

@@ -11,7 +11,6 @@ from torchlint.model.arguments import handed_on, may_pass
 from torchlint.model.biases import PLACES, is_optional, needs_bias
 from torchlint.model.constructions import EscapeError
 from torchlint.model.layers import Trace
-from torchlint.model.names import last_part
 from torchlint.model.norms import norms_behind
 from torchlint.model.parameters import is_class_name
 from torchlint.model.tree import descendants_in_scope
@@ -53,17 +52,23 @@ def wrapper_of(call: cst.Call, context: Context) -> Wrapper | None:
     name = context.qualified_name(call.func)
     if name in PLACES:
         return _torch_layer(name)
+    match call.func:
+        case cst.Name(value=last) | cst.Attribute(attr=cst.Name(value=last)) if is_class_name(last):
+            pass
+        case _:
+            return None  # cheaper to ask than anything below
     class_ = context.constructions.class_of(call)
-    if class_ is None and not isinstance(context.value(call.func).definition, cst.CSTNode):
-        return _imported(call, context)
+    if class_ is None and context.value(call.func).definition is None:
+        return _imported(call, name, context)
     if class_ is None or (isinstance(call.func, cst.Name) and len(context.reaching(call.func)) > 1):
         return None
     return wrapper(class_, context)
 
 
-def _imported(call: cst.Call, context: Context) -> Wrapper | None:
+def _imported(call: cst.Call, name: str | None, context: Context) -> Wrapper | None:
     """What a class of another file wraps, where it matters: it is asked about only if a norm takes the output."""
-    if not is_class_name(last_part(call.func) or "") or not norms_behind(call, context):
+    may_be_another_file_s = not name.startswith("torch.") if name is not None else bool(context.names.star_imports)
+    if not may_be_another_file_s or not norms_behind(call, context):
         return None
     described = context.described(call.func)
     return None if described is None else described.wrapper
