@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -11,6 +12,7 @@ from torchlint.model.arguments import handed_on, may_pass
 from torchlint.model.biases import PLACES, is_optional, needs_bias
 from torchlint.model.constructions import EscapeError
 from torchlint.model.layers import Trace
+from torchlint.model.names import last_part
 from torchlint.model.norms import norms_behind
 from torchlint.model.parameters import is_class_name
 from torchlint.model.tree import descendants_in_scope
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from torchlint.model.context import Context
 
+_LAYER = re.compile("conv|lin|dense|fc|proj", re.IGNORECASE)
 # Functions that add the bias last; it is their third argument.
 _FUNCTIONAL = frozenset(
     {
@@ -68,7 +71,8 @@ def wrapper_of(call: cst.Call, context: Context) -> Wrapper | None:
 def _imported(call: cst.Call, name: str | None, context: Context) -> Wrapper | None:
     """What a class of another file wraps, where it matters: it is asked about only if a norm takes the output."""
     may_be_another_file_s = not name.startswith("torch.") if name is not None else bool(context.names.star_imports)
-    if not may_be_another_file_s or not norms_behind(call, context):
+    # The name of a class around a layer says so, and to follow what becomes of every object would take long.
+    if not may_be_another_file_s or _LAYER.search(last_part(call.func)) is None or not norms_behind(call, context):
         return None
     described = context.described(call.func)
     return None if described is None else described.wrapper
