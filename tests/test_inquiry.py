@@ -444,3 +444,22 @@ def test_a_function_of_the_loader_and_of_the_training_step(folder: Path, capsys:
     assert found(capsys, "--select", "TL307", ".") == []
     write(folder, train=GENERATING)
     assert [(path, code) for path, code, _, _ in found(capsys, "--select", "TL307", ".")] == [("sounds.py", "TL307")]
+
+
+def test_copies_of_a_file_keep_their_names(folder: Path, capsys: Capture) -> None:
+    for copy in ("first", "second"):
+        (folder / copy).mkdir()
+        (folder / copy / "utils.py").write_text(UTILS)
+        (folder / copy / "train.py").write_text(TRAIN)
+        expected = [(f"{copy}/utils.py", "TL302", "per batch", f"{copy}/train.py:9")]
+        assert found(capsys, copy) == expected
+        assert found(capsys, copy) == expected  # from the cache
+
+
+def test_paths_are_shown_from_where_the_run_is(folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "pkg").mkdir()
+    (folder / "pkg" / "utils.py").write_text(UTILS)
+    (folder / "pkg" / "train.py").write_text(TRAIN)
+    assert found(capsys, ".") == [("pkg/utils.py", "TL302", "per batch", "pkg/train.py:9")]
+    monkeypatch.chdir(folder / "pkg")
+    assert found(capsys, ".") == EXPECTED

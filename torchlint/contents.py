@@ -37,12 +37,12 @@ class Contents:
 
     def outline(self, key: str) -> Outline:
         """The outline of a file."""
-        content = self.digest(key)
-        found = self._cache.outline(content) if self._cache is not None else None
+        found = self._cache.outline(self.digest(key)) if self._cache is not None else None
         if found is None:
-            found = outline(self.data(key))
+            data = self.data(key)
+            found = outline(data)
             if self._cache is not None:
-                self._cache.keep_outline(content, found)
+                self._cache.keep_outline(digest(data), found)  # the file may have changed since its stamp was read
         return found
 
     def _digest(self, key: str) -> bytes:

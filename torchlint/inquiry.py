@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -62,7 +63,7 @@ class Inquiry:
         if self._cache is None:
             return None
         parts = [repr(sorted(wanted.items()))]
-        parts += [f"{key} {self._contents.digest(key).hex()}" for key in sorted(self._found)]
+        parts += [f"{key} {file.shown} {self._contents.digest(key).hex()}" for key, file in sorted(self._found.items())]
         settings = {repr(replace(self._settings(self._found[key]), role=Role.CODE)) for key in wanted}
         return digest("\n".join((*parts, *sorted(settings))).encode(errors="backslashreplace"))
 
@@ -127,7 +128,8 @@ class Inquiry:
                 key, _ = jobs[job.shown]
                 answers = outcome.answers or Answers()
                 if self._cache is not None and outcome.answers is not None:
-                    self._cache.keep_answers(digest(job.data), job.settings, job.facts, job.asked, answers)
+                    content = _named(digest(job.data), job.shown)
+                    self._cache.keep_answers(content, job.settings, job.facts, job.asked, answers)
                 self._answers[key, job.facts, job.asked] = answers
                 yield key, answers
 
@@ -136,8 +138,9 @@ class Inquiry:
         importer, facts, asked = question
         found = self._answers.get(question)
         if found is None and self._cache is not None:
-            settings = self._settings(self._found[importer])
-            found = self._cache.answers(self._contents.digest(importer), settings, facts, asked)
+            file = self._found[importer]
+            content = _named(self._contents.digest(importer), file.shown)
+            found = self._cache.answers(content, self._settings(file), facts, asked)
         return found
 
     def _settings(self, file: Found) -> Settings:
@@ -193,6 +196,11 @@ def _gathered(calls: Mapping[str, list[Called]]) -> tuple[tuple[str, tuple[Calle
             alike.setdefault((call.frequency, call.grad, call.purpose, call.arguments), call)
         gathered.append((function, tuple(alike.values())))
     return tuple(gathered)
+
+
+def _named(content: bytes, shown: str) -> bytes:
+    """What stands for a content under this path: answers name it, and it is shown from where the run is."""
+    return digest(content + os.fsencode(shown))
 
 
 def _key(file: Found) -> str:
