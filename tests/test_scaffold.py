@@ -30,6 +30,7 @@ def test_it_writes_module_page_and_fixtures(checkout: Path) -> None:
         "rules/manual_gelu.py",
         "rules/manual_gelu.md",
         "fixtures/manual_gelu/slow.py",
+        "fixtures/manual_gelu/fast.py",
         "fixtures/manual_gelu/ok.py",
     ]
     for path in written:
@@ -77,7 +78,7 @@ def test_it_overwrites_nothing(checkout: Path) -> None:
 
 def catalogue(folder: Path) -> subprocess.CompletedProcess[str]:
     """The tests that every rule has to pass, for the new one, on a copy of the tree."""
-    tests = [f"tests/test_{name}.py" for name in ("catalogue", "fixtures", "pages")]
+    tests = [f"tests/test_{name}.py" for name in ("catalogue", "fixtures", "pages", "workloads")]
     command = [
         sys.executable,
         "-m",
@@ -105,19 +106,23 @@ def test_filled_in_it_passes_the_tests_of_every_rule(tmp_path: Path) -> None:
     ):
         shutil.copytree(ROOT / name, target, ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    module, page, slow, _ = scaffold.new_rule(package, NAME, "TL899", "kernels")
+    module, page, slow, fast, _ = scaffold.new_rule(package, NAME, "TL899", "kernels")
     unfilled = catalogue(tmp_path)
     assert unfilled.returncode == 1
     assert f"test_slow_is_flagged[{NAME}]" in unfilled.stdout
 
-    fill(module, 'Method("TODO")', 'Method("gelu_by_hand")')
+    fill(module, 'Method("TODO")', 'Method("erf")')
     fill(module, "context.kind(call) is not None", "context.loop(call) is not None")
     fill(module, "TODO: what the line does to the device, in one sentence.", "Four kernels run where one would do.")
     fill(page, "TODO: the summary of rules/manual_gelu.py, word for word.", "Four kernels run where one would do.")
-    fill(page, "import torch  # TODO: an example  #", "import torch\n\nfor x in torch.ones(3):\n    gelu_by_hand(x)  #")
-    fill(page, "gelu_by_hand(x)", "x.gelu_by_hand()")
+    fill(page, "import torch  # TODO: an example  #", "import torch\n\nfor x in torch.ones(3):\n    x.erf()  #")
     fill(page, "import torch  # TODO: the same, fast", "import torch\n\nx = torch.nn.functional.gelu(torch.ones(3))")
-    fill(slow, "return torch.ones(8, device=device)", "for x in torch.ones(8):\n        x.gelu_by_hand()")
+    fill(
+        slow,
+        "    return x * 2",
+        "    rows = []\n    for row in x:\n        rows.append(row.erf())\n    return torch.stack(rows)",
+    )
+    fill(fast, "return x * 2", "return x.erf()")
     filled = catalogue(tmp_path)
     assert filled.returncode == 0, filled.stdout
 

@@ -18,7 +18,7 @@ class ScaffoldError(ValueError):
 
 
 def new_rule(root: Path, name: str, code: str, group: str) -> list[Path]:
-    """Write module, page, `slow.py` and `ok.py` of a rule into the checkout at `root`; the paths written.
+    """Write module, page, `slow.py`, `fast.py` and `ok.py` of a rule into the checkout at `root`; the paths written.
 
     The catalogue's tests fail until every TODO is filled in. Raises `ScaffoldError`, with nothing written.
     """
@@ -27,7 +27,8 @@ def new_rule(root: Path, name: str, code: str, group: str) -> list[Path]:
     wanted = {
         rules / f"{module}.py": _MODULE,
         rules / f"{module}.md": _PAGE,
-        fixtures / module / "slow.py": _SLOW,
+        fixtures / module / "slow.py": _SLOW + _WORKLOAD,
+        fixtures / module / "fast.py": _FAST + _WORKLOAD,
         fixtures / module / "ok.py": _OK,
     }
     for what, given, pattern, example in (
@@ -127,7 +128,7 @@ TODO: code that looks alike and is fine; each case stands in fixtures/{module}/o
 
 ## Evidence
 
-Not measured yet.
+Not measured yet. Measure it on your machine: `torchlint verify --rule {name}`
 
 ## References
 
@@ -140,10 +141,51 @@ _SLOW = '''\
 import torch
 
 
-def workload(device):
-    """TODO: code as people write it, which the rule flags and which a CPU runs in a second."""
-    torch.manual_seed(0)
-    return torch.ones(8, device=device)
+def compute(x):
+    """TODO: code as people write it, which the rule flags."""
+    return x * 2
+'''
+
+# Replaced by what the fix makes of `slow.py`, where there is one.
+_FAST = '''\
+"""Suggestion, written by hand: TODO: what is done instead."""
+
+import torch
+
+
+def compute(x):
+    """TODO: the same, fast."""
+    return x * 2
+'''
+
+_WORKLOAD = '''
+
+WORKLOAD = {{
+    "numerics": "exact",  # TODO: or close, lower-precision, rng, nondeterministic, mapped-state, shape, alias, stdout
+    "metric": "time",  # TODO: what the fix moves first; or memory, syncs, copies, launches
+    "sizes": {{
+        "smoke": {{"rows": 8}},
+        "gpu": {{"rows": 4096}},
+        "nohelp": {{"rows": 1}},
+    }},
+    "nohelp": "TODO: why it does not pay at that size.",
+}}
+
+
+def setup(device, size):
+    """What `run` works on. TODO: draw it at random, but leave the seed alone."""
+    sizes = WORKLOAD["sizes"][size]
+    return [torch.randn(sizes["rows"], 64, device=device) for _ in range(2)]
+
+
+def run(state):
+    """TODO: one unit of work that moves `state` on, at one cost each time; return all that a wrong fix would change."""
+    state.reverse()
+    return compute(state[0])
+
+
+if __name__ == "__main__":
+    run(setup("cuda" if torch.cuda.is_available() else "cpu", "smoke"))
 '''
 
 _OK = '''\

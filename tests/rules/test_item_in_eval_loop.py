@@ -231,7 +231,8 @@ def test_both_files_of_the_fixture_do_the_same_but_for_rounding() -> None:
         names: dict[str, Any] = {"__name__": "fixture"}
         code = (files("torchlint.fixtures") / "item_in_eval_loop" / name).read_text("utf-8")
         exec(compile(code, name, "exec"), names)  # noqa: S102 - our own fixture
-        results.append(names["workload"](torch.device("cpu")))
+        torch.manual_seed(0)
+        results.append(names["run"](names["setup"]("cpu", "smoke")))
     slow, fast = results
     assert fast == pytest.approx(slow)
     assert [type(value) for value in fast] == [type(value) for value in slow] == [float, int, float, float]

@@ -909,13 +909,15 @@ def test_a_total_in_single_precision_differs_in_the_last_digits() -> None:
 
 
 def test_both_files_of_the_fixture_do_the_same_but_for_rounding() -> None:
-    slow, fast = (workload("item_in_train_loop", name) for name in ("slow.py", "fast.py"))
+    slow, fast = (trained("item_in_train_loop", name) for name in ("slow.py", "fast.py"))
     assert fast == (pytest.approx(slow[0]), slow[1], slow[2])
     assert slow[2]
 
 
-def workload(folder: str, name: str) -> Any:  # noqa: ANN401 - whatever it returns
+def trained(folder: str, name: str) -> Any:  # noqa: ANN401 - whatever `train` returns
     names: dict[str, Any] = {"__name__": "fixture"}
     code = (files("torchlint.fixtures") / folder / name).read_text("utf-8")
     exec(compile(code, name, "exec"), names)  # noqa: S102 - our own fixture
-    return names["workload"](torch.device("cpu"))
+    torch.manual_seed(0)
+    returned, _ = names["run"](names["setup"]("cpu", "smoke"))
+    return returned

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import NamedTuple
 
 import pytest
-import torch
 from laws import active, check_snippet, obey_laws
 from twins import findings, fixed, program, run, training
 
@@ -389,13 +387,3 @@ def test_the_second_read_is_flagged() -> None:
                 writer.add_scalar("again", loss_value, step)
         """,
     )
-
-
-def test_both_files_of_the_fixture_do_the_same() -> None:
-    results = []
-    for name in ("slow.py", "fast.py"):
-        names: dict[str, object] = {"__name__": "fixture"}
-        code = (files("torchlint.fixtures") / "repeated_item" / name).read_text("utf-8")
-        exec(compile(code, name, "exec"), names)  # noqa: S102 - our own fixture
-        results.append((repr(names["workload"](torch.device("cpu"))), torch.get_rng_state().tolist()))  # type: ignore[operator]
-    assert results[0] == results[1]
