@@ -343,6 +343,26 @@ class TestErrors:
         with pytest.raises(ConfigError, match=r"^pyproject.toml:14: `select`: unknown rule `TL3999`;"):
             config_in(tmp_path)
 
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ('[verify]\nentri = "train.py"\n', "2: unknown key `entri` in `verify`; did you mean `entry`?"),
+            (
+                '[verify]\nargs = "--fast"\n',
+                '2: `verify.args`: expected an array, got a string; write `args = ["--epochs", "1"]`',
+            ),
+            ('[verify]\ndevice = "tpu"\n', '2: `verify.device`: unknown value "tpu"; did you mean `cpu`?'),
+            ('[verify]\nbudget = "long"\n', 'expected a string such as "10m", got "long"; write `budget = "10m"`'),
+            ("[verify]\nsteps = 0\n", "2: `verify.steps`: expected "),
+            ("verify = 1\n", "1: `verify`: expected a table, got an integer; write `verify = "),
+        ],
+    )
+    def test_in_the_table_verify(self, tmp_path: Path, text: str, message: str) -> None:
+        write(tmp_path, **{"torchlint.toml": text})
+        with pytest.raises(ConfigError) as raised:
+            Configs(Overrides(), tmp_path).for_directory(tmp_path)
+        assert message in str(raised.value)
+
     def test_a_circle_of_several_files(self, tmp_path: Path) -> None:
         write(
             tmp_path,

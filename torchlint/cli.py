@@ -14,11 +14,15 @@ from torchlint import __version__
 
 # A command imports what it needs when it runs: `--help` needs nothing.
 if TYPE_CHECKING:
+    from torchlint.config import Overrides
     from torchlint.report.style import Style
 
 USAGE = 2
 FORMATS = ("full", "concise", "json", "github", "sarif")
 
+_REPLICATES = 16
+_SEED = 1
+_SAMPLES = 512  # that `--synthetic-data` makes up, where it is not told how many
 _ISSUES = "https://github.com/torchlint/torchlint/issues"
 
 
@@ -211,6 +215,7 @@ def _parameters(*, fixing: bool) -> list[click.Parameter]:
         _flag("--diff", "Fixes", "Show what --fix would change, and change nothing."),
         _flag("--show-fixes", "Fixes", "List what was fixed."),
         _flag("--fix-only", "Fixes", "Fix, and do not report what remains."),
+        *(_proving() if fixing else []),
         _Option(
             ["--add-ignore"],
             "Fixes",
@@ -291,34 +296,33 @@ def _parameters(*, fixing: bool) -> list[click.Parameter]:
     ]
 
 
+def _proving() -> list[click.Parameter]:
+    """The options of `fix --verified`, which runs the program as `verify` does."""
+    return [
+        _flag(
+            "--verified", "Proof", "Run the program PATH, with the arguments behind `--`; apply what is proven faster."
+        ),
+        _Option(["--entry"], "Proof", metavar="MODULE:FUNCTION", help="With --verified: run this function."),
+        _device(),
+        _budget(),
+    ]
+
+
 def _check(paths: tuple[str, ...], **options: Any) -> int:  # noqa: ANN401 - click has checked them
-    from torchlint.config import ConfigError, Overrides
+    if options.get("verified"):
+        return _fix_verified(paths, options)
+    for name in ("entry", "device", "budget"):
+        if options.get(name):
+            raise click.UsageError(f"`--{name}` goes with `--verified`, which runs the program")
+    from torchlint.config import ConfigError
     from torchlint.run import Loudness, Order, OutputError, check
 
     if "-" in paths and len(paths) > 1:
         raise click.UsageError("`-` is standard input and cannot be checked together with files")
-    overrides = Overrides(
-        config=_config(options["config"], isolated=options["isolated"]),
-        isolated=options["isolated"],
-        select=options["select"],
-        ignore=options["ignore"] or (),
-        extend_select=options["extend_select"] or (),
-        per_file_ignores=options["per_file_ignores"] or (),
-        exclude=options["exclude"],
-        extend_exclude=options["extend_exclude"] or (),
-        respect_gitignore=options["respect_gitignore"],
-        force_exclude=options["force_exclude"],
-        include_tests=options["include_tests"],
-        preview=options["preview"],
-        output_format=options["output_format"],
-        unsafe_fixes=options["unsafe_fixes"],
-        fix=options.get("fix", True),
-        cache_dir=options["cache_dir"],
-    )
     order = Order(
         cwd=Path.cwd(),
         paths=paths or (".",),
-        overrides=overrides,
+        overrides=_overrides(options),
         stdin_filename=options["stdin_filename"],
         diff=options["diff"],
         fix_only=options["fix_only"],
@@ -352,6 +356,30 @@ def _check(paths: tuple[str, ...], **options: Any) -> int:  # noqa: ANN401 - cli
         raise click.ClickException(str(error)) from None
 
 
+def _overrides(options: dict[str, Any]) -> Overrides:
+    """What the options of `check` or `fix` say above the configuration."""
+    from torchlint.config import Overrides
+
+    return Overrides(
+        config=_config(options["config"], isolated=options["isolated"]),
+        isolated=options["isolated"],
+        select=options["select"],
+        ignore=options["ignore"] or (),
+        extend_select=options["extend_select"] or (),
+        per_file_ignores=options["per_file_ignores"] or (),
+        exclude=options["exclude"],
+        extend_exclude=options["extend_exclude"] or (),
+        respect_gitignore=options["respect_gitignore"],
+        force_exclude=options["force_exclude"],
+        include_tests=options["include_tests"],
+        preview=options["preview"],
+        output_format=options["output_format"],
+        unsafe_fixes=options["unsafe_fixes"],
+        fix=options.get("fix", True),
+        cache_dir=options["cache_dir"],
+    )
+
+
 def _config(given: tuple[str, ...], *, isolated: bool) -> tuple[str, ...]:
     """What `--config` says, or the environment, whose value click would split at blanks."""
     fallback = os.environ.get("TORCHLINT_CONFIG")
@@ -375,6 +403,165 @@ torchlint.add_command(
 torchlint.add_command(
     _CheckCommand(
         "fix", callback=_check, help=_FIX_HELP, epilog=_ENVIRONMENT, short_help="Apply the fixes that are safe."
+    )
+)
+
+
+# verify
+
+
+def _duration(ctx: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
+    """Seconds, of `90`, `90s`, `10m` or `1h`."""
+    del ctx, parameter
+    if value is None:
+        return None
+    from torchlint.verify.progress import seconds
+
+    try:
+        return seconds(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def _device(section: str = "Proof") -> _Option:
+    return _Option(
+        ["--device"],
+        section,
+        type=click.Choice(("cuda", "cpu", "sim")),
+        metavar="DEVICE",
+        help="cuda (the default), cpu, or sim: a simulated CUDA device, which counts and has no time.",
+    )
+
+
+def _budget(section: str = "Proof") -> _Option:
+    return _Option(
+        ["--budget"], section, callback=_duration, metavar="TIME", help="Stop after this long: 90s, 10m, 1h."
+    )
+
+
+class _VerifyCommand(_Command):
+    """`verify`, whose options cost time to make."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        if not self.params:
+            self.params = _verify_parameters()
+        return super().get_params(ctx)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # As for `--add-ignore`; a number behind it is its value.
+        given = args.index("--synthetic-data") if "--synthetic-data" in args else len(args)
+        ours = args.index("--") if "--" in args else len(args)
+        if given < ours and not "".join(args[given + 1 : given + 2]).isdigit():
+            args = [*args[:given], f"--synthetic-data={_SAMPLES}", *args[given + 1 :]]
+        return super().parse_args(ctx, args)
+
+
+def _verify_parameters() -> list[click.Parameter]:
+    return [
+        click.Argument(["path"], required=False),
+        click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED),
+        _words("--rule", "What", "RULE", "Measure the pair of files of a rule, or of ALL rules."),
+        _words("--size", "What", "SIZE", "Measure a rule's pair at this size, or at all sizes."),
+        _flag("--stale", "What", "Measure a rule's pair only where --evidence has nothing that still holds."),
+        _Option(
+            ["--entry"], "What", metavar="MODULE:FUNCTION", help="Run this function, instead of PATH as a program."
+        ),
+        _words("--select", "What", "RULES", "Measure the fixes of these rules only."),
+        _either("unsafe-fixes", "What", "Also measure fixes that may change what is computed."),
+        _flag("--self-check", "What", "Measure code against itself, to see how far the machine can be trusted."),
+        _flag("--schema", "What", "Print the JSON Schema of evidence files."),
+        _device("How"),
+        _budget("How"),
+        _Option(
+            ["--max-replicates"],
+            "How",
+            type=click.IntRange(4, 64),
+            default=_REPLICATES,
+            metavar="N",
+            help=f"At most so many sets of fresh processes ({_REPLICATES} by default).",
+        ),
+        _Option(["--steps"], "How", type=click.IntRange(min=1), metavar="N", help="Count so many steps of a program."),
+        _Option(
+            ["--synthetic-data"],
+            "How",
+            type=click.IntRange(min=1),
+            envvar="TORCHLINT_SYNTHETIC_DATA",
+            metavar="[N]",
+            help=f"In place of torchvision's datasets, N made-up samples of each ({_SAMPLES} by default).",
+        ),
+        _Option(["--seed"], "How", type=int, default=_SEED, metavar="N", help="Of the order of runs and of the code."),
+        _Option(["--python"], "How", metavar="PROGRAM", help="The Python that has the code's packages."),
+        _Option(["--allow-write"], "How", multiple=True, metavar="FOLDER", help="Let the code write there."),
+        _Option(
+            ["--output-format"],
+            "Output",
+            type=click.Choice(("text", "json")),
+            default="text",
+            metavar="FORMAT",
+            help="How to report: text or json.",
+        ),
+        _Option(["--html"], "Output", metavar="FILE", help="Also write the report to one HTML file."),
+        _Option(
+            ["--evidence"],
+            "Output",
+            metavar="FOLDER",
+            help="Write what was measured of rules there (fixtures, in a checkout of torchlint).",
+        ),
+        _flag("-q --quiet", "Output", "Do not show progress."),
+    ]
+
+
+_VERIFY_HELP = """Run slow and fixed code on this machine, compare what they compute, and measure what the fix is worth.
+
+PATH is a program, run with ARGUMENTS (`torchlint verify train.py -- --epochs 1`), or a folder with functions named
+`bench_*`; without one, `entry` in [tool.torchlint.verify] says what is run. With --rule, the files that come with
+torchlint are measured. This command runs the code that it measures.
+
+Exit status: 0 if nothing speaks against a fix, 1 if something does, 2 if it could not do what was asked, 3 if there
+is no such device or nothing to run, 4 if the machine was not fit to measure."""
+
+
+# Options of `fix` that have no meaning where a program is run and its proven fixes are written.
+_NOT_VERIFIED = (
+    "diff", "show_fixes", "fix_only", "add_ignore", "stdin_filename", "show_files", "output_file", "statistics",
+    "exit_zero", "exit_non_zero_on_fix",
+)  # fmt: skip
+
+
+def _fix_verified(paths: tuple[str, ...], options: dict[str, Any]) -> int:
+    """`fix --verified`: what `verify` does with a program, and then what it has proven is written."""
+    for name in _NOT_VERIFIED:
+        if options[name]:
+            raise click.UsageError(
+                f"`--{name.replace('_', '-')}` does not go with `--verified`; see `torchlint verify`"
+            )
+    path, arguments = (None, ()) if not paths else (paths[0], paths[1:])
+    asked: dict[str, Any] = {str(parameter.name): None for parameter in _verify_parameters()}
+    asked |= {"max_replicates": _REPLICATES, "seed": _SEED, "path": path, "arguments": arguments}
+    asked |= {name: options[name] for name in ("entry", "device", "budget", "select", "unsafe_fixes")}
+    asked |= {"quiet": options["quiet"] or options["silent"], "overrides": _overrides(options)}
+    asked |= {"output_format": "json" if options["output_format"] == "json" else "text"}
+    return _verify(apply=True, **asked)
+
+
+def _verify(*, apply: bool = False, **options: Any) -> int:  # noqa: ANN401 - click has checked them
+    from torchlint.verify import command
+
+    try:
+        return command.verify(options, _style(), apply=apply)
+    except command.UsageError as error:
+        raise click.UsageError(str(error)) from None
+    except command.CannotRunError as error:
+        click.echo(f"error: {error}", err=True)
+        return command.CANNOT_RUN
+    except command.UnfitError as error:
+        click.echo(f"error: {error}", err=True)
+        return command.UNFIT
+
+
+torchlint.add_command(
+    _VerifyCommand(
+        "verify", callback=_verify, help=_VERIFY_HELP, short_help="Measure what fixes are worth, on this machine."
     )
 )
 

@@ -135,6 +135,7 @@ class Config:
     target_torch: tuple[int, int] = _DEFAULTS.target_torch
     dataloader_workers: int = _DEFAULTS.dataloader_workers
     rules: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
+    verify: Mapping[str, Any] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def settings_for(self, path: Path) -> Settings:
@@ -168,6 +169,7 @@ class Config:
                 "target-torch": "{}.{}".format(*self.target_torch),
                 "dataloader-workers": self.dataloader_workers,
                 "rules": {rule: dict(options) for rule, options in sorted(self.rules.items())},
+                "verify": {key.replace("_", "-"): value for key, value in sorted(self.verify.items())},
             },
             "sources": dict(sorted(self.sources.items())),
         }
@@ -344,8 +346,22 @@ def _resolved(config: Config, key: str, value: Any, folder: Path) -> Any:  # noq
             return int(major), int(minor)
         case "rules":
             return {**config.rules, **{rule: {**config.rules.get(rule, {}), **value[rule]} for rule in value}}
+        case "verify":
+            return {**config.verify, **_of_verify(value, folder)}
         case _:
             return value
+
+
+def _of_verify(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The table `verify`, its paths absolute; the words in `args` are the program's own."""
+    found = dict(values)
+    if "allow_write" in found:
+        found["allow_write"] = tuple(str(folder / Path(path).expanduser()) for path in found["allow_write"])
+    if "entry" in found and ":" not in found["entry"]:
+        found["entry"] = str(folder / found["entry"])
+    if "/" in found.get("python", ""):  # else it is looked for on the PATH
+        found["python"] = str(folder / Path(found["python"]).expanduser())
+    return found
 
 
 def _globs(patterns: Sequence[str], folder: Path) -> tuple[Glob, ...]:

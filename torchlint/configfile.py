@@ -136,10 +136,18 @@ def _validated(document: Document, content: dict[str, Any]) -> dict[str, Any]:
     for key in content:
         if key not in known:
             raise document.error((key,), f"unknown key `{key}`{document.place}; {_hint(key, known)}")
+    if isinstance(content.get("verify"), dict):
+        known = options.keys(options.Verify)
+        for key in content["verify"]:
+            if key not in known:
+                raise document.error(("verify", key), f"unknown key `{key}` in `verify`; {_hint(key, known)}")
     try:
         values = msgspec.structs.asdict(msgspec.convert(content, options.Options))
     except msgspec.ValidationError:
         _explain(document, content)
+    if "verify" in content:
+        said = msgspec.structs.asdict(values["verify"])
+        values["verify"] = {key: value for key, value in said.items() if value is not msgspec.UNSET}
     return {key: values[key.replace("-", "_")] for key in content}
 
 
@@ -153,13 +161,15 @@ def _explain(document: Document, content: dict[str, Any]) -> NoReturn:
         try:
             msgspec.convert(part, options.Options)
         except msgspec.ValidationError as error:
-            raise document.error(keys, _mismatch(keys, value, error, options.properties()[keys[0]])) from None
+            schema = options.properties()[keys[0]]
+            schema = schema["properties"][keys[1]] if keys[0] == "verify" and keys[1:] else schema
+            raise document.error(keys, _mismatch(keys, value, error, schema)) from None
     raise AssertionError("a table is wrong, but none of its parts")
 
 
 def _parts(content: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], object, dict[str, Any]]]:
     for key, value in content.items():
-        if key in (*_IGNORES, "rules") and isinstance(value, dict):
+        if key in (*_IGNORES, "rules", "verify") and isinstance(value, dict):
             for name, inner in value.items():
                 yield (key, name), inner, {key: {name: inner}}
         else:
@@ -181,7 +191,8 @@ def _mismatch(keys: Sequence[str], value: object, error: ValidationError, schema
     example = _toml(schema["examples"][0])
     expected = re.sub(" matching regex .*", f" such as {example}", expected)
     expected = expected[:1].lower() + expected[1:]
-    remedy = f"; write `{keys[0]} = {example}`" if keys[0] != "rules" else ""
+    of_table = keys[0] == "verify" and len(keys) > 1
+    remedy = f"; write `{keys[of_table]} = {example}`" if keys[0] != "rules" else ""
     return f"`{name}`: {expected}, got {got or _toml(value)}{remedy}"
 
 

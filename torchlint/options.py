@@ -12,6 +12,42 @@ SCHEMA_URL = "https://raw.githubusercontent.com/torchlint/torchlint/main/torchli
 OutputFormat: TypeAlias = Literal["full", "concise", "json", "github", "sarif"]
 
 
+class Verify(msgspec.Struct, forbid_unknown_fields=True, rename="kebab", frozen=True):
+    """What `torchlint verify` and `fix --verified` do where the command line does not say."""
+
+    entry: Annotated[
+        str | UnsetType,
+        Meta(
+            description="What is run: a program, by its path from this file's folder, or `module:function`.",
+            examples=["train.py"],
+        ),
+    ] = UNSET
+    args: Annotated[
+        tuple[str, ...] | UnsetType,
+        Meta(description="The arguments of the program in `entry`.", examples=[["--epochs", "1"]]),
+    ] = UNSET
+    device: Annotated[
+        Literal["cuda", "cpu", "sim"] | UnsetType,
+        Meta(description="The device that is measured on; `cuda` by default.", examples=["sim"]),
+    ] = UNSET
+    allow_write: Annotated[
+        tuple[str, ...] | UnsetType,
+        Meta(description="Folders, from this file's, that the code that runs may write to.", examples=[["runs"]]),
+    ] = UNSET
+    python: Annotated[
+        str | UnsetType,
+        Meta(description="The Python that has the packages of the code.", examples=[".venv/bin/python"]),
+    ] = UNSET
+    budget: Annotated[
+        Annotated[str, Meta(pattern=r"^[0-9]+(\.[0-9]+)?[smh]?$")] | UnsetType,
+        Meta(description="How long a run may take.", examples=["10m"]),
+    ] = UNSET
+    steps: Annotated[
+        Annotated[int, Meta(ge=1)] | UnsetType,
+        Meta(description="How many steps of a program are counted; all by default.", examples=[100]),
+    ] = UNSET
+
+
 class Options(msgspec.Struct, forbid_unknown_fields=True, rename="kebab", frozen=True):
     """What one file says; a key that it leaves out is `UNSET`. Every key has an example, which errors quote."""
 
@@ -120,17 +156,28 @@ class Options(msgspec.Struct, forbid_unknown_fields=True, rename="kebab", frozen
         dict[str, dict[str, Any]] | UnsetType,
         Meta(description="A table of options for each rule that has any, under the rule's name.", examples=[{}]),
     ] = UNSET
+    verify: Annotated[
+        Verify | UnsetType,
+        Meta(
+            description="A table of what `torchlint verify` runs, and how: `entry`, `args`, `device`, `allow-write`, "
+            "`python`, `budget` and `steps`.",
+            examples=[{"entry": "train.py", "args": ["--epochs", "1"]}],
+        ),
+    ] = UNSET
 
 
-def keys() -> tuple[str, ...]:
+def keys(table: type[msgspec.Struct] = Options) -> tuple[str, ...]:
     """The keys as a file spells them."""
-    return tuple(field.encode_name for field in msgspec.structs.fields(Options))
+    return tuple(field.encode_name for field in msgspec.structs.fields(table))
 
 
 def properties() -> dict[str, dict[str, Any]]:
     """The JSON Schema of each key's value, the rules aside."""
-    found: dict[str, dict[str, Any]] = msgspec.json.schema(Options)["$defs"]["Options"]["properties"]
-    return found
+    definitions: dict[str, Any] = msgspec.json.schema(Options)["$defs"]
+    found: dict[str, dict[str, Any]] = definitions["Options"]["properties"]
+    said = {key: found["verify"][key] for key in ("description", "examples")}
+    nested = {key: definitions["Verify"][key] for key in ("type", "properties", "additionalProperties")}
+    return {**found, "verify": said | nested}
 
 
 def schema() -> dict[str, Any]:

@@ -1,0 +1,227 @@
+"""What is asked of the null arm and of another one, what is compared, and what the answers come to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from torchlint.verify.ablation import NULL
+from torchlint.verify.arms import Arm, Patience, Subject
+from torchlint.verify.checks import OTHER_SEED, SEED, Declared, Reference, check, reference
+from torchlint.verify.process import ArmError
+from torchlint.verify.timing import BaselineError
+
+if TYPE_CHECKING:
+    from torchlint.verify.machine import Clerk
+    from torchlint.verify.session import Session
+
+
+@dataclass
+class Made:
+    """Stands for a session and its workers: notes what each process is asked."""
+
+    kind: str = "workload"
+    fails: str = ""
+    moves: int = 3
+    scales: int = 3
+    processes: list[list[str]] = field(default_factory=list)
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    patience: Patience = field(default_factory=Patience)
+
+    @property
+    def subject(self) -> Subject:
+        return Subject(cast("Any", None), {"kind": self.kind}, "cpu", 1, "python")
+
+    def note(self, text: str) -> None:
+        assert text.startswith("numerics: ")
+
+    def captured(self, name: str) -> Path:
+        assert "/" not in name
+        return Path("captures") / name
+
+    @contextmanager
+    def running(self, arm: Arm, *, seed: int) -> Iterator[Made]:
+        self.processes.append([f"{arm.name} {seed}"])
+        yield self
+
+    def ask(self, command: str, timeout: float, **message: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+        assert timeout == self.patience.check
+        what = message["seed"] if command == "start" else kind_of(message["file"])
+        self.processes[-1].append(f"{command} {what}" + (" scaled" if message.get("scale") else ""))
+        self.messages.append({"command": command, **message})
+        if self.fails and self.processes[-1][-1].startswith(self.fails):
+            raise ArmError("crash", f"planted in {command}")
+        return {"moved": self.moves, "scaled": self.scales if message.get("scale") else 0}
+
+
+@dataclass
+class Comparing:
+    """Stands for a clerk: says what was planted of the files it is asked to compare."""
+
+    says: dict[str, str] = field(default_factory=dict)
+    asked: list[dict[str, Any]] = field(default_factory=list)
+
+    def compare(self, **message: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+        self.asked.append(message)
+        kind = kind_of(message["after"])
+        return {"verdict": self.says.get(kind, "same"), "reason": f"of {kind}", "tensors": 1}
+
+
+def kind_of(file: str) -> str:
+    return Path(file).stem.partition("-")[2]
+
+
+def look(made: Made, clerk: Comparing, numerics: str = "close", base: Reference | None = None) -> dict[str, Any]:
+    declared = Declared(numerics, dropped=("*.bias",), free=("*.running_mean",))
+    base = base or Reference("n-first", "n-again", "n-other", "n-scaled", "n-moved")
+    return check(cast("Session", made), cast("Clerk", clerk), base, Arm("add a/b.py:3"), declared)
+
+
+def refer(made: Made, numerics: str = "close") -> Reference:
+    return reference(cast("Session", made), Arm(NULL), Declared(numerics))
+
+
+def test_the_null_arm_is_captured_in_two_processes() -> None:
+    made = Made()
+    base = refer(made)
+    assert made.processes == [
+        [f"null {SEED}", f"start {SEED}", "check first", "moved moved"],
+        [
+            f"null {SEED}",
+            f"start {SEED}",
+            "check again",
+            f"start {OTHER_SEED}",
+            "check other",
+            f"start {SEED} scaled",
+            "check scaled",
+        ],
+    ]
+    files = (base.first, base.again, base.other, base.scaled, base.moved)
+    assert [kind_of(file or "") for file in files] == ["first", "again", "other", "scaled", "moved"]
+    assert base.state is None
+
+
+def test_a_program_that_runs_once_is_captured_in_three() -> None:
+    made = Made(kind="script")
+    base = refer(made)
+    assert [process[0] for process in made.processes] == [f"null {SEED}", f"null {SEED}", f"null {OTHER_SEED}"]
+    assert (base.scaled, base.moved) == (None, None)
+    assert kind_of(base.other) == "other"
+
+
+def test_another_seed_reaches_the_seeds_of_the_code_itself() -> None:
+    made = Made()
+    refer(made)
+    assert {(message["seed"], message["shift"]) for message in made.messages if message["command"] == "start"} == {
+        (SEED, 0),
+        (OTHER_SEED, OTHER_SEED - SEED),
+    }
+
+
+def test_a_state_without_numbers_has_neither_control() -> None:
+    base = refer(Made(moves=0, scales=0))
+    assert (base.scaled, base.moved) == (None, None)
+
+
+def test_code_that_refuses_moved_numbers_is_not_asked_again() -> None:
+    made = Made(fails="moved")
+    base = refer(made)
+    assert base.moved is None
+    assert kind_of(base.other) == "other"
+    clerk = Comparing()
+    look(made, clerk, base=base)
+    assert "moved moved" not in made.processes[-1]
+
+
+@pytest.mark.parametrize("command", ["start", "check first", "check again", "check other", "check scaled"])
+def test_a_null_arm_that_fails_is_the_baselines_failure(command: str) -> None:
+    with pytest.raises(BaselineError, match="planted in") as error:
+        refer(Made(fails=command))
+    assert error.value.failure.kind == "crash"
+
+
+def test_a_mapped_state_is_kept_before_the_first_unit_and_adopted() -> None:
+    made = Made()
+    base = refer(made, "mapped-state")
+    assert made.processes[0][1:] == [f"start {SEED}", "state state", "check first", "moved moved"]
+    assert base.state is not None
+    look(made, Comparing(), "mapped-state", base)
+    assert made.processes[-1][1:] == [f"start {SEED}", "check first", "moved moved"]
+    start = next(message for message in reversed(made.messages) if message["command"] == "start")
+    assert (start["state"], start["dropped"], start["free"]) == (base.state, ["*.bias"], ["*.running_mean"])
+
+
+def test_an_arm_is_compared_from_its_start_with_another_seed_and_from_other_numbers() -> None:
+    made, clerk = Made(), Comparing()
+    assert look(made, clerk)["verdict"] == "same"
+    assert made.processes == [
+        [f"add a/b.py:3 {SEED}", f"start {SEED}", "check first", "moved moved", f"start {OTHER_SEED}", "check other"]
+    ]
+    first, *others = clerk.asked
+    assert (first["before"], first["again"], first["other_seed"], first["scaled"]) == (
+        "n-first",
+        "n-again",
+        "n-other",
+        "n-scaled",
+    )
+    assert (first["class"], first["dropped"], first["free"]) == ("close", ["*.bias"], ["*.running_mean"])
+    assert [message["before"] for message in others] == ["n-other", "n-moved"]
+    assert all("other_seed" not in message for message in others)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"), [("other", "with another seed: of other"), ("moved", "from other numbers: of moved")]
+)
+def test_what_only_holds_for_the_first_inputs_is_wrong(kind: str, words: str) -> None:
+    said = look(Made(), Comparing({kind: "wrong"}))
+    assert (said["verdict"], said["reason"], said["tensors"]) == ("wrong", words, 1)
+
+
+@pytest.mark.parametrize("kind", ["other", "moved"])
+def test_what_cannot_be_compared_further_stays_what_it_was(kind: str) -> None:
+    assert look(Made(), Comparing({kind: "not-checked"}))["verdict"] == "same"
+
+
+@pytest.mark.parametrize("verdict", ["wrong", "not-checked"])
+def test_what_is_wrong_at_first_is_compared_no_further(verdict: str) -> None:
+    clerk = Comparing({"first": verdict})
+    assert look(Made(), clerk)["verdict"] == verdict
+    assert len(clerk.asked) == 1
+
+
+def test_a_program_that_runs_once_is_compared_once() -> None:
+    made, clerk = Made(kind="script"), Comparing()
+    look(made, clerk, base=Reference("n-first", "n-again", "n-other"))
+    assert made.processes[0][1:] == [f"start {SEED}", "check first"]
+    assert len(clerk.asked) == 1
+
+
+def test_what_may_differ_from_itself_is_run_again() -> None:
+    made, clerk = Made(), Comparing()
+    look(made, clerk, "nondeterministic")
+    assert made.processes[1][1:] == [f"start {SEED}", "check again"]
+    assert kind_of(clerk.asked[0]["after_again"]) == "again"
+
+
+@pytest.mark.parametrize(("numerics", "drawn"), [("rng", True), ("close", False)])
+def test_random_numbers_of_another_device_are_drawn_on_the_cpu(numerics: str, *, drawn: bool) -> None:
+    made = Made()
+    look(made, Comparing(), numerics)
+    starts = [message for message in made.messages if message["command"] == "start"]
+    assert all(message["host_random"] is drawn and message["deterministic"] for message in starts)
+
+
+def test_what_is_printed_is_kept_where_it_may_change() -> None:
+    made = Made()
+    look(made, Comparing(), "stdout")
+    assert [message["stdout"] for message in made.messages if message["command"] == "check"] == [True, True]
+
+
+def test_an_arm_that_fails_raises() -> None:
+    with pytest.raises(ArmError, match="planted in check"):
+        look(Made(fails="check other"), Comparing())

@@ -1,0 +1,67 @@
+"""What the machine has to offer, and what is said where it lacks something."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from torchlint.verify.machine import CannotRunError, Clerk, Machine, UsageError, require, threads_for
+from torchlint.verify.process import ArmError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BARE = Machine(cuda=False, devices=0, why="torch was built without CUDA", name="", processor="Some CPU", torch="2.13.0")
+
+
+def test_without_cuda_it_says_what_can_be_done_instead() -> None:
+    with pytest.raises(CannotRunError) as raised:
+        require(BARE, "cuda", "TL401")
+    text = str(raised.value)
+    assert text.startswith("no CUDA device (torch was built without CUDA)\n")
+    for way in ("--device sim", "--device cpu", "torchlint explain TL401"):
+        assert way in text
+    require(BARE, "cpu")
+    require(BARE, "sim")
+
+
+def test_the_names_of_devices() -> None:
+    assert (BARE.device_name("cpu"), BARE.device_name("sim")) == ("Some CPU", "Simulated CUDA device")
+
+
+def test_a_python_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"`--python .*/nowhere`: no such file or directory"):
+        Clerk(tmp_path, str(tmp_path / "nowhere"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell script stands for Python")
+def test_a_python_without_torch(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    python.chmod(0o755)
+    with pytest.raises(CannotRunError, match=r"install `torchlint\[verify\]` there"):
+        Clerk(tmp_path, str(python))
+
+
+def test_a_comparison_that_breaks_is_no_fault_of_a_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        """A process that ends when it is asked."""
+
+        def __init__(self, *_: object, **__: object) -> None: ...
+
+        def ready(self, timeout: float) -> dict[str, Any]:
+            return {"timeout": timeout}
+
+        def ask(self, name: str, timeout: float, **message: object) -> dict[str, Any]:
+            raise ArmError("crash", f"killed by SIGKILL while {name}, {timeout:g}, {len(message)}")
+
+    monkeypatch.setattr("torchlint.verify.machine.Worker", Broken)
+    with pytest.raises(CannotRunError, match="what was computed could not be compared: killed by SIGKILL"):
+        Clerk(tmp_path, sys.executable).compare(before="a", after="b")
+
+
+def test_where_the_cpu_is_measured_torch_has_one_thread() -> None:
+    assert (threads_for("cpu"), threads_for("sim")) == (1, 1)
+    assert threads_for("cuda") >= 1

@@ -1,0 +1,321 @@
+"""What is looked at of a pair, in which order, and what becomes of what fails, with processes that are made up."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from torchlint.registry import find
+from torchlint.verify import checks, pairs, stats, timing
+from torchlint.verify.ablation import HANDICAP, NULL, Comparison
+from torchlint.verify.arms import Arm, Failure, Patience, Subject
+from torchlint.verify.machine import SIMULATED, Machine
+from torchlint.verify.measurement import FIXED, QUESTION, portable
+from torchlint.verify.process import ArmError
+from torchlint.verify.workload import Workload, workload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torchlint.evidence import Measurement
+    from torchlint.verify.machine import Clerk
+
+ITEM = workload(find("item-in-train-loop"))
+PARALLEL = workload(find("data-parallel"))
+SAME = {"verdict": "same", "reason": "2 values agree", "tensors": 2, "bit_equal": 2}
+WRONG = {"verdict": "wrong", "reason": "step0[0] is off"}
+DELAYED = Comparison(HANDICAP, NULL, "handicap")
+LOOKS, SPEND = stats.plan(16)
+
+
+@dataclass
+class Process:
+    """Stands for a worker that counts what it is told to."""
+
+    syncs: int
+    peak: int
+    fails: str = ""
+
+    def ask(self, command: str, timeout: float, **message: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+        assert timeout > 0
+        if command == self.fails:
+            raise ArmError("crash", f"planted in {command}")
+        if command == "count":
+            return {"units": message["units"], "counts": {"syncs": self.syncs * message["units"], "launches": 3}}
+        return {"peak": self.peak}
+
+
+@dataclass
+class Made:
+    """Stands for a session; `fails` is at which command an arm does."""
+
+    subject: Subject
+    fails: dict[str, str] = field(default_factory=dict)
+    left: dict[str, list[str]] = field(default_factory=dict)
+    isolation: tuple[str, ...] = ("copy",)
+    patience: Patience = field(default_factory=Patience)
+    started: list[str] = field(default_factory=list)
+    device: dict[str, Any] = field(default_factory=dict)
+    software: dict[str, Any] = field(default_factory=dict)
+
+    def note(self, text: str) -> None:
+        assert text
+
+    @contextmanager
+    def running(self, arm: Arm, *, seed: int = 0) -> Iterator[Process]:
+        assert seed in (0, checks.SEED)
+        if self.fails.get(arm.name) == "load":
+            raise ArmError("entry", "planted in load")
+        self.started.append(arm.name)
+        kind = self.subject.device
+        self.device = {"type": kind, "name": SIMULATED if kind == "sim" else f"a {kind}", "cpu_cores": 4}
+        self.software = {"python": "3.11.7", "torch": "2.13.0", "platform": "Linux"}
+        yield Process(*((8, 400) if arm.name == NULL else (1, 300)), self.fails.get(arm.name, ""))
+
+
+@dataclass
+class Bench:
+    """What the stand-ins of the numerics and of the clock say, and what was asked of them."""
+
+    numerics: dict[str, Any] | ArmError = field(default_factory=lambda: SAME)
+    timed: timing.Timed | None = None
+    asked: list[str] = field(default_factory=list)
+    metric: str = ""
+    session: Made | None = None
+    fails: dict[str, str] = field(default_factory=dict)
+    left: dict[str, list[str]] = field(default_factory=dict)
+
+    def measure(self, pair: Workload, device: str, size: str = "smoke", devices: int = 1) -> pairs.Measured:
+        order = pairs.Order(cast("Any", device), timing.Limits(), 1, sys.executable, "torchlint verify --rule X")
+        machine = Machine(device == "cuda", devices, "", "a GPU")
+        return pairs.measure(pair, size, order, cast("Clerk", None), machine, print)
+
+    def reference(self, running: Made, null: Arm, declared: checks.Declared) -> None:
+        self.asked.append("reference")
+        assert null.files["workload.py"] != ITEM.slow
+        assert declared.numerics
+        if running.fails.get(NULL) == "check":
+            raise timing.BaselineError(Failure("exception", "ValueError: planted"))
+        with running.running(null):
+            pass
+
+    def check(self, _running: Made, _clerk: object, _base: object, arm: Arm, _declared: object) -> dict[str, Any]:
+        assert arm.name == FIXED
+        self.asked.append("check")
+        if isinstance(self.numerics, ArmError):
+            raise self.numerics
+        return self.numerics
+
+    def time(self, _running: Made, arms: dict[str, Arm], _stage: object, *, metric: str, **_: object) -> timing.Timed:
+        self.asked.append("time")
+        self.metric = metric
+        assert arms[NULL].files == arms[HANDICAP].files != arms[FIXED].files
+        assert self.timed
+        return self.timed
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    made = Bench()
+
+    @contextmanager
+    def session(subject: Subject, note: Callable[[str], None], patience: Patience) -> Iterator[Made]:
+        note(f"{subject.device}, {patience.check} s")
+        made.session = Made(subject, made.fails, made.left, patience=patience)
+        yield made.session
+
+    monkeypatch.setattr(pairs, "session", session)
+    monkeypatch.setattr(checks, "reference", made.reference)
+    monkeypatch.setattr(checks, "check", made.check)
+    monkeypatch.setattr(timing, "measure", made.time)
+    return made
+
+
+def timed(verdict: stats.Verdict, ratio: float = 1.3, replicates: int = 4) -> timing.Timed:
+    """A run in which the fixed arm got this verdict."""
+    ratios: dict[Comparison, list[float]] = {DELAYED: [-0.05] * replicates, QUESTION: [0.26] * replicates}
+    made = timing.Timed("wall", LOOKS, SPEND, 1.0, 1, ratios, replicates=replicates, busy=[0.1])
+    made.baseline_ns = [2e6] * replicates
+    for asked, found in ((DELAYED, "slower"), (QUESTION, verdict)):
+        value = 0.95 if asked is DELAYED else ratio
+        made.decisions[asked] = stats.Decision(
+            cast("stats.Verdict", found), value, value - 0.01, value + 0.01, 0.99, replicates
+        )
+    return made
+
+
+def verdict(measured: pairs.Measured) -> tuple[str, str]:
+    return measured.measurement.verdict.overall, measured.measurement.verdict.reason
+
+
+def figures(measurement: Measurement) -> set[str]:
+    """What there are figures of."""
+    parts = ("numerics", "counts", "memory", "time", "protocol", "controls")
+    return {name for name in parts if getattr(measurement, name) is not None}
+
+
+@pytest.mark.parametrize("device", ["cpu", "sim", "cuda"])
+def test_a_pair_for_two_devices_cannot_run_on_one(bench: Bench, device: str) -> None:
+    found = bench.measure(PARALLEL, device)
+    assert verdict(found) == ("cannot-run", "needs 2 CUDA devices")
+    assert figures(found.measurement) == set()
+    assert (bench.asked, found.cut, found.broken) == ([], False, False)
+    assert found.measurement.device.name == (SIMULATED if device == "sim" else f"a {device}")
+    assert found.measurement.software.torch == "2.13.0"
+
+
+def test_a_pair_for_two_devices_runs_on_two(bench: Bench) -> None:
+    bench.timed = timed("faster")
+    assert verdict(bench.measure(PARALLEL, "cuda", devices=2)) == ("faster", "")
+
+
+def test_a_pair_for_two_devices_through_real_processes() -> None:
+    command = [sys.executable, "-m", "torchlint", "verify", "--rule", "data-parallel", "--output-format", "json"]
+    done = subprocess.run([*command, "--device", "cpu"], capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    (found,) = json.loads(done.stdout)
+    assert found["verdict"] == {"overall": "cannot-run", "reason": "needs 2 CUDA devices"}
+    assert found["time"] is None
+    assert found["device"]["name"]
+
+
+def test_on_a_gpu_all_is_looked_at(bench: Bench) -> None:
+    bench.timed = timed("faster")
+    found = bench.measure(ITEM, "cuda")
+    assert verdict(found) == ("faster", "")
+    assert bench.asked == ["reference", "check", "time"]
+    assert bench.metric == "wall"
+    assert figures(found.measurement) == {"numerics", "counts", "memory", "time", "protocol", "controls"}
+    measurement = found.measurement
+    assert measurement.counts
+    assert measurement.counts.source == "profiler"
+    assert (measurement.counts.before["syncs"], measurement.counts.after["syncs"]) == (8, 1)
+    assert measurement.memory
+    assert (measurement.memory.before, measurement.memory.after) == (400, 300)
+    assert measurement.time
+    assert measurement.time.baseline_us == 2000
+    assert measurement.controls
+    assert measurement.controls.handicap_seen
+    assert measurement.controls.handicap
+    assert measurement.controls.handicap.log_ratios == (-0.05,) * 4
+
+
+def test_the_simulated_device_counts_and_has_no_time(bench: Bench) -> None:
+    found = bench.measure(ITEM, "sim")
+    assert verdict(found) == ("fewer-syncs", "")
+    assert figures(found.measurement) == {"numerics", "counts", "memory"}
+    assert found.measurement.counts
+    assert found.measurement.counts.source == "sim"
+    assert found.measurement.device.cpu_cores is None
+
+
+def test_the_cpu_is_timed_and_not_counted(bench: Bench) -> None:
+    bench.timed = timed("no-measurable-difference", 1.0)
+    found = bench.measure(ITEM, "cpu")
+    assert verdict(found) == ("no-measurable-difference", "")
+    assert bench.metric == "cpu-time"
+    assert found.measurement.counts is None
+    assert found.measurement.device.cpu_cores == 4
+
+
+def test_loaders_are_timed_by_the_wall(bench: Bench) -> None:
+    bench.timed = timed("faster")
+    bench.measure(workload(find("dataloader-no-workers")), "cpu")
+    assert bench.metric == "wall"
+
+
+def test_what_is_wrong_is_neither_counted_nor_timed(bench: Bench) -> None:
+    bench.numerics = WRONG
+    found = bench.measure(ITEM, "cuda")
+    assert verdict(found) == ("wrong-result", "step0[0] is off")
+    assert bench.asked == ["reference", "check"]
+    assert figures(found.measurement) == {"numerics"}
+
+
+def test_a_fixed_file_that_fails_is_an_error_of_the_fix(bench: Bench) -> None:
+    bench.numerics = ArmError("exception", "ValueError: planted")
+    found = bench.measure(ITEM, "cuda")
+    assert verdict(found) == ("error", "ValueError: planted")
+    assert (bench.asked, found.broken) == (["reference", "check"], False)
+
+
+def test_a_fixed_file_that_fails_while_it_is_counted(bench: Bench) -> None:
+    bench.fails = {FIXED: "count"}
+    found = bench.measure(ITEM, "cuda")
+    assert verdict(found) == ("error", "planted in count")
+    assert figures(found.measurement) == {"numerics"}
+
+
+@pytest.mark.parametrize(("pair", "command"), [(ITEM, "check"), (ITEM, "count"), (PARALLEL, "load")])
+def test_a_slow_file_that_fails_says_nothing_of_the_fix(bench: Bench, pair: Workload, command: str) -> None:
+    bench.fails = {NULL: command}
+    found = bench.measure(pair, "sim")
+    overall, reason = verdict(found)
+    assert overall == "cannot-run"
+    assert reason.startswith("the slow file fails: ")
+    assert found.broken
+
+
+def test_a_fix_that_leaves_processes_behind_is_suspicious(bench: Bench) -> None:
+    bench.left = {FIXED: ["1 process that outlived it"]}
+    overall, reason = verdict(bench.measure(ITEM, "sim"))
+    assert (overall, reason) == ("suspicious", "the fixed code leaves something behind: 1 process that outlived it")
+    bench.left = {FIXED: ["1 process that outlived it"], NULL: ["1 process that outlived it"]}
+    assert verdict(bench.measure(ITEM, "sim"))[0] == "fewer-syncs"
+
+
+@pytest.mark.parametrize(
+    ("found", "replicates", "cut"),
+    [("inconclusive", 5, True), ("inconclusive", 0, True), ("inconclusive", 16, False), ("faster", 4, False)],
+)
+def test_what_the_end_of_the_time_cut_short_is_known(
+    bench: Bench, found: stats.Verdict, replicates: int, *, cut: bool
+) -> None:
+    bench.timed = timed(found, replicates=replicates)
+    measured = bench.measure(ITEM, "cpu")
+    assert measured.cut is cut
+    assert (measured.measurement.time is None) == (replicates == 0)
+    reason = f"the time for measuring ended after {replicates} replicates" if cut else ""
+    assert verdict(measured) == (found, reason)
+
+
+@pytest.mark.parametrize("size", ["nohelp", "nohelp-other"])
+@pytest.mark.parametrize("found", ["no-measurable-difference", "slower", "inconclusive"])
+def test_where_a_fix_does_not_pay_the_pair_says_why(bench: Bench, size: str, found: stats.Verdict) -> None:
+    bench.timed = timed(found, 0.9, 16)
+    pair = replace(ITEM, sizes={**ITEM.sizes, "nohelp-other": {"steps": 1}})
+    assert verdict(bench.measure(pair, "cpu", size)) == (found, ITEM.nohelp)
+
+
+def test_fewer_waits_that_save_no_time_do_not_pay(bench: Bench) -> None:
+    bench.timed = timed("no-measurable-difference", 1.0)
+    assert verdict(bench.measure(ITEM, "cuda", "nohelp")) == ("fewer-syncs", ITEM.nohelp)
+    assert verdict(bench.measure(ITEM, "cuda", "gpu")) == ("fewer-syncs", "")
+    assert verdict(bench.measure(ITEM, "sim", "nohelp")) == ("fewer-syncs", "")
+
+
+def test_where_it_pays_the_sentence_would_be_a_lie(bench: Bench) -> None:
+    bench.timed = timed("faster")
+    assert verdict(bench.measure(ITEM, "cpu", "nohelp")) == ("faster", "")
+    bench.timed = timed("slower", 0.9)
+    assert verdict(bench.measure(ITEM, "cpu", "gpu")) == ("slower", "")
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("torchlint verify --rule ALL --evidence fixtures", "torchlint verify --rule ALL --evidence fixtures"),
+        ("torchlint verify --evidence /home/me/it/fixtures", "torchlint verify --evidence fixtures"),
+        ("torchlint verify --evidence=/home/me/fixtures", "torchlint verify --evidence=fixtures"),
+        ("torchlint verify --python '/opt/my python/bin/python3'", "torchlint verify --python python3"),
+    ],
+)
+def test_a_command_does_not_say_where_a_tree_lies(command: str, shown: str) -> None:
+    assert portable(command) == shown

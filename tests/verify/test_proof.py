@@ -1,0 +1,172 @@
+"""A run over a program from its options to its exit status: over sessions whose processes are made up."""
+
+from __future__ import annotations
+
+import json
+import math
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from made_up import MadeUp
+
+from torchlint.report.style import PLAIN
+from torchlint.verify import checks, proof, timing
+from torchlint.verify.arms import Failure
+from torchlint.verify.exercised import Means
+from torchlint.verify.machine import CannotRunError, UnfitError
+from torchlint.verify.progress import Progress
+from torchlint.verify.session import TreeChangedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from torchlint.verify.arms import Subject
+
+TRAIN = """\
+import torch
+
+
+def noise(n: int):
+    return torch.zeros(n).cuda()
+"""
+FIXED = 'torch.zeros(n, device="cuda")'
+UNIT = "TL201 train.py:5"
+FASTER = math.log(1.3)
+OPTIONS: dict[str, Any] = {
+    "path": "train.py", "entry": None, "arguments": (), "device": "cuda", "allow_write": (), "python": None,
+    "select": None, "unsafe_fixes": None, "html": None, "synthetic_data": None, "output_format": "text",
+}  # fmt: skip
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Runs `prove` in a project of one file, over a session for which what it finds is given."""
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / "train.py").write_text(TRAIN, encoding="utf-8")
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr(checks, "reference", lambda *_: checks.Reference("first", "again", "other"))
+
+    def prove(
+        *,
+        apply: bool = False,
+        meanwhile: Callable[[], object] = lambda: None,
+        changed: str = "",
+        **scripted: Any,  # noqa: ANN401
+    ) -> int:
+        options = OPTIONS | {key: scripted.pop(key) for key in list(scripted) if key in OPTIONS}
+
+        @contextmanager
+        def session(subject: Subject, note: Callable[[str], None]) -> Iterator[MadeUp]:
+            note("a session begins")
+            made_up = MadeUp(tmp_path, subject=subject, **({"lines": {("train.py", 5): 1}} | scripted))
+            monkeypatch.setattr(checks, "check", made_up.check)
+            monkeypatch.setattr(timing, "measure", made_up.measure)
+            yield made_up
+            meanwhile()
+            if changed:
+                raise TreeChangedError(changed)
+
+        monkeypatch.setattr(proof, "session", session)
+        progress, means = Progress(quiet=True, budget=None), Means(timing.Limits())
+        return proof.prove(options, None, progress, means, "torchlint verify", PLAIN, apply=apply)  # type: ignore[arg-type]  # no clerk
+
+    return prove
+
+
+def text() -> str:
+    return Path("train.py").read_text(encoding="utf-8")
+
+
+def test_verify_writes_nothing(run: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(speed={UNIT: FASTER}) == 0
+    assert "the kept fix: 1.30x faster" in capsys.readouterr().out
+    assert text() == TRAIN
+
+
+def test_what_is_proven_is_written(run: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(speed={UNIT: FASTER}, apply=True) == 0
+    assert f"wrote train.py: {UNIT}" in capsys.readouterr().out
+    assert FIXED in text()
+
+
+@pytest.mark.parametrize(
+    ("scripted", "status", "words"),
+    [
+        ({}, 0, "nothing was written: no fix was proven"),
+        ({"speed": {UNIT: -FASTER}}, 1, "nothing was written: no fix was proven"),
+        ({"speed": {UNIT: FASTER}, "verdicts": {UNIT: "wrong"}}, 1, "nothing was written: no fix was proven"),
+        ({"speed": {UNIT: FASTER}, "verdicts": {UNIT: "not-checked"}}, 0, "nothing was written: no fix was proven"),
+        ({"speed": {UNIT: FASTER}, "biased": True}, 4, "nothing was written: no time of this run can be believed"),
+        ({"speed": {UNIT: FASTER}, "lines": {("train.py", 5): 30}}, 0, "nothing was written: no fix was proven"),
+    ],
+)
+def test_what_is_not_proven_is_not_written(
+    run: Callable[..., int], capsys: pytest.CaptureFixture[str], scripted: dict[str, Any], status: int, words: str
+) -> None:
+    assert run(apply=True, **scripted) == status
+    assert words in capsys.readouterr().out
+    assert text() == TRAIN
+
+
+def test_a_file_that_changes_behind_the_last_process(
+    run: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = TRAIN + "# mine\n"
+    assert run(apply=True, speed={UNIT: FASTER}, meanwhile=lambda: Path("train.py").write_text(mine, "utf-8")) == 2
+    assert "train.py: changed while torchlint was working; not written" in capsys.readouterr().out
+    assert text() == mine
+
+
+def test_a_tree_that_changes_while_it_is_measured(run: Callable[..., int]) -> None:
+    changed = "\n".join(f"changed: file{number}.py" for number in range(12))
+    with pytest.raises(UnfitError) as raised:
+        run(apply=True, speed={UNIT: FASTER}, changed=changed)
+    lines = str(raised.value).splitlines()
+    assert lines[0] == "files changed while they were measured, so nothing can be said:"
+    assert lines[1] == "  changed: file0.py"
+    assert lines[-1] == "  and 2 more"
+    assert text() == TRAIN
+
+
+def test_json_and_html(run: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    assert run(speed={UNIT: FASTER}, output_format="json", html=str(page)) == 0
+    (report,) = json.loads(capsys.readouterr().out)["reports"]
+    (row,) = report["rows"]
+    assert (row["verdict"], row["action"], row["rule"]) == ("faster", "keep", "host-factory-then-move")
+    assert FIXED in row["diff"]
+    assert "1.30x faster" in page.read_text(encoding="utf-8")
+
+
+TRACE = 'File "/usr/lib/python3/runpy.py", line 1\n  File "{root}/train.py", line 4\n  File "/site/torch/nn.py", line 9'
+
+
+@pytest.mark.parametrize(
+    ("failure", "words"),
+    [
+        (Failure("exception", "ValueError: bad", TRACE), "before any fix: ValueError: bad (train.py:4)"),
+        (Failure("exception", "SyntaxError: bad (x.py, line 1)", TRACE), "SyntaxError: bad (x.py, line 1)"),
+        (Failure("exception", "ModuleNotFoundError: No module named 'x'", ""), "\n  --python PROGRAM"),
+        (Failure("timeout", "no answer within 300 s"), "\n  --steps N"),
+        (Failure("ended", "the program ended without a step"), "\n  torchlint verify --entry module:function"),
+        (Failure("ended", "the program ended after 2 steps, and more are needed"), "after 2 steps"),
+    ],
+)
+def test_a_program_that_fails_as_it_is(
+    run: Callable[..., int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, failure: Failure, words: str
+) -> None:
+    root = tmp_path / "project"
+    failure = Failure(failure.kind, failure.reason, failure.trace.format(root=root))
+
+    def fails(*_: object) -> None:
+        raise timing.BaselineError(failure)
+
+    monkeypatch.setattr("torchlint.verify.program.measure", fails)
+    with pytest.raises(CannotRunError) as raised:
+        run()
+    assert words in str(raised.value)
+    assert str(raised.value).startswith("train.py ")

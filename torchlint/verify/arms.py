@@ -1,0 +1,69 @@
+"""What is compared: arms, which are a tree of code with some files replaced, and the way into it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+PLANTED = 0.05
+"""The handicap: the share of its time by which one arm is delayed, to see whether the run can tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One version of the code: `files` maps paths relative to the tree to what stands there instead."""
+
+    name: str
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The code that runs and how: the same for all arms.
+
+    `entry` is the way in as the measured process takes it: `kind` and what belongs to it. `allow_write` are folders
+    that the code may write to besides its scratch folder.
+    """
+
+    root: Path
+    entry: Mapping[str, Any]
+    device: str
+    threads: int
+    python: str
+    allow_write: tuple[Path, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def restarts(self) -> bool:
+        """Whether one process can set the code up again; a script runs once."""
+        return str(self.entry["kind"]) != "script"
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to wait for an arm, in seconds."""
+
+    load: float = 300.0
+    check: float = 300.0
+    block: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an arm gave no result: `kind` as in `ArmError`, and a line for people."""
+
+    kind: str
+    reason: str
+    trace: str = ""
+
+
+class BaselineError(Exception):
+    """The code fails as it is, before any fix."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.reason)
+        self.failure = failure

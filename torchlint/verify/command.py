@@ -1,0 +1,164 @@
+"""`torchlint verify`: from what the command line says to what is measured and shown."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from torchlint import evidence
+from torchlint.run import write_out
+from torchlint.verify import catalogue, pairs, proof, selfcheck, timing
+from torchlint.verify.exercised import Means
+from torchlint.verify.machine import CannotRunError, Clerk, UnfitError, UsageError, require
+from torchlint.verify.progress import Progress
+from torchlint.verify.proof import AGAINST, NOT_WRITTEN, UNFIT
+from torchlint.verify.terminal import measurement_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from torchlint.report.style import Style
+
+CANNOT_RUN = 3
+
+_OF_PROGRAMS = {
+    "path": "PATH",
+    "entry": "`--entry`",
+    "html": "`--html`",
+    "steps": "`--steps`",
+    "allow_write": "`--allow-write`",
+}
+
+__all__ = ["CANNOT_RUN", "UNFIT", "CannotRunError", "UnfitError", "UsageError", "verify"]
+
+
+def verify(options: Mapping[str, Any], style: Style, *, apply: bool = False) -> int:
+    """Run the command with the options of the command line; the exit status.
+
+    `apply` writes the fixes that were proven. Raises `UsageError`, `CannotRunError` and `UnfitError`.
+    """
+    if options["schema"]:
+        write_out(json.dumps(evidence.schema(), indent=2) + "\n", sys.stdout)
+        return 0
+    if options["self_check"] or options["rule"]:
+        options = {**options, "device": options["device"] or "cuda"}
+        what = "--self-check" if options["self_check"] else "--rule"
+        for key, shown in _OF_PROGRAMS.items():
+            if options[key]:
+                raise UsageError(f"`{what}` measures files that come with torchlint; it does not go with {shown}")
+        return _self_check(options) if options["self_check"] else _rules(options, style)
+    if options["stale"]:
+        raise UsageError("`--stale` is about evidence of rules: it goes with `--rule`")
+    return _program(proof.configured(options, Path.cwd()), style, apply=apply)
+
+
+# Rules
+
+
+def _rules(options: Mapping[str, Any], style: Style) -> int:
+    limits = _limits(options)
+    chosen = catalogue.selected(options["rule"], options["size"] or (), options["device"], _evidence_folder(options))
+    as_json = options["output_format"] == "json"
+    measured: list[evidence.Measurement] = []
+
+    def show(one: evidence.Measurement) -> None:
+        measured.append(one)
+        if not as_json:
+            progress.clear()
+            write_out(measurement_lines(one, style) + "\n", sys.stdout)
+
+    def warn(text: str) -> None:
+        progress.clear()
+        write_out(f"warning: {text}\n", sys.stderr)
+
+    with _progress(options) as progress, _clerk(options) as clerk:
+        machine = clerk.machine()
+        require(machine, options["device"], chosen.pieces[0][0].rule.code)
+        if options["stale"]:
+            chosen = catalogue.stale(chosen, options["device"], machine)
+        order = pairs.Order(options["device"], limits, options["seed"], _python(options), _command_line())
+        outcome = catalogue.measure(chosen, order, clerk, machine, catalogue.Listener(progress.note, show, warn))
+    if outcome.left:
+        again = "; the same command goes on with them" if options["stale"] else ""
+        warn(f"the time did not suffice for {outcome.left} of {len(chosen.pieces)} sizes{again}")
+    if as_json:
+        write_out(json.dumps(msgspec.to_builtins(measured), indent=2) + "\n", sys.stdout)
+    elif not chosen.pieces:
+        write_out("nothing to measure: the evidence of this device still holds\n", sys.stdout)
+    if not outcome.written:
+        return NOT_WRITTEN
+    return 0 if outcome.good else AGAINST
+
+
+def _evidence_folder(options: Mapping[str, Any]) -> Path | None:
+    if options["evidence"] is None:
+        return None
+    folder = Path(options["evidence"])
+    if not folder.is_dir():
+        raise UsageError(f"`--evidence {folder}`: there is no such folder")
+    return folder
+
+
+def _self_check(options: Mapping[str, Any]) -> int:
+    if options["device"] == "sim":
+        raise UsageError("`--self-check` measures time, which the simulated device does not have; use cuda or cpu")
+    with _progress(options) as progress:
+        with _clerk(options) as clerk:
+            require(clerk.machine(), options["device"])
+        found = selfcheck.check(options["device"], _python(options), _limits(options), options["seed"], progress.note)
+    write_out(selfcheck.lines(found), sys.stdout)
+    return 0 if all(seen.fit for seen in found) else UNFIT
+
+
+# Programs
+
+
+def _program(options: Mapping[str, Any], style: Style, *, apply: bool) -> int:
+    if apply and options["device"] == "sim":
+        raise UsageError("the simulated device has no time, so that it proves nothing faster; see `torchlint verify`")
+    with _progress(options) as progress, _clerk(options) as clerk:
+        require(clerk.machine(), options["device"])
+        means = Means(_limits(options), options["seed"], options["steps"])
+        return proof.prove(options, clerk, progress, means, _command_line(), style, apply=apply)
+
+
+# Both
+
+
+@contextmanager
+def _progress(options: Mapping[str, Any]) -> Iterator[Progress]:
+    progress = Progress(quiet=options["quiet"], budget=options["budget"])
+    try:
+        yield progress
+    finally:
+        progress.clear()
+
+
+@contextmanager
+def _clerk(options: Mapping[str, Any]) -> Iterator[Clerk]:
+    with tempfile.TemporaryDirectory(prefix="torchlint-clerk-") as folder:
+        clerk = Clerk(Path(folder), _python(options))
+        try:
+            yield clerk
+        finally:
+            clerk.close()
+
+
+def _limits(options: Mapping[str, Any]) -> timing.Limits:
+    return timing.Limits(options["max_replicates"], pairs.deadline(options["budget"]))
+
+
+def _python(options: Mapping[str, Any]) -> str:
+    return options["python"] or sys.executable
+
+
+def _command_line() -> str:
+    """How it was called, without the path of the program."""
+    return shlex.join(["torchlint", *sys.argv[1:]]) if sys.argv else "torchlint verify"

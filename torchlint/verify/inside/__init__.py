@@ -1,0 +1,1 @@
+"""What runs in the measured process: torch and the standard library, nothing else of torchlint."""

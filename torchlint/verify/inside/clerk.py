@@ -1,0 +1,57 @@
+"""A process beside the measured ones that has torch too: it says what the machine offers, and compares captures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchlint.verify.inside.channel import Channel, Closed
+
+
+def main(commands: int, replies: int) -> None:
+    """Answer until the line closes; an error is a reply."""
+    channel = Channel(commands, replies)
+    answers = {"probe": _probe, "compare": _compare}
+    try:
+        channel.read()  # the configuration, of which it needs nothing
+        try:
+            import torch  # noqa: F401 - the first thing that can fail
+        except ImportError as error:
+            channel.reply(ok=False, kind="entry", error=f"torch cannot be imported: {error}")
+            return
+        channel.reply(ok=True)
+        while True:
+            message = channel.read()
+            try:
+                channel.reply(ok=True, **answers[message.pop("command")](message))
+            except Exception as error:  # noqa: BLE001 - the controller decides what it means
+                from torchlint.verify.inside.worker import describe
+
+                channel.reply(ok=False, **describe(error))
+    except Closed:
+        pass
+
+
+def _probe(message: dict[str, Any]) -> dict[str, Any]:
+    """Whether there is CUDA and how many devices; if not, why, as torch says it."""
+    del message
+    import torch
+
+    from torchlint.verify.inside.devices import processor
+
+    found = torch.cuda.is_available()
+    if found:
+        why = ""
+    elif torch.version.cuda is None:
+        why = f"torch {torch.__version__} was built without CUDA"
+    else:
+        why = f"torch {torch.__version__} is built for CUDA {torch.version.cuda}, and finds no device or driver"
+    name = torch.cuda.get_device_name() if found else ""
+    devices = torch.cuda.device_count() if found else 0
+    versions = {"processor": processor(), "torch": str(torch.__version__)}
+    return {"cuda": found, "devices": devices, "why": why, "name": name, **versions}
+
+
+def _compare(message: dict[str, Any]) -> dict[str, Any]:
+    from torchlint.verify.inside import compare
+
+    return {"result": compare.main(message)}

@@ -1,0 +1,287 @@
+"""One arm inside its process, and the commands it understands: each is a task that runs the code by yielding."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import io
+import os
+import sys
+
+# Bound before any measured code runs, which may patch the module's.
+from time import perf_counter_ns, process_time_ns, sleep, thread_time_ns
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from torchlint.verify.inside import devices, entries
+from torchlint.verify.inside.capture import Capture
+from torchlint.verify.inside.coverage import watched
+from torchlint.verify.inside.pace import Ended, Pace
+from torchlint.verify.inside.randomness import DrawOnCpu, drawing_on_cpu, seed_everything
+from torchlint.verify.inside.scaling import scale
+from torchlint.verify.inside.seeds import shifted
+from torchlint.verify.inside.statemap import adopt, keep
+
+if TYPE_CHECKING:
+    from torchlint.verify.inside.channel import Channel
+    from torchlint.verify.inside.devices import Count, Device
+    from torchlint.verify.inside.entries import Entry, Script
+    from torchlint.verify.inside.pace import Handler, Task
+
+_MOST_INNER = 1 << 20
+_STEADY = 3
+_SPREAD = 1.05
+_MOST_WARM = 10
+_LOOK_S = 0.005
+_MOVED = 0.99  # downwards: what has to stay below a bound stays there
+
+
+class Arm:
+    """The code of one version, set up and run as far as the controller asks."""
+
+    def __init__(self, channel: Channel, config: dict[str, Any], held: list[str], stack: contextlib.ExitStack) -> None:
+        torch.set_num_threads(config["threads"])
+        self._dtype = torch.get_default_dtype()
+        self._first: Count | None = None
+        self._config = config
+        self._stack = stack
+        self._shift = stack.enter_context(contextlib.ExitStack())
+        self._device: Device = devices.open_device(config["device"], stack)
+        self._software = devices.software
+        commands: dict[str, Handler] = {
+            "start": self._start,
+            "state": self._state,
+            "calibrate": self._calibrate,
+            "warm": self._warm,
+            "block": self._block,
+            "memory": self._memory,
+            "count": self._count,
+            "check": self._check,
+            "moved": self._moved,
+            "clock": self._clock,
+        }
+        self._pace = Pace(channel, commands)
+        if config.get("watch"):
+            lines = {os.path.join(config["root"], path): rows for path, rows in config["watch"].items()}  # noqa: PTH118
+            stack.enter_context(watched(lines, config["record"]))
+        seed_everything(config["seed"])  # the import of the code may draw random numbers too
+        self._entry = self._opened()
+        identity = self._device.identity() | {"type": self._device.type}
+        channel.reply(ok=True, isolation=held, device=identity, software=devices.software())
+
+    def serve(self) -> None:
+        """Run the code as far as the controller wants. Ends by `Closed`."""
+        self._entry.drive(self._pace)
+
+    def _opened(self) -> Entry | Script:
+        entry = self._config["entry"]
+        match entry["kind"]:
+            case "workload":
+                return entries.workload(
+                    os.path.join(self._config["root"], entry["file"]),  # noqa: PTH118 - strings from JSON
+                    self._device.target,
+                    entry["size"],
+                )
+            case "function":
+                return entries.function(entry["name"], self._config["root"])
+            case _:
+                from torchlint.verify.inside.stepclock import clock  # hooks into torch: only where it is asked for
+
+                return entries.Script(entry["file"], entry["arguments"], lambda pace: clock(pace, entry["clock"]))
+
+    def _start(self, message: dict[str, Any]) -> Task:
+        """Set the code up from a seed, up to its first unit of work.
+
+        A program's first step belongs to it; `count` keeps what it asks of the device for the command `count`.
+        """
+        torch.set_default_dtype(torch.float64 if message.get("double") else self._dtype)
+        # As `use_deterministic_algorithms(..., warn_only=True)`, which loads the compiler too.
+        torch.set_deterministic_debug_mode("warn" if message.get("deterministic") else "default")
+        if message.get("host_random") and drawing_on_cpu() is None:
+            self._stack.enter_context(DrawOnCpu())
+        self._shift.close()
+        if message.get("shift"):
+            self._shift.enter_context(shifted(message["shift"]))
+        seed_everything(message["seed"])
+        with self._device.counting() if message.get("count") else contextlib.nullcontext() as self._first:
+            yield
+        if message.get("state"):
+            adopt(self._entry.state, message["state"], message["dropped"], message["free"])
+        scaled = scale(self._entry.state, message["scale"]) if message.get("scale") else 0
+        self._device.sync()
+        seed_everything(message["seed"] + 1)  # what set-up drew does not shift what the run draws
+        return {"scaled": scaled, "workers": loading()}
+
+    def _state(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Write the parameters and buffers of the modules that the state holds."""
+        keep(self._entry.state, message["file"])
+        return {}
+
+    def _calibrate(self, message: dict[str, Any]) -> Task:
+        """How many units make a sample of at least `min_ns` nanoseconds, after `warm` units; and how long one takes."""
+        for _ in range(message["warm"]):
+            yield
+        inner = 1
+        while True:
+            self._device.sync()
+            cpu = process_time_ns()
+            begin = perf_counter_ns()
+            for _ in range(inner):
+                yield
+            self._device.sync()
+            taken = max(perf_counter_ns() - begin, 1)
+            if taken >= message["min_ns"] or inner >= _MOST_INNER:
+                return {"inner": inner, "ns": taken / inner, "cpu_ns": (process_time_ns() - cpu) / inner}
+            inner = max(inner + 1, min(inner * 10, int(inner * message["min_ns"] * 1.2 / taken)))
+
+    def _warm(self, message: dict[str, Any]) -> Task:
+        """Run blocks of `inner` units until three in a row take about as long, ten were run, or `most_ns` have passed.
+
+        `workers` is the number of loader processes that load ahead from unit to unit.
+        """
+        times: list[int] = []
+        gc.collect()  # what set-up has left is no unit's
+        while True:
+            begin = perf_counter_ns()
+            for _ in range(message["inner"]):
+                yield
+            self._device.sync()
+            times.append(perf_counter_ns() - begin)
+            last = times[-_STEADY:]
+            steady = len(last) == _STEADY and max(last) <= _SPREAD * min(last)
+            if steady or len(times) == _MOST_WARM or sum(times) >= message["most_ns"]:
+                return {"blocks": len(times), "workers": loading()}
+
+    def _block(self, message: dict[str, Any]) -> Task:
+        """Samples of `inner` units each: nanoseconds a unit by the wall and of CPU time, and how often it lost the CPU.
+
+        A handicap of so many nanoseconds a unit is spun away by the wall's clock, or by the CPU's with
+        `handicap_cpu`. `busy` is the share of a CPU that the process uses while it should be idle.
+        """
+        inner = message["inner"]
+        clock = thread_time_ns if message.get("handicap_cpu") else perf_counter_ns
+        handicap = int(message.get("handicap_ns", 0) * inner)
+        for _ in range(message["warm"]):
+            yield
+        self._device.sync()
+        samples = []
+        for _ in range(message["samples"]):
+            lost = _switches()
+            cpu = process_time_ns()
+            begin = perf_counter_ns()
+            for _ in range(inner):
+                yield
+            self._device.sync()
+            if handicap:
+                until = clock() + handicap
+                while clock() < until:
+                    pass
+            wall = perf_counter_ns() - begin
+            samples.append([wall / inner, (process_time_ns() - cpu) / inner, _switches() - lost])
+        cpu, begin = process_time_ns(), perf_counter_ns()
+        sleep(_LOOK_S)
+        return {"samples": samples, "busy": (process_time_ns() - cpu) / (perf_counter_ns() - begin)}
+
+    def _memory(self, message: dict[str, Any]) -> Task:
+        """Peak bytes of `units` units above what is held before them."""
+        yield
+        gc.collect()
+        self._device.sync()
+        held = self._device.live()
+        self._device.reset_peak()
+        for _ in range(message["units"]):
+            yield
+        self._device.sync()
+        return {"peak": self._device.peak() - held, "held": held}
+
+    def _count(self, message: dict[str, Any]) -> Task:
+        """What `units` units ask of the device, in all, and on which lines; of a program, all until its end.
+
+        `peak` is the most bytes held meanwhile. Of a program that has ended, its first step is one of the units if
+        `start` has counted it.
+        """
+        for _ in range(message.get("warm", 1)):
+            yield
+        done = 0
+        ended = None
+        self._device.sync()
+        self._device.reset_peak()
+        with self._device.counting() as count:
+            try:
+                while message["units"] is None or done < message["units"]:
+                    yield
+                    done += 1
+            except Ended as error:
+                ended = error
+        if ended is not None and not done:
+            raise ended
+        if ended is not None and self._first is not None:
+            count.add_recurring(self._first)
+            done += 1
+        return {
+            "units": done,
+            "ended": ended is not None,
+            "counts": count.totals,
+            "sites": count.sites,
+            "peak": self._device.peak(),
+        }
+
+    def _check(self, message: dict[str, Any]) -> Task:
+        """Capture the outputs of `steps` units and the state behind them; with `to_end` also those of the last unit."""
+        capture = Capture()
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed) if message.get("stdout") else contextlib.nullcontext():
+            for index in range(message["steps"]):
+                outputs = yield
+                capture.add(outputs, inputs=self._entry.state, name=f"step{index}")
+            if message.get("to_end"):
+                with contextlib.suppress(Ended):
+                    while True:
+                        outputs = yield
+                capture.add(outputs, inputs=self._entry.state, name="last")
+        capture.stdout = printed.getvalue() if message.get("stdout") else None
+        capture.save(message["file"])
+        return {}
+
+    def _moved(self, message: dict[str, Any]) -> Task:
+        """Capture one more unit after all numbers of the state were moved; `moved` is how many tensors were.
+
+        It tells code that computes from code that remembers.
+        """
+        moved = scale(self._entry.state, _MOVED, everything=True)
+        if moved:
+            capture = Capture()
+            outputs = yield
+            capture.add(outputs, inputs=self._entry.state, name="moved")
+            capture.save(message["file"])
+        return {"moved": moved}
+
+    def _clock(self, message: dict[str, Any]) -> dict[str, Any]:
+        """The clock of the device in MHz."""
+        del message
+        return {"mhz": self._device.clock(), "flags": self._software()["flags"]}
+
+
+def loading() -> int:
+    """How many processes a `DataLoader` uses that is in the middle of its data: the most of any, 0 if there is none.
+
+    Such a loader works ahead while the code is between two units. One that begins anew in each unit does not.
+    """
+    module: Any = sys.modules.get("torch.utils.data.dataloader")
+    kind = getattr(module, "_MultiProcessingDataLoaderIter", None)
+    if kind is None:
+        return 0
+    # `type`, and not `isinstance`, which would ask objects of the measured code for their `__class__`.
+    alive = [each for each in gc.get_objects() if issubclass(type(each), kind)]
+    under_way = [each for each in alive if getattr(each, "_tasks_outstanding", 1) > 0]
+    return max((int(getattr(each, "_num_workers", 0)) for each in under_way), default=0)
+
+
+def _switches() -> int:
+    """How often this process lost the CPU to another one."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw

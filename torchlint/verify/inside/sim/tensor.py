@@ -1,0 +1,260 @@
+"""Tensors that say they are on `cuda:0` while their values are on the host.
+
+To torch's C++ such a tensor is a wrapper on the meta device, so that it tells device from host as it would with CUDA
+(transfers, their gradients, indices that are moved), without a CUDA driver. Python sees `cuda:0`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, SupportsIndex
+
+import torch
+
+from torchlint.verify.inside.sim import transfers
+from torchlint.verify.inside.sim.memory import memory
+
+CUDA = torch.device("cuda", 0)
+META = torch.device("meta", 0)  # an index, which a user's own meta tensors do not have
+CPU = torch.device("cpu")
+
+Operator = Callable[..., Any]
+Arguments = tuple[Any, ...]
+Keywords = dict[str, Any]
+
+_keys = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCUDA)  # noqa: SLF001 - no public name
+_tensor = torch.tensor
+_to_text: Callable[[Any], str] = torch._tensor_str._str  # noqa: SLF001 - no public name
+_host = torch._C.TensorBase  # noqa: SLF001 - the methods that `SimTensor` and the patches stand before
+
+
+def names_cuda(device: object) -> bool:
+    """Whether this is how a program names the device: a string, a `torch.device` or an index."""
+    if isinstance(device, torch.device):
+        return device.type == "cuda"
+    if isinstance(device, str):
+        return device.startswith("cuda")
+    return type(device) is int
+
+
+class SimTensor(torch.Tensor):
+    """A tensor on the simulated device; `_value` is the host tensor that holds its values and its memory."""
+
+    _value: torch.Tensor
+
+    @staticmethod
+    def __new__(  # noqa: PYI034 - `Self` is new in Python 3.11
+        cls: type[SimTensor],
+        value: torch.Tensor,
+        requires_grad: bool = False,  # noqa: FBT001, FBT002 - as Tensor's
+    ) -> SimTensor:
+        """Give `value`, a host tensor without gradient, to the device."""
+        if value.layout is not torch.strided:
+            raise NotImplementedError(f"the simulated device has no tensors of layout {value.layout}")
+        if value.dtype.is_complex and value.is_conj():
+            value = value.resolve_conj()  # a wrapper does not say that its values are still to be conjugated
+        self = _wrap(
+            cls,
+            value.size(),
+            strides=value.stride(),
+            storage_offset=value.storage_offset(),
+            dtype=value.dtype,
+            layout=value.layout,
+            device=META,
+            requires_grad=requires_grad,
+            _extra_dispatch_keys=_keys,
+        )
+        self._value = value
+        memory.hold(value.untyped_storage())
+        return self
+
+    __torch_function__ = torch._C._disabled_torch_function_impl  # noqa: SLF001 - torch's own way to do without
+
+    @classmethod
+    def __torch_dispatch__(
+        cls,
+        operator: Operator,
+        types: Sequence[type],
+        args: Arguments = (),
+        kwargs: Keywords | None = None,
+    ) -> object:
+        del types
+        # The operators need this class; they come here only where no mode sees them first.
+        from torchlint.verify.inside.sim.operators import dispatch
+
+        return dispatch(operator, args, kwargs or {})
+
+    device = property(lambda _: CUDA)
+    is_cuda = property(lambda _: True)
+    is_cpu = property(lambda _: False)
+    is_meta = property(lambda _: False)
+
+    @property
+    def data(self) -> torch.Tensor:
+        """As `Tensor.data`."""
+        return self.detach()
+
+    @data.setter
+    def data(self, other: torch.Tensor) -> None:
+        if type(other) is not SimTensor:
+            become(self, other)
+            return
+        replace_data(self, other)
+        self._value = other._value  # noqa: SLF001 - a tensor of this class
+
+    def get_device(self) -> int:
+        """The index of the only device."""
+        return 0
+
+    def type(self, dtype: torch.dtype | str | None = None, non_blocking: bool = False, **_: object) -> object:  # noqa: FBT001, FBT002
+        """As `Tensor.type`; without an argument the name of a CUDA type."""
+        if dtype is None:
+            return _host.type(self._value).replace("torch.", "torch.cuda.", 1)
+        if isinstance(dtype, torch.dtype):
+            return self.to(dtype, non_blocking=non_blocking)
+        name = dtype if isinstance(dtype, str) else f"{dtype.__module__}.{dtype.__name__}"
+        place = CUDA if name.startswith("torch.cuda.") else CPU
+        return self.to(place, getattr(torch, name.rpartition(".")[2]).dtype, non_blocking=non_blocking)
+
+    def numpy(self, *_: object, **__: object) -> NoReturn:
+        """As with CUDA, an error."""
+        raise TypeError(
+            "can't convert cuda:0 device type tensor to numpy. "
+            "Use Tensor.cpu() to copy the tensor to host memory first."
+        )
+
+    def tolist(self) -> object:
+        """As `Tensor.tolist`, which copies to the host."""
+        return self.cpu().tolist()
+
+    def __array__(self, *_: object, **__: object) -> NoReturn:
+        self.numpy()
+
+    def __repr__(self, *_: object, **__: object) -> str:
+        # torch prints with operators, of which many read from the device.
+        text = _to_text(self)
+        if not getattr(self, "_is_param", False):
+            return text.replace("Tensor(", "tensor(", 1)
+        plain = text.removeprefix("Parameter(").removesuffix(")" * text.startswith("Parameter("))
+        return "Parameter containing:\n" + plain.replace("Tensor(", "tensor(", 1)
+
+    def __format__(self, specification: str) -> str:
+        if self.dim() == 0:
+            return format(self.item(), specification)
+        return object.__format__(self, specification)
+
+    def __getitem__(self, index: object) -> torch.Tensor:
+        return _host.__getitem__(self, _host_index(index))
+
+    def __setitem__(self, index: object, value: torch.Tensor) -> None:
+        # A Python number becomes a tensor on the host where `self` is on CUDA (`THPVariable_setitem`,
+        # torch/csrc/autograd/python_variable_indexing.cpp).
+        if isinstance(value, (int, float, complex)):
+            value = _tensor(value, dtype=self.dtype, device=CPU)
+        _host.__setitem__(self, _host_index(index), value)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> object:
+        if id(self) in memo:
+            return memo[id(self)]
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user support the deepcopy protocol at the moment"
+            )
+        with torch.no_grad():
+            copy = self.detach().clone()
+        copy.requires_grad_(self.requires_grad)
+        if self.grad is not None:
+            copy.grad = self.grad.__deepcopy__(memo)
+        if getattr(self, "_is_param", False):
+            copy._is_param = True  # noqa: SLF001 - how torch marks a parameter of a subclass
+        memo[id(self)] = copy
+        return copy
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
+        # A checkpoint holds the values, and reading them for it is a copy to the host.
+        transfers.to_host(self._value, self._value.dtype, non_blocking=False, into_pinned=False)
+        del protocol
+        is_parameter = bool(getattr(self, "_is_param", False))
+        return restore, (self._value.detach(), is_parameter, self.requires_grad and self.is_leaf)
+
+    def data_ptr(self) -> int:
+        """The address of the first element, on the host."""
+        return int(self._value.data_ptr())
+
+    def untyped_storage(self) -> torch.UntypedStorage:
+        """The storage that stands for device memory."""
+        return self._value.untyped_storage()
+
+    def new(self, *args: object, **kwargs: object) -> torch.Tensor:
+        """As `Tensor.new`, which takes sizes or numbers."""
+        value = self._value.new(*args, **kwargs)
+        if args and isinstance(args[0], (list, tuple)) and not isinstance(args[0], torch.Size):
+            transfers.to_device(value, value.dtype, non_blocking=False)
+        return SimTensor(value)
+
+    def new_tensor(
+        self, data: object, *, dtype: torch.dtype | None = None, device: object = None, requires_grad: bool = False
+    ) -> torch.Tensor:
+        """As `Tensor.new_tensor`."""
+        dtype = self.dtype if dtype is None else dtype
+        return torch.tensor(data, dtype=dtype, device=CUDA if device is None else device, requires_grad=requires_grad)
+
+    def record_stream(self, stream: object) -> None:
+        """Nothing: memory here is never used again before its last reader is done."""
+
+
+# What a program prints of the type is what it prints on CUDA.
+SimTensor.__name__ = SimTensor.__qualname__ = "Tensor"
+SimTensor.__module__ = "torch"
+
+_wrap: Callable[..., Any] = torch.Tensor._make_wrapper_subclass  # noqa: SLF001 - no public name
+
+
+class _Loading(threading.local):
+    on_host = False
+
+
+loading = _Loading()
+"""Whether `torch.load` is told, in this thread, to leave on the host what was on the device."""
+
+
+def restore(value: torch.Tensor, is_parameter: bool, requires_grad: bool) -> torch.Tensor:  # noqa: FBT001 - pickled
+    """A tensor of a checkpoint, on the device that it was on."""
+    if not loading.on_host:
+        transfers.to_device(value, value.dtype, non_blocking=False)
+        value = SimTensor(value)
+    return torch.nn.Parameter(value, requires_grad) if is_parameter else value.requires_grad_(requires_grad)
+
+
+def replace_data(tensor: SimTensor, other: torch.Tensor) -> None:
+    """Give the wrapper the shape and type of another, as `tensor.data = other` does."""
+    _host.data.__set__(tensor, other)
+
+
+def become(tensor: torch.Tensor, other: torch.Tensor) -> None:
+    """Make a tensor on one side what another on the other side is, as `tensor.data = other` does."""
+    is_parameter = isinstance(tensor, torch.nn.Parameter)
+    exchange(tensor, torch.nn.Parameter(other, tensor.requires_grad) if is_parameter else other.detach())
+
+
+def exchange(left: torch.Tensor, right: torch.Tensor) -> None:
+    """As `torch.utils.swap_tensors`, also where a graph refers to the tensors, as a module may move then on CUDA."""
+    left.__class__, right.__class__ = right.__class__, left.__class__
+    left.__dict__, right.__dict__ = right.__dict__, left.__dict__
+    torch._C._swap_tensor_impl(left, right)  # noqa: SLF001 - no public name
+
+
+def _host_index(index: object) -> object:
+    """Lists of numbers become host tensors here, which indexing then moves to the device, as with CUDA."""
+    if isinstance(index, list) and not all(isinstance(part, (bool, int)) for part in index):
+        index = tuple(index)  # `treatSequenceAsTuple`, torch/csrc/autograd/python_variable_indexing.cpp
+    if isinstance(index, tuple):
+        return tuple(_host_numbers(part) for part in index)
+    return _host_numbers(index)
+
+
+def _host_numbers(part: object) -> object:
+    if not isinstance(part, list):
+        return part
+    return torch.tensor(part, dtype=None if part else torch.long, device=CPU)

@@ -1,0 +1,96 @@
+"""What the machine offers to measure on, and what to say where it does not offer what is asked for."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from torchlint.verify.process import ArmError, Worker
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
+
+SIMULATED = "Simulated CUDA device"
+"""The name of the device that `sim` is, as `Sim.identity` gives it."""
+
+_IMPORT_S = 300.0
+_COMPARE_S = 600.0
+
+
+class UsageError(ValueError):
+    """What was asked for does not exist or does not fit together; one line."""
+
+
+class CannotRunError(Exception):
+    """The run cannot take place: what, why, and what can be done instead."""
+
+
+class UnfitError(Exception):
+    """The machine was not fit to measure, so that nothing can be said of the fixes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Whether there is CUDA, how many devices, and if not, why; names of the GPU and the CPU, and torch's version."""
+
+    cuda: bool
+    devices: int
+    why: str
+    name: str
+    processor: str = ""
+    torch: str = ""
+
+    def device_name(self, device: str) -> str:
+        """What a process that measures on it says that it is."""
+        return {"cuda": self.name, "cpu": self.processor}.get(device, SIMULATED)
+
+
+class Clerk:
+    """The process that has torch for the controller, which has not."""
+
+    def __init__(self, scratch: Path, python: str) -> None:
+        config = {"env": {"CUDA_MODULE_LOADING": "LAZY"}}
+        try:
+            self._worker = Worker(config, scratch, tag="", python=python, module="clerk")
+        except OSError as error:
+            raise UsageError(f"`--python {python}`: {(error.strerror or str(error)).lower()}") from None
+        try:
+            self._worker.ready(_IMPORT_S)
+        except ArmError as error:
+            self._worker.close()
+            raise CannotRunError(f"{error} (in {python}); install `torchlint[verify]` there") from None
+
+    def machine(self) -> Machine:
+        """What there is."""
+        said = self._worker.ask("probe", _IMPORT_S)
+        return Machine(said["cuda"], said["devices"], said["why"], said["name"], said["processor"], said["torch"])
+
+    def compare(self, **message: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+        """What the comparison of captures says, as `torchlint.verify.inside.compare.compare` gives it."""
+        try:
+            result: dict[str, Any] = self._worker.ask("compare", _COMPARE_S, **message)["result"]
+        except ArmError as error:  # which is none of an arm's, and nothing to blame a fix for
+            raise CannotRunError(f"what was computed could not be compared: {error}") from None
+        return result
+
+    def close(self) -> None:
+        """End it."""
+        self._worker.close()
+
+
+def require(machine: Machine, device: str, rule: str = "TL301") -> None:
+    """Raise `CannotRunError` if the device is not there, with what can be done instead."""
+    if device == "cuda" and not machine.cuda:
+        raise CannotRunError(
+            f"no CUDA device ({machine.why})\n"
+            "  torchlint verify --device sim ...   counts waits, copies, launches and peak memory exactly; no times\n"
+            "  torchlint verify --device cpu ...   compares what is computed; CPU times are not evidence for a GPU\n"
+            f"  torchlint explain {rule}   shows what was measured elsewhere"
+        )
+
+
+def threads_for(device: str) -> int:
+    """How many threads torch gets: one where the CPU's time is what is measured."""
+    return 1 if device in ("cpu", "sim") else max(1, (os.cpu_count() or 2) // 2)

@@ -1,0 +1,142 @@
+"""Measures a rule's pair: the slow file against the fast one, first what they compute, then counts, then time."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from torchlint.verify import checks, timing
+from torchlint.verify.ablation import HANDICAP, NULL, Comparison, Stage, Version
+from torchlint.verify.arms import Arm, Failure, Patience, Subject
+from torchlint.verify.machine import threads_for
+from torchlint.verify.measurement import FIXED, QUESTION, Found, measurement
+from torchlint.verify.process import ArmError
+from torchlint.verify.session import session
+from torchlint.verify.workload import FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torchlint import evidence
+    from torchlint.verify.machine import Clerk, Machine
+    from torchlint.verify.session import Session
+    from torchlint.verify.workload import Workload
+
+STAGE = Stage((Version(NULL), Version(HANDICAP), Version(FIXED)), (Comparison(HANDICAP, NULL, "handicap"), QUESTION))
+WARM = 1
+"""How many units of work run before those that are counted."""
+COUNTED = 1
+"""How many are: a unit is a whole run of the workload, and costs the same each time."""
+
+_NO_OP = b"\n# null\n"
+_OF_LOADERS = ("dataloader-",)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What to measure: a device, when to stop, the seed, and how the command was called."""
+
+    device: Literal["cuda", "cpu", "sim"]
+    limits: timing.Limits
+    seed: int
+    python: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A measurement; whether the time for it ended before anything was decided, and whether the slow file failed."""
+
+    measurement: evidence.Measurement
+    cut: bool = False
+    broken: bool = False
+
+
+def measure(
+    workload: Workload, size: str, order: Order, clerk: Clerk, machine: Machine, note: Callable[[str], None]
+) -> Measured:
+    """One size of a rule's pair. What fails becomes a verdict; only the machine's own failures are raised."""
+    with tempfile.TemporaryDirectory(prefix="torchlint-pair-") as folder:
+        root = Path(folder)
+        (root / FILE).write_bytes(workload.slow)
+        entry = {"kind": "workload", "file": FILE, "size": size}
+        subject = Subject(root, entry, order.device, threads_for(order.device), order.python)
+        with session(subject, note, Patience()) as running:
+            found, broken = Found(), False
+            null = Arm(NULL, {FILE: workload.slow + _NO_OP})
+            fixed = Arm(FIXED, {FILE: workload.fast})
+            try:
+                if workload.devices > (machine.devices if order.device == "cuda" else 1):
+                    found.cannot = f"needs {workload.devices} CUDA devices"
+                    _identify(running, null)
+                else:
+                    _look(running, workload, order, clerk, null, fixed, found)
+            except timing.BaselineError as error:
+                found.cannot, broken = f"the slow file fails: {error.failure.reason}", True
+            made = measurement(workload, size, order.device, order.command, running, found)
+            return Measured(made, found.cut, broken)
+
+
+def _identify(running: Session, null: Arm) -> None:
+    """Start a process for what it says of its device, and no more. Raises `BaselineError`."""
+    try:
+        with running.running(null):
+            pass
+    except ArmError as error:
+        raise timing.BaselineError(_failure(error)) from None
+
+
+def _look(
+    running: Session, workload: Workload, order: Order, clerk: Clerk, null: Arm, fixed: Arm, found: Found
+) -> None:
+    """As far as the pair allows it: what is wrong is neither counted nor timed. Raises `BaselineError`."""
+    declared = checks.Declared(workload.numerics, workload.dropped, workload.free)
+    base = checks.reference(running, null, declared)
+    try:
+        found.numerics = checks.check(running, clerk, base, fixed, declared)
+    except ArmError as error:
+        found.failure = _failure(error)
+    if found.failure or (found.numerics and found.numerics["verdict"] == "wrong"):
+        return
+    if order.device != "cpu":
+        _count(running, null, fixed, found)
+    if order.device == "sim" or found.failure:
+        return
+    metric = "wall" if order.device == "cuda" or workload.rule.name.startswith(_OF_LOADERS) else "cpu-time"
+    arms = {NULL: null, HANDICAP: Arm(HANDICAP, null.files), FIXED: fixed}
+    found.timed = timing.measure(running, arms, STAGE, metric=metric, limits=order.limits, seed=order.seed)
+    found.failure = found.timed.failures.get(FIXED)
+
+
+def _count(running: Session, null: Arm, fixed: Arm, found: Found) -> None:
+    """Counts and peak memory of both arms, each in a fresh process. Raises `BaselineError`."""
+    counts, memory = [], []
+    for arm in (null, fixed):
+        running.note(f"counts: {arm.name}")
+        try:
+            with running.running(arm, seed=checks.SEED) as worker:
+                timeout = running.patience.check
+                worker.ask("start", timeout, seed=checks.SEED)
+                said = worker.ask("count", timeout, units=COUNTED, warm=WARM)
+                counts.append({kind: n / said["units"] for kind, n in said["counts"].items()})
+                memory.append(worker.ask("memory", timeout, units=COUNTED)["peak"])
+        except ArmError as error:
+            if arm is null:
+                raise timing.BaselineError(_failure(error)) from None
+            found.failure = _failure(error)
+            return
+    found.counts = (counts[0], counts[1])
+    found.memory = (memory[0], memory[1])
+
+
+def _failure(error: ArmError) -> Failure:
+    return Failure(error.kind, str(error), error.trace)
+
+
+def deadline(seconds: float | None) -> float:
+    """The moment, of `time.monotonic`, at which a budget of so many seconds is spent."""
+    return math.inf if seconds is None else time.monotonic() + seconds

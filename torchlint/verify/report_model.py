@@ -1,0 +1,119 @@
+"""What a run of `torchlint verify` found out, as every writer of a report reads it: values, no behaviour."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from torchlint.evidence import Overall, Ratio
+    from torchlint.verify.ablation import Action
+
+SCHEMA = "torchlint.verify/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A number before and after a fix: synchronizations per unit of work, or bytes at the peak."""
+
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """What shows that the run can be trusted: `words` say what was seen, `passed` is None where it did not run.
+
+    `unchanged` says that `speedup` compares unchanged code with unchanged code, so that it shows the noise of the run.
+    """
+
+    name: str
+    words: str
+    passed: bool | None = None
+    speedup: Ratio | None = None
+    unchanged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One fix: what it does alone, what the whole set loses without it, and what it comes to.
+
+    `without` is the speed of the set without this fix over that of the set with it: below 1 says that the set needs it.
+    `action` is None where nothing is to be decided. `safety` is `safe` or `unsafe`, `diff` a unified diff or empty.
+    """
+
+    code: str
+    rule: str
+    path: str
+    line: int
+    title: str
+    safety: str
+    verdict: Overall
+    action: Action | None = None
+    why: str = ""
+    alone: Ratio | None = None
+    without: Ratio | None = None
+    syncs: Change | None = None
+    memory: Change | None = None
+    numerics: str = ""
+    diff: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A line that makes the host wait or copies; `finding` is what `torchlint check` says of it, empty for nothing."""
+
+    path: str
+    line: int
+    kind: str
+    per_unit: float
+    finding: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Several fixes as one: those `kept`, measured once more on fresh processes, or all that were tried.
+
+    `kept` is their number in either case; `confirmed` says that they are the kept ones.
+    """
+
+    kept: int
+    verdict: Overall
+    speedup: Ratio | None = None
+    syncs: Change | None = None
+    memory: Change | None = None
+    words: str = ""
+    confirmed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A whole run. `unit` is the unit of work that counts and blocks go by, `band` the least effect that is claimed.
+
+    `device` and `entry` are one line each; `summary` says how many fixes there are and `written` what became of the
+    files. `provenance` holds pairs of a name and a value: versions, commit, seed, time.
+    """
+
+    title: str
+    command: str
+    device: str
+    entry: str
+    summary: str = ""
+    unit: str = "step"
+    band: float = 0.01
+    controls: tuple[Control, ...] = ()
+    rows: tuple[Row, ...] = ()
+    sites: tuple[Site, ...] = ()
+    together: Together | None = None
+    warnings: tuple[str, ...] = ()
+    written: str = ""
+    provenance: tuple[tuple[str, str], ...] = ()
+
+
+def to_json(*reports: Report) -> str:
+    """A JSON object with the `schema` and the `reports`. Raises `ValueError` for a number that JSON does not have."""
+    found = [msgspec.to_builtins(report) | {"provenance": dict(report.provenance)} for report in reports]
+    return json.dumps({"schema": SCHEMA, "reports": found}, indent=2, allow_nan=False) + "\n"

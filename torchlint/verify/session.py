@@ -1,0 +1,220 @@
+"""One measuring run: its scratch folder, the processes it starts, and that nothing of them remains."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import tempfile
+import threading
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torchlint.verify import manifest, remains
+from torchlint.verify.arms import Patience
+from torchlint.verify.placement import Tree, place
+from torchlint.verify.process import ArmError, Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from torchlint.verify.arms import Arm, Subject
+
+
+_LOADING = max(os.cpu_count() or 1, 2)  # at once: torch takes a second of a core
+
+
+class TreeChangedError(Exception):
+    """The user's files are not what they were; the text lists them, a line each."""
+
+
+class Session:
+    """Starts arms of a subject; what they leave is cleared when each ends, and again at the end of all."""
+
+    def __init__(self, subject: Subject, scratch: Path, patience: Patience, note: Callable[[str], None]) -> None:
+        self.subject = subject
+        self.patience = patience
+        self.note = note
+        self.isolation: tuple[str, ...] = ()
+        self.device: dict[str, Any] = {}
+        self.software: dict[str, Any] = {}
+        self.left: dict[str, list[str]] = {}
+        self.cleared: set[str] = set()
+        self._scratch = scratch
+        self._shared = remains.shared_memory()
+        self._count = 0
+
+    @contextlib.contextmanager
+    def running(self, arm: Arm, *, seed: int = 0, **options: Any) -> Iterator[Worker]:  # noqa: ANN401 - JSON
+        """The arm in a fresh process that has loaded the code. Raises `ArmError`."""
+        with self.starting([arm], seed=seed, **options) as (workers, failures):
+            if arm.name in failures:
+                raise failures[arm.name]
+            yield workers[arm.name]
+
+    @contextlib.contextmanager
+    def starting(
+        self,
+        arms: Sequence[Arm],
+        *,
+        seed: int = 0,
+        **options: Any,  # noqa: ANN401 - JSON
+    ) -> Iterator[tuple[dict[str, Worker], dict[str, ArmError]]]:
+        """The arms in fresh processes that have loaded the code; those that failed to, and why."""
+        self._count += 1
+        folder = self._scratch / f"{self._count:04d}"
+        started: list[_Started] = []
+        failures: dict[str, ArmError] = {}
+        workers: dict[str, Worker] = {}
+        finished = False
+        try:
+            for index, arm in enumerate(arms):
+                # Paths of equal length: what is in an environment or on a stack is as long in every arm.
+                started.append(self._start(arm, folder / f"{index:02d}", seed, options))
+                if index >= _LOADING:
+                    self._loaded(started[index - _LOADING], workers, failures)
+            for each in started[-_LOADING:]:
+                self._loaded(each, workers, failures)
+            yield workers, failures
+            finished = True
+        finally:
+            with _undisturbed():
+                for each in started:
+                    each.worker.dismiss()
+                for each in started:
+                    self._end(each, politely=finished)
+                remains.remove(folder)
+
+    def captured(self, name: str) -> Path:
+        """Where to put a file that outlives the process that writes it."""
+        folder = self._scratch / "captures"
+        folder.mkdir(exist_ok=True)
+        return folder / name
+
+    def _loaded(self, started: _Started, workers: dict[str, Worker], failures: dict[str, ArmError]) -> None:
+        """Wait until an arm has loaded the code."""
+        try:
+            said = started.worker.ready(self.patience.load)
+        except ArmError as error:
+            failures[started.name] = error
+            return
+        workers[started.name] = started.worker
+        started.held = _held_namespace(started.worker.pid)
+        started.trace = remains.trace(started.worker.pid, started.trace.tag)  # now that it is confined
+        self.device, self.software = said["device"], said["software"]
+        self.isolation = tuple(said["isolation"])
+
+    def _end(self, started: _Started, *, politely: bool) -> None:
+        """End an arm and whatever it has started; what left its session, and so was to outlive it, is noted."""
+        worker = started.worker
+        try:
+            if politely:
+                worker.wait()
+            away = [number for number in remains.processes(started.trace) if _session_of(number) not in (worker.pid, 0)]
+            found = remains.stop(started.trace)
+        finally:
+            if started.held is not None:
+                os.close(started.held)
+                started.held = None
+        worker.close(politely=False)
+        if away:
+            count = len(away)
+            words = f"{count} process{'es' if count > 1 else ''} that outlived it"
+            self.left.setdefault(started.name, []).append(words)
+        self.cleared.update(remains.clear_shared_memory(self._shared, found.shared))
+
+    def _start(self, arm: Arm, folder: Path, seed: int, options: dict[str, Any]) -> _Started:
+        subject = self.subject
+        writable = [*subject.allow_write, self.captured(".").parent]
+        placed = place(Tree(subject.root), arm.name, arm.files, folder, allow_write=writable)
+        entry = dict(subject.entry)
+        if entry["kind"] == "script":
+            entry["file"] = str(placed.root / entry["file"])
+        config = {
+            "root": str(placed.root),
+            "folder": str(_working_folder(subject, placed.root)),
+            "confinement": placed.confinement,
+            "entry": entry,
+            "device": subject.device,
+            "threads": subject.threads,
+            "seed": seed,
+            "env": dict(subject.env),
+            **options,
+        }
+        tag = uuid.uuid4().hex
+        worker = Worker(config, placed.scratch, tag=tag, python=subject.python)
+        return _Started(arm.name, worker, remains.Trace(worker.pid, tag))
+
+
+@contextlib.contextmanager
+def session(
+    subject: Subject,
+    note: Callable[[str], None] = lambda _: None,
+    patience: Patience = Patience(),  # noqa: B008 - frozen
+) -> Iterator[Session]:
+    """A run over `subject`. Raises `TreeChangedError` at the end if a file of the user's tree has changed."""
+    before = manifest.take(subject.root)
+    scratch = Path(tempfile.mkdtemp(prefix="torchlint-verify-"))
+    try:
+        yield Session(subject, scratch, patience, note)
+    finally:
+        with _undisturbed():
+            remains.remove(scratch)
+    changed = manifest.changes(before, manifest.take(subject.root))
+    if changed:
+        raise TreeChangedError("\n".join(changed))
+
+
+@dataclass(slots=True)
+class _Started:
+    """An arm's process, and by what it and its descendants are known."""
+
+    name: str
+    worker: Worker
+    trace: remains.Trace
+    held: int | None = None
+
+
+def _held_namespace(process: int) -> int | None:
+    """A descriptor of its mount namespace, while which is open no other process gets a namespace of the same number.
+
+    Linux gives the number of one that is gone to the next: another run's process would be taken for one of ours.
+    """
+    try:
+        return os.open(f"/proc/{process}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+
+
+def _working_folder(subject: Subject, root: Path) -> Path:
+    """The folder that paths on the command line are relative to, as the arm sees it; without one of those, `root`."""
+    here = Path.cwd()
+    if here.is_relative_to(subject.root):
+        return root / here.relative_to(subject.root)
+    return here if str(subject.entry["kind"]) == "script" else root
+
+
+def _session_of(number: int) -> int:
+    """The session of a process, 0 if it is gone."""
+    try:
+        return os.getsid(number)
+    except OSError:
+        return 0
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Put Ctrl-C off until what runs inside has come to its end: it clears up after the one before."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before if before is not None else signal.default_int_handler)
+    if came:
+        raise KeyboardInterrupt

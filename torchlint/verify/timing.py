@@ -1,0 +1,200 @@
+"""Times arms against the null arm: fresh processes per replicate, mirrored rounds, and a decision at each look."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TYPE_CHECKING
+
+from torchlint.verify import stats
+from torchlint.verify.ablation import NULL
+from torchlint.verify.arms import BaselineError
+from torchlint.verify.replicate import QUADS, SAMPLES, replicate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from torchlint.verify.ablation import Comparison, Stage
+    from torchlint.verify.arms import Arm, Failure
+    from torchlint.verify.session import Session
+
+__all__ = ["QUADS", "SAMPLES", "BaselineError", "Limits", "Timed", "measure"]
+
+_SPIN_S = 0.05
+_CONTROLS = ("handicap", "bias")
+_BUSY = 0.2  # of a CPU, used while the arm should be idle, beyond what the null arm uses
+_AT_ONCE = 12  # arms, each of which holds its model and what the device needs for a process
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When to stop: after so many replicates, or at `deadline` (of `time.monotonic`), whichever comes first."""
+
+    max_replicates: int = stats.LOOKS[-1]
+    deadline: float = math.inf
+
+
+@dataclass(slots=True)
+class Timed:
+    """What was measured of all arms. Times in nanoseconds a unit of work.
+
+    `working` are the shares of a CPU that each arm used while it should be idle, a value for each block; `busy` is the
+    share of one that others used, for each replicate; `clocks` are the SM clocks in MHz.
+    """
+
+    metric: str
+    looks: tuple[int, ...]
+    spend: tuple[float, ...]
+    scale: float
+    seed: int
+    log_ratios: dict[Comparison, list[float]]
+    decisions: dict[Comparison, stats.Decision] = field(default_factory=dict)
+    failures: dict[str, Failure] = field(default_factory=dict)
+    working: dict[str, list[float]] = field(default_factory=dict)
+    baseline_ns: list[float] = field(default_factory=list)
+    inner: int = 1
+    replicates: int = 0
+    clocks: list[float] = field(default_factory=list)
+    busy: list[float] = field(default_factory=list)
+
+    @property
+    def handicap(self) -> stats.Decision | None:
+        """What is known of the arm with the planted delay."""
+        return next((found for asked, found in self.decisions.items() if asked.question == "handicap"), None)
+
+    @property
+    def handicap_seen(self) -> bool:
+        """Whether the run can tell a delay of 5 %."""
+        return self.handicap is not None and stats.handicap_seen(self.handicap)
+
+    @property
+    def suspicious(self) -> dict[str, str]:
+        """The arms that do what no fix should and the null arm does not, and what that is."""
+        usual = median(self.working.get(NULL) or [0.0])
+        return {
+            name: "goes on working after it has returned"
+            for name, shares in self.working.items()
+            if median(shares) - usual > _BUSY
+        }
+
+    @property
+    def biased(self) -> bool:
+        """Whether untouched code differs from code after an edit that does nothing: then nothing can be believed."""
+        return any(
+            found.verdict in ("faster", "slower") for asked, found in self.decisions.items() if asked.question == "bias"
+        )
+
+
+def measure(
+    session: Session, arms: Mapping[str, Arm], stage: Stage, *, metric: str, limits: Limits, seed: int = 0
+) -> Timed:
+    """Answer the comparisons of a stage from as many replicates as they need. Raises `BaselineError`.
+
+    A replicate that would not end before the deadline is not begun; what is open then is inconclusive, and so is all
+    that is open once untouched code differs from the null arm.
+    `arms` has the arm of each version of the stage. `metric` is `wall`, or `cpu-time` for code whose work is in one
+    process and on the CPU.
+    """
+    looks, spend = stats.plan(max(limits.max_replicates, stats.LOOKS[0]))
+    scale = stats.alpha_scale(max(stage.claims, 1))
+    timed = Timed(metric, looks, spend, scale, seed, {comparison: [] for comparison in stage.comparisons})
+    order = random.Random(seed)  # noqa: S311 - no secret
+    took = 0.0
+    for look, replicates in enumerate(looks):
+        while timed.replicates < min(replicates, limits.max_replicates) and time.monotonic() + took < limits.deadline:
+            if not _open(timed):
+                return timed
+            begin = time.monotonic()
+            _replicate(session, arms, timed, order)
+            timed.replicates += 1
+            took = time.monotonic() - begin
+            session.note(
+                f"replicate {timed.replicates} of at most {looks[-1]}, "
+                f"{len(timed.decisions)} of {len(timed.log_ratios)} decided, {took:.0f} s each"
+            )
+        if timed.replicates < replicates:
+            break
+        _decide(timed, look)
+        if timed.biased:
+            break
+    for comparison, ratios in timed.log_ratios.items():
+        if comparison not in timed.decisions and not _has_failed(timed, comparison):
+            timed.decisions[comparison] = stats.stopped(ratios, spend=spend, scale=scale)
+    return timed
+
+
+def _has_failed(timed: Timed, comparison: Comparison) -> bool:
+    return comparison.arm in timed.failures or comparison.against in timed.failures
+
+
+def _open(timed: Timed) -> list[Comparison]:
+    """The questions without an answer, and with them those about the controls; none if all are answered."""
+    alive = [comparison for comparison in timed.log_ratios if not _has_failed(timed, comparison)]
+    controls = [comparison for comparison in alive if comparison.question in _CONTROLS]
+    wanted = [comparison for comparison in alive if comparison not in controls and comparison not in timed.decisions]
+    return [*controls, *wanted] if wanted else []
+
+
+def _decide(timed: Timed, look: int) -> None:
+    """Give each question its answer, if this look has one. The controls are asked first, and anew at each look."""
+    for comparison, ratios in sorted(timed.log_ratios.items(), key=lambda item: item[0].question not in _CONTROLS):
+        is_control = comparison.question in _CONTROLS
+        if _has_failed(timed, comparison) or (comparison in timed.decisions and not is_control):
+            continue
+        found = stats.decide(
+            ratios,
+            look,
+            looks=timed.looks,
+            spend=timed.spend,
+            scale=1.0 if is_control else timed.scale,
+            handicap_seen=timed.handicap_seen,
+        )
+        if found.verdict is not None or is_control:
+            timed.decisions[comparison] = found
+
+
+def _replicate(session: Session, arms: Mapping[str, Arm], timed: Timed, order: random.Random) -> None:
+    """One replicate of fresh processes; adds a log ratio for each open question whose arms live through it."""
+    timed.busy.append(host_busy())
+    seed = timed.seed + 1000 * (timed.replicates + 1)
+    baseline = []
+    for wave in _waves(_open(timed)):
+        names = _names(wave)
+        rounds = replicate(session, [arms[name] for name in names], metric=timed.metric, seed=seed, order=order)
+        timed.failures.update(rounds.failures)
+        timed.clocks.extend(rounds.clocks)
+        timed.inner = rounds.inner
+        for name, shares in rounds.working.items():
+            timed.working.setdefault(name, []).extend(shares)
+        for comparison in wave:
+            ratio = rounds.log_ratio(comparison.arm, comparison.against)
+            if ratio is not None:
+                timed.log_ratios[comparison].append(ratio)
+        baseline.append(rounds.time_of(NULL))
+    timed.baseline_ns.append(median(baseline))
+
+
+def _waves(comparisons: Sequence[Comparison]) -> list[list[Comparison]]:
+    """The comparisons in as few parts as have at most so many arms, the null arm in each."""
+    waves: list[list[Comparison]] = [[]]
+    for comparison in comparisons:
+        if waves[-1] and len(_names([*waves[-1], comparison])) > _AT_ONCE:
+            waves.append([])
+        waves[-1].append(comparison)
+    return waves
+
+
+def _names(comparisons: Sequence[Comparison]) -> list[str]:
+    names = [name for comparison in comparisons for name in (comparison.against, comparison.arm)]
+    return list(dict.fromkeys([NULL, *names]))
+
+
+def host_busy() -> float:
+    """The share of a CPU that this process, which only spins, does not get."""
+    begin, cpu = time.perf_counter(), time.process_time()
+    while time.perf_counter() - begin < _SPIN_S:
+        pass
+    return max(0.0, 1 - (time.process_time() - cpu) / (time.perf_counter() - begin))
