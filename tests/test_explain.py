@@ -3,20 +3,30 @@ from __future__ import annotations
 import importlib
 import json
 import re
+import subprocess
 import sys
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pytest
+from evidence_samples import CPU, GPU, NOHELP, SIM, changed, evidence
 from report_samples import RULE, options, sample
 
+import torchlint.evidence
+from torchlint.evidence import EvidenceError, Verdict, pair
 from torchlint.explain import page_json, page_text, table_json, table_text
 from torchlint.finding import Applicability
+from torchlint.registry import find
 from torchlint.report import render
+from torchlint.report.evidence import duration, memory, placed
+from torchlint.report.evidence import markdown as section
 from torchlint.report.markdown import render as markdown
 from torchlint.report.style import PLAIN, Style
 from torchlint.rule import Rule, Status
 
+NAME = "item-in-train-loop"
+TODAY = date(2026, 3, 14)
 ANSI = re.compile(r"\x1b\[[0-9;]*m|\x1b\]8;;[^\x1b]*\x1b\\")
 
 PAGE = """\
@@ -104,6 +114,7 @@ def test_a_page_as_json(rule: Rule) -> None:
         "since": "0.1.0",
         "url": RULE.url,
         "explanation": PAGE,
+        "evidence": [],
     }
 
 
@@ -111,6 +122,183 @@ def test_sarif_carries_the_page(rule: Rule) -> None:
     (run,) = json.loads(render("sarif", (sample(),), options(rules=(rule,))))["runs"]
     markdown_text = run["tool"]["driver"]["rules"][0]["help"]["markdown"]
     assert markdown_text == PAGE.partition("stable\n\n")[2]
+
+
+def test_what_is_not_measured_says_how_to() -> None:
+    remedy = "Not measured yet. Measure it on your machine: `torchlint verify --rule item-in-train-loop`"
+    assert section([], lambda _: False, NAME) == f"{remedy}\n"
+
+
+MEASURED = """\
+### NVIDIA H200, torch 2.11.0+cu130
+
+CUDA 13.0, driver 570.86, Python 3.12.3, torchlint 0.1.0. Measured on 2026-03-02 (12 days ago).
+
+- `gpu` (steps 50, batch 64, width 1_000_000; 12.4 ms a run): **faster, fix verified**.
+- `nohelp` (steps 1; 840 µs a run): **no measurable difference**. One long kernel hides the read.
+
+| size | speed-up | peak memory | syncs | copies | launches |
+| --- | --- | --- | --- | --- | --- |
+| `gpu` | 1.27x [1.24, 1.30], n 8 | 1.17 -> 0.88 GiB | 50 -> 1 | 53 -> 4 | 12,000 -> 12,000.50 |
+| `nohelp` | 1.00x [0.99, 1.01], n 8 | 1.17 -> 0.88 GiB | 50 -> 1 | 53 -> 4 | 12,000 -> 12,000.50 |
+
+In brackets the 99 % interval of the speed-up, from n fresh pairs of processes. \
+Syncs, copies and launches are counted per run of the workload.
+
+Measure it on your machine: `torchlint verify --rule item-in-train-loop`
+"""
+
+
+def test_what_was_measured() -> None:
+    assert section([evidence(GPU, NOHELP)], lambda _: False, NAME, TODAY) == MEASURED
+
+
+def test_gpus_come_first_and_then_the_newest_torch() -> None:
+    newer = changed(GPU, software={"torch": "2.12.0"})
+    other = changed(GPU, device={"name": "NVIDIA A100"}, software={"torch": "2.9.0"})
+    shown = section([evidence(CPU), evidence(SIM), evidence(other), evidence(GPU, newer)], lambda _: False, NAME)
+    assert re.findall(r"^### (.*)$", shown, re.MULTILINE) == [
+        "NVIDIA H200, torch 2.12.0",
+        "NVIDIA H200, torch 2.11.0+cu130",
+        "NVIDIA A100, torch 2.9.0",
+        "AMD EPYC 9654, torch 2.9.1+cpu",
+        "simulated CUDA device, torch 2.13.0+cpu",
+    ]
+    assert shown.count("On the CPU, which says nothing about the time on a GPU.") == 1
+    assert shown.count("On a simulated CUDA device, which counts and does not time.") == 1
+
+
+def test_without_a_gpu_the_time_on_one_is_said_to_be_unknown() -> None:
+    unknown = (
+        "Time on a GPU: not measured yet. Measure it on your machine: `torchlint verify --rule item-in-train-loop`\n"
+    )
+    failed = changed(GPU, verdict=Verdict(overall="cannot-run", reason="takes two GPUs."), time=None)
+    for found in ([evidence(SIM)], [evidence(CPU)], [evidence(CPU), evidence(SIM)], [evidence(failed)]):
+        assert section(found, lambda _: False, NAME).endswith(f"\n\n{unknown}")
+    assert "not measured yet" not in section([evidence(GPU), evidence(SIM)], lambda _: False, NAME)
+
+
+def test_counts_of_a_simulation_verify_no_fix() -> None:
+    shown = section([evidence(SIM)], lambda _: False, NAME)
+    assert "**fewer synchronizations**." in shown
+    assert "verified" not in shown
+
+
+def test_a_rewrite_by_hand_is_no_verified_fix() -> None:
+    suggestion = changed(GPU, subject={"fix": "suggestion"})
+    shown = section([evidence(suggestion)], lambda _: False, NAME)
+    assert "**faster, pattern measured**" in shown
+    assert "verified" not in shown
+
+
+def test_what_does_not_help_claims_nothing() -> None:
+    slower = changed(GPU, verdict=Verdict(overall="slower"))
+    assert "**slower**." in section([evidence(slower)], lambda _: False, NAME)
+
+
+def test_old_evidence_says_so_and_verifies_nothing() -> None:
+    shown = section([evidence(GPU)], lambda _: True, NAME)
+    assert "**faster**. Measured on an older version of the fix." in shown
+
+
+def test_what_could_not_run_has_no_table() -> None:
+    failed = changed(
+        GPU, verdict=Verdict(overall="cannot-run", reason="takes two GPUs."), time=None, memory=None, counts=None
+    )
+    shown = section([evidence(failed)], lambda _: False, NAME)
+    assert "**cannot run here**. Takes two GPUs." in shown
+    assert "|" not in shown
+    assert "\n\n\n" not in shown
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        (0, 0, "0 -> 0 B"),
+        (1023, 5, "1,023 -> 5.00 B"),
+        (1 << 20, 1 << 10, "1.00 -> 0.00 MiB"),
+        (3 << 30, 4 << 30, "3.00 -> 4.00 GiB"),
+        (150 << 20, 15 << 20, "150 -> 15.0 MiB"),
+    ],
+)
+def test_memory(before: int, after: int, shown: str) -> None:
+    assert memory(before, after) == shown
+
+
+@pytest.mark.parametrize(
+    ("microseconds", "shown"), [(0.5, "0.50 µs"), (840, "840 µs"), (12_400, "12.4 ms"), (3.1e6, "3.10 s")]
+)
+def test_duration(microseconds: float, shown: str) -> None:
+    assert duration(microseconds) == shown
+
+
+OTHERS = "# r (TL1)\n\n## Fix safety\n\nx\n\n## Evidence\n\n{}\n\n## References\n\n- y\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "notes"),
+    [
+        ("Not measured yet.", ""),
+        ("Not measured yet. It takes two GPUs.", "\n\nIt takes two GPUs."),
+        ("Old `a`.\n\nMeasure: `torchlint verify --rule r`", ""),
+        ("Old.\n\nMeasure: `torchlint verify --rule r`\n\nNote `b`.\n\nMore.", "\n\nNote `b`.\n\nMore."),
+    ],
+)
+def test_the_section_is_put_in_its_place_and_notes_stay(before: str, notes: str) -> None:
+    made = placed(OTHERS.format(before), "New. Measure: `torchlint verify --rule r`\n", "r")
+    assert made == OTHERS.format(f"New. Measure: `torchlint verify --rule r`{notes}")
+    assert placed(made, "New. Measure: `torchlint verify --rule r`\n", "r") == made
+
+
+def test_a_page_without_the_section_or_with_nothing_to_measure_stays() -> None:
+    for text in ("# r (TL1)\n\nText.\n", OTHERS.format("Nothing to measure: it is a comment.")):
+        assert placed(text, "New.\n", "r") == text
+    assert placed("## Evidence\n\nNot measured yet.\n", "New.\n", "r") == "## Evidence\n\nNew.\n"
+
+
+@pytest.fixture
+def ours(monkeypatch: pytest.MonkeyPatch) -> Rule:
+    """A rule of ours of which two sizes were measured, the second on an older version of the fix."""
+    rule = find(NAME)
+    files = (evidence(changed(GPU, subject=pair(rule)), NOHELP),)
+    monkeypatch.setattr(torchlint.evidence, "evidence_of", lambda _: files)
+    return rule
+
+
+def test_the_page_shows_what_is_measured_by_now(ours: Rule) -> None:
+    shown = page_text(ours, PLAIN, 200, TODAY)
+    assert "faster, fix verified." in shown
+    assert "no measurable difference. One long kernel hides the read. Measured on an older version of the fix." in shown
+    assert "`gpu`     1.27x [1.24, 1.30], n 8" in shown
+    assert "(12 days ago)" in shown
+    assert "Not measured yet" not in shown
+    assert shown.index("## Evidence") < shown.index("1.27x") < shown.index("## References")
+
+
+def test_the_evidence_as_json(ours: Rule) -> None:
+    (found,) = json.loads(page_json(ours))["evidence"]
+    assert found["device"] == "nvidia-h200"
+    assert [each["stale"] for each in found["measurements"]] == [False, True]
+    assert found["measurements"][0]["time"]["speedup"]["n"] == 8
+
+
+def test_damaged_evidence_is_named_and_the_page_still_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    def damaged(_: Rule) -> None:
+        raise EvidenceError("x.json: not evidence of torchlint: truncated")
+
+    monkeypatch.setattr(torchlint.evidence, "evidence_of", damaged)
+    assert "The evidence cannot be read. x.json: not evidence of torchlint" in page_text(find(NAME), PLAIN, 200)
+    assert json.loads(page_json(find(NAME)))["evidence"] is None
+
+
+def test_explaining_loads_neither_torch_nor_libcst_parts() -> None:
+    code = (
+        "import sys\nfrom torchlint.registry import find\nfrom torchlint.explain import page_text\n"
+        f"page_text(find({NAME!r}))\n"
+        "print([name for name in ('torch', 'libcst.matchers', 'torchlint.verify') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 SHORT = Rule("short", "TL1", "g", "Short.", "0.1.0", Status.PREVIEW)

@@ -11,6 +11,7 @@ from torchlint.rule import Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import date
 
     from torchlint.rule import Rule
 
@@ -19,8 +20,11 @@ _GAP = "  "
 _NARROWEST_SUMMARY = 30
 
 
-def page_text(rule: Rule, style: Style = PLAIN, columns: int = 100) -> str:
-    """The rule's page for a terminal of that many columns."""
+def page_text(rule: Rule, style: Style = PLAIN, columns: int = 100, today: date | None = None) -> str:
+    """The rule's page for a terminal of that many columns, with what has been measured by now.
+
+    `today` says how old that is; without it, it is the day in UTC.
+    """
     from torchlint.report.markdown import render  # compiles expressions that the table does without
 
     title = style.link(style.paint(rule.code, ALARM), rule.url) + " " + style.paint(rule.name, BOLD)
@@ -32,15 +36,19 @@ def page_text(rule: Rule, style: Style = PLAIN, columns: int = 100) -> str:
     ]
     if rule.status is not Status.STABLE:
         facts.append(rule.status.value)
-    explanation = render(body(rule) or rule.summary, style, columns)
+    explanation = render(_with_evidence(rule, body(rule) or rule.summary, today), style, columns)
     return f"{title}\n{style.paint(' · '.join(facts), DIM)}\n\n{explanation}\n{style.paint(rule.url, DIM)}\n"
 
 
 def page_json(rule: Rule) -> str:
-    """The rule's metadata and page as a JSON object; `explanation` is null where there is no page."""
+    """The rule's metadata, page and evidence as a JSON object.
+
+    `explanation` is null where there is no page, `evidence` where its files are damaged. Each measurement says whether
+    it is `stale`: of an older version of the fix.
+    """
     import json  # only where it is the format
 
-    return json.dumps(_metadata(rule) | {"explanation": page(rule)}, indent=2) + "\n"
+    return json.dumps(_metadata(rule) | {"explanation": page(rule), "evidence": _evidence(rule)}, indent=2) + "\n"
 
 
 def table_text(rules: Sequence[Rule], style: Style = PLAIN, columns: int | None = None) -> str:
@@ -65,6 +73,46 @@ def table_json(rules: Sequence[Rule]) -> str:
     import json  # only where it is the format
 
     return json.dumps([_metadata(rule) for rule in rules], indent=2) + "\n"
+
+
+def _with_evidence(rule: Rule, text: str, today: date | None) -> str:
+    """The page with its section of evidence as the files say it now: they may be newer than the page."""
+    from torchlint import evidence  # it, msgspec and hashlib, for this alone
+    from torchlint.report.evidence import markdown, placed
+
+    if not evidence.is_measurable(rule):
+        return text
+    if today is None:
+        from datetime import datetime, timezone
+
+        today = datetime.now(timezone.utc).date()
+    try:
+        section = markdown(
+            evidence.evidence_of(rule), lambda each: evidence.is_stale(each, evidence.pair(rule)), rule.name, today
+        )
+    except evidence.EvidenceError as error:
+        section = f"The evidence cannot be read. {error}\n"
+    return placed(text, section, rule.name)
+
+
+def _evidence(rule: Rule) -> list[dict[str, Any]] | None:
+    import msgspec  # as its file is read
+
+    from torchlint import evidence
+
+    if not evidence.is_measurable(rule):
+        return []
+    try:
+        found = evidence.evidence_of(rule)
+    except evidence.EvidenceError:
+        return None
+    shown = []
+    for each in found:
+        built = msgspec.to_builtins(each)
+        for measurement, plain in zip(each.measurements, built["measurements"], strict=True):
+            plain["stale"] = evidence.is_stale(measurement, evidence.pair(rule))
+        shown.append(built)
+    return shown
 
 
 def _metadata(rule: Rule) -> dict[str, Any]:
