@@ -48,7 +48,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     (root / "train.py").write_text(TRAIN, encoding="utf-8")
     monkeypatch.chdir(root)
     monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.setattr(checks, "reference", lambda *_: checks.Reference("first", "again", "other"))
+    monkeypatch.setattr(
+        checks, "reference", lambda *_, to_end: checks.Reference("first", "again", "other", to_end=to_end)
+    )
 
     def prove(
         *,
@@ -87,8 +89,9 @@ def test_verify_writes_nothing(run: Callable[..., int], capsys: pytest.CaptureFi
     assert text() == TRAIN
 
 
-def test_what_is_proven_is_written(run: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(speed={UNIT: FASTER}, apply=True) == 0
+@pytest.mark.parametrize("first", [1, 30], ids=["at once", "late, in a program that ends"])
+def test_what_is_proven_is_written(run: Callable[..., int], capsys: pytest.CaptureFixture[str], first: int) -> None:
+    assert run(speed={UNIT: FASTER}, apply=True, lines={("train.py", 5): first}) == 0
     assert f"wrote train.py: {UNIT}" in capsys.readouterr().out
     assert FIXED in text()
 
@@ -101,7 +104,6 @@ def test_what_is_proven_is_written(run: Callable[..., int], capsys: pytest.Captu
         ({"speed": {UNIT: FASTER}, "verdicts": {UNIT: "wrong"}}, 1, "nothing was written: no fix was proven"),
         ({"speed": {UNIT: FASTER}, "verdicts": {UNIT: "not-checked"}}, 0, "nothing was written: no fix was proven"),
         ({"speed": {UNIT: FASTER}, "biased": True}, 4, "nothing was written: no time of this run can be believed"),
-        ({"speed": {UNIT: FASTER}, "lines": {("train.py", 5): 30}}, 0, "nothing was written: no fix was proven"),
     ],
 )
 def test_what_is_not_proven_is_not_written(
