@@ -105,30 +105,34 @@ def test_benches_and_their_report_in_json_and_html(tmp_path: Path, environment: 
     ]
     (site,) = first["sites"]
     assert (site["path"], site["line"], site["per_unit"]) == ("bench_sum.py", 10, 1)
+    assert site["counts"] == {"syncs": 1, "d2h": 1}
     assert second["sites"] == []
     assert page.read_text(encoding="utf-8").count("<header>") == 2
     assert [path.name for path in folder.iterdir()] == ["bench_sum.py"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals of this kind")
-def test_ctrl_c(tmp_path: Path, environment: dict[str, str]) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "terminated"])
+def test_it_is_interrupted(tmp_path: Path, environment: dict[str, str], number: signal.Signals) -> None:
     folder = tmp_path / "project"
     folder.mkdir()
     place = tmp_path / "out"
     place.mkdir()
     (folder / "train.py").write_text(ENDLESS.format(place=str(place / "here")), encoding="utf-8")
     arguments = command("--device", "sim", "--allow-write", str(place), "train.py")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
     mark = f"ctrl-c-{os.getpid()}-{time.monotonic_ns()}"
-    running = subprocess.Popen(
-        arguments, cwd=folder, env=environment | {"TORCHLINT_TEST_MARK": mark}, stdout=-1, stderr=-1, text=True
-    )
+    marked = {"TORCHLINT_TEST_MARK": mark, "TMPDIR": str(temporary)}
+    running = subprocess.Popen(arguments, cwd=folder, env=environment | marked, stdout=-1, stderr=-1, text=True)
     until = time.monotonic() + 120
     while not (place / "here").exists() and running.poll() is None and time.monotonic() < until:
         time.sleep(0.1)
-    running.send_signal(signal.SIGINT)
+    running.send_signal(number)
     printed, said = running.communicate(timeout=60)
     assert (running.returncode, printed, said) == (130, "", "torchlint: interrupted\n")
     assert not _marked(mark)
+    assert list(temporary.iterdir()) == []
 
 
 def _marked(mark: str) -> list[str]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
 import sys
 import tempfile
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,11 +44,17 @@ __all__ = ["CANNOT_RUN", "UNFIT", "CannotRunError", "UnfitError", "UsageError", 
 def verify(options: Mapping[str, Any], style: Style, *, apply: bool = False) -> int:
     """Run the command with the options of the command line; the exit status.
 
-    `apply` writes the fixes that were proven. Raises `UsageError`, `CannotRunError` and `UnfitError`.
+    `apply` writes the fixes that were proven. Raises `UsageError`, `CannotRunError` and `UnfitError`, and
+    `KeyboardInterrupt` also when the process is told to end.
     """
     if options["schema"]:
         write_out(json.dumps(evidence.schema(), indent=2) + "\n", sys.stdout)
         return 0
+    with _terminable():
+        return _verify(options, style, apply=apply)
+
+
+def _verify(options: Mapping[str, Any], style: Style, *, apply: bool) -> int:
     if options["self_check"] or options["rule"]:
         options = {**options, "device": options["device"] or "cuda"}
         what = "--self-check" if options["self_check"] else "--rule"
@@ -130,6 +138,19 @@ def _program(options: Mapping[str, Any], style: Style, *, apply: bool) -> int:
 
 
 # Both
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Take SIGTERM, which schedulers send, for Ctrl-C: what was started is ended, and folders are removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

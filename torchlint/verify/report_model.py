@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -64,13 +65,18 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A line that makes the host wait or copies; `finding` is what `torchlint check` says of it, empty for nothing."""
+    """A line that makes the host wait or copies; `finding` is what `torchlint check` says of it, empty for nothing.
+
+    `kind` says in words what it does, `counts` how often per unit of work, by the kinds of a device's counts, and
+    `per_unit` is the most of them.
+    """
 
     path: str
     line: int
     kind: str
     per_unit: float
     finding: str = ""
+    counts: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

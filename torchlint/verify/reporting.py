@@ -211,6 +211,7 @@ def _sites(found: Found, program: Program) -> tuple[Site, ...]:
             kind=", ".join(words for kind, words in _KINDS.items() if kind in kinds),
             per_unit=max(kinds.values()) / counted.units,
             finding=program.said_of(path, line),
+            counts={kind: count / counted.units for kind, count in kinds.items()},
         )
         for (path, line), kinds in lines.items()
     ]
