@@ -11,6 +11,8 @@ import pytest
 
 from torchlint import cli
 from torchlint.verify import progress as shown_progress
+from torchlint.verify import selfcheck
+from torchlint.verify.arms import BaselineError, Failure
 from torchlint.verify.machine import UsageError
 from torchlint.verify.progress import Progress, seconds
 from torchlint.verify.proof import configured
@@ -186,3 +188,12 @@ def test_no_progress_on_a_pipe_or_where_it_is_not_wanted(monkeypatch: pytest.Mon
     line.note("reading the program")
     line.clear()
     assert stream.getvalue() == ""
+
+
+def test_a_self_check_whose_steps_fail(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def fail(*_: object) -> None:
+        raise BaselineError(Failure("oom", "OutOfMemoryError: planted"))
+
+    monkeypatch.setattr(selfcheck, "check", fail)
+    assert cli.run(["verify", "--self-check", "--device", "cpu"]) == 3
+    assert capsys.readouterr().err == "error: the steps of the self-check fail on cpu: OutOfMemoryError: planted\n"

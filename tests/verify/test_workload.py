@@ -10,7 +10,8 @@ import pytest
 from torchlint.evidence import is_measurable, pair
 from torchlint.finding import Applicability
 from torchlint.registry import all_rules, find
-from torchlint.verify.workload import WorkloadError, declaration, numerics_of, workload
+from torchlint.verify.numbers import declared
+from torchlint.verify.workload import WorkloadError, declaration, workload
 
 if TYPE_CHECKING:
     from torchlint.rule import Rule
@@ -38,7 +39,7 @@ def test_a_pair_is_what_lies_in_its_folder(rule: Rule) -> None:
     fixable = [applicability for applicability in rule.fix if applicability > Applicability.DISPLAY]
     assert found.fix == (str(min(fixable)) if fixable else "suggestion")
     assert {"smoke", "gpu", "nohelp"} <= set(found.sizes)
-    assert numerics_of(rule.name) == found.numerics
+    assert declared(rule.name).numerics == found.numerics
 
 
 def test_what_only_some_declare() -> None:
@@ -50,7 +51,7 @@ def test_what_only_some_declare() -> None:
 
 
 def test_a_rule_without_a_pair_computes_exactly_the_same() -> None:
-    assert numerics_of("unused-ignore") == "exact"
+    assert declared("unused-ignore").numerics == "exact"
 
 
 def test_a_declaration_is_read_and_not_run() -> None:

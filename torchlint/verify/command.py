@@ -17,6 +17,7 @@ import msgspec
 from torchlint import evidence
 from torchlint.run import write_out
 from torchlint.verify import catalogue, pairs, proof, selfcheck, timing
+from torchlint.verify.arms import BaselineError
 from torchlint.verify.exercised import Means
 from torchlint.verify.machine import CannotRunError, Clerk, UnfitError, UsageError, require
 from torchlint.verify.progress import Progress
@@ -120,7 +121,12 @@ def _self_check(options: Mapping[str, Any]) -> int:
     with _progress(options) as progress:
         with _clerk(options) as clerk:
             require(clerk.machine(), options["device"])
-        found = selfcheck.check(options["device"], _python(options), _limits(options), options["seed"], progress.note)
+        try:
+            found = selfcheck.check(
+                options["device"], _python(options), _limits(options), options["seed"], progress.note
+            )
+        except BaselineError as error:
+            raise CannotRunError(f"the steps of the self-check fail on {options['device']}: {error}") from None
     write_out(selfcheck.lines(found), sys.stdout)
     return 0 if all(seen.fit for seen in found) else UNFIT
 

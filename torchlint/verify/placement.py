@@ -120,12 +120,6 @@ def clear(placement: Placement) -> None:
         remains.remove(folder)
 
 
-def next_tier(tier: str) -> str | None:
-    """What to try where `tier` turned out not to hold; `None` after the last."""
-    index = TIERS.index(tier) + 1
-    return TIERS[index] if index < len(TIERS) else None
-
-
 def available_tier() -> str:
     """The first tier that holds on this machine, tried once in a process of its own.
 

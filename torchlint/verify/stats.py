@@ -15,7 +15,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from random import Random
 from statistics import fmean, median
 from typing import Literal
 
@@ -138,16 +137,6 @@ def stopped(log_ratios: Sequence[float], *, spend: Sequence[float] = SPEND, scal
     return _decision("inconclusive", mean, error, alpha, len(log_ratios), required_replicates(log_ratios, alpha))
 
 
-def confirm(log_ratios: Sequence[float], *, level: float = 0.99, handicap_seen: bool = True) -> Decision:
-    """The decision from a number of replicates fixed beforehand, such as the fresh ones after fixes were chosen.
-
-    The estimate of a session that stopped at a look is a little too high, since a high one stops it; this one is not.
-    It always has a verdict. `level` is that of the two-sided interval.
-    """
-    alpha = (1 - level) / 2
-    return _judge(log_ratios, alpha, _EQUIVALENCE_ERROR / len(LOOKS), is_last=True, handicap_seen=handicap_seen)
-
-
 def handicap_seen(handicap: Decision) -> bool:
     """Whether the arm with the planted 5 % delay was told to be slower than the null arm.
 
@@ -183,18 +172,6 @@ def detectable_effect(log_ratios: Sequence[float], replicates: int = LOOKS[-1]) 
     reach = (t_quantile(1 - SPEND[-1], df) + t_quantile(0.95, df)) * deviation / math.sqrt(replicates)
     least = math.log1p(MIN_EFFECT) + t_quantile(0.95, df) * deviation / math.sqrt(replicates)
     return _speedup(max(reach, least)) - 1
-
-
-def bootstrap(log_ratios: Sequence[float], *, draws: int = 2000, seed: int = 0) -> tuple[float, ...]:
-    """Speed-ups of `draws` resampled means in ascending order, to draw and nothing else.
-
-    Percentiles of a bootstrap over 8 replicates have three to four times the error that they state.
-    """
-    _estimate(log_ratios)
-    if not log_ratios:
-        return ()
-    random = Random(seed)  # noqa: S311 - a picture is no secret
-    return tuple(sorted(_speedup(fmean(random.choices(log_ratios, k=len(log_ratios)))) for _ in range(draws)))
 
 
 @lru_cache(maxsize=1024)

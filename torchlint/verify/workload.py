@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from torchlint.evidence import Metric, NumericsClass, digest
 from torchlint.finding import Applicability
-from torchlint.registry import find
 
 if TYPE_CHECKING:
     from torchlint.rule import Rule
@@ -61,16 +60,6 @@ def workload(rule: Rule) -> Workload:
         free=tuple(declared.get("free", ())),
         digests={"sha256_before": digest(slow), "sha256_after": digest(fast)},
     )
-
-
-def numerics_of(rule: str) -> NumericsClass:
-    """The class of numerics that the fix of a rule, by its name, declares; `exact` where its pair says nothing."""
-    path = files("torchlint.fixtures") / find(rule).module / "slow.py"
-    try:
-        declared: NumericsClass = declaration(path.read_bytes(), rule)["numerics"]
-    except (OSError, WorkloadError):
-        return "exact"
-    return declared
 
 
 def declaration(source: bytes, where: str) -> dict[str, Any]:
