@@ -19,6 +19,7 @@ RULE = Rule(
     group="sync",
     summary="A tensor is copied to the CPU at each training step, or piece by piece within one batch.",
     since="0.1.0",
+    yields_to=("device-round-trip",),
 )
 
 

@@ -23,6 +23,7 @@ RULE = Rule(
     summary="A tensor is made on the CPU and then copied to the device.",
     since="0.1.0",
     fix=(Applicability.SAFE, Applicability.UNSAFE),
+    eager=True,
 )
 # Fewer elements than this take no time worth a word, unless it adds up.
 _SMALL = 10_000

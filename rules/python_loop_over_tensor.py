@@ -19,6 +19,14 @@ RULE = Rule(
     group="vectorise",
     summary="A Python loop over the elements of a tensor launches kernels, or waits for the device, for each of them.",
     since="0.1.0",
+    yields_to=(
+        "item-in-train-loop",
+        "item-in-eval-loop",
+        "builtin-reduction-on-tensor",
+        "item-comprehension",
+        "stack-of-indexing",
+    ),
+    eager=True,
 )
 # A longer expression says less than "a tensor".
 _LONGEST = 40

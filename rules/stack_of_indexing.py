@@ -21,6 +21,7 @@ RULE = Rule(
     summary="Rows of a tensor that are taken one by one and stacked; one index would take them all.",
     since="0.2.0",
     fix=(Applicability.UNSAFE,),
+    eager=True,
 )
 # A longer index says less than that there is one.
 _LONGEST = 40

@@ -72,6 +72,19 @@ def test_every_interest_feeds_the_prefilter(rule: Rule) -> None:
     assert all(token for interest in rule.interests for token in interest.tokens)
 
 
+def test_rules_yield_to_others_and_never_in_a_circle() -> None:
+    to = {rule.name: rule.yields_to for rule in RULES}
+    named = {name for names in to.values() for name in names}
+    assert named <= set(to), f"no such rules: {named - set(to)}"
+
+    def reached(name: str, seen: tuple[str, ...] = ()) -> set[str]:
+        assert name not in seen, f"a circle: {(*seen, name)}"
+        return {name}.union(*(reached(other, (*seen, name)) for other in to[name]))
+
+    for name in to:
+        reached(name)
+
+
 # The choice
 
 

@@ -9,6 +9,7 @@ from typing import Any, get_args
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 import tomli
+import toys
 
 from torchlint import configfile
 from torchlint.config import Config, ConfigError, Configs, Overrides, schema
@@ -227,6 +228,18 @@ class TestOptions:
         assert settings.option("often", "min_calls", 3) == 7
         assert settings.option("often", "share", 0.5) == 1.0
         assert hash(settings)
+
+    @pytest.mark.parametrize(
+        ("given", "chosen"), [("", True), ("target-torch = '2.4'", True), ("target-torch = '2.3'", False)]
+    )
+    def test_a_rule_needs_its_torch(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, *, chosen: bool
+    ) -> None:
+        new = Rule("new-advice", "TL101", "toys", "Toy.", "0.1.0", torch=(2, 4))
+        monkeypatch.setattr(toys, "RULES", (toys.UNUSED, toys.READ, new))
+        toys.install(monkeypatch)
+        write(tmp_path, **{"torchlint.toml": given})
+        assert ("new-advice" in config_in(tmp_path).settings_for(tmp_path / "x.py").rules) is chosen
 
     @pytest.mark.parametrize(
         ("text", "message"),

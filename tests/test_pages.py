@@ -11,6 +11,7 @@ import laws
 import pytest
 
 from torchlint import evidence
+from torchlint.explain import conditions
 from torchlint.finding import Applicability
 from torchlint.registry import all_rules
 from torchlint.report.evidence import markdown, placed
@@ -74,8 +75,10 @@ def test_the_head_equals_the_metadata(rule: Rule) -> None:
         f"- fix: {', '.join(map(str, rule.fix)) or 'none'}\n"
         f"- default: {'on' if rule.default else 'off'}\n"
         f"- since: {rule.since}\n"
-        f"- status: {rule.status.value}\n\n"
-        f"{rule.summary}\n\n"
+        f"- status: {rule.status.value}\n"
+        + "".join(f"- {key}: {value}\n" for key, value in conditions(rule))
+        + "\n"
+        + f"{rule.summary}\n\n"
     )
     assert page(rule)[: len(head)] == head
 

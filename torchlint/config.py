@@ -12,7 +12,7 @@ from typing import Any
 from torchlint import configfile
 from torchlint.configfile import ConfigError
 from torchlint.globs import Glob, Globs, posix
-from torchlint.registry import UnknownRuleError, choose, matching
+from torchlint.registry import UnknownRuleError, choose, find, matching
 from torchlint.role import Role, role_of
 from torchlint.settings import OptionValue, Settings
 
@@ -188,6 +188,8 @@ class Config:
                 names.clear()
             names -= _names(chosen.ignore)
             names |= {rule.name for rule in added}
+        if "target-torch" in self.sources:
+            names = {name for name in names if find(name).torch <= self.target_torch}
         return frozenset(names)
 
     @cached_property

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from torchlint.facts import NOTHING, Answers
 from torchlint.finding import Applicability, Diagnostic, Edit, Finding, Fix, Result, Severity, Span, sort_key
+from torchlint.precedence import merged, settled
 from torchlint.rule import Call, Check, Flag, Insert, InsertBelow, Method, Node, NodeEdit, Rule
 
 if TYPE_CHECKING:
@@ -194,16 +195,28 @@ def _run(context: Context, rules: tuple[Rule, ...], *, thorough: bool) -> Result
     questions = context.elsewhere.questions
     if not flagged:
         return Result((), tuple(dict.fromkeys(diagnostics)), questions)
-    wanted = {flag.node for _, flag in flagged} | {edit.node for _, flag in flagged for edit in flag.edits}
+    flagged = [(rule, flag) for rule, flag in flagged if not (rule.eager and context.compiled.holds(flag.node))]
+    wanted = {node for _, flag in flagged for node in (flag.node, *flag.about, *(edit.node for edit in flag.edits))}
     spans = context.spans(wanted)
     if not spans.faithful:
         message = "LibCST does not reproduce this file; nothing was checked"
         return Result(diagnostics=(Diagnostic("E000", "internal-error", message, Severity.INTERNAL),))
-    findings = {
-        (rule.name, spans.inner(flag.node).start): _finding(rule, flag, spans, context) for rule, flag in flagged
-    }
-    found = tuple(sorted(findings.values(), key=sort_key))
-    return Result(found, tuple(dict.fromkeys(diagnostics)), questions)
+    speaking = settled(flagged, lambda flag: _subjects(flag, spans), lambda offset: source.position(offset)[0])
+    findings = [_finding(rule, flag, spans, context) for rule, flag in speaking]
+    found = merged(findings, lambda offset: source.position(offset)[0])
+    return Result(tuple(sorted(found, key=sort_key)), tuple(dict.fromkeys(diagnostics)), questions)
+
+
+def _subjects(flag: Flag, spans: Spans) -> list[Span]:
+    """The code that a flag speaks of; of a statement with a block its first character, since the block is not meant."""
+    import libcst as cst  # a source was parsed
+
+    found = []
+    for node in (flag.node, *flag.about):
+        span = spans.inner(node)
+        has_block = isinstance(getattr(node, "body", None), cst.BaseSuite)
+        found.append(Span(span.start, span.start + 1) if has_block else span)
+    return found
 
 
 def _crash(source: SourceFile, rule: Rule, error: Exception) -> Diagnostic:

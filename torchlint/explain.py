@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from torchlint.report.page import body, page
 from torchlint.report.style import ALARM, BOLD, DIM, PLAIN, Style
 from torchlint.report.text import visible
-from torchlint.rule import Status
+from torchlint.rule import OLDEST_TORCH, Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +36,7 @@ def page_text(rule: Rule, style: Style = PLAIN, columns: int = 100, today: date 
     ]
     if rule.status is not Status.STABLE:
         facts.append(rule.status.value)
+    facts += [f"{key} {value}" for key, value in conditions(rule)]
     explanation = render(_with_evidence(rule, body(rule) or rule.summary, today), style, columns)
     return f"{title}\n{style.paint(' · '.join(facts), DIM)}\n\n{explanation}\n{style.paint(rule.url, DIM)}\n"
 
@@ -49,6 +50,18 @@ def page_json(rule: Rule) -> str:
     import json  # only where it is the format
 
     return json.dumps(_metadata(rule) | {"explanation": page(rule), "evidence": _evidence(rule)}, indent=2) + "\n"
+
+
+def conditions(rule: Rule) -> list[tuple[str, str]]:
+    """What else the head of the page says of where the rule is silent, as keys and values."""
+    found = []
+    if rule.torch > OLDEST_TORCH:
+        found.append(("torch", "{}.{} or newer".format(*rule.torch)))
+    if rule.eager:
+        found.append(("compiled code", "silent"))
+    if rule.yields_to:
+        found.append(("yields to", ", ".join(rule.yields_to)))
+    return found
 
 
 def table_text(rules: Sequence[Rule], style: Style = PLAIN, columns: int | None = None) -> str:
@@ -125,6 +138,9 @@ def _metadata(rule: Rule) -> dict[str, Any]:
         "default": rule.default,
         "status": rule.status.value,
         "since": rule.since,
+        "yields_to": list(rule.yields_to),
+        "eager": rule.eager,
+        "torch": "{}.{}".format(*rule.torch),
         "url": rule.url,
     }
 

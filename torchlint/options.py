@@ -137,7 +137,8 @@ class Options(msgspec.Struct, forbid_unknown_fields=True, rename="kebab", frozen
     target_torch: Annotated[
         Annotated[str, Meta(pattern=r"^[0-9]+\.[0-9]+$")] | UnsetType,
         Meta(
-            description="The oldest PyTorch that the code has to run with; no fix uses what it does not have.",
+            description="The oldest PyTorch that the code runs with: no rule advises what it does not have, and no "
+            "fix uses it.",
             examples=["2.4"],
         ),
     ] = UNSET

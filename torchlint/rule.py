@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from torchlint.model.context import Context
 
 __all__ = [
+    "OLDEST_TORCH",
     "Applicability",
     "Call",
     "Check",
@@ -30,6 +31,10 @@ __all__ = [
     "Rule",
     "Status",
 ]
+
+
+# What every rule's advice works with.
+OLDEST_TORCH = (2, 0)
 
 
 class Status(Enum):
@@ -110,13 +115,17 @@ NodeEdit: TypeAlias = "Replace | Insert | InsertBelow"
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """What a check yields: the node to point at, what happens there, and how to mend it."""
+    """What a check yields: the node to point at, what happens there, and how to mend it.
+
+    `about` are further nodes that the message speaks of: a rule that yields to this one is silent on them too.
+    """
 
     node: cst.CSTNode
     message: str
     title: str = ""
     edits: tuple[NodeEdit, ...] = ()
     applicability: Applicability = Applicability.UNSAFE
+    about: tuple[cst.CSTNode, ...] = ()
 
 
 Check: TypeAlias = "Callable[[Any, Context], Iterator[Flag]]"
@@ -127,7 +136,10 @@ class Rule:
     """A rule's metadata; its checks register with `on`.
 
     `fix` names every applicability that a fix of this rule may carry, best first; empty: it only reports.
-    `options` maps the name of each option to its default.
+    `options` maps the name of each option to its default. `yields_to` names the rules that say the same more
+    precisely: where one of them has flagged the same code, or anything on the same line, this one is silent. A rule
+    that is `eager` advises what `torch.compile` does by itself, and is silent in compiled functions. `torch` is the
+    oldest release in which the advice holds: a configuration whose `target-torch` is older switches the rule off.
     """
 
     name: str
@@ -139,6 +151,9 @@ class Rule:
     default: bool = True
     fix: tuple[Applicability, ...] = ()
     options: tuple[tuple[str, str | int | float | bool], ...] = ()
+    yields_to: tuple[str, ...] = ()
+    eager: bool = False
+    torch: tuple[int, int] = OLDEST_TORCH
     checks: list[tuple[Interest, Check]] = field(default_factory=list, repr=False, compare=False)
 
     def on(self, *interests: Interest) -> Callable[[Check], Check]:

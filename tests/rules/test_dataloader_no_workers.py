@@ -78,7 +78,7 @@ def test_a_loader_that_is_looped_over(loader: str, fixed: str) -> None:
         """
         from torch.utils.data import DataLoader
         def loaders(ds):
-            return DataLoader(ds, 32), DataLoader(ds, 64)  # <- dataloader-no-workers, dataloader-no-workers
+            return DataLoader(ds, 32), DataLoader(ds, 64)  # <- dataloader-no-workers
         def main():
             train_loader, test_loader = loaders(open_dataset())
             for x in train_loader:

@@ -261,8 +261,8 @@ def test_each_place_is_reported_once() -> None:
                 log.append([row.cpu().tolist() for row in out])  # <- item-comprehension
                 log.append([[v.item() for v in row] for row in out])  # <- item-comprehension
                 log.append(list(map(float, loss)))  # <- item-comprehension
-                log.append([round(v.item(), 2) for v in loss])  # <- python-loop-over-tensor, item-in-train-loop
-                log.append([v.item() for v in loss if v > 0])  # <- python-loop-over-tensor, item-in-train-loop
+                log.append([round(v.item(), 2) for v in loss])  # <- item-in-train-loop
+                log.append([v.item() for v in loss if v > 0])  # <- item-in-train-loop
             return log
         """,
         RULE,

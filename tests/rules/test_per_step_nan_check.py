@@ -10,7 +10,7 @@ from laws import check_snippet
 RULE = "per-step-nan-check"
 OTHERS = ("tensor-truthiness-branch", "item-in-train-loop", "item-in-eval-loop", "repeated-item")
 MARK = "  # <- per-step-nan-check"
-SECOND = "  # <- item-in-train-loop, repeated-item"
+SECOND = "  # <- repeated-item"
 
 
 def step(*lines: str) -> str:

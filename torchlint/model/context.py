@@ -11,6 +11,7 @@ import libcst as cst
 from torchlint.facts import NOTHING
 from torchlint.model.calls import Calls
 from torchlint.model.classes import Classes
+from torchlint.model.compiled import Compiled
 from torchlint.model.constructions import Constructions
 from torchlint.model.elsewhere import Elsewhere
 from torchlint.model.evaluation import Evaluations
@@ -120,6 +121,11 @@ class Context:
     def evaluations(self) -> Evaluations:
         """Code that only evaluates a model."""
         return Evaluations(self)
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        """What `torch.compile` compiles."""
+        return Compiled(self)
 
     # Shorthands
 

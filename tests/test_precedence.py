@@ -1,0 +1,139 @@
+"""One line, one message: which of several flags speaks, and what becomes of the fixes of those on one line."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+import pytest
+import toys
+
+from torchlint import linter
+from torchlint.finding import Applicability, Finding
+from torchlint.fixer import fix
+from torchlint.rule import Call, Flag, Method, Node, Replace, Rule
+from torchlint.settings import Settings
+from torchlint.source import SourceFile
+
+if TYPE_CHECKING:
+    from torchlint.model.context import Context
+
+GENERAL = Rule(
+    "general-read", "TL301", "toys", "Toy.", "0.1.0", fix=(Applicability.UNSAFE,), yields_to=("closer-read",)
+)
+CLOSER = Rule("closer-read", "TL302", "toys", "Toy.", "0.1.0")
+WHOLE = Rule("whole-loop", "TL303", "toys", "Toy.", "0.1.0", yields_to=("general-read",))
+MICRO = Rule("micro-call", "TL304", "toys", "Toy.", "0.1.0", eager=True)
+
+
+@GENERAL.on(Method("item"))
+def _general(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """`x.item()` becomes `x`."""
+    if isinstance(node.func, cst.Attribute):
+        yield Flag(node, "reads", "Keep the tensor", (Replace(node, context.code(node.func.value)),))
+
+
+@CLOSER.on(Call("torch.log"))
+def _closer(node: cst.Call, _: Context) -> Iterator[Flag]:
+    """`torch.log(a, b)` speaks of the first argument of each."""
+    yield Flag(node.func, "logs", about=tuple(argument.value for argument in node.args))
+
+
+@WHOLE.on(Node("For", (b"for",)))
+def _whole(node: cst.For, _: Context) -> Iterator[Flag]:
+    """Any loop."""
+    yield Flag(node, "loops")
+
+
+@MICRO.on(Call("torch.micro"))
+def _micro(node: cst.Call, _: Context) -> Iterator[Flag]:
+    """`torch.micro()`."""
+    yield Flag(node, "is small")
+
+
+@pytest.fixture(autouse=True)
+def toy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toys, "RULES", (toys.UNUSED, GENERAL, CLOSER, WHOLE, MICRO))
+    toys.install(monkeypatch)
+
+
+def findings(code: str, *rules: Rule) -> tuple[Finding, ...]:
+    source = SourceFile("snippet.py", "import torch\n" + textwrap.dedent(code))
+    names = tuple(rule.name for rule in rules or (GENERAL, CLOSER, WHOLE, MICRO))
+    result = linter.lint(source, Settings(names))
+    assert not result.diagnostics
+    return result.findings
+
+
+def said(code: str, *rules: Rule) -> list[tuple[str, str]]:
+    return [(finding.rule, finding.message) for finding in findings(code, *rules)]
+
+
+def test_the_more_specific_rule_speaks_of_what_both_see() -> None:
+    assert said("torch.log(x.item())\n") == [("closer-read", "logs")]
+    assert said("torch.log(\n    x,\n    y.item(),\n)\n") == [("closer-read", "logs")], "of another line too"
+    assert said("torch.log(x); y.item()\n") == [("closer-read", "logs")], "on one line"
+    assert said("torch.log(x)\ny.item()\n") == [("closer-read", "logs"), ("general-read", "reads")]
+
+
+def test_a_rule_speaks_where_the_one_it_yields_to_is_off() -> None:
+    assert said("torch.log(x.item())\n", GENERAL) == [("general-read", "reads")]
+
+
+def test_a_loop_is_not_what_stands_in_it() -> None:
+    assert said("for x in y:\n    x.item()\n") == [("whole-loop", "loops"), ("general-read", "reads")]
+    assert said("for x in y.item():\n    pass\n") == [("general-read", "reads")]
+
+
+def test_findings_of_one_rule_on_one_line_are_one() -> None:
+    (found,) = findings("f(x.item(), y.item(), z.item())\n")
+    assert found.message == "reads (and 2 more on this line)"
+    assert found.fix is not None
+    assert [edit.text for edit in found.fix.edits] == ["x", "y", "z"]
+    source = SourceFile("snippet.py", "import torch\nf(x.item(), y.item())\n")
+    assert fix(source, Settings(("general-read",)), Applicability.UNSAFE).text == "import torch\nf(x, y)\n"
+
+
+def test_what_holds_the_others_is_counted_once() -> None:
+    (found,) = findings("(x.item() + y.item()).item()\n")
+    assert found.message == "reads"
+    assert found.fix is not None
+    assert [edit.text for edit in found.fix.edits] == ["(x.item() + y.item())"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "@torch.compile\ndef f():\n    torch.micro()\n",
+        "@torch.compile(dynamic=True)\ndef f():\n    torch.micro()\n",
+        "def f():\n    torch.micro()\n\ng = torch.compile(f)\n",
+        "def h():\n    torch.micro()\n\n@torch.compile\ndef f():\n    h()\n",
+        "class N(torch.nn.Module):\n    def forward(self):\n        torch.micro()\n\nn = N()\nn.compile()\n",
+        """
+        class N(torch.nn.Module):
+            def forward(self):
+                self.part()
+            def part(self):
+                torch.micro()
+        torch.compile(N())
+        """,
+    ],
+)
+def test_an_eager_rule_is_silent_in_compiled_code(code: str) -> None:
+    assert said(code) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def f():\n    torch.micro()\n",
+        "@torch.compile(disable=True)\ndef f():\n    torch.micro()\n",
+        "@torch.compiler.disable\ndef h():\n    torch.micro()\n\n@torch.compile\ndef f():\n    h()\n",
+        "def f():\n    torch.micro()\n\n@torch.compile\ndef g():\n    pass\n",
+        "import re\n\ndef f():\n    torch.micro()\n    return re.compile(f)\n",
+    ],
+)
+def test_an_eager_rule_speaks_elsewhere(code: str) -> None:
+    assert said(code) == [("micro-call", "is small")]

@@ -1,0 +1,73 @@
+"""One line, one message: which of the flags on the same code, or on the same line, speaks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING, TypeAlias
+
+from torchlint.finding import Fix
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from torchlint.finding import Finding, Span
+    from torchlint.rule import Flag, Rule
+
+Flagged: TypeAlias = "tuple[Rule, Flag]"
+
+
+def settled(
+    flagged: Sequence[Flagged], subjects: Callable[[Flag], Sequence[Span]], row: Callable[[int], int]
+) -> list[Flagged]:
+    """The flags less those whose rule yields to another's flag of the same code or line.
+
+    `subjects` gives the spans of code that a flag speaks of, the one that it points at first; `row` the line of an
+    offset.
+    """
+    spans = [subjects(flag) for _, flag in flagged]
+    rows = [row(each[0].start) for each in spans]
+
+    def yields(one: int) -> bool:
+        to = flagged[one][0].yields_to
+        return bool(to) and any(
+            flagged[other][0].name in to
+            and (rows[other] == rows[one] or any(_overlap(spans[one][0], span) for span in spans[other]))
+            for other in range(len(flagged))
+        )
+
+    return [each for place, each in enumerate(flagged) if not yields(place)]
+
+
+def merged(findings: Iterable[Finding], row: Callable[[int], int]) -> list[Finding]:
+    """The findings, which are sorted, with those of one rule on one line as one: its fix is all of their edits."""
+    ordered = sorted(findings, key=lambda each: (each.rule, each.span))
+    return [_one(list(group)) for _, group in groupby(ordered, key=lambda each: (each.rule, row(each.span.start)))]
+
+
+def _one(findings: list[Finding]) -> Finding:
+    """The first of the findings, which holds the others, or stands for them."""
+    apart = [findings[0]]
+    for finding in findings[1:]:
+        if not _overlap(apart[-1].span, finding.span):
+            apart.append(finding)
+    first = apart[0]
+    more = len(apart) - 1
+    message = f"{first.message} (and {more} more on this line)" if more else first.message
+    return replace(first, message=message, fix=_fix(apart))
+
+
+def _fix(findings: list[Finding]) -> Fix | None:
+    """The fix of all, if they are as sure as the first and leave each other's text alone; else the first there is."""
+    fixes = [finding.fix for finding in findings if finding.fix is not None]
+    if not fixes:
+        return None
+    alike = [fix for fix in fixes if fix.applicability is fixes[0].applicability]
+    edits = tuple(sorted({edit for fix in alike for edit in fix.edits}))
+    if any(one.span.end > other.span.start or one.span == other.span for one, other in pairwise(edits)):
+        return fixes[0]
+    return Fix(fixes[0].title, edits, fixes[0].applicability)
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return one.start < other.end and other.start < one.end
