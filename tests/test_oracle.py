@@ -127,7 +127,7 @@ def test_source_order(oracle: Oracle) -> None:
 
 @EACH_FILE
 def test_positions(oracle: Oracle) -> None:
-    spans = Spans(oracle.module, oracle.tree.nodes, oracle.source.text)
+    spans = Spans(oracle.tree, oracle.tree.nodes, oracle.source.text)
     assert spans.faithful
     for node in oracle.tree.nodes:
         span = spans.inner(node)
@@ -143,7 +143,7 @@ def test_positions(oracle: Oracle) -> None:
 def test_positions_do_not_depend_on_what_else_is_wanted(oracle: Oracle) -> None:
     nodes = oracle.tree.nodes
     for node in nodes[:: len(nodes) // 10 + 1]:
-        span = Spans(oracle.module, [node], oracle.source.text).inner(node)
+        span = Spans(oracle.tree, [node], oracle.source.text).inner(node)
         assert (span.start, span.end) == oracle.span(node), oracle.module.code_for_node(node)
 
 

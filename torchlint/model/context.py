@@ -227,4 +227,4 @@ class Context:
 
     def spans(self, wanted: Iterable[cst.CSTNode]) -> Spans:
         """Where nodes stand in the text."""
-        return Spans(self.tree.module, wanted, self.source.text)
+        return Spans(self.tree, wanted, self.source.text)

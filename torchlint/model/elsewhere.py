@@ -145,7 +145,7 @@ def _calls(context: Context, asked: tuple[str, ...]) -> tuple[tuple[str, tuple[C
 @lru_cache(maxsize=4)
 def _spans_of_calls(tree: Tree, text: str) -> Spans:
     """Where the calls stand. The same tree is asked again as more becomes known of the files around it."""
-    return Spans(tree.module, tree.of(cst.Call), text)
+    return Spans(tree, tree.of(cst.Call), text)
 
 
 def _names(call: cst.Call, context: Context) -> Iterator[str]:
