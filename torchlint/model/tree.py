@@ -6,6 +6,7 @@ LibCST's visitors rebuild the tree and its metadata providers cost several parse
 from __future__ import annotations
 
 import dataclasses
+from abc import ABCMeta
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -55,6 +56,31 @@ Comprehension = (cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
 Function = (cst.FunctionDef, cst.Lambda)
 # What indents: the cases of a `match` stand in no block.
 INDENTED = (cst.IndentedBlock, cst.Match)
+
+
+class _Answering(ABCMeta):
+    """The metaclass of LibCST's nodes, but for who answers `isinstance`: the interpreter, and not code in Python.
+
+    The answers are the same as long as nothing is registered as a node that is none.
+    """
+
+    __instancecheck__ = type.__instancecheck__
+    __subclasscheck__ = type.__subclasscheck__
+
+
+def _lighten() -> None:
+    """Let nodes be asked for their type, compared and hashed without a call into Python: nothing happens more often."""
+    waiting: list[type] = [cst.CSTNode]
+    while waiting:
+        kind = waiting.pop()
+        kind.__class__ = _Answering
+        waiting += type.__subclasses__(kind)
+    # By identity, which is what LibCST's own methods say too.
+    cst.CSTNode.__hash__ = object.__hash__  # type: ignore[method-assign]
+    cst.CSTNode.__eq__ = object.__eq__  # type: ignore[method-assign]
+
+
+_lighten()
 
 
 def _child_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
