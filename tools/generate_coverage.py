@@ -17,7 +17,8 @@ _HEAD = """\
 # Coverage
 
 What the field advises about the speed of PyTorch programs, and what torchlint makes of it: the rule that finds the
-lines, or why none does, and what has become outdated. Written by `python tools/generate_coverage.py` from `docs/coverage.toml`.
+lines, or why none does, and what has become outdated. Written from `docs/coverage.toml` by
+`python tools/generate_coverage.py`.
 """
 
 
