@@ -1,0 +1,44 @@
+"""A function or class that a loader's workers cannot be given where processes are not forked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Call, Flag, Rule, Status
+
+if TYPE_CHECKING:
+    from torchlint.model.context import Context
+
+RULE = Rule(
+    name="unpicklable-loader-argument",
+    code="TL116",
+    group="data",
+    summary="A lambda, or a local function or class, keeps a loader from having workers where processes are spawned.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    default=False,
+)
+
+
+@RULE.on(
+    Call("torch.utils.data.DataLoader"),
+    Call("torch_geometric.loader.DataLoader"),
+    Call("torch_geometric.data.DataLoader"),
+    Call("torchdata.stateful_dataloader.StatefulDataLoader"),
+)
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag what a loader with workers would have to pickle for them and cannot."""
+    from torchlint.model.workers import is_forked, unpicklable, workers  # the model's parts load LibCST
+
+    if workers(node, context) is None or is_forked(node, context):
+        return
+    for name, found in unpicklable(node, context):
+        what = "a lambda" if isinstance(found, cst.Lambda) else f"`{context.shown(found)}`, which is local,"
+        yield Flag(
+            found,
+            f"{what} in `{name}` cannot be pickled: where workers are spawned, or come from a fork server, none "
+            "starts, and one process has to load every batch; define it at the top of a module",
+        )
