@@ -1,0 +1,116 @@
+"""Statements that tidy up or wait by hand at each batch, and how code reads without them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.model.reads import is_hot
+from torchlint.model.tree import descendants
+from torchlint.rule import NodeEdit, Replace
+
+if TYPE_CHECKING:
+    from torchlint.model.context import Context
+
+_Block = (cst.IndentedBlock, cst.Module)
+# What a function is there for that does the chore for others, or looks at memory and time.
+_CHORE = re.compile(
+    r"empty|clear|clean|free|collect|cache|mem|synchroni|barrier|wait|time|tick|meter|alloc|measure|bench"
+)
+# Conditions that hold at each turn as well as not: which device there is, who of several speaks, which phase it is.
+_USUAL = re.compile(r"cuda|gpu|device|accelerator|mps|xpu|rank|main_process|is_master|train|^true$")
+_ASKED = re.compile(r"mem|cache|free|oom|collect|sync|debug|profil|time|bench|exceed|limit|alloc|version")
+# What a comment says that gives the reason.
+_REASON = re.compile(
+    r"oom|out of memory|out-of-memory|required|need|fragment|leak|otherwise|necessary|workaround|important|avoid|"
+    r"prevent|hack|bug|issue|http",
+    re.IGNORECASE,
+)
+
+
+def is_chore_per_batch(call: cst.Call, context: Context) -> bool:
+    """Whether the call is a statement of its own that runs at each batch, though nobody asked for it."""
+    if not isinstance(context.parent(call), cst.Expr) or _is_asked_for(call, context):
+        return False
+    return not _REASON.search(comments(call, context)) and is_hot(call, context)
+
+
+def _is_asked_for(call: cst.Call, context: Context) -> bool:
+    """Whether somebody has to ask for it, by a condition within the loop or by calling a function that is for that.
+
+    So it is where something has failed before.
+    """
+    child: cst.CSTNode = call
+    for above in context.ancestors(call):
+        match above:
+            case cst.FunctionDef() | cst.Lambda() | cst.For() | cst.While():
+                break
+            case cst.ExceptHandler() | cst.ExceptStarHandler() | cst.Finally():
+                return True
+            case cst.If(test=test):
+                words = context.code(test).lower()
+                if _ASKED.search(words) or (child is above.body and not _USUAL.search(words)):
+                    return True
+        child = above
+    function = context.function(call)
+    return isinstance(function, cst.FunctionDef) and _CHORE.search(function.name.value.lower()) is not None
+
+
+def comments(node: cst.CSTNode, context: Context) -> str:
+    """The comments directly above the statement that holds the node, above a condition around it, and behind it."""
+    found: list[cst.Comment | None] = []
+    for above in context.ancestors(node):
+        if isinstance(above, (cst.SimpleStatementLine, cst.If)):
+            found += [line.comment for line in above.leading_lines]
+        if isinstance(above, cst.SimpleStatementLine):
+            found.append(above.trailing_whitespace.comment)
+        elif isinstance(above, cst.BaseCompoundStatement):
+            break
+    return "\n".join(comment.value for comment in found if comment is not None)
+
+
+def without(call: cst.Call, context: Context) -> tuple[NodeEdit, ...]:
+    """The edits that delete the statement, with a condition around it that has nothing else to decide."""
+    expression = context.parent(call)
+    line = context.parent(expression) if expression is not None else None
+    if not isinstance(line, (cst.SimpleStatementLine, cst.SimpleStatementSuite)) or len(line.body) > 1:
+        return ()
+    block = context.parent(line)
+    if isinstance(line, cst.SimpleStatementLine) and isinstance(block, _Block) and len(block.body) > 1:
+        return (_deleted(line, context),)
+    statement = _condition(line, context)
+    return (Replace(call, "pass"),) if statement is None else (_deleted(statement, context),)
+
+
+def _deleted(statement: cst.SimpleStatementLine | cst.If, context: Context) -> Replace:
+    """What stands above the statement stays where it holds a comment."""
+    if all(above.comment is None for above in statement.leading_lines):
+        return Replace(statement, "")
+    rest = cst.SimpleStatementLine([], leading_lines=statement.leading_lines)
+    code = context.code_at(rest, statement)
+    return Replace(statement, code[: code.rindex("\n", 0, len(code) - 1) + 1] if code.endswith("\n") else code)
+
+
+def _condition(line: cst.CSTNode, context: Context) -> cst.If | None:
+    """The `if torch.cuda.is_available():` around a line, where nothing else hangs on it and it has no effect."""
+    block = context.parent(line) if isinstance(line, cst.SimpleStatementLine) else line
+    statement = context.parent(block) if block is not None else None
+    if not isinstance(statement, cst.If) or statement.orelse is not None or not _is_idle(statement.test, context):
+        return None
+    around = context.parent(statement)
+    is_alone = not isinstance(around, _Block) or len(around.body) < 2
+    head = getattr(statement.body, "header", None)
+    above = line.leading_lines if isinstance(line, cst.SimpleStatementLine) else ()
+    has_comment = (head is not None and head.comment is not None) or any(each.comment is not None for each in above)
+    return None if is_alone or has_comment else statement
+
+
+def _is_idle(test: cst.BaseExpression, context: Context) -> bool:
+    """Whether nothing happens when the condition is asked."""
+    calls = [node for node in descendants(test) if isinstance(node, cst.Call)]
+    strange = (cst.NamedExpr, cst.Await, cst.Yield, cst.Subscript)
+    return not any(isinstance(node, strange) for node in descendants(test)) and all(
+        (context.qualified_name(call.func) or "").endswith("is_available") for call in calls
+    )
