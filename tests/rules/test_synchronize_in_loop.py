@@ -1,0 +1,91 @@
+"""TL317: a wait for the device at each batch is flagged, and deleted; not where it times or orders anything."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from laws import check_snippet
+
+RULE = "synchronize-in-loop"
+MARK = "  # <- synchronize-in-loop"
+
+
+def step(*lines: str) -> str:
+    """A training loop that does this behind each step."""
+    body = textwrap.indent("\n".join(lines), " " * 8)
+    return (
+        "import time\nimport torch\n\n\n"
+        "def train(model, loader, optimizer, criterion, device, args, keep):\n"
+        "    for step, (inputs, targets) in enumerate(loader):\n"
+        "        loss = criterion(model(inputs.to(device)), targets.to(device))\n"
+        "        loss.backward()\n        optimizer.step()\n"
+        f"{body}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "left"),
+    [
+        (("torch.cuda.synchronize()" + MARK, "keep(loss)"), ("keep(loss)",)),
+        (("torch.cuda.synchronize(device)" + MARK, "keep(loss)"), ("keep(loss)",)),
+        (("torch.accelerator.synchronize()" + MARK, "keep(loss)"), ("keep(loss)",)),
+        (("if device.type == 'cuda':", "    torch.cuda.synchronize()" + MARK, "keep(loss)"), ("keep(loss)",)),
+        (("if args.rank == 0:", "    torch.cuda.synchronize()" + MARK, "    keep(1)"), ("if args.rank == 0:", "    keep(1)")),
+    ],
+)  # fmt: skip
+def test_each_step(lines: tuple[str, ...], left: tuple[str, ...]) -> None:
+    check_snippet(step(*lines), RULE, fixed=step(*left))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("if step % 100 == 0:", "    torch.cuda.synchronize()"),
+        ("if args.debug:", "    torch.cuda.synchronize()"),
+        ("torch.cuda.synchronize()", "keep(time.time())"),
+        ("torch.cuda.synchronize()  # workaround for a fault in the driver",),
+        ("copy = loss.to('cpu', non_blocking=True)", "torch.cuda.synchronize()", "keep(copy)"),
+        ("with torch.cuda.stream(args.stream):", "    keep(loss)", "torch.cuda.synchronize()"),
+        ("end = torch.cuda.Event(enable_timing=True)", "end.record()", "torch.cuda.synchronize()"),
+        ("torch.cuda.synchronize", "torch.cuda.current_device()"),
+    ],
+)
+def test_rare_or_of_use(lines: tuple[str, ...]) -> None:
+    check_snippet(step(*lines), RULE)
+
+
+def test_functions_that_measure() -> None:
+    check_snippet(
+        """
+        import torch
+        @torch.no_grad()
+        def benchmark(model, loader):
+            for inputs in loader:
+                model(inputs.cuda())
+                torch.cuda.synchronize()
+        def time_sync():
+            torch.cuda.synchronize()
+            return 1
+        def evaluate(model, loader):
+            for inputs in loader:
+                model(inputs.cuda())
+                time_sync()
+        """,
+        RULE,
+    )
+
+
+def test_in_a_network() -> None:
+    check_snippet(
+        """
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def forward(self, x):
+                x = self.first(x)
+                torch.cuda.synchronize()  # <- synchronize-in-loop
+                return self.second(x)
+        """,
+        RULE,
+    )
