@@ -1,0 +1,148 @@
+"""Which calls made an optimizer, and whether torch has one fused kernel for its step that nobody asked for."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.model.arguments import may_pass
+from torchlint.model.names import Binder
+from torchlint.model.tree import descendants, descendants_in_scope
+from torchlint.model.values import Device, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchlint.model.context import Context
+    from torchlint.rule import NodeEdit
+
+# The release since which an optimizer takes `fused=True` for parameters on a GPU. RMSprop and the others have no such
+# kernel; that of Adagrad on GPUs is too young.
+FUSED_SINCE = {"torch.optim.Adam": (2, 0), "torch.optim.AdamW": (2, 0), "torch.optim.SGD": (2, 3)}
+# Since then fused optimizers take parameters on the CPU, too.
+_ON_CPU_SINCE = (2, 4)
+_DEEPEST = 6
+_EXCLUSIVE = ("foreach", "differentiable")
+# Functions that put what was saved into an optimizer.
+_LOADING = re.compile(r"load|resum|restor|restart", re.IGNORECASE)
+
+
+def makers(node: cst.BaseExpression, context: Context, depth: int = 0) -> Iterator[cst.Call]:
+    """The calls that may have made an object, as far as this module shows: others may have, too."""
+    if depth > _DEEPEST:
+        return
+    match node:
+        case cst.Call():
+            function = context.calls.target(node)
+            if function is None:
+                yield node
+                return
+            for inner in descendants_in_scope(function.body):
+                if isinstance(inner, cst.Return) and inner.value is not None:
+                    yield from makers(inner.value, context, depth + 1)
+        case cst.IfExp(body=body, orelse=orelse):
+            yield from makers(body, context, depth + 1)
+            yield from makers(orelse, context, depth + 1)
+        case cst.Name():
+            for binding in context.reaching(node):
+                if binding.binder is Binder.PARAMETER and isinstance(binding.node, cst.Param):
+                    for argument in _arguments_for(binding.node, context):
+                        yield from makers(argument, context, depth + 1)
+                elif binding.binder is Binder.ASSIGN and binding.value is not None:
+                    for part in _parts(binding.value, binding.path, context):
+                        yield from makers(part, context, depth + 1)
+        case cst.Attribute(attr=cst.Name(value=name)):
+            class_ = context.uses.owner(node)
+            for entry in context.classes.attribute_sets(class_, name) if class_ is not None else ():
+                if entry.value is not None and not entry.path:
+                    yield from makers(entry.value, context, depth + 1)
+
+
+def _parts(
+    value: cst.BaseExpression, path: tuple[int, ...], context: Context, depth: int = 0
+) -> Iterator[cst.BaseExpression]:
+    """What `path` leads to in a tuple that is written out, here or where it is passed from."""
+    if not path:
+        yield value
+    elif isinstance(value, (cst.Tuple, cst.List)) and 0 <= path[0] < len(value.elements):
+        yield from _parts(value.elements[path[0]].value, path[1:], context, depth)
+    elif isinstance(value, cst.Name) and depth < _DEEPEST:
+        for binding in context.reaching(value):
+            if binding.binder is Binder.PARAMETER and isinstance(binding.node, cst.Param):
+                for argument in _arguments_for(binding.node, context):
+                    yield from _parts(argument, path, context, depth + 1)
+
+
+def _arguments_for(parameter: cst.Param, context: Context) -> Iterator[cst.BaseExpression]:
+    """What the calls in this module pass for a parameter."""
+    function = context.tree.function_of_parameter(parameter)
+    if isinstance(function, cst.FunctionDef):
+        for call in context.calls.callers(function):
+            argument = context.calls.argument_for(call, function, parameter)
+            if argument is not None:
+                yield argument
+
+
+def lacks_fused(call: cst.Call, context: Context) -> bool:
+    """Whether the call makes an optimizer that could be fused and leaves the implementation to torch."""
+    if context.qualified_name(call.func) not in FUSED_SINCE or not call.args:
+        return False
+    return not any(may_pass(call, keyword, context) for keyword in ("fused", *_EXCLUSIVE))
+
+
+def fused(call: cst.Call, context: Context) -> NodeEdit | None:
+    """The edit that makes it fused, for the oldest torch that a fix may rely on; None where that may fail."""
+    target = context.settings.target_torch
+    since = FUSED_SINCE.get(context.qualified_name(call.func) or "")
+    if since is None or target < since or _is_bare_generator(call) or _may_hold_old_state(context):
+        return None
+    if target >= _ON_CPU_SINCE:
+        return context.with_argument(call, "fused=True")
+    torch = _torch(call, context)
+    if torch is None or not _is_of_a_moved_model(call, context):
+        return None
+    return context.with_argument(call, f"fused={torch}.cuda.is_available()")
+
+
+def _is_bare_generator(call: cst.Call) -> bool:
+    """Whether the only argument is a generator without brackets, behind which no other argument may stand."""
+    return len(call.args) == 1 and isinstance(call.args[0].value, cst.GeneratorExp) and not call.args[0].value.lpar
+
+
+def _may_hold_old_state(context: Context) -> bool:
+    """Whether an optimizer takes over a saved state, and with it that of one that was not fused."""
+    for call in context.tree.of(cst.Call):
+        match call.func:
+            case cst.Attribute(value=owner, attr=cst.Name(value="load_state_dict")):
+                if context.kind(owner) is Kind.OPTIMIZER:
+                    return True
+            case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)) if _LOADING.search(name):
+                if any(context.kind(argument.value) is Kind.OPTIMIZER for argument in call.args):
+                    return True
+    return False
+
+
+def _torch(call: cst.Call, context: Context) -> str | None:
+    """The name that stands for torch at a call."""
+    scope = context.names.scope_of(call)
+    hidden: set[str] = set()
+    while True:
+        for name, bindings in scope.bindings.items():
+            if len(bindings) == 1 and bindings[0].target == "torch" and name not in hidden:
+                return name
+        hidden |= set(scope.bindings)
+        if scope.parent is None:
+            return None
+        scope = scope.parent
+
+
+def _is_of_a_moved_model(call: cst.Call, context: Context) -> bool:
+    """Whether all parameters are those of models that have been moved to a device before."""
+    owners = [
+        node.func.value
+        for node in descendants(call.args[0].value)
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "parameters"
+    ]
+    return bool(owners) and all(context.device(owner) in (Device.MAYBE, Device.ACCELERATOR) for owner in owners)
