@@ -19,6 +19,7 @@ RULE = Rule(
     summary="A model is evaluated with autograd on, which keeps every activation for a backward pass that never comes.",
     since="0.1.0",
     fix=(Applicability.UNSAFE,),
+    yields_to=("volatile-has-no-effect",),
 )
 # `.eval()` and `.train(False)`, and the names of functions that evaluate.
 _TOKENS = (b".eval", b".train", b"val", b"test", b"pred", b"infer", b"sample", b"detect", b"recognize", b"demo")

@@ -149,7 +149,7 @@ class Evaluations:
             return None
         behind = list(block.body)[list(block.body).index(line) + 1 :]
         end = next((place for place, other in enumerate(behind) if _mode(other) is True), len(behind))
-        lines = _lines(behind[:end])
+        lines = lines_of(behind[:end])
         calls = tuple(call for part in lines for call in self._recorded(part))
         if not calls or any(self.takes_gradients(part) for part in lines):
             return None
@@ -166,7 +166,7 @@ class Evaluations:
         calls = tuple(self._recorded(function.body))
         if not calls:
             return None
-        lines = _lines(function.body.body)
+        lines = lines_of(function.body.body)
         flow = self._flow(lines)
         callers = self.context.calls.callers(function)
         # A name alone says little: callers in other files may have turned autograd off.
@@ -344,7 +344,8 @@ class Evaluations:
         )
 
 
-def _lines(statements: Sequence[cst.BaseStatement]) -> tuple[Line, ...]:
+def lines_of(statements: Sequence[cst.BaseStatement]) -> tuple[Line, ...]:
+    """The statements of a block."""
     return tuple(line for line in statements if isinstance(line, (cst.SimpleStatementLine, cst.BaseCompoundStatement)))
 
 

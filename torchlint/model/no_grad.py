@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -11,18 +12,26 @@ from torchlint.model.tree import descendants_in_scope
 from torchlint.rule import Insert, NodeEdit, Replace
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from torchlint.model.context import Context
     from torchlint.model.evaluation import Evaluation, Line
     from torchlint.model.names import Scope
 
+NOTHING: Mapping[cst.Call, cst.Call] = MappingProxyType({})
 # Functions that do more than evaluate, as a rule.
 _ENTRY_POINTS = frozenset({"main", "run", "cli", "start", "worker", "main_worker"})
 # Calls that are more statements apart than this are wrapped one by one.
 _FAR = 5
 
 
-def without_grad(evaluation: Evaluation, context: Context) -> tuple[str, tuple[NodeEdit, ...]]:
-    """A title and the edits: a decorator where a function does nothing else, a `with` around the calls elsewhere."""
+def without_grad(
+    evaluation: Evaluation, context: Context, instead: Mapping[cst.Call, cst.Call] = NOTHING
+) -> tuple[str, tuple[NodeEdit, ...]]:
+    """A title and the edits: a decorator where a function does nothing else, a `with` around the calls elsewhere.
+
+    In lines that are written anew, `instead` says what comes in the place of a call.
+    """
     function = evaluation.function
     if function is not None and function.name.value not in _ENTRY_POINTS and not _suspends(function):
         no_grad = _no_grad(function, context)
@@ -31,11 +40,11 @@ def without_grad(evaluation: Evaluation, context: Context) -> tuple[str, tuple[N
             return f"Decorate it with `@{no_grad}`", (Insert(function, f"@{no_grad}\n{indent}", before=True),)
         return "", ()
     groups = _groups(evaluation, context)
-    no_grad = _no_grad(groups[0][0], context)
+    no_grad = _no_grad(groups[0][0], context) if groups else ""
     if not no_grad or any(_suspends(line) for lines in groups for line in lines):
         return "", ()
     return f"Evaluate in `with {no_grad}:`", tuple(
-        edit for lines in groups for edit in _wrapped(lines, no_grad, context)
+        edit for lines in groups for edit in _wrapped(lines, no_grad, context, instead)
     )
 
 
@@ -77,7 +86,7 @@ def _groups(evaluation: Evaluation, context: Context) -> list[list[Line]]:
     return [list(evaluation.lines[group[0] : group[-1] + 1]) for group in groups]
 
 
-def _wrapped(lines: list[Line], no_grad: str, context: Context) -> list[NodeEdit]:
+def _wrapped(lines: list[Line], no_grad: str, context: Context, instead: Mapping[cst.Call, cst.Call]) -> list[NodeEdit]:
     first, *others = lines
     block = context.parent(first)
     body = [first.with_changes(leading_lines=()), *others]
@@ -86,6 +95,8 @@ def _wrapped(lines: list[Line], no_grad: str, context: Context) -> list[NodeEdit
         cst.IndentedBlock(body, indent=block.indent if isinstance(block, cst.IndentedBlock) else None),
         leading_lines=first.leading_lines,
     )
+    for old, new in instead.items():
+        with_ = cst.ensure_type(with_.deep_replace(old, new), cst.With)
     code = context.code_at(with_, first)
     module = context.tree.module
     if not module.has_trailing_newline and context.tree.end(lines[-1]) == context.tree.end(module):
