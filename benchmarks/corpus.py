@@ -1,6 +1,6 @@
 """Run torchlint over real packages and hold it to its promises: `python -m benchmarks.corpus`.
 
-On a copy of the packages, with every rule: no internal error; after `fix` and `fix --unsafe-fixes` every file still
+On a copy of the packages, with every rule, preview too: no internal error; after `fix` and `fix --unsafe-fixes` every file still
 parses, a second run changes nothing, and a file without anything to fix keeps its bytes. With `--sample N --seed S`
 it prints N findings drawn at random instead, with the lines around them, to be read by hand.
 """
@@ -35,7 +35,7 @@ def main() -> int:
     options = _parser().parse_args()
     packages = fetch(options.packages.resolve(), tuple(options.only))
     if options.sample:
-        print_sample(packages, options.sample, options.seed)
+        print_sample(packages, options.sample, options.seed, options.select)
         return 0
     with tempfile.TemporaryDirectory() as scratch:
         broken = list(broken_promises(packages, Path(scratch).resolve()))
@@ -77,10 +77,10 @@ def broken_promises(packages: list[Path], scratch: Path) -> Iterator[str]:
                 yield f"{label} left {_place(finding)} {finding['code']}, which it says it can fix"
 
 
-def print_sample(packages: list[Path], size: int, seed: int) -> None:
-    """Print `size` findings, each with the lines around it; the same seed draws the same ones."""
+def print_sample(packages: list[Path], size: int, seed: int, select: str) -> None:
+    """Print `size` findings of some rules, each with the lines around it; the same seed draws the same ones."""
     root = packages[0].parent
-    reported = _report(root, "check", paths=tuple(package.name for package in packages))
+    reported = _report(root, "check", "--select", select, paths=tuple(package.name for package in packages))
     findings = [finding for finding in reported if finding["code"].startswith("TL")]
     findings.sort(key=lambda finding: (finding["filename"], finding["location"]["row"], finding["code"]))
     chosen = random.Random(seed).sample(findings, min(size, len(findings)))
@@ -116,7 +116,9 @@ def _report(folder: Path, command: str, *arguments: str, paths: tuple[str, ...] 
 
 def _torchlint(folder: Path, command: str, *arguments: str) -> bytes:
     """Standard output of torchlint run in `folder`. Raises `RuntimeError` where it failed without a report."""
-    fixed = ("--isolated", "--no-cache", "--select", "ALL", "--no-respect-gitignore")
+    fixed = ("--isolated", "--no-cache", "--preview", "--no-respect-gitignore")
+    if "--select" not in arguments:
+        arguments = ("--select", "ALL", *arguments)
     done = subprocess.run(
         [sys.executable, "-m", "torchlint", command, *fixed, *arguments], cwd=folder, capture_output=True, check=False
     )
@@ -157,6 +159,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", nargs="+", choices=tuple(PINS), default=tuple(PINS), help="packages to run over")
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="print N findings drawn at random instead")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed of the draw (default 0)")
+    parser.add_argument("--select", default="ALL", metavar="RULES", help="rules to draw from (default ALL)")
     return parser
 
 

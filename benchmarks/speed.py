@@ -189,7 +189,7 @@ def _torchlint(*arguments: str) -> tuple[str, ...]:
 
 
 def _check(*arguments: str) -> tuple[str, ...]:
-    return _torchlint("check", "--isolated", "--select", "ALL", "--quiet", *arguments)
+    return _torchlint("check", "--isolated", "--select", "ALL", "--preview", "--quiet", *arguments)
 
 
 def _rounds(commands: Sequence[Command], repeat: int) -> list[Timing]:
