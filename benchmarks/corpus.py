@@ -1,8 +1,8 @@
 """Run torchlint over real packages and hold it to its promises: `python -m benchmarks.corpus`.
 
-On a copy of the packages, with every rule, preview too: no internal error; after `fix` and `fix --unsafe-fixes` every file still
-parses, a second run changes nothing, and a file without anything to fix keeps its bytes. With `--sample N --seed S`
-it prints N findings drawn at random instead, with the lines around them, to be read by hand.
+On a copy of the packages, with every rule, preview too: no internal error; after `fix` and `fix --unsafe-fixes` every
+file still parses, a second run changes nothing, and a file without anything to fix keeps its bytes. With `--sample N
+--seed S` it prints N findings drawn at random instead, with the lines around them, to be read by hand.
 """
 
 from __future__ import annotations
