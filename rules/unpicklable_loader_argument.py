@@ -31,7 +31,7 @@ RULE = Rule(
 )
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag what a loader with workers would have to pickle for them and cannot."""
-    from torchlint.model.workers import is_forked, unpicklable, workers  # the model's parts load LibCST
+    from torchlint.model.spawning import is_forked, unpicklable, workers  # the model's parts load LibCST
 
     if workers(node, context) is None or is_forked(node, context):
         return
