@@ -19,6 +19,7 @@ from torchlint.model.frequency import Frequencies
 from torchlint.model.grad import GradMode, Grads
 from torchlint.model.kinds import Kinds
 from torchlint.model.layers import Layers
+from torchlint.model.loaders import Passes
 from torchlint.model.names import Binding, Names
 from torchlint.model.program import Program
 from torchlint.model.spans import Spans, code_inside
@@ -111,6 +112,11 @@ class Context:
     def uses(self) -> Uses:
         """Where names and attributes are read."""
         return Uses(self.tree, self.names, self.classes, self.kinds)
+
+    @cached_property
+    def passes(self) -> Passes:
+        """What goes over the loaders that the module makes."""
+        return Passes(self)
 
     @cached_property
     def trips(self) -> Trips:
