@@ -1,0 +1,125 @@
+"""TL703: gradients that are exchanged for each batch, though the optimizer steps for several at once."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import pytest
+from laws import check_snippet
+
+RULE = "ddp-accumulation-syncs"
+
+HEAD = """
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+def train(model, loader, optimizer, scaler, criterion, accumulation, args):
+    model = DDP(model)
+    for i, (x, y) in enumerate(loader):
+"""
+
+POSITIVE = {
+    "by number": """
+        loss = criterion(model(x), y)
+        loss.backward()  # <- ddp-accumulation-syncs
+        if (i + 1) % accumulation == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+""",
+    "by number or at the end": """
+        loss = criterion(model(x), y)
+        loss.backward()  # <- ddp-accumulation-syncs
+        if (i + 1) % args.every == 0 or (i + 1) == len(loader):
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+""",
+    "in one of two ways": """
+        loss = criterion(model(x), y)
+        if args.amp:
+            scaler.scale(loss).backward()  # <- ddp-accumulation-syncs
+        else:
+            loss.backward()
+        if i % accumulation == 0:
+            if args.amp:
+                scaler.unscale_(optimizer)
+                scaler.step(optimizer)
+                scaler.update()
+            else:
+                optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+""",
+    "the rest is left out": """
+        loss = criterion(model(x), y)
+        loss.backward()  # <- ddp-accumulation-syncs
+        if i % accumulation != 0:
+            continue
+        optimizer.step()
+        model.zero_grad()
+""",
+    "since the last": """
+        criterion(model(x), y).backward()  # <- ddp-accumulation-syncs
+        if i - args.last >= args.accumulate:
+            optimizer.step()
+            optimizer.zero_grad()
+            args.last = i
+""",
+    "under a name": """
+        is_last = (i + 1) % accumulation == 0
+        criterion(model(x), y).backward()  # <- ddp-accumulation-syncs
+        if is_last:
+            optimizer.step()
+            optimizer.zero_grad()
+""",
+}
+
+
+@pytest.mark.parametrize("body", POSITIVE.values(), ids=POSITIVE.keys())
+def test_flagged(body: str) -> None:
+    check_snippet(HEAD + body.lstrip("\n"), RULE)
+
+
+NEGATIVE = {
+    "each batch": "loss.backward()\n        optimizer.step()\n        optimizer.zero_grad()",
+    "no step": "loss.backward()",
+    "one of two steps at each batch": (
+        "loss.backward()\n        optimizer.step()\n        if i % 4 == 0:\n            args.other_optimizer.step()"
+    ),
+    "emptied at each batch": "optimizer.zero_grad()\n        loss.backward()\n        if i % 4 == 0:\n            optimizer.step()",
+    "clipped at each batch": (
+        "loss.backward()\n        torch.nn.utils.clip_grad_norm_(model.parameters(), 1)\n"
+        "        if i % 4 == 0:\n            optimizer.step()"
+    ),
+    "backward now and then too": "if i % 4 == 0:\n            loss.backward()\n            optimizer.step()",
+    "a condition of another kind": "loss.backward()\n        if args.train:\n            optimizer.step()",
+    "seen to": (
+        "with model.no_sync():\n            loss.backward()\n        if i % 4 == 0:\n            optimizer.step()"
+    ),
+    "seen to by hand": (
+        "model.require_backward_grad_sync = i % 4 == 0\n        loss.backward()\n"
+        "        if i % 4 == 0:\n            optimizer.step()"
+    ),
+}
+
+
+@pytest.mark.parametrize("body", NEGATIVE.values(), ids=NEGATIVE.keys())
+def test_silent(body: str) -> None:
+    check_snippet(f"{HEAD}        loss = criterion(model(x), y)\n        {body}\n", RULE)
+
+
+@pytest.mark.parametrize(
+    ("line", "by"),
+    [
+        ("from torch.nn.parallel import DistributedDataParallel as DDP", "model"),
+        ("from apex.parallel import DistributedDataParallel as DDP", "DDP(model)"),
+        ("from torch.nn import DataParallel as DDP", "DDP(model)"),
+        ("from torch.distributed.fsdp import FullyShardedDataParallel as DDP", "DDP(model)"),
+    ],
+)
+def test_other_wrappers(line: str, by: str) -> None:
+    body = POSITIVE["by number"].replace(f"  # <- {RULE}", "").lstrip("\n")
+    head = HEAD.replace("from torch.nn.parallel import DistributedDataParallel as DDP", line).replace("DDP(model)", by)
+    check_snippet(head + body, RULE)
+
+
+def test_look_alikes_obey_the_laws() -> None:
+    check_snippet(files("torchlint.fixtures").joinpath("ddp_accumulation_syncs/ok.py").read_text("utf-8"), RULE)
