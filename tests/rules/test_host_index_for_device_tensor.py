@@ -1,0 +1,155 @@
+"""TL202: indices made on the CPU are flagged where all they do is to index tensors of the device."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from laws import check_snippet
+from twins import findings, fixed
+
+from torchlint.finding import Applicability
+
+RULE = "host-index-for-device-tensor"
+
+
+def loop(*lines: str, top: str = "") -> str:
+    """The lines where `x` is a network's output on the device, at each batch."""
+    body = textwrap.indent("\n".join(lines), " " * 8)
+    return (
+        f"import random\nimport torch\n{top}\ndef run(model, loader, device, host, n, k):\n"
+        f"    for inputs, labels in loader:\n        x = model(inputs.to(device)).exp()\n{body}\n"
+    )
+
+
+SAFE = {
+    "y = x[torch.arange(n)]": "y = x[torch.arange(n, device=x.device)]",
+    "y = x[torch.arange(len(labels)), labels]": "y = x[torch.arange(len(labels), device=x.device), labels]",
+    "y = x[labels, torch.arange(0, n, 2)]": "y = x[labels, torch.arange(0, n, 2, device=x.device)]",
+    "x[torch.arange(3), 0] = 1": "x[torch.arange(3, device=x.device), 0] = 1",
+    "y = x[torch.arange(n).unsqueeze(1), labels]": "y = x[torch.arange(n, device=x.device).unsqueeze(1), labels]",
+    "y = x[torch.arange(n)[:, None], labels]": "y = x[torch.arange(n, device=x.device)[:, None], labels]",
+    "y = x[torch.arange(n, dtype=torch.long)]": "y = x[torch.arange(n, dtype=torch.long, device=x.device)]",
+    "rows = torch.arange(n)\ny = x[rows] + x[rows, 0]": "rows = torch.arange(n, device=x.device)\ny = x[rows] + x[rows, 0]",
+    "rows = torch.arange(n)\nm = rows.size(0)\ny = x[rows[:m]]": (
+        "rows = torch.arange(n, device=x.device)\nm = rows.size(0)\ny = x[rows[:m]]"
+    ),
+}
+UNSAFE = {
+    "y = x[torch.randperm(x.size(0))]": "y = x[torch.randperm(x.size(0), device=x.device)]",
+    "y = x[torch.randint(n, (k,))]": "y = x[torch.randint(n, (k,), device=x.device)]",
+    "z = x * 2\nrows = torch.arange(n)\ny = x[rows] + z[rows]": (
+        "z = x * 2\nrows = torch.arange(n, device=x.device)\ny = x[rows] + z[rows]"
+    ),
+    "order = torch.randperm(n)\nfirst = order[:k]\ny = x[first]": (
+        "order = torch.randperm(n, device=x.device)\nfirst = order[:k]\ny = x[first]"
+    ),
+}
+REPORTED_ONLY = (
+    "y = (x * 2)[torch.arange(n)]",
+    "rows = torch.arange(n)\nz = x * 2\ny = z[rows]",
+    "y = x[torch.arange(\n    n  # rows\n)]",
+)
+SILENT = (
+    "y = host[torch.arange(n)]",
+    "y = inputs[torch.randperm(n)]",
+    "y = torch.zeros(n)[torch.randperm(n)]",
+    "y = x.cpu()[torch.randperm(n)]",
+    "y = x.tolist()[torch.arange(n)[0]]",
+    "y = x[torch.arange(n, device=device)]",
+    "y = x[torch.arange(n).to(device)]",
+    "y = x[torch.arange(n).cuda()]",
+    "y = x[torch.randperm(n, generator=k)]",
+    "y = x[torch.randperm(n).tolist()]",
+    "y = x[random.randrange(n)]",
+    "rows = torch.arange(n)\nprint(rows)\ny = x[rows]",
+    "rows = torch.randperm(n)\ny = x[rows], host[rows]",
+    "rows = torch.randperm(n)\ny = x[rows]\nrows = rows.to(device)",
+    "rows = torch.arange(n)\nif k:\n    rows = rows + labels\ny = x[rows]",
+    "rows = torch.arange(n)\ny = x.gather(0, rows)",
+    "y = torch.arange(n)",
+)
+
+
+@pytest.mark.parametrize(("before", "after"), SAFE.items())
+def test_safe(before: str, after: str) -> None:
+    assert fixed(loop(before), RULE, Applicability.SAFE) == loop(after)
+    check_snippet(_marked(loop(before)), RULE, fixed=loop(after))
+
+
+@pytest.mark.parametrize(("before", "after"), UNSAFE.items())
+def test_unsafe(before: str, after: str) -> None:
+    assert fixed(loop(before), RULE, Applicability.SAFE) == loop(before)
+    check_snippet(_marked(loop(before)), RULE, fixed=loop(after))
+
+
+@pytest.mark.parametrize("body", REPORTED_ONLY)
+def test_reported_only(body: str) -> None:
+    assert [finding.fix for finding in findings(loop(body), RULE)] == [None]
+
+
+@pytest.mark.parametrize("body", SILENT)
+def test_silent(body: str) -> None:
+    check_snippet(loop(body), RULE)
+
+
+def test_a_default_device_may_be_another() -> None:
+    assert not findings(loop("y = x[torch.arange(n)]", top="torch.set_default_device('cuda')"), RULE)
+
+
+def _marked(code: str) -> str:
+    names = ("torch.arange(", "torch.randperm(", "torch.randint(")
+    return "\n".join(
+        f"{line}  # <- {RULE}" if any(name in line for name in names) else line for line in code.split("\n")
+    )
+
+
+SNIPPETS = {
+    "an epoch's permutation": """
+        import torch
+        def train(model, optimizer, data, batch, device):
+            data = data.to(device)
+            for epoch in range(9):
+                order = torch.randperm(data.size(0))  # <- host-index-for-device-tensor
+                for start in range(0, data.size(0), batch):
+                    loss = model(data[order[start : start + batch]])
+                    loss.backward()
+                    optimizer.step()
+        """,
+    "data that stays on the CPU": """
+        import torch
+        def train(model, optimizer, data, batch, device):
+            for epoch in range(9):
+                order = torch.randperm(data.size(0))
+                for start in range(0, data.size(0), batch):
+                    loss = model(data[order[start : start + batch]].to(device))
+                    loss.backward()
+                    optimizer.step()
+        """,
+    "once": """
+        import torch
+        x = torch.randn(100, 3).cuda()
+        print(x[torch.randperm(100)[:5]])
+        """,
+    "a parameter of nobody knows where": """
+        import torch
+        def pick(scores, labels):
+            return scores[torch.arange(len(labels)), labels]
+        """,
+    "on the CPU for good": """
+        import torch
+        from torch import nn
+        model = nn.Linear(3, 3)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for epoch in range(10):
+            x = model(torch.randn(8, 3))
+            loss = x[torch.arange(8), 0].sum()
+            loss.backward()
+            optimizer.step()
+        """,
+}
+
+
+@pytest.mark.parametrize("code", SNIPPETS.values(), ids=SNIPPETS)
+def test_programs(code: str) -> None:
+    check_snippet(code, RULE)
