@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from torchlint.model.context import Context
 
 _Block = (cst.IndentedBlock, cst.Module)
-# What a function is there for that does the chore for others, or looks at memory and time.
+# What functions and classes are there for that do the chore for others, or look at memory and time.
 _CHORE = re.compile(
     r"empty|clear|clean|free|collect|cache|mem|synchroni|barrier|wait|time|tick|meter|alloc|measure|bench"
 )
@@ -54,8 +54,11 @@ def _is_asked_for(call: cst.Call, context: Context) -> bool:
                 if _ASKED.search(words) or (child is above.body and not _USUAL.search(words)):
                     return True
         child = above
-    function = context.function(call)
-    return isinstance(function, cst.FunctionDef) and _CHORE.search(function.name.value.lower()) is not None
+    owners = (context.function(call), context.tree.enclosing_class(call))
+    return any(
+        isinstance(owner, (cst.FunctionDef, cst.ClassDef)) and _CHORE.search(owner.name.value.lower()) is not None
+        for owner in owners
+    )
 
 
 def comments(node: cst.CSTNode, context: Context) -> str:
