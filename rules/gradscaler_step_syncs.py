@@ -28,13 +28,19 @@ _HOST = ("cpu",)
 @RULE.on(Method("step"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag `scaler.step(optimizer)` where the optimizer is one of torch that could be fused and is not."""
-    from torchlint.model.optimizers import FUSED_SINCE, fused, lacks_fused, makers  # the model's parts load LibCST
+    from torchlint.model.optimizers import (  # the model's parts load LibCST
+        FUSED_SINCE,
+        fused,
+        has_sparse_gradients,
+        lacks_fused,
+        makers,
+    )
 
     optimizer = context.argument(node, "optimizer", 0)
     if optimizer is None or not isinstance(node.func, cst.Attribute) or not _scales(node.func.value, context):
         return
     made = [call for call in dict.fromkeys(makers(optimizer, context)) if lacks_fused(call, context)]
-    if not made or _has_sparse_gradients(context):
+    if not made or has_sparse_gradients(context):
         return
     names = [context.qualified_name(call.func) or "" for call in made]
     short = " or ".join(f"`{name.rpartition('.')[2]}`" for name in dict.fromkeys(names))
@@ -47,6 +53,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         f"`fused=True`{newer} decides on the device",
         title="Make the optimizer fused",
         edits=tuple(edits) if len(edits) == len(made) else (),
+        about=tuple(made),
     )
 
 
@@ -66,8 +73,3 @@ def _is_idle(call: cst.Call, context: Context) -> bool:
     return (isinstance(enabled, cst.Name) and enabled.value == "False") or (
         isinstance(device, cst.SimpleString) and device.evaluated_value in _HOST
     )
-
-
-def _has_sparse_gradients(context: Context) -> bool:
-    """Whether the file makes embeddings with sparse gradients, which no fused optimizer takes."""
-    return "sparse=True" in context.source.text

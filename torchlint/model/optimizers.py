@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.model.arguments import may_pass
-from torchlint.model.names import Binder
+from torchlint.model.names import Binder, last_part
 from torchlint.model.tree import descendants, descendants_in_scope
 from torchlint.model.values import Device, Kind
 
@@ -25,6 +25,11 @@ FUSED_SINCE = {"torch.optim.Adam": (2, 0), "torch.optim.AdamW": (2, 0), "torch.o
 _ON_CPU_SINCE = (2, 4)
 _DEEPEST = 6
 _EXCLUSIVE = ("foreach", "differentiable")
+# Layers with a parameter or two, and how many of them make no work worth fusing.
+_LAYERS = frozenset(
+    f"torch.nn.{name}" for name in ("Linear", "Embedding", "Conv1d", "Conv2d", "Dropout", "BatchNorm1d")
+)
+_FEW = 2
 # Functions that put what was saved into an optimizer.
 _LOADING = re.compile(r"load|resum|restor|restart", re.IGNORECASE)
 
@@ -92,6 +97,11 @@ def lacks_fused(call: cst.Call, context: Context) -> bool:
     return not any(may_pass(call, keyword, context) for keyword in ("fused", *_EXCLUSIVE))
 
 
+def has_sparse_gradients(context: Context) -> bool:
+    """Whether the file makes embeddings with sparse gradients, which no fused optimizer takes."""
+    return "sparse=True" in context.source.text
+
+
 def fused(call: cst.Call, context: Context) -> NodeEdit | None:
     """The edit that makes it fused, for the oldest torch that a fix may rely on; None where that may fail."""
     target = context.settings.target_torch
@@ -100,8 +110,8 @@ def fused(call: cst.Call, context: Context) -> NodeEdit | None:
         return None
     if target >= _ON_CPU_SINCE:
         return context.with_argument(call, "fused=True")
-    torch = _torch(call, context)
-    if torch is None or not _is_of_a_moved_model(call, context):
+    torch = torch_name(call, context)
+    if torch is None or not updates_a_moved_model(call, context):
         return None
     return context.with_argument(call, f"fused={torch}.cuda.is_available()")
 
@@ -124,9 +134,9 @@ def _may_hold_old_state(context: Context) -> bool:
     return False
 
 
-def _torch(call: cst.Call, context: Context) -> str | None:
-    """The name that stands for torch at a call."""
-    scope = context.names.scope_of(call)
+def torch_name(node: cst.CSTNode, context: Context) -> str | None:
+    """The name that stands for torch at a place."""
+    scope = context.names.scope_of(node)
     hidden: set[str] = set()
     while True:
         for name, bindings in scope.bindings.items():
@@ -138,11 +148,32 @@ def _torch(call: cst.Call, context: Context) -> str | None:
         scope = scope.parent
 
 
-def _is_of_a_moved_model(call: cst.Call, context: Context) -> bool:
-    """Whether all parameters are those of models that have been moved to a device before."""
-    owners = [
+def updates_a_moved_model(call: cst.Call, context: Context) -> bool:
+    """Whether all parameters given to an optimizer are those of models that have been moved to a device before."""
+    owners = _models(call)
+    return bool(owners) and all(context.device(owner) in (Device.MAYBE, Device.ACCELERATOR) for owner in owners)
+
+
+def updates_few_tensors(call: cst.Call, context: Context) -> bool:
+    """Whether all models whose parameters an optimizer is given have one or two layers."""
+    return all(_is_small(owner, context) for owner in _models(call))
+
+
+def _models(call: cst.Call) -> list[cst.BaseExpression]:
+    return [
         node.func.value
         for node in descendants(call.args[0].value)
         if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "parameters"
     ]
-    return bool(owners) and all(context.device(owner) in (Device.MAYBE, Device.ACCELERATOR) for owner in owners)
+
+
+def _is_small(owner: cst.BaseExpression, context: Context) -> bool:
+    value = context.value(owner)
+    if isinstance(value.definition, cst.ClassDef):
+        names = [
+            context.qualified_name(node.func) or "?"
+            for node in descendants(value.definition.body)
+            if isinstance(node, cst.Call) and last_part(node.func)[:1].isupper()
+        ]
+        return len(names) <= _FEW and all(name in _LAYERS for name in names)
+    return value.qualified in _LAYERS

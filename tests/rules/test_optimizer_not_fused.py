@@ -1,0 +1,84 @@
+"""TL801: optimizers for models on a device that leave the implementation to torch."""
+
+from __future__ import annotations
+
+import pytest
+from laws import check_snippet
+
+RULE = "optimizer-not-fused"
+HEAD = """
+import torch
+from torch import nn, optim
+from torch.optim import AdamW
+net = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 1)).cuda()
+other = Other().to(device)
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "target", "fixed"),
+    [
+        ("optim.Adam(net.parameters())", (2, 0), "optim.Adam(net.parameters(), fused=torch.cuda.is_available())"),
+        ("AdamW(net.parameters(), 1e-3)", (2, 4), "AdamW(net.parameters(), 1e-3, fused=True)"),
+        ("optim.SGD(net.parameters(), 0.1)", (2, 0), None),
+        ("optim.SGD(net.parameters(), lr=0.1,)", (2, 4), "optim.SGD(net.parameters(), lr=0.1, fused=True,)"),
+        (
+            "optim.Adam([{'params': net.parameters()}, {'params': list(other.parameters())}])",
+            (2, 4),
+            "optim.Adam([{'params': net.parameters()}, {'params': list(other.parameters())}], fused=True)",
+        ),
+        (
+            "optim.Adam(filter(lambda p: p.requires_grad, net.parameters()))",
+            (2, 4),
+            "optim.Adam(filter(lambda p: p.requires_grad, net.parameters()), fused=True)",
+        ),
+        ("optim.Adam(p for p in net.parameters())", (2, 4), None),
+    ],
+)
+def test_an_optimizer_for_a_moved_model(made: str, target: tuple[int, int], fixed: str | None) -> None:
+    check_snippet(
+        f"{HEAD}opt = {made}  # <- {RULE}\n", RULE, fixed=f"{HEAD}opt = {fixed or made}\n", target_torch=target
+    )
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "optim.Adam(net.parameters(), fused=True)",
+        "optim.Adam(net.parameters(), fused=False)",
+        "optim.Adam(net.parameters(), foreach=True)",
+        "optim.Adam(net.parameters(), **options)",
+        "optim.Adagrad(net.parameters())",
+        "optim.RMSprop(net.parameters())",
+        "optim.Adam(unknown.parameters())",
+        "optim.Adam([*net.parameters(), *unknown.parameters()])",
+        "optim.Adam(groups)",
+        "optim.Adam([image.cuda()])",
+        "optim.Adam(net.cpu().parameters())",
+        "optim.Adam(nn.Linear(8, 8).cuda().parameters())",
+        "optim.SGD([*nn.Embedding(8, 8, sparse=True).cuda().parameters(), *net.parameters()])",
+        "optim.Adam",
+        "mylib.Adam(net.parameters())",
+    ],
+)
+def test_nothing_to_fuse(made: str) -> None:
+    check_snippet(f"{HEAD}opt = {made}\n", RULE)
+
+
+def test_another_device() -> None:
+    check_snippet(f"import torch_xla{HEAD}opt = optim.Adam(net.parameters())\n", RULE)
+
+
+def test_a_scaler_says_more() -> None:
+    check_snippet(
+        f"""{HEAD}
+scaler = torch.cuda.amp.GradScaler()
+opt = AdamW(net.parameters())
+for x in loader:
+    scaler.scale(net(x.cuda()).mean()).backward()
+    scaler.step(opt)  # <- gradscaler-step-syncs
+    scaler.update()
+""",
+        RULE,
+        "gradscaler-step-syncs",
+    )
