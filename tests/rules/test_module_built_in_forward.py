@@ -1,0 +1,142 @@
+"""TL502: a layer made for each batch is flagged; where it has no weights, the fix calls the function it stands for."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+import torch
+from laws import check_snippet
+from torch import nn
+
+from torchlint.model.functionals import DROPOUTS, PLAIN, WEIGHTED, function_for, takes
+
+RULE = "module-built-in-forward"
+MARK = "  # <- module-built-in-forward"
+TOP = "import torch\nfrom torch import nn\n"
+
+
+def forward(*lines: str, top: str = TOP) -> str:
+    body = textwrap.indent("\n".join(lines), " " * 8)
+    return f"{top}\n\nclass Net(nn.Module):\n    def forward(self, x, y, args):\n{body}\n"
+
+
+FIXES = {
+    "return nn.ReLU()(x)": "return nn.functional.relu(x)",
+    "return nn.ReLU(inplace=True)(x + y)": "return nn.functional.relu(x + y, inplace=True)",
+    "return torch.nn.LeakyReLU(0.2)(x)": "return nn.functional.leaky_relu(x, 0.2)",
+    "return nn.Sigmoid()(x)": "return torch.sigmoid(x)",
+    "return nn.Softmax(dim=-1)(x)": "return nn.functional.softmax(x, dim=-1)",
+    "return nn.LogSoftmax(1)(x)": "return nn.functional.log_softmax(x, 1)",
+    "return nn.MaxPool2d(2, stride=1)(x)[0]": "return nn.functional.max_pool2d(x, 2, stride=1)[0]",
+    "return nn.Upsample(scale_factor=2, mode='nearest')(x)":
+        "return nn.functional.interpolate(x, scale_factor=2, mode='nearest')",
+    "return y if(x is None)else nn.GELU(approximate='tanh')(x)":
+        "return y if(x is None)else nn.functional.gelu(x, approximate='tanh')",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after"), FIXES.items())
+def test_the_function_takes_the_place_of_the_layer(before: str, after: str) -> None:
+    check_snippet(forward(before + MARK), RULE, fixed=forward(after))
+
+
+@pytest.mark.parametrize(
+    ("top", "name"),
+    [
+        ("import torch.nn.functional as F\nfrom torch import nn\n", "F.relu"),
+        ("import torch.nn as nn\nfrom torch.nn.functional import relu\n", "relu"),
+        ("from torch import nn\n\nF = None\n", "nn.functional.relu"),
+    ],
+)
+def test_the_function_goes_by_the_name_it_has(top: str, name: str) -> None:
+    check_snippet(forward("return nn.ReLU()(x)" + MARK, top=top), RULE, fixed=forward(f"return {name}(x)", top=top))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("return nn.Softmax()(x)" + MARK,),
+        ("return nn.GELU('tanh')(x)" + MARK,),
+        ("return nn.MaxPool2d(2, 2, 0, 1, True)(x)" + MARK,),
+        ("return nn.ReLU(**args)(x)" + MARK,),
+        ("return nn.ReLU()(*args)" + MARK,),
+        ("return nn.ReLU()(input=x)" + MARK,),
+        ("return nn.ReLU().to(x.device)(x)" + MARK,),
+        ("act = nn.ReLU()" + MARK, "return act(x) + act(y)"),
+        ("return nn.ZeroPad2d(1)(x)" + MARK,),
+        ("return nn.ReLU()(" + MARK, "    # the first", "    x)"),
+        ("return nn.Dropout(0.1)(x)" + MARK,),
+        ("return nn.Linear(3, 4).cuda()(x)" + MARK,),
+        ("norm = nn.LayerNorm(8)" + MARK, "return norm(x)"),
+    ],
+)
+def test_reported_without_a_fix(lines: tuple[str, ...]) -> None:
+    marked = forward(*lines)
+    result = check_snippet(marked, RULE, fixed=marked.replace(MARK, ""))
+    assert len(result.findings) == 1
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("self.act = nn.ReLU()", "return self.act(x)"),
+        ("layer = nn.Linear(3, 4)", "layer.weight.data = y", "return layer(x)"),
+        ("layer = nn.Linear(3, 4)", "self.layers.append(layer)", "return layer(x)"),
+        ("return nn.Linear(3, 4)",),
+        ("return nn.CrossEntropyLoss()(x, y)",),
+        ("return nn.Sequential(nn.ReLU(), nn.ReLU())(x)",),
+    ],
+)
+def test_layers_that_are_kept_or_worked_on(lines: tuple[str, ...]) -> None:
+    check_snippet(forward(*lines), RULE)
+
+
+def test_outside_of_modules_only_what_has_no_weights() -> None:
+    check_snippet(
+        f"""
+        import torch
+        from torch import nn
+
+        def train(model, loader, optimizer):
+            for x, y in loader:
+                p = nn.Softmax(dim=1)(model(x)){MARK}
+                q = nn.Linear(3, 1)(p)
+                q.sum().backward()
+                optimizer.step()
+        """,
+        RULE,
+    )
+
+
+def test_who_runs_once_may_build() -> None:
+    check_snippet(TOP + "x = nn.ReLU()(torch.ones(3))\nif x.sum() > 2:\n    x = nn.Softmax(dim=0)(x)\n", RULE)
+
+
+ARGUMENTS = {
+    "LeakyReLU": ((0.3, True),), "ELU": ((0.5, True),), "CELU": ((0.5, True),), "Softplus": ((2.0, 10.0),),
+    "Softmax": ((1,),), "LogSoftmax": ((1,),), "Softmin": ((1,),), "GLU": ((1,),),
+    "MaxPool1d": ((2, 1, 1, 1),), "MaxPool2d": ((2, 1, 1, 1), (2,)), "MaxPool3d": ((2, 1, 1, 1),),
+    "AvgPool1d": ((2, 1, 1, True, False),), "AvgPool2d": ((2, 1, 1, True, False, 3),),
+    "AvgPool3d": ((2, 1, 1, True, False, 3),), "Upsample": ((5,), (None, 2, "nearest"), (None, (2.0, 3.0), "bilinear", True)),
+    "AdaptiveAvgPool1d": ((2,),), "AdaptiveAvgPool2d": (((2, 1),),), "AdaptiveAvgPool3d": ((1,),),
+    "AdaptiveMaxPool1d": ((2, True),), "AdaptiveMaxPool2d": (((2, 1), True),), "AdaptiveMaxPool3d": ((1, True),),
+    "PixelShuffle": ((2,),), "PixelUnshuffle": ((2,),),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layer", [layer for layer in PLAIN if function_for(layer)])
+def test_the_function_gives_what_the_layer_gives(layer: str) -> None:
+    module, _, name = function_for(layer).rpartition(".")
+    function = getattr(torch if module == "torch" else nn.functional, name)
+    axes = 5 if layer.endswith("3d") else 3 if layer.endswith("1d") else 4
+    for arguments in ARGUMENTS.get(layer, ((),)):
+        assert takes(layer, len(arguments), frozenset())
+        x = torch.randn(2, *(4 for _ in range(axes - 1)))
+        first, second = getattr(nn, layer)(*arguments)(x.clone()), function(x.clone(), *arguments)
+        pairs = zip(first, second, strict=True) if isinstance(first, tuple) else ((first, second),)
+        assert all(torch.equal(one, other) for one, other in pairs)
+
+
+def test_all_layers_exist() -> None:
+    assert all(issubclass(getattr(nn, layer), nn.Module) for layer in (*PLAIN, *DROPOUTS, *WEIGHTED))

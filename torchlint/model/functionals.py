@@ -1,0 +1,49 @@
+"""Which function of torch does what a layer without parameters does, and which layers have parameters or a mode."""
+
+from __future__ import annotations
+
+_OF_FUNCTIONAL = "torch.nn.functional."
+_ALL = 9
+# The function for each layer, and how many of the layer's arguments stand in the same order behind its input; a layer
+# that needs its `dim` said has a `!`.
+_FUNCTIONS = {
+    "ReLU": ("relu", _ALL), "ReLU6": ("relu6", _ALL), "LeakyReLU": ("leaky_relu", _ALL), "ELU": ("elu", _ALL),
+    "SELU": ("selu", _ALL), "CELU": ("celu", _ALL), "SiLU": ("silu", _ALL), "Mish": ("mish", _ALL),
+    "GELU": ("gelu", 0), "Hardswish": ("hardswish", _ALL), "Hardsigmoid": ("hardsigmoid", _ALL),
+    "Softplus": ("softplus", _ALL), "Softsign": ("softsign", _ALL), "LogSigmoid": ("logsigmoid", _ALL),
+    "Sigmoid": ("torch.sigmoid", _ALL), "Tanh": ("torch.tanh", _ALL), "GLU": ("glu", _ALL),
+    "Softmax": ("softmax!", 1), "LogSoftmax": ("log_softmax!", 1), "Softmin": ("softmin!", 1),
+    "MaxPool1d": ("max_pool1d", 4), "MaxPool2d": ("max_pool2d", 4), "MaxPool3d": ("max_pool3d", 4),
+    "AvgPool1d": ("avg_pool1d", _ALL), "AvgPool2d": ("avg_pool2d", _ALL), "AvgPool3d": ("avg_pool3d", _ALL),
+    "AdaptiveAvgPool1d": ("adaptive_avg_pool1d", _ALL), "AdaptiveAvgPool2d": ("adaptive_avg_pool2d", _ALL),
+    "AdaptiveAvgPool3d": ("adaptive_avg_pool3d", _ALL), "AdaptiveMaxPool1d": ("adaptive_max_pool1d", _ALL),
+    "AdaptiveMaxPool2d": ("adaptive_max_pool2d", _ALL), "AdaptiveMaxPool3d": ("adaptive_max_pool3d", _ALL),
+    "Upsample": ("interpolate", _ALL), "PixelShuffle": ("pixel_shuffle", _ALL),
+    "PixelUnshuffle": ("pixel_unshuffle", _ALL),
+}  # fmt: skip
+# Without parameters too, but their functions are called in another way.
+_OTHERS = (
+    "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d",
+    "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d", "Hardtanh",
+    "UpsamplingNearest2d", "UpsamplingBilinear2d", "CosineSimilarity", "Flatten", "Unflatten", "Unfold", "Fold",
+)  # fmt: skip
+PLAIN = (*_FUNCTIONS, *_OTHERS)
+DROPOUTS = ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout")
+WEIGHTED = (
+    "Linear", "Bilinear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
+    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LayerNorm", "GroupNorm", "Embedding", "EmbeddingBag", "PReLU",
+    "LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell", "MultiheadAttention", "Transformer",
+    "TransformerEncoderLayer", "TransformerDecoderLayer",
+)  # fmt: skip
+
+
+def function_for(layer: str) -> str:
+    """The qualified name of the function that does what a layer of `torch.nn` does; empty if it is not that simple."""
+    name = _FUNCTIONS.get(layer, ("", 0))[0].rstrip("!")
+    return name if not name or name.startswith("torch.") else _OF_FUNCTIONAL + name
+
+
+def takes(layer: str, positional: int, keywords: frozenset[str]) -> bool:
+    """Whether the function takes a layer's arguments as they are written, behind its input."""
+    name, same = _FUNCTIONS[layer]
+    return positional <= same and (not name.endswith("!") or positional == 1 or "dim" in keywords)
