@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
@@ -15,6 +16,7 @@ from torchlint.model.names import Binder, Binding, dotted
 from torchlint.model.tree import Loop, descendants, descendants_in_scope
 
 if TYPE_CHECKING:
+    from torchlint.model.batches import BatchMove
     from torchlint.model.context import Context
 
 _DEEPEST = 8
@@ -218,6 +220,13 @@ class Passes:
                 case cst.Call(func=cst.Name(value="iter"), args=[cst.Arg(value=first)]):
                     yield call, first
 
+    @cached_property
+    def moves(self) -> list[BatchMove]:
+        """Where batches are moved to a device."""
+        from torchlint.model.batches import batch_moves  # which stands on this module
+
+        return batch_moves(self.context)
+
     def of(self, loader: cst.Call) -> list[tuple[Reading, cst.BaseExpression]]:
         """What goes over a loader from its start, each with the expression by which it knows the loader."""
         return self._of.get(id(loader), [])
@@ -236,6 +245,17 @@ class Passes:
         return (
             isinstance(node, cst.Call) and isinstance(outer, cst.Call) and dotted(outer.func) in ("next", "zip", "list")
         )
+
+    def varies(self, expression: cst.BaseExpression, loop: cst.For | cst.While) -> bool:
+        """Whether another turn of a loop may have another loader there: the loop names it, or makes it."""
+        if any(root is loop for root in self._roots(expression)):
+            return True
+        return any(
+            self.context.tree.within(binding.node, loop.body)
+            for name in descendants(expression)
+            if isinstance(name, cst.Name)
+            for binding in self.context.reaching(name)
+        ) or any(self.context.tree.within(call, loop.body) for call in made(expression, self.context).calls)
 
     def overlap(self, loader: cst.Call) -> bool:
         """Whether the loader is begun again while something is still going over it."""

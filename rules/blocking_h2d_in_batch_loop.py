@@ -1,0 +1,87 @@
+"""A batch that is moved to the device by a copy that the CPU waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Applicability, Flag, Method, NodeEdit, Replace, Rule, Status
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.model.batches import BatchMove
+    from torchlint.model.context import Context
+    from torchlint.model.loaders import Made
+
+RULE = Rule(
+    name="blocking-h2d-in-batch-loop",
+    code="TL203",
+    group="transfer",
+    summary="The CPU waits until each batch has been copied to the device.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    fix=(Applicability.SAFE, Applicability.UNSAFE),
+)
+
+
+@RULE.on(Method("to"), Method("cuda"))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a move of a loader's batch, or of a part of it, that waits, unless its memory is known not to be pinned."""
+    if not _is_plain(node):
+        return
+    from torchlint.model.batches import Pinned, batch_move, is_for_cuda, pinned_of  # the model's parts load LibCST
+    from torchlint.model.loaders import made
+
+    move = batch_move(node, context)
+    if move is None or context.frequencies.is_diagnostic(node) or not _may_be_pinned(move, context):
+        return
+    sources = made(move.loader, context)
+    state = pinned_of(sources, context)
+    if state is Pinned.NO:
+        return
+    shown = context.shown(node)
+    on_cuda = is_for_cuda(node, context)
+    conditions = [
+        *(["the loader pins its memory"] if state is not Pinned.YES else ()),
+        *(["the device is CUDA's"] if on_cuda is False else ()),
+    ]
+    where = f" where {' and '.join(conditions)}" if conditions else ""
+    yield Flag(
+        node,
+        f"the CPU waits for the copy of `{shown}` {context.frequency(node)}; `non_blocking=True` lets it go on{where}",
+        title="Do not wait for the copy: `non_blocking=True`",
+        edits=() if on_cuda is False else (_unblocked(node, context),),
+        applicability=Applicability.SAFE if on_cuda and _is_safe(move, sources, context) else Applicability.UNSAFE,
+    )
+
+
+def _is_plain(call: cst.Call) -> bool:
+    """Whether the call says where to, and nothing else: a cast besides it is another story."""
+    if any(argument.star for argument in call.args) or len(call.args) > 1:
+        return False
+    keywords = {argument.keyword.value for argument in call.args if argument.keyword is not None}
+    return keywords <= {"device"}
+
+
+def _may_be_pinned(move: BatchMove, context: Context) -> bool:
+    """Whether it is a tensor as far as one can tell: classes of a project's own do not pin what they hold."""
+    from torchlint.model.batches import may_be_a_tensor
+
+    return (move.is_part or context.kinds.is_tensor(move.receiver)) and may_be_a_tensor(move, context)
+
+
+def _is_safe(move: BatchMove, sources: Made, context: Context) -> bool:
+    """Whether it is a tensor of torch's own loader, and nothing may write to it before the copy is done."""
+    from torchlint.model.batches import is_collated_by_torch, is_left_alone
+
+    return is_collated_by_torch(sources, context) and is_left_alone(move, context)
+
+
+def _unblocked(call: cst.Call, context: Context) -> NodeEdit:
+    if call.args:
+        return context.with_argument(call, "non_blocking=True")
+    import libcst as cst  # loaded by now
+
+    given = cst.ensure_type(cst.parse_expression("f(non_blocking=True)"), cst.Call).args
+    return Replace(call, context.code(call.with_changes(args=given)))

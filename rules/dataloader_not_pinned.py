@@ -1,0 +1,98 @@
+"""A loader whose batches are copied to the device from memory that is not pinned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule, Status
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.model.batches import BatchMove
+    from torchlint.model.context import Context
+
+RULE = Rule(
+    name="dataloader-not-pinned",
+    code="TL102",
+    group="data",
+    summary="Batches are copied to the device from memory that is not pinned, and the CPU waits for each copy.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    fix=(Applicability.UNSAFE,),
+)
+
+
+@RULE.on(
+    Call("torch.utils.data.DataLoader"),
+    Call("torch_geometric.loader.DataLoader"),
+    Call("torch_geometric.data.DataLoader"),
+    Call("torchdata.stateful_dataloader.StatefulDataLoader"),
+)
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a loader with workers that does not pin its batches, though a loop moves them to the device."""
+    from torchlint.model.batches import Pinned, pinned  # the model's parts load LibCST
+    from torchlint.model.loading import no_workers
+
+    if pinned(node, context) is not Pinned.NO or no_workers(node, context) is not None:
+        return
+    if context.frequencies.is_diagnostic(node) or _gives_no_host_memory(node, context):
+        return
+    if "# pin_memory" in context.code(node):  # somebody has taken it out
+        return
+    move = _move(node, context)
+    if move is None:
+        return
+    yield Flag(
+        node,
+        f"batches come in pageable memory: `{context.shown(move.call)}` copies them twice and makes the CPU wait "
+        f"{context.frequency(move.call)}; `pin_memory=True` lets a copy with `non_blocking=True` go on by itself",
+        title="Pin the memory of the batches",
+        edits=(_pinning(node, context),),
+    )
+
+
+def _move(loader: cst.Call, context: Context) -> BatchMove | None:
+    """A move of a batch of the loader, of something that can be pinned."""
+    from torchlint.model.loaders import made, option
+
+    is_default = option(loader, "collate_fn", 6, context).given is None
+    for move in context.passes.moves:
+        can_be_pinned = is_default or move.is_part or context.kinds.is_tensor(move.receiver)
+        if can_be_pinned and loader in made(move.loader, context).calls:
+            return move
+    return None
+
+
+def _gives_no_host_memory(loader: cst.Call, context: Context) -> bool:
+    """Whether samples may be on the device already, or are put there as they are collated."""
+    import libcst as cst
+
+    from torchlint.model.loading import Work, is_put_on_device, work
+    from torchlint.model.tree import descendants
+    from torchlint.model.values import Device, Kind
+
+    dataset = context.argument(loader, "dataset", 0)
+    if dataset is None or work(dataset, context) is Work.ON_DEVICE:
+        return True
+    collate = context.argument(loader, "collate_fn", 6)
+    definition = context.value(collate).definition if collate is not None else None
+    if definition is not None and any(is_put_on_device(part, context) for part in descendants(definition)):
+        return True
+    return any(
+        context.value(part).kind is Kind.TENSOR and context.device(part) in (Device.ACCELERATOR, Device.MAYBE)
+        for part in descendants(dataset)
+        if isinstance(part, cst.BaseExpression)
+    )
+
+
+def _pinning(loader: cst.Call, context: Context) -> NodeEdit:
+    from torchlint.model.loaders import option
+
+    # A program that runs without CUDA too would be warned there that nothing can be pinned.
+    asks = "torch.cuda.is_available()"
+    imports_torch = any(binding.target == "torch" for binding in context.names.module.bindings.get("torch", ()))
+    code = asks if asks in context.source.text and imports_torch else "True"
+    given = option(loader, "pin_memory", 7, context).given
+    return Replace(given, code) if given is not None else context.with_argument(loader, f"pin_memory={code}")

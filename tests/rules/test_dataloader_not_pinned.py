@@ -1,0 +1,95 @@
+"""TL102: loaders with workers whose batches a loop moves to the device from pageable memory."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from laws import check_snippet
+
+RULE = "dataloader-not-pinned"
+OTHER = "blocking-h2d-in-batch-loop"
+MARK = f"  # <- {RULE}"
+HEAD = "import torch\nfrom torch.utils.data import DataLoader, TensorDataset\n"
+
+
+def program(loader: str, line: str = "x = x.to(device)", loop: str = "for x, y in loader:") -> str:
+    return (
+        f"{HEAD}def train(model, data, device, options, pin):\n    loader = {loader}\n    {loop}\n        {line}\n"
+        "        model(x).sum().backward()\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "fixed"),
+    [
+        ("num_workers=4", "num_workers=4, pin_memory=True"),
+        ("num_workers=options.workers", "num_workers=options.workers, pin_memory=True"),
+        ("num_workers=4, pin_memory=False", "num_workers=4, pin_memory=True"),
+        ("8, True, None, None, 4, None, False", "8, True, None, None, 4, None, True"),
+        ("**{'num_workers': 4}", "**{'num_workers': 4}, pin_memory=True"),
+        ("**{'num_workers': 4, 'pin_memory': False}", "**{'num_workers': 4, 'pin_memory': True}"),
+    ],
+)
+def test_not_pinned(given: str, fixed: str) -> None:
+    check_snippet(program(f"DataLoader(data, {given}){MARK}"), RULE, fixed=program(f"DataLoader(data, {fixed})"))
+
+
+def test_a_program_that_runs_without_cuda_too() -> None:
+    code = program(f"DataLoader(data, num_workers=4){MARK}") + "use = torch.cuda.is_available()\n"
+    pinning = "num_workers=4, pin_memory=torch.cuda.is_available()"
+    fixed = program(f"DataLoader(data, {pinning})") + "use = torch.cuda.is_available()\n"
+    check_snippet(code, RULE, fixed=fixed)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "num_workers=4, pin_memory=True",
+        "num_workers=4, pin_memory=pin",
+        "num_workers=4, **options",
+        "batch_size=4",
+        "num_workers=0",
+        "num_workers=4,  # pin_memory=True\n    ",
+    ],
+)
+def test_pinned_unknown_or_without_workers(given: str) -> None:
+    check_snippet(program(f"DataLoader(data, {given})"), RULE)
+
+
+@pytest.mark.parametrize(
+    ("loader", "line", "loop"),
+    [
+        ("DataLoader(data, num_workers=4)", "pass", "for x, y in loader:"),
+        ("DataLoader(data, num_workers=4)", "x = x.to('cpu')", "for x, y in loader:"),
+        ("DataLoader(data, num_workers=4)", "x = x.to('mps')", "for x, y in loader:"),
+        ("DataLoader(data, num_workers=4, collate_fn=graphs)", "x = x.to(device)", "for x in loader:"),
+        ("DataLoader(TensorDataset(data.cuda()), num_workers=4)", "x = x.to(device)", "for x, y in loader:"),
+    ],
+)
+def test_nothing_to_pin(loader: str, line: str, loop: str) -> None:
+    check_snippet(program(loader, line, loop), RULE)
+
+
+def test_the_loop_may_stand_in_a_function() -> None:
+    check_snippet(
+        HEAD
+        + textwrap.dedent(f"""
+        def train(model, loader):
+            for batch in loader:
+                model(batch["x"].cuda()).sum().backward()
+        train(model, DataLoader(data, num_workers=4)){MARK}
+        train(model, DataLoader(data, num_workers=4, pin_memory=True))
+        """),
+        RULE,
+        OTHER,
+    )
+
+
+def test_both_rules_one_after_the_other() -> None:
+    check_snippet(
+        program(f"DataLoader(data, num_workers=4){MARK}", "x = x.cuda()"),
+        RULE,
+        OTHER,
+        fixed=program("DataLoader(data, num_workers=4, pin_memory=True)", "x = x.cuda(non_blocking=True)"),
+    )

@@ -1,0 +1,278 @@
+"""Where the batches of loaders are moved to a device, and whether their memory is pinned."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Frequency
+from torchlint.model import tables
+from torchlint.model.arguments import constant
+from torchlint.model.loaders import Made, made, option, wrapped
+from torchlint.model.names import Binder, Binding, dotted
+from torchlint.model.torch_table import METHODS
+from torchlint.model.tree import descendants
+from torchlint.model.values import Device, Kind
+
+if TYPE_CHECKING:
+    from torchlint.model.context import Context
+
+_DEEPEST = 6
+_DEVICE_NAME = re.compile(r"device|^dev$|gpu|rank|cuda", re.IGNORECASE)
+# What says the device may be one of Apple's, to which a copy that does not wait may bring anything.
+_OTHER_DEVICES = re.compile(r"\bmps\b")
+_NOT_CUDA_ALONE = re.compile(r"torch\.accelerator|\bxla\b|xla_device|\bnpu\b|\bxpu\b|\bhpu\b")
+# What moves batches by itself, or copies them on a stream of its own.
+_MOVED_BY_OTHERS = re.compile(r"accelerator\.prepare|\.prepare\(|setup_dataloaders|[Ss]tream\(|deepspeed")
+# What is done with a tensor on the host that neither changes it nor gives it to others.
+_LOOKS = frozenset({"size", "shape", "dim", "ndim", "dtype", "numel", "device", "is_cuda"})
+
+
+class Pinned(Enum):
+    """Whether the memory of batches is pinned."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchMove:
+    """A call that moves a part of a batch; `loader` is what the batch was taken from.
+
+    `is_part` says that it is taken out of the batch: as one of its targets, or by a key.
+    """
+
+    call: cst.Call
+    receiver: cst.BaseExpression
+    loader: cst.BaseExpression
+    is_part: bool
+
+
+def batch_moves(context: Context) -> list[BatchMove]:
+    """The moves to a device of what loaders give, in loops over them."""
+    return [
+        move
+        for call in context.tree.of(cst.Call)
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value in ("to", "cuda")
+        if (move := batch_move(call, context)) is not None
+    ]
+
+
+def batch_move(call: cst.Call, context: Context) -> BatchMove | None:
+    """What a call of `to` or `cuda` moves, if that comes out of a loader and goes to an accelerator, per batch."""
+    if not isinstance(call.func, cst.Attribute) or not _is_to_accelerator(call, context):
+        return None
+    origin = _origin(call.func.value, context)
+    if origin is None or context.frequency(call) < Frequency.BATCH:
+        return None
+    source = context.source.text
+    if _OTHER_DEVICES.search(source) or _MOVED_BY_OTHERS.search(source):
+        return None
+    return BatchMove(call, call.func.value, *origin)
+
+
+def _is_to_accelerator(call: cst.Call, context: Context) -> bool:
+    assert isinstance(call.func, cst.Attribute)
+    if call.func.attr.value == "cuda":
+        return True
+    given = context.argument(call, "device", 0)
+    if given is None:
+        return False
+    value = context.value(given)
+    if value.kind in (Kind.DEVICE, Kind.STRING, Kind.NUMBER):
+        return value.device is not Device.CPU
+    name = dotted(given)
+    return value.kind is Kind.UNKNOWN and name is not None and bool(_DEVICE_NAME.search(name.rpartition(".")[2]))
+
+
+def _origin(
+    node: cst.BaseExpression, context: Context, depth: int = 0, *, is_part: bool = False
+) -> tuple[cst.BaseExpression, bool] | None:
+    """The loader of which this is a batch, or a part of one, as it was given; and whether it is a part."""
+    if depth > _DEEPEST:
+        return None
+    match node:
+        case cst.Subscript(value=owner):
+            return _origin(owner, context, depth + 1, is_part=True)
+        case cst.Call(func=func, args=[cst.Arg(value=first), *_]) if context.qualified_name(func) in (
+            "torch.autograd.Variable",
+            "enumerate",
+            "reversed",
+        ):
+            return _origin(first, context, depth + 1, is_part=is_part)
+        case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="items" | "values")), args=[]):
+            return _origin(owner, context, depth + 1, is_part=True)
+        case cst.Call(func=cst.Name(value="next"), args=[cst.Arg(value=first)]):
+            return (first, is_part) if _is_loader(first, context) else None
+        case cst.Name():
+            bindings = context.reaching(node)
+            found = {_origin_of(binding, context, depth, is_part=is_part) for binding in bindings}
+            return found.pop() if len(found) == 1 else None
+    return None
+
+
+def _origin_of(
+    binding: Binding, context: Context, depth: int, *, is_part: bool
+) -> tuple[cst.BaseExpression, bool] | None:
+    if binding.value is None:
+        return None
+    if binding.binder is Binder.LOOP:
+        is_part = is_part or len(binding.path) > (1 if _is_numbered(binding.value, context) else 0)
+        if isinstance(binding.node, cst.For) and _is_loader(binding.value, context):
+            return binding.value, is_part
+        return _origin(binding.value, context, depth + 1, is_part=True)
+    if binding.binder is Binder.ASSIGN:
+        return _origin(binding.value, context, depth + 1, is_part=is_part or bool(binding.path))
+    return None
+
+
+def _is_numbered(node: cst.BaseExpression, context: Context) -> bool:
+    return any(
+        isinstance(part, cst.Call) and context.qualified_name(part.func) in ("enumerate", "zip")
+        for part in descendants(node)
+    )
+
+
+def _is_loader(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether going over this gives the batches of a loader."""
+    inner: cst.BaseExpression | None = node
+    while isinstance(inner, cst.Call):
+        if context.kinds.is_loader_like(inner):
+            return True
+        inner = wrapped(inner, context)
+    return inner is not None and (context.kinds.is_loader_like(inner) or bool(made(node, context).calls))
+
+
+# What is known of their memory
+
+
+def pinned(loader: cst.Call, context: Context) -> Pinned:
+    """Whether a loader pins the memory of its batches."""
+    found = option(loader, "pin_memory", 7, context)
+    if not found.known:
+        return Pinned.UNKNOWN
+    if found.given is None:
+        return Pinned.NO
+    given = constant(found.given, context)
+    word = given.value if isinstance(given, cst.Name) else ""
+    return {"True": Pinned.YES, "False": Pinned.NO}.get(word, Pinned.UNKNOWN)
+
+
+def pinned_of(sources: Made, context: Context) -> Pinned:
+    """Whether batches are pinned that come from one of these; NO where one is known that does not pin them."""
+    states = {pinned(call, context) for call in sources.calls}
+    if Pinned.NO in states:
+        return Pinned.NO
+    return Pinned.YES if states == {Pinned.YES} and sources.complete else Pinned.UNKNOWN
+
+
+def is_collated_by_torch(sources: Made, context: Context) -> bool:
+    """Whether torch's own function makes the batches: new tensors, and nothing else that has `to` or `cuda`."""
+    collated = [option(call, "collate_fn", 6, context) for call in sources.calls]
+    sized = [option(call, "batch_size", 1, context) for call in sources.calls]
+    return (
+        sources.complete
+        and bool(sources.calls)
+        and all(found.known and found.given is None for found in collated)
+        and all(found.known and (found.given is None or not _is_none(found.given)) for found in sized)
+        and all((context.qualified_name(call.func) or "").startswith("torch.") for call in sources.calls)
+    )
+
+
+def may_be_a_tensor(move: BatchMove, context: Context) -> bool:
+    """Whether nothing shows that a class of somebody's own is moved, which pins nothing of what it holds.
+
+    `graphs.ndata` shows it, and so does `edges, size = adjacency.to(device)`.
+    """
+    match context.parent(move.call):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple() | cst.List())]):
+            return False
+    if not isinstance(move.receiver, cst.Name):
+        return True
+    uses = [use for binding in context.reaching(move.receiver) for use in context.names.uses(binding)]
+    attributes = (context.parent(use) for use in uses)
+    return all(
+        attribute.attr.value in METHODS or attribute.attr.value in tables.TENSOR_ATTRIBUTES
+        for attribute in attributes
+        if isinstance(attribute, cst.Attribute)
+    )
+
+
+def _is_none(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Name) and node.value == "None"
+
+
+def is_left_alone(move: BatchMove, context: Context) -> bool:
+    """Whether nothing may write to what is moved while the copy is under way: it is only moved and measured."""
+    return all(_only_looks(use, context) for use in _uses_of_base(move.receiver, context))
+
+
+def _uses_of_base(node: cst.BaseExpression, context: Context) -> Iterator[cst.Name]:
+    """Everything that reads the variable of which a part is moved, under the names that it has on the way."""
+    for part in descendants(node):
+        if isinstance(part, cst.Name):
+            for binding in context.reaching(part):
+                if binding.binder in (Binder.LOOP, Binder.ASSIGN):
+                    yield from context.names.uses(binding)
+
+
+def _only_looks(use: cst.BaseExpression, context: Context) -> bool:
+    parent = context.parent(use)
+    match parent:
+        case cst.Attribute(attr=cst.Name(value=name)):
+            return name in _LOOKS or name in ("to", "cuda")
+        case cst.Subscript() if parent.value is use:
+            return _only_looks(parent, context)
+        case cst.Index():
+            return True
+        case cst.Arg():
+            call = context.parent(parent)
+            return isinstance(call, cst.Call) and dotted(call.func) == "len"
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple() | cst.List())]) if parent.value is use:
+            return True  # the names that it is unpacked to are looked at themselves
+    return False
+
+
+def is_for_cuda(call: cst.Call, context: Context) -> bool | None:
+    """Whether a call moves to CUDA or leaves it on the CPU: None where nothing says so, False where it may not."""
+    if _NOT_CUDA_ALONE.search(context.source.text):
+        return False
+    assert isinstance(call.func, cst.Attribute)
+    if call.func.attr.value == "cuda":
+        return True
+    given = context.argument(call, "device", 0)
+    value = context.value(given) if given is not None else None
+    known = value is not None and value.kind in (Kind.DEVICE, Kind.STRING) and value.proven
+    is_cuda = known and value is not None and value.device in (Device.ACCELERATOR, Device.MAYBE)
+    return True if is_cuda and given is not None and _says_cuda(given, context) else None
+
+
+def _says_cuda(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
+    """Whether the text `"cuda…"` stands behind a device, everywhere where it may come from."""
+    if depth > _DEEPEST:
+        return False
+    match node:
+        case cst.SimpleString():
+            return str(node.evaluated_value).startswith(("cuda", "cpu"))
+        case cst.FormattedString():
+            return context.code(node).strip("rfRF\"'").startswith("cuda")
+        case cst.IfExp(body=body, orelse=orelse):
+            return _says_cuda(body, context, depth + 1) and _says_cuda(orelse, context, depth + 1)
+        case cst.Call(args=[cst.Arg(value=first), *_]) if context.qualified_name(node.func) == "torch.device":
+            return _says_cuda(first, context, depth + 1)
+        case cst.Name():
+            bindings = context.reaching(node)
+            return bool(bindings) and all(
+                binding.binder is Binder.ASSIGN
+                and binding.value is not None
+                and not binding.path
+                and _says_cuda(binding.value, context, depth + 1)
+                for binding in bindings
+            )
+    return False
