@@ -1,0 +1,73 @@
+"""A distribution that checks its parameters on the device at each batch, and waits for the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Applicability, Flag, Node, Rule, Status
+
+if TYPE_CHECKING:
+    from torchlint.model.context import Context
+
+RULE = Rule(
+    name="distribution-arg-validation",
+    code="TL316",
+    group="sync",
+    summary="A distribution made at each batch checks its parameters, and the CPU waits for the answer.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    fix=(Applicability.UNSAFE,),
+)
+
+_TOKENS = (b"distributions",)
+# Those that the option keeps from asking, with the place of the option among their parameters.
+_CHECKED = {
+    **dict.fromkeys("Chi2 Dirichlet Exponential HalfCauchy HalfNormal Poisson".split(), 1),
+    **dict.fromkeys("Bernoulli Beta Categorical Cauchy Gamma Geometric Gumbel Laplace LogNormal Normal".split(), 2),
+    **dict.fromkeys("Uniform VonMises Weibull".split(), 2),
+    **dict.fromkeys("Binomial ContinuousBernoulli LowRankMultivariateNormal NegativeBinomial StudentT".split(), 3),
+    "MultivariateNormal": 4,
+}
+
+
+@RULE.on(Node("Call", _TOKENS))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a distribution of device tensors that is made at each batch and may check them."""
+    from torchlint.model.reads import is_device_tensor, is_hot  # the model's parts load LibCST
+
+    name = _distribution(node, context)
+    if name is None or context.has_unpacking(node):
+        return
+    if context.argument(node, "validate_args", _CHECKED[name]) is not None:
+        return
+    given = [argument.value for argument in node.args if is_device_tensor(argument.value, context)]
+    if not given or _is_switched(context) or not is_hot(node, context):
+        return
+    frequency = context.frequency(node)
+    yield Flag(
+        node,
+        f"`{name}` checks its parameters on the device {frequency}, and the CPU waits for the answer; "
+        "pass `validate_args=False`",
+        title="Pass `validate_args=False`",
+        edits=(context.with_argument(node, "validate_args=False"),),
+    )
+
+
+def _distribution(call: cst.Call, context: Context) -> str | None:
+    """The name of the class of `torch.distributions` that is made here."""
+    func = call.func
+    if isinstance(func, cst.Attribute) and func.attr.value not in _CHECKED:
+        return None  # cheap to ask, of each call in the file
+    if not isinstance(func, (cst.Attribute, cst.Name)):
+        return None
+    name = context.qualified_name(func) or ""
+    last = name.rpartition(".")[2]
+    return last if name.startswith("torch.distributions.") and last in _CHECKED else None
+
+
+def _is_switched(context: Context) -> bool:
+    """Whether the file decides for all distributions whether they check."""
+    return "set_default_validate_args" in context.source.text

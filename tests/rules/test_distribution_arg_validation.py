@@ -1,0 +1,88 @@
+"""TL316: a distribution of device tensors that is made at each batch and may check them is flagged, and told not to."""
+
+from __future__ import annotations
+
+import pytest
+from laws import check_snippet
+
+RULE = "distribution-arg-validation"
+MARK = "  # <- distribution-arg-validation"
+
+
+def module(line: str, first: str = "from torch.distributions import Beta, Categorical, Normal, Uniform") -> str:
+    """A network that makes a distribution of its outputs."""
+    return (
+        f"import torch\n{first}\nfrom torch import nn\n\n\n"
+        "class Net(nn.Module):\n"
+        "    def forward(self, x: torch.Tensor, std: torch.Tensor, options):\n"
+        f"        return {line}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "fixed"),
+    [
+        ("Categorical(logits=x)", "Categorical(logits=x, validate_args=False)"),
+        ("Categorical(x).log_prob(std)", "Categorical(x, validate_args=False).log_prob(std)"),
+        ("Normal(x, std).rsample()", "Normal(x, std, validate_args=False).rsample()"),
+        ("Normal(x, 1.0).rsample()", "Normal(x, 1.0, validate_args=False).rsample()"),
+        ("Uniform(0, std)", "Uniform(0, std, validate_args=False)"),
+        ("torch.distributions.Beta(x, std)", "torch.distributions.Beta(x, std, validate_args=False)"),
+        ("torch.distributions.normal.Normal(x, std)", "torch.distributions.normal.Normal(x, std, validate_args=False)"),
+        (
+            "torch.distributions.MultivariateNormal(x, torch.diag(std))",
+            "torch.distributions.MultivariateNormal(x, torch.diag(std), validate_args=False)",
+        ),
+    ],
+)
+def test_at_each_batch(line: str, fixed: str) -> None:
+    check_snippet(module(line + MARK), RULE, fixed=module(fixed))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Normal(x, std, validate_args=False)",
+        "Normal(x, std, validate_args=True)",
+        "Normal(x, std, False)",
+        "Categorical(x, None, False)",
+        "Normal(x, std, **options)",
+        "Normal(*options)",
+        "Beta(0.8, 0.8)",
+        "Normal(torch.zeros(3), torch.ones(3))",
+        "Normal(x.cpu(), std.cpu())",
+        "torch.distributions.OneHotCategorical(logits=x)",
+        "torch.distributions.RelaxedBernoulli(0.5, logits=x)",
+        "nn.init.normal_(x)",
+    ],
+)
+def test_decided_or_elsewhere(line: str) -> None:
+    check_snippet(module(line), RULE)
+
+
+def test_switched_off_for_all() -> None:
+    first = "from torch.distributions import Distribution, Normal\nDistribution.set_default_validate_args(False)"
+    check_snippet(module("Normal(x, std)", first), RULE)
+
+
+def test_of_another_package() -> None:
+    check_snippet(module("Normal(x, std)", "from mine.distributions import Normal"), RULE)
+
+
+def test_through_a_helper() -> None:
+    check_snippet(
+        """
+        import torch
+        import torch.distributions as td
+        def choose(logits: torch.Tensor):
+            return td.Categorical(logits=logits)  # <- distribution-arg-validation
+        def once(logits: torch.Tensor):
+            return td.Categorical(logits=logits)
+        def train(policy, loader, optimizer, device):
+            for states, actions in loader:
+                loss = -choose(policy(states.to(device))).log_prob(actions.to(device)).mean()
+                loss.backward()
+                optimizer.step()
+        """,
+        RULE,
+    )
