@@ -1,0 +1,127 @@
+"""Which values of a loop have been gone back through: their graphs are spent, and serve nobody who keeps them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.model import tables
+from torchlint.model.names import Binder
+from torchlint.model.tree import descendants, descendants_in_scope
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchlint.model.context import Context
+    from torchlint.model.names import Binding
+
+# Methods whose result has the graph of the tensor.
+_KEEPING = frozenset(
+    "mean sum clone squeeze unsqueeze view reshape to cuda cpu float double half div mul add sub div_ mul_".split()
+)
+_NONE: frozenset[Binding] = frozenset()
+_DEEPEST = 4
+
+
+def spent(loop: cst.CSTNode, context: Context) -> frozenset[Binding]:
+    """The bindings whose values a turn of the loop goes back through for good, with those they are summed from.
+
+    Empty where a graph is kept for another backward pass.
+    """
+    return context.kinds.settled(("spent", loop), _NONE, partial(_spent, context), loop)
+
+
+def _spent(context: Context, loop: cst.CSTNode) -> frozenset[Binding]:
+    found: dict[Binding, None] = {}
+    for call in descendants_in_scope(loop):
+        if isinstance(call, cst.Call) and _is_backward(call):
+            if len(call.args) > 1 or any(_keeps_the_graph(argument) for argument in call.args):
+                return _NONE
+            for name in terms(_start(call)):
+                _follow(name, found, context)
+    return frozenset(found)
+
+
+def _is_backward(call: cst.Call) -> bool:
+    return isinstance(call.func, cst.Attribute) and call.func.attr.value in tables.BACKWARD_METHODS
+
+
+def _keeps_the_graph(argument: cst.Arg) -> bool:
+    return argument.keyword is not None and argument.keyword.value in ("retain_graph", "create_graph", "inputs")
+
+
+def _start(call: cst.Call) -> cst.BaseExpression:
+    """What the backward pass starts from: `loss.backward()`, `engine.backward(loss)`."""
+    assert isinstance(call.func, cst.Attribute)
+    return call.args[0].value if call.args else call.func.value
+
+
+def terms(node: cst.BaseExpression) -> Iterator[cst.Name]:
+    """The names whose graphs the expression has: parts of sums and products, through methods that keep a graph."""
+    match node:
+        case cst.Name():
+            yield node
+        case cst.BinaryOperation(left=left, right=right):
+            yield from terms(left)
+            yield from terms(right)
+        case cst.UnaryOperation(expression=inner):
+            yield from terms(inner)
+        case cst.List(elements=elements) | cst.Tuple(elements=elements):
+            for element in elements:
+                yield from terms(element.value)
+        case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=method)), args=args):
+            if method in _KEEPING:
+                yield from terms(owner)
+            elif method == "scale" and len(args) == 1:
+                yield from terms(args[0].value)
+
+
+def _follow(name: cst.Name, found: dict[Binding, None], context: Context) -> None:
+    for binding in context.reaching(name):
+        if binding in found:
+            continue
+        found[binding] = None
+        for term in _sources(binding):
+            _follow(term, found, context)
+
+
+def _sources(binding: Binding) -> Iterator[cst.Name]:
+    """The names whose graphs a binding gives to its own."""
+    match binding.binder, binding.node, binding.value:
+        case Binder.AUGMENTED, cst.AugAssign(target=cst.Name() as target, value=value), _:
+            yield target
+            yield from terms(value)
+        case Binder.ASSIGN, _, cst.BaseExpression() as value if not binding.path:
+            yield from terms(value)
+        case Binder.CONTEXT, _, cst.Call(args=[cst.Arg(value=first), *_]):  # `with amp.scale_loss(loss, optimizer)`
+            yield from terms(first)
+
+
+def is_spent(name: cst.Name, loop: cst.CSTNode, context: Context, depth: int = 0) -> bool:
+    """Whether the name holds, whichever way it came by its value, what the loop goes back through, or a sum of such."""
+    gone = spent(loop, context)
+    bindings = context.reaching(name)
+    if not gone or not bindings or depth > _DEEPEST:
+        return False
+    return all(
+        (binding in gone and context.tree.within(binding.node, loop))
+        or (
+            binding.binder is Binder.ASSIGN
+            and context.tree.within(binding.node, loop)
+            and any(is_spent(term, loop, context, depth + 1) for term in _sources(binding))
+        )
+        for binding in bindings
+    ) and not _is_cut(name, loop)
+
+
+def _is_cut(name: cst.Name, loop: cst.CSTNode) -> bool:
+    """Whether the loop takes the value out of its graph in place."""
+    return any(
+        isinstance(inner, cst.Attribute)
+        and inner.attr.value == "detach_"
+        and isinstance(inner.value, cst.Name)
+        and inner.value.value == name.value
+        for inner in descendants(loop)
+    )
