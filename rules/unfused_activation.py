@@ -1,0 +1,88 @@
+"""An activation written as a formula: a kernel for each operation, and each result kept for the backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Frequency
+from torchlint.rule import Applicability, Call, Flag, Method, NodeEdit, Replace, Rule, Status
+
+if TYPE_CHECKING:
+    from torchlint.model.activations import Activation
+    from torchlint.model.context import Context
+
+RULE = Rule(
+    name="unfused-activation",
+    code="TL508",
+    group="modules",
+    summary="An activation written as a formula runs a kernel for each operation and keeps what each of them gives.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    fix=(Applicability.UNSAFE,),
+    eager=True,
+)
+_FUNCTIONAL = "torch.nn.functional."
+
+
+@RULE.on(
+    Call("torch.sigmoid"), Call("torch.nn.functional.sigmoid"), Method("sigmoid"),
+    Call("torch.tanh"), Call("torch.nn.functional.tanh"), Method("tanh"),
+    Call("torch.erf"), Method("erf"), Call("torch.nn.functional.relu6"),
+)  # fmt: skip
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a formula that is SiLU, GELU, Mish or Hardswish."""
+    from torchlint.model.activations import activation  # the model's parts load LibCST
+    from torchlint.model.wording import how_often
+
+    found = activation(node, context)
+    if found is None or _is_meant(found, context) or context.frequency(found.formula) is Frequency.ONCE:
+        return
+    shown = f"{found.function}({context.shown(found.variable)}{found.arguments})"
+    yield Flag(
+        found.formula,
+        f"`{context.shown(found.formula)}` runs {found.operations} kernels{how_often(found.formula, context)}, and "
+        f"autograd keeps what they give; `torch.nn.functional.{shown}` is one and keeps its input",
+        title=f"Call `{found.function}`",
+        edits=_edits(found, context),
+    )
+
+
+def _is_meant(found: Activation, context: Context) -> bool:
+    """Whether the author knows of torch's own, or somebody else fuses the formula."""
+    if f"nn.{found.layer}" in context.source.text or any(
+        context.qualified_name(attribute) in (f"torch.nn.{found.layer}", _FUNCTIONAL + found.function)
+        for name in (found.layer, found.function)
+        for attribute in context.uses.attributes(name)
+    ):
+        return True
+    for above in context.ancestors(found.formula):
+        if isinstance(above, cst.FunctionDef):
+            fused = any(_fuses(item.decorator, context) for item in above.decorators)
+            if fused or any(_is_in_function(node, context) for node in (above, *context.calls.callers(above))):
+                return True
+    return False
+
+
+def _is_in_function(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the code is that of a `torch.autograd.Function`, which says itself what is kept."""
+    class_ = context.tree.enclosing_class(node)
+    return class_ is not None and "torch.autograd.Function" in context.classes.lineage(class_)
+
+
+def _fuses(decorator: cst.BaseExpression, context: Context) -> bool:
+    called = decorator.func if isinstance(decorator, cst.Call) else decorator
+    return (context.qualified_name(called) or context.code(called)).rpartition(".")[2] in ("script", "jit", "jit_fuser")
+
+
+def _edits(found: Activation, context: Context) -> tuple[NodeEdit, ...]:
+    from torchlint.model.rewriting import in_place_of, loses_comment
+    from torchlint.model.spelling import spelling
+
+    name = spelling(_FUNCTIONAL + found.function, found.formula, context)
+    if not name or not found.is_in_one_piece or loses_comment(found.formula, context=context):
+        return ()
+    code = f"{name}({context.bare_code(found.variable)}{found.arguments})"
+    return (Replace(found.formula, in_place_of(found.formula, code, context)),)

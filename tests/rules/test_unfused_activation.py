@@ -1,0 +1,140 @@
+"""TL508: a formula that is SiLU, GELU, Mish or Hardswish is flagged; the tests compute what the fix makes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from laws import check_snippet
+
+RULE = "unfused-activation"
+MARK = "  # <- unfused-activation"
+TOP = (
+    "import math\nimport numpy as np\nimport torch\nimport torch.nn.functional as F\n\nK = math.sqrt(2 / math.pi)\n\n\n"
+)
+
+FIXES = {
+    "x * torch.sigmoid(x)": "F.silu(x)",
+    "torch.sigmoid(x) * x": "F.silu(x)",
+    "x.mul(x.sigmoid())": "F.silu(x)",
+    "x / (1 + torch.tanh(x) * 0) * F.sigmoid(x)": "F.silu(x)",
+    "y + x * torch.sigmoid(x)": "y + F.silu(x)",
+    "y * (x * torch.sigmoid(x))": "y * (F.silu(x))",
+    "x * torch.sigmoid(x) * y": "F.silu(x) * y",
+    "y if(x is None)else x*torch.sigmoid(x)": "y if(x is None)else F.silu(x)",
+    "x * 0.5 * (1.0 + torch.erf(x / math.sqrt(2.0)))": "F.gelu(x)",
+    "x * (torch.erf(x / 2**0.5) + 1) / 2": "F.gelu(x)",
+    "0.5 * x * (1 + torch.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * torch.pow(x, 3))))":
+        'F.gelu(x, approximate="tanh")',
+    "0.5 * x * (1 + torch.tanh(K * x * (1 + 0.044715 * x * x)))": 'F.gelu(x, approximate="tanh")',
+    "x * torch.tanh(F.softplus(x))": "F.mish(x)",
+    "x * F.softplus(x).tanh()": "F.mish(x)",
+    "x * F.relu6(x + 3.0) / 6.0": "F.hardswish(x)",
+    "x * (F.relu6(x + 3) / 6)": "F.hardswish(x)",
+}  # fmt: skip
+
+
+def function(expression: str) -> str:
+    return f"{TOP}def act(x, y, beta=1):\n    return {expression}\n"
+
+
+@pytest.mark.parametrize(("before", "after"), FIXES.items())
+def test_the_function_of_torch_takes_its_place(before: str, after: str) -> None:
+    check_snippet(function(before + MARK), RULE, fixed=function(after))
+    x, y = torch.linspace(-6, 6, 101, dtype=torch.float64), torch.randn(101, dtype=torch.float64)
+    slow, fast = (computed(function(code), x, y) for code in (before, after))
+    assert torch.allclose(slow, fast, atol=1e-7)
+
+
+def computed(code: str, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    names: dict[str, Any] = {}
+    exec(compile(code, "<program>", "exec", dont_inherit=True), names)  # noqa: S102 - our own programs
+    result = names["act"](x, y)
+    assert isinstance(result, torch.Tensor)
+    return result
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "x * torch.sigmoid(y)",
+        "x * torch.sigmoid(1.702 * x)",
+        "x * torch.sigmoid(beta * x)",
+        "x * torch.sigmoid(x + 1)",
+        "x * torch.tanh(x)",
+        "2 * x * torch.sigmoid(x) * torch.sigmoid(x)",
+        "0.5 * (1 + torch.erf(x / math.sqrt(2)))",
+        "0.5 * x * (1 + torch.tanh(K * (x + 0.04 * x**3)))",
+        "x * F.softplus(x, 2).tanh()",
+        "x * F.relu6(x + 2) / 6",
+        "x[0] * torch.sigmoid(x[1])",
+        "F.relu6(x + 3) / 6",
+        "x * np.tanh(x)",
+        "x.mul_(x.sigmoid())",
+    ],
+)
+def test_other_formulas_are_not(expression: str) -> None:
+    check_snippet(function(expression), RULE)
+
+
+def test_parts_may_have_names() -> None:
+    check_snippet(
+        f"""
+        import math
+        import torch
+
+        def gelu(x):
+            cdf = 0.5 * (1.0 + torch.erf(x / math.sqrt(2.0)))
+            return x * cdf{MARK}
+
+        def other(x, y):
+            x = x + y
+            s = torch.sigmoid(x)
+            x = x * 2
+            return x * s
+        """,
+        RULE,
+        fixed="""
+        import math
+        import torch
+
+        def gelu(x):
+            cdf = 0.5 * (1.0 + torch.erf(x / math.sqrt(2.0)))
+            return x * cdf
+
+        def other(x, y):
+            x = x + y
+            s = torch.sigmoid(x)
+            x = x * 2
+            return x * s
+        """,
+    )
+
+
+def test_each_operation_on_the_tensor_is_counted() -> None:
+    formula = "0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * torch.pow(x, 3))))"
+    (finding,) = check_snippet(function(formula + MARK), RULE).findings
+    assert "runs 8 kernels" in finding.message
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import torch\n\n@torch.jit.script\ndef swish(x):\n    return x * torch.sigmoid(x)\n",
+        "import torch\n\n@torch.compile\ndef swish(x):\n    return x * torch.sigmoid(x)\n",
+        "import torch\nfrom torch import nn\n\nACTS = [nn.SiLU()]\n\ndef swish(x):\n    return x * torch.sigmoid(x)\n",
+        "import torch\n\nclass S(torch.autograd.Function):\n    def forward(ctx, x):\n        return x * torch.sigmoid(x)\n",
+        "import torch\nx = torch.ones(3)\nprint(x * torch.sigmoid(x))\n",
+    ],
+)
+def test_whoever_fuses_it_or_knows_of_it_is_left_alone(code: str) -> None:
+    check_snippet(code, RULE)
+
+
+def test_the_two_gelus_are_told_apart() -> None:
+    x = torch.linspace(-4, 4, 81, dtype=torch.float64)
+    by_erf, by_tanh = torch.nn.functional.gelu(x), torch.nn.functional.gelu(x, approximate="tanh")
+    assert 1e-4 < (by_erf - by_tanh).abs().max() < 1e-3
+    assert math.isclose(float(by_erf[-1]), 4, rel_tol=1e-3)
