@@ -66,7 +66,7 @@ def batch_moves(context: Context) -> list[BatchMove]:
 
 def batch_move(call: cst.Call, context: Context) -> BatchMove | None:
     """What a call of `to` or `cuda` moves, if that comes out of a loader and goes to an accelerator, per batch."""
-    if not isinstance(call.func, cst.Attribute) or not _is_to_accelerator(call, context):
+    if not isinstance(call.func, cst.Attribute) or not is_to_accelerator(call, context):
         return None
     origin = _origin(call.func.value, context)
     if origin is None or context.frequency(call) < Frequency.BATCH:
@@ -77,7 +77,8 @@ def batch_move(call: cst.Call, context: Context) -> BatchMove | None:
     return BatchMove(call, call.func.value, *origin)
 
 
-def _is_to_accelerator(call: cst.Call, context: Context) -> bool:
+def is_to_accelerator(call: cst.Call, context: Context) -> bool:
+    """Whether a call of `to` or `cuda` moves to what may be an accelerator."""
     assert isinstance(call.func, cst.Attribute)
     if call.func.attr.value == "cuda":
         return True
