@@ -1,0 +1,87 @@
+"""A tensor of constants that is made on the CPU and sent to the device for each batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.model.constants import NAMES
+from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule, Status
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.model.constants import Constant
+    from torchlint.model.context import Context
+
+RULE = Rule(
+    name="constant-tensor-in-hot-path",
+    code="TL208",
+    group="transfer",
+    summary="A tensor of constants is made on the CPU and sent to the device for each batch.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    fix=(Applicability.SAFE, Applicability.UNSAFE),
+    yields_to=("host-factory-then-move",),
+    eager=True,
+)
+# Up to here every number fits each type that a tensor may have.
+_SMALL = 127
+_PLAIN = ("tensor", "as_tensor")
+
+
+@RULE.on(*map(Call, NAMES))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a tensor of numbers that are written out; the fix fills one on the device, if all are the same."""
+    from torchlint.model.constants import constant, stands_in_for_nothing  # the model's parts load LibCST
+    from torchlint.model.reads import is_hot
+
+    found = constant(node, context)
+    if found is None or not is_hot(found.moved, context) or stands_in_for_nothing(found.moved, context):
+        return
+    yield Flag(
+        found.moved,
+        f"`{context.shown(found.moved)}` is made on the CPU, which waits {context.frequency(found.moved)} while it is "
+        f"copied to the device; {_advice(found, context)}",
+        title="Fill a tensor on the device, with `torch.full`",
+        edits=_edits(found, context),
+        applicability=Applicability.SAFE if _is_small(found.value) else Applicability.UNSAFE,
+        about=(node,),
+    )
+
+
+def _advice(found: Constant, context: Context) -> str:
+    if found.value:
+        return f"`torch.full({_shape(found)}, {found.value}, device=…)` fills it there"
+    class_ = context.tree.enclosing_class(found.call)
+    if class_ is not None and context.classes.is_module(class_):
+        return "as a buffer of the module it goes there once"
+    return "make it once, and keep it there"
+
+
+def _shape(found: Constant) -> str:
+    return f"({', '.join(map(str, found.axes))}{',' if len(found.axes) == 1 else ''})"
+
+
+def _is_small(value: str) -> bool:
+    """Whether the number is one that each type of a tensor either holds or rounds, whoever makes the tensor."""
+    try:
+        number = float(value)
+    except ValueError:
+        return value in ("True", "False")
+    return abs(number) <= _SMALL
+
+
+def _edits(found: Constant, context: Context) -> tuple[NodeEdit, ...]:
+    import libcst as cst  # the registry loads rules without it
+
+    call, func = found.call, found.call.func
+    if not (found.value and found.where and isinstance(func, cst.Attribute)) or func.attr.value not in _PLAIN:
+        return ()
+    others = [argument for argument in call.args if argument.value is not found.data]
+    if "#" in context.code(found.moved) or any(argument.keyword is None for argument in others):
+        return ()
+    given = [_shape(found), found.value, *(context.code(argument).rstrip(" ,") for argument in others)]
+    if found.moved is not call:
+        given.append(f"device={found.where}")
+    return (Replace(found.moved, f"{context.code(func.value)}.full({', '.join(given)})"),)

@@ -1,0 +1,197 @@
+"""TL208: tensors of constants are flagged where each batch sends them; the tests run what the fix makes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from laws import check_snippet
+from twins import findings, fixed
+
+from torchlint.finding import Applicability
+
+RULE = "constant-tensor-in-hot-path"
+
+
+def module(expression: str, *, top: str = "") -> str:
+    return (
+        f"import torch\nfrom torch import nn\n{top}\n\nclass Net(nn.Module):\n"
+        f"    def forward(self, x, device, gpu, n, labels, half: torch.dtype):\n        return {expression}\n"
+    )
+
+
+SAFE = {
+    "torch.tensor(0.5, device=x.device)": "torch.full((), 0.5, device=x.device)",
+    "torch.tensor(1, device=x.device)": "torch.full((), 1, device=x.device)",
+    "torch.tensor(-1, device=x.device)": "torch.full((), -1, device=x.device)",
+    "torch.tensor(True, device=x.device)": "torch.full((), True, device=x.device)",
+    "torch.tensor(1e-8, device=x.device)": "torch.full((), 1e-8, device=x.device)",
+    "torch.as_tensor(3, device=x.device)": "torch.full((), 3, device=x.device)",
+    "torch.tensor([2], device=x.device)": "torch.full((1,), 2, device=x.device)",
+    "torch.tensor((0.5, 0.5), device=x.device)": "torch.full((2,), 0.5, device=x.device)",
+    "torch.tensor([[0, 0, 0], [0, 0, 0]], device=x.device)": "torch.full((2, 3), 0, device=x.device)",
+    "torch.tensor(1, dtype=torch.uint8, device=x.device)": "torch.full((), 1, dtype=torch.uint8, device=x.device)",
+    "torch.tensor(-0.0, device=x.device, dtype=x.dtype)": "torch.full((), -0.0, device=x.device, dtype=x.dtype)",
+    "torch.tensor(0.5, requires_grad=True, device=x.device)": (
+        "torch.full((), 0.5, requires_grad=True, device=x.device)"
+    ),
+    "torch.tensor(data=7, device=x.device)": "torch.full((), 7, device=x.device)",
+    "torch.tensor(0.5).to(x.device)": "torch.full((), 0.5, device=x.device)",
+    "torch.tensor([1, 1], dtype=torch.float64).to(x.device)": (
+        "torch.full((2,), 1, dtype=torch.float64, device=x.device)"
+    ),
+}
+UNSAFE = {
+    "torch.tensor(300, device=x.device)": "torch.full((), 300, device=x.device)",
+    "torch.tensor(1e10, device=x.device)": "torch.full((), 1e10, device=x.device)",
+    "torch.tensor(float('-inf'), device=x.device)": "torch.full((), float('-inf'), device=x.device)",
+    "torch.tensor(1 / 3, device=x.device)": "torch.full((), 1 / 3, device=x.device)",
+}
+REPORTED_ONLY = (
+    "torch.tensor([0.1, 0.2], device=x.device)",
+    "torch.tensor([[0], [1]]).to(x.device)",
+    "torch.FloatTensor([1.0, 1.0]).to(x.device)",
+    "torch.tensor(0.5).to(x)",
+    "torch.tensor(0.5).type_as(x)",
+    "torch.tensor(0.5).cuda(gpu)",
+    "torch.tensor(0.5).to(x.device, half)",
+    "torch.tensor([1, 1]).view(1, 2).to(x.device)",
+    "torch.tensor(  # half\n            0.5, device=x.device\n        )",
+)
+SILENT = (
+    "x * torch.tensor(0.5)",
+    "torch.tensor([1, 2])",
+    "torch.tensor([1, 2], device='cpu')",
+    "torch.tensor([1, 2]).to(torch.float64)",
+    "torch.tensor(n, device=x.device)",
+    "torch.tensor([n, 1], device=x.device)",
+    "torch.tensor(labels, device=x.device)",
+    "torch.tensor([*labels, 1], device=x.device)",
+    "torch.tensor(x.shape[0], device=x.device)",
+    "torch.tensor([[1], [1, 2]], device=x.device)",
+    "torch.tensor([], device=x.device)",
+    "torch.FloatTensor(2, 3).to(x.device).fill_(0)",
+    "torch.full((), 0.5, device=x.device)",
+    "x.mean() if x.numel() else torch.tensor(0.5, device=x.device)",
+    "torch.tensor(0.5, pin_memory=True).to(x.device)",
+)
+
+
+def made(code: str) -> torch.Tensor:
+    names: dict[str, Any] = {}
+    exec(compile(code, "<program>", "exec", dont_inherit=True), names)  # noqa: S102 - our own programs
+    x = torch.zeros(2, dtype=torch.float16)
+    result = names["Net"]()(x, torch.device("cpu"), 0, 3, [1], torch.float16)
+    assert isinstance(result, torch.Tensor)
+    return result
+
+
+@pytest.mark.parametrize(("before", "after"), [*SAFE.items(), *UNSAFE.items()])
+def test_the_fix_makes_the_same(before: str, after: str) -> None:
+    assert fixed(module(before), RULE, Applicability.UNSAFE) == module(after)
+    assert fixed(module(before), RULE, Applicability.SAFE) == module(after if before in SAFE else before)
+    then, now = made(module(before)), made(module(after))
+    assert (then.dtype, then.shape, then.stride(), then.requires_grad, then.is_leaf) == (
+        now.dtype,
+        now.shape,
+        now.stride(),
+        now.requires_grad,
+        now.is_leaf,
+    )
+    assert str(then.tolist()) == str(now.tolist())
+
+
+@pytest.mark.parametrize("number", ["0", "1", "-1", "127", "-127", "0.5", "-0.0", "1e-46", "126.99", "True"])
+@pytest.mark.parametrize(
+    "dtype", ["int64", "int8", "uint8", "bool", "float16", "bfloat16", "float32", "float64", "complex64"]
+)
+def test_safe_numbers_are_alike_in_each_dtype(number: str, dtype: str) -> None:
+    expression = f"torch.tensor({number}, dtype=torch.{dtype}, device=x.device)"
+    code = module(expression)
+    then, now = outcome(code), outcome(fixed(code, RULE, Applicability.SAFE))
+    assert "torch.full" in fixed(code, RULE, Applicability.SAFE)
+    assert then == now
+
+
+def outcome(code: str) -> str:
+    try:
+        return str(made(code))
+    except (RuntimeError, ValueError, OverflowError) as error:
+        return type(error).__name__
+
+
+def test_cuda_names_the_device() -> None:
+    code = module("torch.tensor(0.5).cuda()")
+    assert fixed(code, RULE, Applicability.SAFE) == module('torch.full((), 0.5, device="cuda")')
+
+
+@pytest.mark.parametrize("expression", REPORTED_ONLY)
+def test_reported_only(expression: str) -> None:
+    assert [finding.fix for finding in findings(module(expression), RULE)] == [None]
+
+
+@pytest.mark.parametrize("expression", SILENT)
+def test_silent(expression: str) -> None:
+    assert not findings(module(expression), RULE)
+
+
+def test_a_default_device_may_be_another() -> None:
+    assert not findings(module("torch.tensor(0.5).to(x.device)", top="torch.set_default_device('cuda')"), RULE)
+
+
+SNIPPETS = {
+    "in a loop over batches": """
+        import torch
+        def train(model, optimizer, loader, device):
+            before = torch.tensor([0.1, 0.9], device=device)
+            for x in loader:
+                weight = torch.tensor([0.1, 0.9], device=device)  # <- constant-tensor-in-hot-path
+                bound = torch.tensor(0.5)
+                bound = bound.to(device)  # <- constant-tensor-in-hot-path
+                loss = (model(x.to(device)) * weight * before * bound).sum()
+                loss.backward()
+                optimizer.step()
+        """,
+    "now and then": """
+        import torch
+        def train(model, optimizer, loader, device):
+            for step, x in enumerate(loader):
+                loss = model(x.to(device)).sum()
+                loss.backward()
+                optimizer.step()
+                if step % 100 == 0:
+                    print(loss * torch.tensor([1.0, 2.0], device=device))
+        """,
+    "once": """
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def __init__(self, device):
+                super().__init__()
+                self.weight = torch.tensor([0.1, 0.9], device=device)
+            def forward(self, x):
+                if not hasattr(self, "bound"):
+                    self.bound = torch.tensor([0.1, 0.9], device=x.device)
+                return x * self.weight * self.bound
+        """,
+    "compiled": """
+        import torch
+        from torch import nn
+        @torch.compile
+        def half(x):
+            return x * torch.tensor(0.5, device=x.device)
+        """,
+    "the laws": """
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def forward(self, x):
+                return x * torch.tensor(0.5, device=x.device)  # <- constant-tensor-in-hot-path
+        """,
+}
+
+
+@pytest.mark.parametrize("code", SNIPPETS.values(), ids=SNIPPETS)
+def test_programs(code: str) -> None:
+    check_snippet(code, RULE)

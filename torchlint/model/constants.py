@@ -1,0 +1,116 @@
+"""Tensors of numbers that are written out in the code, made anew on the CPU and sent to the device each time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.model.factories import Factory, Sameness
+from torchlint.model.moves import is_plain, move
+from torchlint.model.tables import LEGACY_TENSORS
+from torchlint.model.values import Device, Kind
+
+if TYPE_CHECKING:
+    from torchlint.model.context import Context
+
+_PLAIN = ("torch.tensor", "torch.as_tensor")
+_EMPTY = ("numel(", "len(", ".any(", ".all(", "isnan", "isinf", "isfinite", ".size(0)", ".shape[0]", "nelement(")
+NAMES = (*_PLAIN, *(f"torch.{name}" for name in sorted(LEGACY_TENSORS)))
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A tensor of constants, and the call that takes it to the device: `call` itself where that is given `device=`.
+
+    `value` is the code of the number that is everywhere in the tensor, empty where there are several; `axes` are the
+    tensor's sizes. `where` is the code of the device that is asked for, empty where it takes a look at other lines.
+    """
+
+    call: cst.Call
+    moved: cst.Call
+    data: cst.BaseExpression
+    value: str
+    axes: tuple[int, ...]
+    where: str
+
+
+def constant(call: cst.Call, context: Context) -> Constant | None:
+    """The tensor of constants that the call makes, if it goes to a device: by `device=`, or by a move behind it."""
+    name = context.qualified_name(call.func)
+    data = context.argument(call, "data", 0)
+    if name not in NAMES or data is None or context.has_unpacking(call):
+        return None
+    axes = _axes(data)
+    if axes is None or (not axes and name not in _PLAIN) or context.program.changes_default_device:
+        return None
+    value = _only_value(data, context)
+    device = context.argument(call, "device")
+    if device is not None:
+        is_there = name in _PLAIN and _is_device(device, context)
+        return Constant(call, call, data, value, axes, context.code(device)) if is_there else None
+    if any(keyword is not None and keyword.value in ("pin_memory", "requires_grad") for keyword in _keywords(call)):
+        return None
+    moved = move(Factory(call, "full", Sameness.EXACT), context)
+    if moved is None or (moved.binding is not None and context.loop(moved.call) is not context.loop(call)):
+        return None
+    destination = moved.destination
+    is_simple = moved.is_direct and moved.binding is None and not destination.like and destination.cast is None
+    where = destination.device if is_simple and is_plain(destination.node) else ""
+    return Constant(call, moved.call, data, value, axes, where)
+
+
+def stands_in_for_nothing(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the branch around the node asks for emptiness or NaN: there a constant stands in, and seldom."""
+    child = node
+    for above in context.ancestors(node):
+        if isinstance(above, (cst.FunctionDef, cst.For, cst.While)):
+            return False
+        if isinstance(above, (cst.If, cst.IfExp)) and child is not above.test:
+            asked = context.code(above.test)
+            return any(word in asked for word in _EMPTY)
+        child = above
+    return False
+
+
+def _keywords(call: cst.Call) -> list[cst.Name | None]:
+    return [argument.keyword for argument in call.args]
+
+
+def _is_device(node: cst.BaseExpression, context: Context) -> bool:
+    value = context.value(node)
+    if isinstance(node, cst.Name) and node.value == "None":
+        return False
+    return value.kind in (Kind.DEVICE, Kind.STRING, Kind.NUMBER) and value.device is not Device.CPU
+
+
+def _axes(node: cst.BaseExpression) -> tuple[int, ...] | None:
+    """The sizes of a tensor of constants; None where a part of the data is something else, or rows differ."""
+    if not isinstance(node, (cst.List, cst.Tuple)):
+        return () if _is_number(node) else None
+    parts = {_axes(element.value) for element in node.elements}
+    if len(parts) != 1 or any(isinstance(element, cst.StarredElement) for element in node.elements):
+        return None
+    (inner,) = parts
+    return None if inner is None else (len(node.elements), *inner)
+
+
+def _is_number(node: cst.BaseExpression) -> bool:
+    match node:
+        case cst.Integer() | cst.Float() | cst.Name(value="True" | "False"):
+            return True
+        case cst.UnaryOperation(operator=cst.Minus() | cst.Plus(), expression=inner):
+            return _is_number(inner)
+        case cst.BinaryOperation(left=left, right=right):
+            return _is_number(left) and _is_number(right)
+        case cst.Call(func=cst.Name(value="float"), args=[cst.Arg(value=cst.SimpleString())]):
+            return True
+    return False
+
+
+def _only_value(node: cst.BaseExpression, context: Context) -> str:
+    if not isinstance(node, (cst.List, cst.Tuple)):
+        return context.bare_code(node)
+    values = {_only_value(element.value, context) for element in node.elements}
+    return values.pop() if len(values) == 1 else ""
