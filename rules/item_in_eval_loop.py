@@ -19,7 +19,13 @@ RULE = Rule(
     summary="A value read back for each batch of an evaluation makes the CPU wait for the device.",
     since="0.1.0",
     fix=(Applicability.UNSAFE,),
-    yields_to=("repeated-item", "per-step-nan-check", "item-comprehension", "scattered-scalar-reads"),
+    yields_to=(
+        "repeated-item",
+        "per-step-nan-check",
+        "item-comprehension",
+        "scattered-scalar-reads",
+        "grad-norm-by-hand",
+    ),
 )
 
 
