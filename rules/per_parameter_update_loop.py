@@ -1,0 +1,104 @@
+"""A moving average of a model's parameters that launches kernels for each of them, where lists take a few."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Frequency
+from torchlint.rule import Applicability, Flag, Node, NodeEdit, Replace, Rule, Status
+
+if TYPE_CHECKING:
+    from torchlint.model.blends import Blend
+    from torchlint.model.context import Context
+
+RULE = Rule(
+    name="per-parameter-update-loop",
+    code="TL807",
+    group="optimizer",
+    summary="A moving average of parameters launches kernels for each of them; operations on lists take all at once.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    fix=(Applicability.UNSAFE,),
+    eager=True,
+)
+# Functions that are called at each step, whoever calls them.
+_EACH_STEP = re.compile(r"soft|ema|momentum|polyak|target", re.IGNORECASE)
+
+
+@RULE.on(Node("For", (b"parameters()",)))
+def check(node: cst.For, context: Context) -> Iterator[Flag]:
+    """Flag a loop over pairs of parameters whose body is `t = a * t + b * s`, in code that runs at each batch."""
+    if not isinstance(node.iter, cst.Call):
+        return
+    from torchlint.model.blends import blend  # the model's parts load LibCST
+
+    found = blend(node)
+    if found is None or not _runs_often(node, context):
+        return
+    yield Flag(
+        node.iter,
+        f"two or more kernels are launched for each parameter of `{_owner(found, context)}` {_often(node, context)}; "
+        "`torch._foreach_mul_` and `torch._foreach_add_` take all parameters at once",
+        title="Update all parameters at once",
+        edits=_edits(node, found, context),
+    )
+
+
+def _runs_often(node: cst.For, context: Context) -> bool:
+    frequency = context.frequency(node)
+    if frequency >= Frequency.BATCH:
+        return True
+    function = context.function(node)
+    name = function.name.value if isinstance(function, cst.FunctionDef) else ""
+    return frequency is Frequency.UNKNOWN and _EACH_STEP.search(name) is not None
+
+
+def _often(node: cst.For, context: Context) -> str:
+    frequency = context.frequency(node)
+    return str(frequency) if frequency >= Frequency.BATCH else "at each update"
+
+
+def _owner(found: Blend, context: Context) -> str:
+    return context.shown(found.targets).removesuffix(".parameters()")
+
+
+def _edits(node: cst.For, found: Blend, context: Context) -> tuple[NodeEdit, ...]:
+    from torchlint.model.blends import on_lists
+    from torchlint.model.optimizers import torch_name
+    from torchlint.model.values import Kind
+
+    if Kind.TENSOR in (context.kind(found.keep), context.kind(found.take)):
+        return ()  # a factor for a whole list is read by the host
+    torch = torch_name(node, context)
+    if torch is None or _has_comment(node, context) or "\n" in context.code(node.iter) or _is_read_later(node, context):
+        return ()
+    module, block = context.tree.module, context.parent(node)
+    with_ = cst.With(
+        [cst.WithItem(cst.parse_expression(f"{torch}.no_grad()"))],
+        cst.IndentedBlock(
+            [cst.parse_statement(line) for line in on_lists(found, torch, context)],
+            header=node.body.header if isinstance(node.body, cst.IndentedBlock) else cst.TrailingWhitespace(),
+            indent=block.indent if isinstance(block, cst.IndentedBlock) else None,
+        ),
+        leading_lines=node.leading_lines,
+    )
+    made = context.code_at(with_, node)
+    if not module.has_trailing_newline and context.tree.end(node) == context.tree.end(module):
+        made = made.removesuffix("\n").removesuffix("\r")
+    return (Replace(node, made),)
+
+
+def _is_read_later(node: cst.For, context: Context) -> bool:
+    """Whether something behind the loop reads the last pair."""
+    names = [part for part in context.tree.of(cst.Name) if context.tree.within(part, node.target)]
+    return any(not context.tree.within(use, node) for name in names for use in context.uses.of(name.value, node))
+
+
+def _has_comment(node: cst.For, context: Context) -> bool:
+    """Whether a comment stands in the loop that the fix would lose: one above it or behind its first line stays."""
+    bare = node.body.with_changes(header=cst.TrailingWhitespace())
+    return "#" in context.code(node.with_changes(leading_lines=(), body=bare))

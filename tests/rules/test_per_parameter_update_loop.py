@@ -1,0 +1,124 @@
+"""TL807: loops that blend the parameters of two models; that lists compute the same, on CPU torch."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from laws import active, check_snippet, fix
+
+from torchlint.finding import Applicability
+
+RULE = "per-parameter-update-loop"
+
+
+def program(body: str, head: str = "zip(net.parameters(), ema.parameters())", *, flagged: bool = True) -> str:
+    mark = f"  # <- {RULE}" if flagged else ""
+    return f"""
+import torch
+def train(net, ema, loader, m):
+    for x in loader:
+        net(x.cuda()).sum().backward()
+        for p, q in {head}:{mark}
+            {body}
+"""
+
+
+def after(keep: str, take: str | None) -> str:
+    alpha = "" if take is None else f", alpha={take}"
+    return f"""
+import torch
+def train(net, ema, loader, m):
+    for x in loader:
+        net(x.cuda()).sum().backward()
+        with torch.no_grad():
+            torch._foreach_mul_(list(ema.parameters()), {keep})
+            torch._foreach_add_(list(ema.parameters()), list(net.parameters()){alpha})
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "keep", "take"),
+    [
+        ("q.data.mul_(m).add_(p.data, alpha=1 - m)", "m", "1 - m"),
+        ("q.mul_(m).add_((1 - m) * p.detach().data)", "m", "1 - m"),
+        ("q.data.copy_(m * q.data + (1 - m) * p.data)", "m", "1 - m"),
+        ("q.data.copy_(p.data * (1 - m) + q.data * m)", "m", "1 - m"),
+        ("q.data = q.data * m + p.data * (1.0 - m)", "m", "1.0 - m"),
+        ("q.data.lerp_(p.data, m)", "1 - m", "m"),
+        ("q.data.lerp_(p.data, 1 - m)", "1 - (1 - m)", "1 - m"),
+        ("q.data.mul_(m).add_(1 - m, p.data)", "m", "1 - m"),
+        ("q.mul_(m); q.add_(p)", "m", None),
+        ("q.data *= m; q.data += p.data * self.rate", "m", "self.rate"),
+    ],
+)
+def test_a_blend(body: str, keep: str, take: str | None) -> None:
+    check_snippet(program(body), RULE, fixed=after(keep, take))
+
+
+@pytest.mark.parametrize(
+    ("body", "head"),
+    [
+        ("q.data.copy_(p.data)", "zip(net.parameters(), ema.parameters())"),
+        ("q.data.mul_(m)", "zip(net.parameters(), ema.parameters())"),
+        ("q.mul_(m).add_(p * q)", "zip(net.parameters(), ema.parameters())"),
+        ("q.mul_(p.norm()).add_(p)", "zip(net.parameters(), ema.parameters())"),
+        ("q.mul_(m).add_(p, alpha=1 - m).clamp_(0)", "zip(net.parameters(), ema.parameters())"),
+        ("q.mul_(m).add_(p); log(q)", "zip(net.parameters(), ema.parameters())"),
+        ("q.copy_(m * q + (1 - m) * p + noise)", "zip(net.parameters(), ema.parameters())"),
+        ("q = m * q + (1 - m) * p", "zip(net.parameters(), ema.parameters())"),
+        ("q.grad = m * q + (1 - m) * p", "zip(net.parameters(), ema.parameters())"),
+        ("q.mul_(m).add_(p)", "zip(net.buffers(), ema.buffers())"),
+        ("q.mul_(m).add_(p)", "zip(net.parameters(), shadow)"),
+        ("q.mul_(m).add_(p)", "enumerate(net.parameters())"),
+        ("q.mul_(m).add_(p)", "zip(net.parameters(recurse=False), ema.parameters())"),
+    ],
+)
+def test_anything_else(body: str, head: str) -> None:
+    check_snippet(program(body, head, flagged=False), RULE)
+
+
+def test_how_often() -> None:
+    check_snippet(
+        """
+        import torch
+        def soft_update(net, ema, m):
+            for p, q in zip(net.parameters(), ema.parameters()):  # <- per-parameter-update-loop
+                q.data.lerp_(p.data, m)
+        def merge(net, ema, m):
+            for p, q in zip(net.parameters(), ema.parameters()):
+                q.data.lerp_(p.data, m)
+        def train(net, ema, loader, m):
+            for epoch in range(10):
+                for i, x in enumerate(loader):
+                    net(x.cuda()).sum().backward()
+                    if i % 100 == 0:
+                        for p, q in zip(net.parameters(), ema.parameters()):
+                            q.data.lerp_(p.data, m)
+                for p, q in zip(net.parameters(), ema.parameters()):
+                    q.data.lerp_(p.data, m)
+        """,
+        RULE,
+    )
+
+
+@pytest.mark.parametrize("body", ["q.mul_(m).add_(p)  # slowly", "q.mul_(torch.tensor(0.9)).add_(p)"])
+def test_no_fix(body: str) -> None:
+    check_snippet(program(body), RULE, fixed=program(body, flagged=False))
+
+
+def test_comments_around_the_loop_stay() -> None:
+    code = program("q.data.lerp_(p.data, m)").replace("        for p", "        # follow\n        for p")
+    fixed = after("1 - m", "m").replace("        with", "        # follow\n        with")
+    check_snippet(code, RULE, fixed=fixed)
+    remark = code.replace(f"# <- {RULE}", "# slow")
+    assert "# slow" in fix(remark, active(RULE), Applicability.UNSAFE).text
+
+
+def test_lists_compute_the_same() -> None:
+    targets, sources = ([torch.randn(7, 3) for _ in range(5)] for _ in range(2))
+    expected = [
+        target.clone().mul_(0.99).add_(source, alpha=0.01) for target, source in zip(targets, sources, strict=True)
+    ]
+    torch._foreach_mul_(targets, 0.99)
+    torch._foreach_add_(targets, sources, alpha=0.01)
+    assert all(map(torch.equal, targets, expected))
