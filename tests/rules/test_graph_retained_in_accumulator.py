@@ -102,11 +102,7 @@ def test_a_graph_that_may_be_wanted(back: str) -> None:
     check_snippet(loop("total = 0.0", "total += loss", back=back), RULE)
 
 
-<<<<<<< HEAD
-class _Keeping(torch.autograd.Function):
-=======
 class _Keeping(torch.autograd.Function):  # type: ignore[misc]
->>>>>>> 35d5aa3 (graph-retained-in-accumulator: losses kept with the graphs of all steps)
     """Keeps something on its context."""
 
     @staticmethod
