@@ -1,0 +1,106 @@
+"""How a script trains: the place where it goes backward, what it trains, and whether it has settled on a precision."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Frequency
+from torchlint.model.names import dotted
+from torchlint.model.values import Device, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchlint.model.context import Context
+
+# Words of those who have thought of precision, or whose framework does it for them.
+_SETTLED = re.compile(
+    r"autocast|\bhalf\(|float16|fp16|\bamp\b|apex|mixed[ _]precision|precision=|matmul_precision|tf32|double\(|float64"
+    r"|complex|deepspeed|accelerator\.|import accelerate|lightning|fabric|bitsandbytes|quantiz|torch_xla",
+    re.IGNORECASE,
+)
+# Small networks that wait for an environment, and graphs, whose work is not in large products.
+_SMALL = frozenset({"gym", "gymnasium", "procgen", "torch_geometric", "dgl", "ogb"})
+# Images so small that no product of theirs fills a device.
+_TINY = re.compile("mnist", re.IGNORECASE)
+ATTENTION = frozenset(
+    f"torch.nn.{name}"
+    for name in ("Transformer", "TransformerEncoder", "TransformerDecoder", "TransformerEncoderLayer",
+                 "TransformerDecoderLayer", "MultiheadAttention")
+)  # fmt: skip
+_PRETRAINED = "from_pretrained"
+_SOME = 3
+_DEEPEST = 4
+_NETWORKS = ("resnet", "resnext", "wide_resnet", "densenet", "vgg", "efficientnet", "convnext", "regnet", "inception",
+             "mobilenet", "vit_", "swin")  # fmt: skip
+
+
+def is_first_step(call: cst.Call, context: Context) -> bool:
+    """Whether a call of `backward` is the first that a script makes at each batch, for a model on a device."""
+    if context.frequency(call) < Frequency.BATCH or not _is_script(call, context):
+        return False
+    others = (
+        other
+        for other in context.tree.of(cst.Call)
+        if isinstance(other.func, cst.Attribute) and other.func.attr.value == "backward"
+    )
+    first = next((other for other in others if context.frequency(other) >= Frequency.BATCH), call)
+    return first is call and _moves_a_model(context)
+
+
+def _is_script(call: cst.Call, context: Context, depth: int = 0) -> bool:
+    """Whether the file runs the call by itself."""
+    function = context.function(call)
+    if function is None or "__main__" in context.source.text:
+        return True
+    if depth > _DEEPEST or not isinstance(function, cst.FunctionDef):
+        return False
+    return any(_is_script(caller, context, depth + 1) for caller in context.calls.callers(function))
+
+
+def _moves_a_model(context: Context) -> bool:
+    return any(
+        isinstance(call.func, cst.Attribute)
+        and call.func.attr.value in ("to", "cuda")
+        and context.kind(call.func.value) is Kind.MODULE
+        and context.device(call) in (Device.MAYBE, Device.ACCELERATOR)
+        for call in context.tree.of(cst.Call)
+    )
+
+
+def has_settled_on_a_precision(context: Context) -> bool:
+    """Whether anything in the file speaks of one, or it computes what gains nothing by another."""
+    return is_tiny(context) or _SETTLED.search(context.source.text) is not None
+
+
+def is_tiny(context: Context) -> bool:
+    """Whether the images are so small, or so much else is waited for, that convolutions take little time."""
+    return not context.names.imported.isdisjoint(_SMALL) or _TINY.search(context.source.text) is not None
+
+
+def attends(context: Context) -> bool:
+    """Whether the script makes a transformer."""
+    return any(name in ATTENTION or name.startswith("transformers.") for name in _made(context))
+
+
+def convolves(context: Context) -> bool:
+    """Whether the script makes a network of convolutions over images."""
+    names = list(_made(context))
+    return names.count("torch.nn.Conv2d") >= _SOME or any(
+        name.startswith("torchvision.models.") and name.rpartition(".")[2].startswith(_NETWORKS) for name in names
+    )
+
+
+def _made(context: Context) -> Iterator[str]:
+    """The qualified names of what is constructed, of pretrained models the class."""
+    for call in context.tree.of(cst.Call):
+        func = call.func
+        if isinstance(func, cst.Attribute) and func.attr.value == _PRETRAINED:
+            name = dotted(func.value) or ""
+            if "Model" in name.rpartition(".")[2]:
+                yield context.qualified_name(func.value) or ""
+        else:
+            yield context.qualified_name(func) or ""
