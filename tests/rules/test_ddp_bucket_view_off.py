@@ -1,0 +1,83 @@
+"""TL708: the wrapper without the option is flagged where a model is trained; the fix adds it."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import pytest
+from laws import check_snippet
+
+from torchlint.registry import find
+
+RULE = "ddp-bucket-view-off"
+TRAINS = """
+def train(model, loader, optimizer):
+    for x in loader:
+        optimizer.zero_grad()
+        model(x).sum().backward()
+        optimizer.step()
+"""
+
+
+def snippet(call: str, *, mark: str = "", after: str = TRAINS) -> str:
+    return f"from torch.nn.parallel import DistributedDataParallel as DDP\nmodel = {call}{mark}\n{after}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("DDP(model)", "DDP(model, gradient_as_bucket_view=True)"),
+        ("DDP(model, [rank], rank)", "DDP(model, [rank], rank, gradient_as_bucket_view=True)"),
+        (
+            "DDP(model.cuda(), device_ids=[rank], find_unused_parameters=True)",
+            "DDP(model.cuda(), device_ids=[rank], find_unused_parameters=True, gradient_as_bucket_view=True)",
+        ),
+        ("DDP(module=model).to(rank)", "DDP(module=model, gradient_as_bucket_view=True).to(rank)"),
+    ],
+)
+def test_the_fix_adds_it(before: str, after: str) -> None:
+    check_snippet(snippet(before, mark=f"  # <- {RULE}"), RULE, fixed=snippet(after))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        snippet("DDP(model, gradient_as_bucket_view=False)"),
+        snippet("DDP(model, gradient_as_bucket_view=args.views)"),
+        snippet("DDP(model, **options)"),
+        snippet("DDP(*given)"),
+        snippet("DDP(model, None, None, 0, True, True, None, 25, False, False, True)"),
+        snippet("DDP(teacher)"),
+        snippet("DDP(self.model_ema)"),
+        snippet("DDP"),
+        snippet("DDP(model)", after="def evaluate(model, loader):\n    return [model(x) for x in loader]\n"),
+        snippet("DDP(model)").replace("from torch.nn.parallel", "from apex.parallel"),
+    ],
+)
+def test_silent(code: str) -> None:
+    check_snippet(code, RULE)
+
+
+@pytest.mark.parametrize(
+    ("line", "flagged"),
+    [
+        ("p.grad = p.grad / 2", False),
+        ("p.grad.detach_()", False),
+        ("p.grad.data = other", False),
+        ("p.grad = None", True),
+        ("p.grad.mul_(0.5)", True),
+        ("print(p.grad.norm())", True),
+    ],
+)
+def test_code_that_gives_parameters_other_gradients(line: str, flagged: bool) -> None:  # noqa: FBT001 - of a table
+    mark = f"  # <- {RULE}" if flagged else ""
+    after = f"{TRAINS}\ndef look(model, other):\n    for p in model.parameters():\n        {line}\n"
+    check_snippet(snippet("DDP(model)", mark=mark, after=after), RULE)
+
+
+def test_it_is_asked_for() -> None:
+    assert not find(RULE).default
+
+
+def test_look_alikes_obey_the_laws() -> None:
+    check_snippet(files("torchlint.fixtures").joinpath("ddp_bucket_view_off/ok.py").read_text("utf-8"), RULE)
