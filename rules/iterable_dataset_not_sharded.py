@@ -28,15 +28,16 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if "IterableDataset" not in context.source.text:
         return
     from torchlint.model.arguments import constant  # the model's parts load LibCST
+    from torchlint.model.loaders import option
+    from torchlint.model.spawning import number_of_workers
     from torchlint.model.streams import construction, repeats_in_workers
-    from torchlint.model.workers import option, workers
 
-    count = workers(node, context)
+    count = number_of_workers(node, context)
     if count is None or _is_one(constant(count, context)) or context.has_unpacking(node):
         return
-    if option(node, "worker_init_fn", 10, context) is not None:
+    if option(node, "worker_init_fn", 10, context).given is not None:
         return
-    dataset = option(node, "dataset", 0, context)
+    dataset = option(node, "dataset", 0, context).given
     made = construction(dataset, context) if dataset is not None else None
     if made is not None and repeats_in_workers(made, context):
         yield Flag(

@@ -31,9 +31,9 @@ RULE = Rule(
 )
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag what a loader with workers would have to pickle for them and cannot."""
-    from torchlint.model.spawning import is_forked, unpicklable, workers  # the model's parts load LibCST
+    from torchlint.model.spawning import is_forked, number_of_workers, unpicklable  # the model's parts load LibCST
 
-    if workers(node, context) is None or is_forked(node, context):
+    if number_of_workers(node, context) is None or is_forked(node, context):
         return
     for name, found in unpicklable(node, context):
         what = "a lambda" if isinstance(found, cst.Lambda) else f"`{context.shown(found)}`, which is local,"

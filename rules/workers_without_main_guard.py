@@ -36,9 +36,9 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a loader with workers that is made and read while the module is imported, outside of any main guard."""
     from torchlint.model.imported import runs_on_import  # the model's parts load LibCST
     from torchlint.model.loading import Reader, reader
-    from torchlint.model.spawning import is_forked, workers
+    from torchlint.model.spawning import is_forked, number_of_workers
 
-    count = workers(node, context)
+    count = number_of_workers(node, context)
     if count is None or not runs_on_import(node, context) or any(cell in context.source.text for cell in _CELLS):
         return
     if is_forked(node, context) or _knows_platforms(node, count, context):

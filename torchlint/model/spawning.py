@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.model.arguments import constant, keywords
+from torchlint.model.arguments import constant
+from torchlint.model.loaders import option
 from torchlint.model.names import Binder, last_part
 from torchlint.model.values import Kind
 
@@ -15,33 +16,14 @@ if TYPE_CHECKING:
 
     from torchlint.model.context import Context
 
-LOADERS = (
-    "torch.utils.data.DataLoader",
-    "torch_geometric.loader.DataLoader",
-    "torch_geometric.data.DataLoader",
-    "torchdata.stateful_dataloader.StatefulDataLoader",
-)
 _DEEPEST = 6
 _TRANSFORMS = ("torchvision.transforms.", "torchvision.transforms.v2.")
 _HOLDERS = frozenset({"transform", "target_transform", "transforms"})
 
 
-def option(loader: cst.Call, name: str, place: int | None, context: Context) -> cst.BaseExpression | None:
-    """What a loader is given for an option, by keyword, by place, or in a dictionary whose keys are all in sight."""
-    given = context.argument(loader, name, place)
-    if given is not None:
-        return given
-    for argument in loader.args:
-        unpacked = keywords(argument.value, context) if argument.star == "**" else None
-        if unpacked is not None and name in unpacked:
-            return unpacked[name]
-    return None
-
-
-def workers(loader: cst.Call, context: Context) -> cst.BaseExpression | None:
+def number_of_workers(loader: cst.Call, context: Context) -> cst.BaseExpression | None:
     """The number of workers as it is written; None where there are none, or none that are sure to be wanted."""
-    place = None if (context.qualified_name(loader.func) or "").startswith("torch_geometric.") else 5
-    given = option(loader, "num_workers", place, context)
+    given = option(loader, "num_workers", 5, context).given
     if given is None or _is_zero(constant(given, context)):
         return None
     if isinstance(given, cst.Name):
@@ -59,7 +41,7 @@ def _is_zero(node: cst.CSTNode | None) -> bool:
 
 def is_forked(loader: cst.Call, context: Context) -> bool:
     """Whether the code itself has the processes of the loader forked, or started as it says elsewhere."""
-    given = option(loader, "multiprocessing_context", None, context)
+    given = option(loader, "multiprocessing_context", None, context).given
     if given is not None:
         return not isinstance(given, cst.SimpleString) or given.raw_value == "fork"
     return any(
@@ -75,11 +57,11 @@ def is_forked(loader: cst.Call, context: Context) -> bool:
 def unpicklable(loader: cst.Call, context: Context) -> Iterator[tuple[str, cst.BaseExpression]]:
     """What a loader would send to its workers and cannot: the argument it is in, and the expression."""
     for name, place in (("collate_fn", 6), ("worker_init_fn", 10)):
-        given = option(loader, name, place, context)
+        given = option(loader, name, place, context).given
         found = _local(given, context) if given is not None else None
         if found is not None:
             yield name, found
-    dataset = option(loader, "dataset", 0, context)
+    dataset = option(loader, "dataset", 0, context).given
     if dataset is not None:
         for made in _constructions(dataset, context):
             yield from (("dataset", found) for found in _inside(made, context))
