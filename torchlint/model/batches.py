@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -54,6 +55,18 @@ class BatchMove:
     is_part: bool
 
 
+@lru_cache(maxsize=4)
+def _is_left_to_others(text: str) -> bool:
+    """Whether a file leaves moving to a framework, copies on streams of its own, or speaks of Apple's devices."""
+    return any(pattern.search(text) for pattern in (_OTHER_DEVICES, _MOVED_BY_OTHERS))
+
+
+@lru_cache(maxsize=4)
+def _speaks_of_others(text: str) -> bool:
+    """Whether a file speaks of devices that may be of another kind than CUDA's."""
+    return _NOT_CUDA_ALONE.search(text) is not None
+
+
 def batch_moves(context: Context) -> list[BatchMove]:
     """The moves to a device of what loaders give, in loops over them."""
     return [
@@ -66,13 +79,10 @@ def batch_moves(context: Context) -> list[BatchMove]:
 
 def batch_move(call: cst.Call, context: Context) -> BatchMove | None:
     """What a call of `to` or `cuda` moves, if that comes out of a loader and goes to an accelerator, per batch."""
-    if not isinstance(call.func, cst.Attribute) or not is_to_accelerator(call, context):
+    if not isinstance(call.func, cst.Attribute) or _is_left_to_others(context.source.text):
         return None
     origin = _origin(call.func.value, context)
-    if origin is None or context.frequency(call) < Frequency.BATCH:
-        return None
-    source = context.source.text
-    if _OTHER_DEVICES.search(source) or _MOVED_BY_OTHERS.search(source):
+    if origin is None or not is_to_accelerator(call, context) or context.frequency(call) < Frequency.BATCH:
         return None
     return BatchMove(call, call.func.value, *origin)
 
@@ -242,7 +252,7 @@ def _only_looks(use: cst.BaseExpression, context: Context) -> bool:
 
 def is_for_cuda(call: cst.Call, context: Context) -> bool | None:
     """Whether a call moves to CUDA or leaves it on the CPU: None where nothing says so, False where it may not."""
-    if _NOT_CUDA_ALONE.search(context.source.text):
+    if _speaks_of_others(context.source.text):
         return False
     assert isinstance(call.func, cst.Attribute)
     if call.func.attr.value == "cuda":

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from torchlint.model.batches import BatchMove
     from torchlint.model.context import Context
 
-_DEEPEST = 8
+_DEEPEST = 6
+# A name that is bound at more places than this could lead anywhere.
+_MOST_BINDINGS = 6
 # Constructors that take the options of torch's.
 LOADERS = (
     "torch.utils.data.DataLoader",
@@ -62,6 +64,8 @@ def made(node: cst.BaseExpression, context: Context, path: tuple[int, ...] = (),
             return _called(node, context, path, depth + 1)
         case cst.Name():
             bindings = context.reaching(node)
+            if len(bindings) > _MOST_BINDINGS:
+                return _UNSEEN
             found = [_bound(binding, context, path, depth + 1) for binding in bindings]
             return _either(found) if found else _UNSEEN
         case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
@@ -311,17 +315,21 @@ class Passes:
                     found |= self._roots(passed)
         return frozenset(found)
 
-    def _roots(self, node: cst.BaseExpression, depth: int = 0) -> frozenset[cst.CSTNode]:
+    def _roots(self, node: cst.BaseExpression) -> frozenset[cst.CSTNode]:
         """The loops and parameters on whose values it depends which loader an expression holds."""
         found: set[cst.CSTNode] = set()
-        for name in descendants(self._core(node)):
-            if not isinstance(name, cst.Name) or depth > _DEEPEST:
-                continue
-            for binding in self.context.reaching(name):
-                if binding.binder in (Binder.LOOP, Binder.PARAMETER):
-                    found.add(binding.node)
-                elif binding.binder is Binder.ASSIGN and binding.value is not None:
-                    found |= self._roots(binding.value, depth + 1)
+        seen: set[Binding] = set()
+        left = [node]
+        while left:
+            for name in descendants(self._core(left.pop())):
+                for binding in self.context.reaching(name) if isinstance(name, cst.Name) else ():
+                    if binding in seen:
+                        continue
+                    seen.add(binding)
+                    if binding.binder in (Binder.LOOP, Binder.PARAMETER):
+                        found.add(binding.node)
+                    elif binding.binder is Binder.ASSIGN and binding.value is not None:
+                        left.append(binding.value)
         return frozenset(found)
 
     def _core(self, node: cst.BaseExpression) -> cst.BaseExpression:
