@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 RULE = Rule(
     name="tensor-attribute-not-buffer",
     code="TL512",
-    group="layers",
+    group="modules",
     summary="A tensor that a module keeps as a plain attribute is copied to the device in each forward pass.",
     since="0.2.0",
     status=Status.PREVIEW,
