@@ -1,0 +1,70 @@
+"""Checkpoints that are loaded: by which processes, and what becomes of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchlint.model.context import Context
+
+# What shows that several processes with a GPU each run the file.
+_PROCESSES = frozenset(
+    {
+        "torch.distributed.init_process_group",
+        "torch.nn.parallel.DistributedDataParallel",
+        "apex.parallel.DistributedDataParallel",
+    }
+)
+# Frameworks that shard states, or move them on their own.
+_FRAMEWORKS = frozenset(
+    {"deepspeed", "accelerate", "lightning", "torch_xla", "fairscale", "megatron", "colossalai", "ignite"}
+)
+_SHARDED = ("torch.distributed.fsdp", "torch.distributed.checkpoint", "FullyShardedDataParallel")
+# A condition that names one of these lets one process through, or has thought of the device.
+_SINGLED_OUT = ("rank", "master", "main_process", "is_main", "gpu", "device", "cpu", "local")
+
+
+def is_loaded_by_each_process(load: cst.Call, context: Context) -> bool:
+    """Whether the file sets up several processes, and each of them gets here."""
+    text = context.source.text
+    if any(word in text for word in _SHARDED) or not context.names.imported.isdisjoint(_FRAMEWORKS):
+        return False
+    calls = {context.qualified_name(call.func) for call in context.tree.of(cst.Call)}
+    return bool(calls & _PROCESSES) and not any(
+        word in context.code(test).lower() for test in _tests(load, context) for word in _SINGLED_OUT
+    )
+
+
+def _tests(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]:
+    """The conditions on which the node runs."""
+    for above in context.ancestors(node):
+        if isinstance(above, (cst.If, cst.IfExp)):
+            yield above.test
+
+
+def is_taken_over(load: cst.Call, context: Context) -> bool:
+    """Whether what is loaded goes to `load_state_dict`, which copies it to where the parameters are."""
+    if _goes_to_load_state_dict(load, context):
+        return True
+    match context.parent(load):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]) as statement:
+            uses = context.uses.of(name, statement)
+            return any(_goes_to_load_state_dict(use, context) for use in uses)
+    return False
+
+
+def _goes_to_load_state_dict(node: cst.BaseExpression, context: Context) -> bool:
+    above = context.parent(node)
+    while isinstance(above, cst.Subscript) and above.value is node:
+        node, above = above, context.parent(above)
+    call = context.parent(above) if isinstance(above, cst.Arg) else None
+    return (
+        isinstance(call, cst.Call)
+        and isinstance(call.func, cst.Attribute)
+        and call.func.attr.value == "load_state_dict"
+        and not any(argument.keyword is not None and argument.keyword.value == "assign" for argument in call.args)
+    )
