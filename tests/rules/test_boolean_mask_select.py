@@ -1,0 +1,76 @@
+"""TL309: elements that a mask picks only to be reduced are flagged; what else is done with them is not."""
+
+from __future__ import annotations
+
+import pytest
+from laws import check_snippet
+
+RULE = "boolean-mask-select"
+MARK = "  # <- boolean-mask-select"
+
+
+def module(*lines: str) -> str:
+    """A network that computes this of its arguments."""
+    body = "".join(f"        {line}\n" for line in lines)
+    return (
+        "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n\n"
+        "class Loss(nn.Module):\n"
+        f"    def forward(self, x: torch.Tensor, y: torch.Tensor, z):\n{body}"
+    )
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("return x[y > 0].mean()" + MARK,),
+        ("return x[y != -100].sum()" + MARK,),
+        ("m = y > 0", "return x[m].mean()" + MARK),
+        ("m = (y > 0) & ~x.isnan()", "return torch.sum(x[m])" + MARK),
+        ("m = y.ne(0).to(x.device)", "return torch.mean(x[m])" + MARK),
+        ("m = y.bool()", "return F.mse_loss(x[m], y[m])" + MARK),
+        ("m = torch.isfinite(y)", "return F.smooth_l1_loss(x[m], y[m])" + MARK),
+        ("return x[y > 0].mean() + x[y < 0].mean()" + MARK,),
+    ],
+)
+def test_only_reduced(lines: tuple[str, ...]) -> None:
+    check_snippet(module(*lines), RULE)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("return x[y].mean()",),
+        ("return x[z].mean()",),
+        ("return x[len(z) > 0].mean()",),
+        ("return x[0].mean()",),
+        ("return x[y > 0].mean(0)",),
+        ("return x[y > 0, 0].mean()",),
+        ("return x[y > 0]",),
+        ("return x[y > 0].max()",),
+        ("return self.net(x[y > 0]).mean()",),
+        ("return x.cpu()[y > 0].mean()",),
+        ("m = (y > 0).to(torch.int64)", "return x[m].mean()"),
+        ("m = (y > 0).nonzero()", "return x[m].mean()"),
+        ("m = y > 0", "return F.mse_loss(x[m], y[~m])"),
+        ("m = y > 0", "return F.mse_loss(x[m], y[m], z)"),
+        ("m = y > 0", "return F.cross_entropy(x[m], y[m])"),
+        ("m = y if z else y > 0", "return x[m].sum()"),
+    ],
+)
+def test_look_alikes(lines: tuple[str, ...]) -> None:
+    check_snippet(module(*lines), RULE)
+
+
+def test_where_the_data_decides() -> None:
+    check_snippet(
+        """
+        import torch
+        from torch import nn
+        class Router(nn.Module):
+            def forward(self, x: torch.Tensor, gate: torch.Tensor):
+                return x[gate > 0].mean()
+        def once(x: torch.Tensor):
+            return x[x > 0].mean()
+        """,
+        RULE,
+    )
