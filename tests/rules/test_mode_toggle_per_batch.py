@@ -1,0 +1,98 @@
+"""TL410: a mode that is set at each batch is flagged, where nothing in the loop may set another."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from laws import check_snippet
+
+RULE = "mode-toggle-per-batch"
+MARK = "  # <- mode-toggle-per-batch"
+
+
+def loop(*lines: str) -> str:
+    """A training loop that does this at the start of each step."""
+    body = textwrap.indent("\n".join(lines), " " * 8)
+    return (
+        "import torch\nfrom torch import nn\n\n\n"
+        "def sample(model):\n"
+        "    model.eval()\n\n\n"
+        "def squeeze(model):\n"
+        "    return model.weight.abs()\n\n\n"
+        "def train(model: nn.Module, other: nn.Module, loader, optimizer, evaluate, debug):\n"
+        "    for step, inputs in enumerate(loader):\n"
+        f"{body}\n"
+        "        model(inputs.cuda()).mean().backward()\n"
+        "        optimizer.step()\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("model.train()" + MARK,),
+        ("model.train(True)" + MARK,),
+        ("model.eval()" + MARK,),
+        ("model.train()" + MARK, "other.train()" + MARK),
+        ("model.train()" + MARK, "squeeze(model)"),
+        ("model.train()" + MARK, "print(step)"),
+        ("model.train()" + MARK, "other(inputs)", "torch.logsumexp(inputs, 0)"),
+    ],
+)
+def test_each_batch(lines: tuple[str, ...]) -> None:
+    check_snippet(loop(*lines), RULE)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("model.train()", "model.eval()"),
+        ("model.train()", "other.eval()"),
+        ("model.train()", "sample(model)"),
+        ("model.train()", "evaluate(model)"),
+        ("model.train()", "debug.runValidation(model)"),
+        ("model.train()", "debug.fire_event(step)"),
+        ("if debug:", "    model.train()"),
+        ("if step % 100 == 0:", "    model.train()"),
+        ("other = nn.Linear(2, 2)", "other.train()"),
+        ("model.train(debug)",),
+        ("loader.train()",),
+        ("squeeze(model.train())",),
+    ],
+)
+def test_it_may_change(lines: tuple[str, ...]) -> None:
+    check_snippet(loop(*lines), RULE)
+
+
+def test_once_an_epoch() -> None:
+    check_snippet(
+        """
+        import torch
+        from torch import nn
+        def train(model: nn.Module, loader, optimizer, epochs):
+            for epoch in range(epochs):
+                model.train()
+                for inputs in loader:
+                    model(inputs.cuda()).mean().backward()
+                    optimizer.step()
+        """,
+        RULE,
+    )
+
+
+def test_one_step_in_a_function() -> None:
+    check_snippet(
+        """
+        import torch
+        from torch import nn
+        def step(model: nn.Module, inputs, optimizer):
+            model.train()
+            model(inputs.cuda()).mean().backward()
+            optimizer.step()
+        def train(model: nn.Module, loader, optimizer):
+            for inputs in loader:
+                step(model, inputs, optimizer)
+        """,
+        RULE,
+    )
