@@ -40,6 +40,7 @@ _CASTS = {
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a cast to a type of the CPU, at each batch, of a tensor that is on the device and has to get back there."""
     from torchlint.model.reads import is_hot  # the model's parts load LibCST
+    from torchlint.model.rewriting import loses_comment
 
     cast = _cast(node, context)
     if cast is None or not isinstance(node.func, cst.Attribute):
@@ -48,12 +49,13 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     if not is_hot(node, context):
         return
+    has_comment = loses_comment(node, node.func.value, context=context)
     yield Flag(
         node,
         f"`{context.shown(node)}` copies the tensor to the CPU {context.frequency(node)} and waits for it; "
         f"`{cast}()` casts it where it is",
         title=f"Cast with `{cast}()`",
-        edits=(Replace(node.func.attr, cast), Replace(node.args[0], "")),
+        edits=() if has_comment else (Replace(node.func.attr, cast), Replace(node.args[0], "")),
     )
 
 

@@ -63,3 +63,18 @@ def test_once() -> None:
         """,
         RULE,
     )
+
+
+def test_a_comment_in_the_brackets_stays() -> None:
+    code = """
+        import torch
+        def train(model, loader, optimizer):
+            for inputs in loader:
+                y = model(inputs.cuda())
+                w = (y > 0).type(%s
+                    torch.FloatTensor  # as before
+                ).cuda()
+                (y * w).mean().backward()
+                optimizer.step()
+        """
+    check_snippet(code % MARK, RULE, fixed=code % "")
