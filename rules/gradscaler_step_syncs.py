@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Method, Rule, Status
+from torchlint.rule import Applicability, Flag, Node, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -25,9 +25,11 @@ RULE = Rule(
 _HOST = ("cpu",)
 
 
-@RULE.on(Method("step"))
+@RULE.on(Node("Call", (b"scaler", b"Scaler")))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag `scaler.step(optimizer)` where the optimizer is one of torch that could be fused and is not."""
+    if not isinstance(node.func, cst.Attribute) or node.func.attr.value != "step":
+        return
     from torchlint.model.optimizers import (  # the model's parts load LibCST
         FUSED_SINCE,
         fused,
@@ -37,7 +39,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     )
 
     optimizer = context.argument(node, "optimizer", 0)
-    if optimizer is None or not isinstance(node.func, cst.Attribute) or not _scales(node.func.value, context):
+    if optimizer is None or not _scales(node.func.value, context):
         return
     made = [call for call in dict.fromkeys(makers(optimizer, context)) if lacks_fused(call, context)]
     if not made or has_sparse_gradients(context):

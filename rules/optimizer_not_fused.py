@@ -23,8 +23,8 @@ RULE = Rule(
     fix=(Applicability.UNSAFE,),
     yields_to=("gradscaler-step-syncs",),
 )
-# Where parameters live on devices of other kinds, whose optimizers are their own.
-_OTHER_DEVICES = frozenset({"torch_xla", "habana_frameworks", "torch_npu", "torch_directml"})
+# Devices of other kinds, and packages that put optimizers of their own in the place of torch's, or work inside them.
+_OTHERS = frozenset({"torch_xla", "habana_frameworks", "torch_npu", "torch_directml", "apex", "deepspeed"})
 
 
 @RULE.on(Call("torch.optim.Adam"), Call("torch.optim.AdamW"), Call("torch.optim.SGD"))
@@ -43,7 +43,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     if updates_few_tensors(node, context) or has_sparse_gradients(context):
         return
-    if not context.names.imported.isdisjoint(_OTHER_DEVICES):
+    if not context.names.imported.isdisjoint(_OTHERS):
         return
     name = context.qualified_name(node.func) or ""
     since = FUSED_SINCE[name]

@@ -65,8 +65,9 @@ def test_nothing_to_fuse(made: str) -> None:
     check_snippet(f"{HEAD}opt = {made}\n", RULE)
 
 
-def test_another_device() -> None:
-    check_snippet(f"import torch_xla{HEAD}opt = optim.Adam(net.parameters())\n", RULE)
+@pytest.mark.parametrize("package", ["torch_xla", "deepspeed", "apex"])
+def test_other_optimizers(package: str) -> None:
+    check_snippet(f"import {package}{HEAD}opt = optim.Adam(net.parameters())\n", RULE)
 
 
 def test_a_scaler_says_more() -> None:

@@ -98,8 +98,8 @@ def lacks_fused(call: cst.Call, context: Context) -> bool:
 
 
 def has_sparse_gradients(context: Context) -> bool:
-    """Whether the file makes embeddings with sparse gradients, which no fused optimizer takes."""
-    return "sparse=True" in context.source.text
+    """Whether the file may make embeddings with sparse gradients, which no fused optimizer takes."""
+    return "sparse=" in context.source.text.replace("sparse=False", "")
 
 
 def fused(call: cst.Call, context: Context) -> NodeEdit | None:

@@ -31,6 +31,7 @@ ATTENTION = frozenset(
     for name in ("Transformer", "TransformerEncoder", "TransformerDecoder", "TransformerEncoderLayer",
                  "TransformerDecoderLayer", "MultiheadAttention")
 )  # fmt: skip
+_AUTOCAST = frozenset({"torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast"})
 _PRETRAINED = "from_pretrained"
 _SOME = 3
 _DEEPEST = 4
@@ -79,6 +80,12 @@ def has_settled_on_a_precision(context: Context) -> bool:
 def is_tiny(context: Context) -> bool:
     """Whether the images are so small, or so much else is waited for, that convolutions take little time."""
     return not context.names.imported.isdisjoint(_SMALL) or _TINY.search(context.source.text) is not None
+
+
+def casts(context: Context) -> bool:
+    """Whether the script runs under autocast, and nothing is compiled."""
+    names = set(_made(context))
+    return not names.isdisjoint(_AUTOCAST) and "torch.compile" not in names
 
 
 def attends(context: Context) -> bool:
