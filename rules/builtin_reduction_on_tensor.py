@@ -19,6 +19,7 @@ RULE = Rule(
     summary="A builtin such as `sum` or `max` goes over a tensor in Python, row by row.",
     since="0.2.0",
     fix=(Applicability.UNSAFE,),
+    yields_to=("graph-break-in-compiled",),
     eager=True,
 )
 # What the tensor does in the place of each, and what the builtin does with one row after the other.

@@ -21,7 +21,13 @@ RULE = Rule(
     since="0.1.0",
     fix=(Applicability.UNSAFE,),
     options=(("every", 50),),
-    yields_to=("item-in-train-loop", "item-in-eval-loop", "repeated-item", "item-comprehension"),
+    yields_to=(
+        "item-in-train-loop",
+        "item-in-eval-loop",
+        "repeated-item",
+        "item-comprehension",
+        "graph-break-in-compiled",
+    ),
 )
 
 

@@ -21,6 +21,7 @@ RULE = Rule(
     summary="A comprehension that reads the elements of a tensor one by one waits for the device at each of them.",
     since="0.2.0",
     fix=(Applicability.SAFE, Applicability.UNSAFE),
+    yields_to=("graph-break-in-compiled",),
 )
 
 

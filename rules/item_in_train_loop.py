@@ -25,6 +25,7 @@ RULE = Rule(
         "item-comprehension",
         "scattered-scalar-reads",
         "grad-norm-by-hand",
+        "graph-break-in-compiled",
     ),
 )
 

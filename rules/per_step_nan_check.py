@@ -18,6 +18,7 @@ RULE = Rule(
     group="sync",
     summary="A check for NaN or infinity at each step makes the CPU wait for the device.",
     since="0.2.0",
+    yields_to=("graph-break-in-compiled",),
 )
 _TOKENS = (b"isnan", b"isinf", b"isfinite")
 

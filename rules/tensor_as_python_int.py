@@ -18,6 +18,7 @@ RULE = Rule(
     group="sync",
     summary="A device tensor used as a size, an index or a bound makes the CPU wait for its value.",
     since="0.2.0",
+    yields_to=("graph-break-in-compiled",),
 )
 
 

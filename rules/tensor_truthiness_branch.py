@@ -18,7 +18,7 @@ RULE = Rule(
     group="sync",
     summary="A branch on a tensor's value makes the CPU wait for the device each time.",
     since="0.2.0",
-    yields_to=("per-step-nan-check", "item-in-train-loop", "item-in-eval-loop"),
+    yields_to=("per-step-nan-check", "item-in-train-loop", "item-in-eval-loop", "graph-break-in-compiled"),
 )
 
 
