@@ -1,0 +1,55 @@
+"""Activation checkpointing that recomputes in a backward pass of its own, because nobody said otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Applicability, Call, Flag, Rule, Status
+
+if TYPE_CHECKING:
+    from torchlint.model.context import Context
+
+RULE = Rule(
+    name="reentrant-checkpoint",
+    code="TL413",
+    group="autograd",
+    summary="A checkpoint without `use_reentrant=False` recomputes all of its function, also what nobody needs again.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    fix=(Applicability.UNSAFE,),
+)
+_OPTION = "use_reentrant"
+_MODULE = "torch.utils.checkpoint"
+
+
+@RULE.on(Call(f"{_MODULE}.checkpoint"), Call(f"{_MODULE}.checkpoint_sequential"))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a checkpoint that leaves the choice to the default, in code that makes it nowhere."""
+    place = 3 if _is_sequential(node, context) else None
+    if not node.args or context.argument(node, _OPTION, place) is not None:
+        return
+    if any(argument.star == "**" for argument in node.args) or _is_chosen_elsewhere(node, context):
+        return
+    yield Flag(
+        node,
+        "without `use_reentrant` the backward pass recomputes the whole of the checkpointed function, in a backward "
+        "pass of its own; `use_reentrant=False` stops where the last saved tensor is back",
+        title="Pass `use_reentrant=False`",
+        edits=(context.with_argument(node, f"{_OPTION}=False"),),
+    )
+
+
+def _is_sequential(node: cst.Call, context: Context) -> bool:
+    return context.qualified_name(node.func) == f"{_MODULE}.checkpoint_sequential"
+
+
+def _is_chosen_elsewhere(node: cst.Call, context: Context) -> bool:
+    """Whether the same function knows the option: then this call is for a PyTorch without it."""
+    home = context.function(node)
+    return any(
+        argument.keyword is not None and argument.keyword.value == _OPTION and context.function(argument) is home
+        for argument in context.tree.of(cst.Arg)
+    )

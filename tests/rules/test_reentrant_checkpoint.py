@@ -1,0 +1,59 @@
+"""TL413: checkpoints that leave the way they recompute to the default; what that recomputes, on CPU torch."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from laws import check_snippet
+from torch.utils.checkpoint import checkpoint
+
+RULE = "reentrant-checkpoint"
+TOP = "import torch\nimport torch.utils.checkpoint as cp\nfrom torch.utils.checkpoint import checkpoint\n"
+
+
+@pytest.mark.parametrize(
+    ("call", "fixed"),
+    [
+        ("checkpoint(f, x)", "checkpoint(f, x, use_reentrant=False)"),
+        ("cp.checkpoint(f, *xs)", "cp.checkpoint(f, *xs, use_reentrant=False)"),
+        ("torch.utils.checkpoint.checkpoint(f, x)", "torch.utils.checkpoint.checkpoint(f, x, use_reentrant=False)"),
+        ("cp.checkpoint_sequential(fs, 2, x)", "cp.checkpoint_sequential(fs, 2, x, use_reentrant=False)"),
+        (
+            "checkpoint(f, x, preserve_rng_state=False)",
+            "checkpoint(f, x, preserve_rng_state=False, use_reentrant=False)",
+        ),
+        ("checkpoint(f, x,)", "checkpoint(f, x, use_reentrant=False,)"),
+    ],
+)
+def test_left_to_the_default(call: str, fixed: str) -> None:
+    check_snippet(f"{TOP}y = {call}  # <- {RULE}\n", RULE, fixed=f"{TOP}y = {fixed}\n")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "y = checkpoint(f, x, use_reentrant=False)",
+        "y = checkpoint(f, x, use_reentrant=True)",
+        "y = checkpoint(f, x, **options)",
+        "y = cp.checkpoint_sequential(fs, 2, x, True)",
+        "y = checkpoint()",
+        "y = saver.checkpoint(f, x)",
+        "y = checkpoint(f, x) if old else checkpoint(f, x, use_reentrant=False)",
+    ],
+)
+def test_said_or_out_of_sight(code: str) -> None:
+    check_snippet(f"{TOP}{code}\n", RULE)
+
+
+@pytest.mark.parametrize(("reentrant", "calls"), [(True, 2), (False, 1)])
+def test_what_is_recomputed(*, reentrant: bool, calls: int) -> None:
+    layer = torch.nn.Linear(2, 2)
+    seen = []
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        y = layer(x.sin())
+        seen.append(y)
+        return y
+
+    checkpoint(function, torch.ones(1, 2, requires_grad=True), use_reentrant=reentrant).sum().backward()
+    assert len(seen) == calls
