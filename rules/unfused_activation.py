@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from torchlint.finding import Frequency
 from torchlint.rule import Applicability, Call, Flag, Method, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
+    import libcst as cst
+
     from torchlint.model.activations import Activation
     from torchlint.model.context import Context
 
@@ -52,29 +52,15 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 def _is_meant(found: Activation, context: Context) -> bool:
     """Whether the author knows of torch's own, or somebody else fuses the formula."""
+    from torchlint.model.fused import is_fused_elsewhere
+
     if f"nn.{found.layer}" in context.source.text or any(
         context.qualified_name(attribute) in (f"torch.nn.{found.layer}", _FUNCTIONAL + found.function)
         for name in (found.layer, found.function)
         for attribute in context.uses.attributes(name)
     ):
         return True
-    for above in context.ancestors(found.formula):
-        if isinstance(above, cst.FunctionDef):
-            fused = any(_fuses(item.decorator, context) for item in above.decorators)
-            if fused or any(_is_in_function(node, context) for node in (above, *context.calls.callers(above))):
-                return True
-    return False
-
-
-def _is_in_function(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the code is that of a `torch.autograd.Function`, which says itself what is kept."""
-    class_ = context.tree.enclosing_class(node)
-    return class_ is not None and "torch.autograd.Function" in context.classes.lineage(class_)
-
-
-def _fuses(decorator: cst.BaseExpression, context: Context) -> bool:
-    called = decorator.func if isinstance(decorator, cst.Call) else decorator
-    return (context.qualified_name(called) or context.code(called)).rpartition(".")[2] in ("script", "jit", "jit_fuser")
+    return is_fused_elsewhere(found.formula, context)
 
 
 def _edits(found: Activation, context: Context) -> tuple[NodeEdit, ...]:
