@@ -54,7 +54,8 @@ def _is_meant(found: Activation, context: Context) -> bool:
     """Whether the author knows of torch's own, or somebody else fuses the formula."""
     from torchlint.model.fused import is_fused_elsewhere
 
-    if f"nn.{found.layer}" in context.source.text or any(
+    names = (f"nn.{found.layer}", f"F.{found.function}", f"functional.{found.function}")
+    if any(name in context.source.text for name in names) or any(  # in a comment too
         context.qualified_name(attribute) in (f"torch.nn.{found.layer}", _FUNCTIONAL + found.function)
         for name in (found.layer, found.function)
         for attribute in context.uses.attributes(name)
