@@ -105,14 +105,10 @@ def _edits(
 
 def _home(node: cst.Call, context: Context) -> str | None:
     """How the place spells `torch`."""
+    from torchlint.model.spelling import spelling
+
     owner = node.func.value if isinstance(node.func, cst.Attribute) else None
     for part in (owner, owner.value if isinstance(owner, cst.Attribute) else None):
         if part is not None and context.qualified_name(part) == "torch":
             return context.code(part)
-    # A method: the name that others in the same function use.
-    scope = context.names.scope_of(node)
-    for name in context.tree.of(cst.Name):
-        is_here = context.names.scope_of(name) is scope and context.names.is_read(name)
-        if is_here and context.qualified_name(name) == "torch":
-            return name.value
-    return None
+    return spelling("torch", node, context) or None
