@@ -49,6 +49,6 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 def _has_a_loader(context: Context) -> bool:
     """Whether the file makes a loader of PyTorch's, which would collate uint8 as well."""
-    from torchlint.model.workers import LOADERS
+    from torchlint.model.loaders import is_loader
 
-    return any(context.qualified_name(call.func) in LOADERS for call in context.tree.of(cst.Call))
+    return any(is_loader(call, context) for call in context.tree.of(cst.Call))
