@@ -164,7 +164,7 @@ def test_a_sampler_is_told_of_the_epoch_where_it_is() -> None:
     )
 
 
-class _Counter(Dataset[int]):  # type: ignore[misc] - torch is not typed here
+class _Counter(Dataset[int]):  # type: ignore[misc]
     epoch = 0
 
     def __len__(self) -> int:

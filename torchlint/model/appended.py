@@ -35,13 +35,15 @@ def grows(grown: cst.Name | cst.Attribute, join: cst.Call, context: Context) -> 
     if statement is None or len(statement.targets) != 1:
         return False
     target = statement.targets[0].target
-    loop = context.frequencies.batch_loop(join)
     if isinstance(grown, cst.Attribute):
         is_own = isinstance(grown.value, cst.Name) and context.classes.self_class(grown.value) is not None
         return (
             is_own and isinstance(target, cst.Attribute) and target.deep_equals(grown) and _is_all(statement, context)
         )
-    if loop is None or not isinstance(target, cst.Name) or target.value != grown.value:
+    if not isinstance(target, cst.Name) or target.value != grown.value:
+        return False
+    loop = context.frequencies.batch_loop(join)
+    if loop is None:
         return False
     bindings = context.reaching(grown)
     is_carried = any(binding.node is statement for binding in bindings)
