@@ -34,7 +34,8 @@ class LostLeaf:
 
 def lost_leaf(moved: cst.Call, context: Context) -> LostLeaf | None:
     """The leaf that the call moves, if its result is used as if it were one."""
-    made = moved.func.value if isinstance(moved.func, cst.Attribute) else None
+    func = moved.func
+    made = func.value if isinstance(func, cst.Attribute) and func.attr.value in ("cuda", "to") else None
     if not isinstance(made, cst.Call) or not made.args or context.has_unpacking(made):
         return None
     name = context.qualified_name(made.func) or ""
