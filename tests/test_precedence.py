@@ -78,6 +78,12 @@ def test_the_more_specific_rule_speaks_of_what_both_see() -> None:
     assert said("torch.log(x)\ny.item()\n") == [("closer-read", "logs"), ("general-read", "reads")]
 
 
+def test_a_rule_that_yields_silences_nobody() -> None:
+    code = "for x in torch.log(\n    z.item(),\n):\n    pass\n"
+    assert said(code) == [("whole-loop", "loops"), ("closer-read", "logs")]
+    assert said("for x in y.item():\n    pass\n") == [("general-read", "reads")]
+
+
 def test_a_rule_speaks_where_the_one_it_yields_to_is_off() -> None:
     assert said("torch.log(x.item())\n", GENERAL) == [("general-read", "reads")]
 

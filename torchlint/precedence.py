@@ -20,23 +20,27 @@ Flagged: TypeAlias = "tuple[Rule, Flag]"
 def settled(
     flagged: Sequence[Flagged], subjects: Callable[[Flag], Sequence[Span]], row: Callable[[int], int]
 ) -> list[Flagged]:
-    """The flags less those whose rule yields to another's flag of the same code or line.
+    """The flags less those whose rule yields to another's flag of the same code or line, where that one speaks.
 
     `subjects` gives the spans of code that a flag speaks of, the one that it points at first; `row` the line of an
     offset.
     """
     spans = [subjects(flag) for _, flag in flagged]
     rows = [row(each[0].start) for each in spans]
+    known: dict[int, bool] = {}
 
-    def yields(one: int) -> bool:
-        to = flagged[one][0].yields_to
-        return bool(to) and any(
-            flagged[other][0].name in to
-            and (rows[other] == rows[one] or any(_overlap(spans[one][0], span) for span in spans[other]))
-            for other in range(len(flagged))
-        )
+    def speaks(one: int) -> bool:
+        if one not in known:
+            to = flagged[one][0].yields_to
+            known[one] = not any(
+                flagged[other][0].name in to
+                and (rows[other] == rows[one] or any(_overlap(spans[one][0], span) for span in spans[other]))
+                and speaks(other)
+                for other in range(len(flagged) if to else 0)
+            )
+        return known[one]
 
-    return [each for place, each in enumerate(flagged) if not yields(place)]
+    return [each for place, each in enumerate(flagged) if speaks(place)]
 
 
 def merged(findings: Iterable[Finding], row: Callable[[int], int]) -> list[Finding]:
