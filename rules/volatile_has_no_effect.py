@@ -66,11 +66,8 @@ def _runs(node: cst.Call, context: Context) -> list[cst.Call]:
     from torchlint.model.grad import GradMode
     from torchlint.model.handed import takers
 
-    return [
-        call
-        for call in takers(node, context)
-        if context.evaluations.is_model_call(call) and context.grad(call) is GradMode.ON
-    ]
+    calls = (call for call in takers(node, context) if context.evaluations.is_model_call(call))
+    return [call for call in calls if context.grad(call) is GradMode.ON]
 
 
 def _evaluation(runs: list[cst.Call], context: Context) -> Evaluation:
@@ -85,9 +82,8 @@ def _evaluation(runs: list[cst.Call], context: Context) -> Evaluation:
     line = context.tree.line(runs[0])
     block = context.parent(line) if line is not None else None
     beside = lines_of(block.body) if isinstance(block, (cst.IndentedBlock, cst.Module)) else ()
-    return Evaluation(
-        tuple(other for other in beside if any(context.tree.within(call, other) for call in runs)), tuple(runs)
-    )
+    lines = (other for other in beside if any(context.tree.within(call, other) for call in runs))
+    return Evaluation(tuple(lines), tuple(runs))
 
 
 def _plain(node: cst.Call, evaluation: Evaluation, context: Context) -> dict[cst.Call, cst.Call]:
