@@ -64,6 +64,7 @@ def test_parts_of_a_batch(loop: str, line: str) -> None:
         "x, size = y.to(device)",
         "x = x.to('mps')",
         "print(x.ndata)\nx = x.to(device)",
+        "x = x.to(device)\nprint(x.ndata)",
         "with torch.cuda.Stream():\n    x = x.to(device)",
     ],
 )

@@ -201,12 +201,14 @@ def may_be_a_tensor(move: BatchMove, context: Context) -> bool:
 
     `graphs.ndata` shows it, and so does `edges, size = adjacency.to(device)`.
     """
+    uses: list[cst.Name] = []
     match context.parent(move.call):
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple() | cst.List())]):
             return False
-    if not isinstance(move.receiver, cst.Name):
-        return True
-    uses = [use for binding in context.reaching(move.receiver) for use in context.names.uses(binding)]
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]) as statement:
+            uses += context.uses.of(name, statement)
+    if isinstance(move.receiver, cst.Name):
+        uses += [use for binding in context.reaching(move.receiver) for use in context.names.uses(binding)]
     attributes = (context.parent(use) for use in uses)
     return all(
         attribute.attr.value in METHODS or attribute.attr.value in tables.TENSOR_ATTRIBUTES
