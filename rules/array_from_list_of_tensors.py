@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.model.gathered import ARRAYS, TENSORS
+from torchlint.model.tables import ARRAYS_OF_LISTS, OF_LISTS
 from torchlint.rule import Call, Flag, Rule, Status
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ RULE = Rule(
 )
 
 
-@RULE.on(*map(Call, (*TENSORS, *ARRAYS)))
+@RULE.on(*map(Call, (*OF_LISTS, *ARRAYS_OF_LISTS)))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a list of tensors of the device that is read element by element."""
     from torchlint.finding import Frequency

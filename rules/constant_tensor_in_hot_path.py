@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.model.constants import NAMES
+from torchlint.model.tables import OF_LISTS
 from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _SMALL = 127
 _PLAIN = ("tensor", "as_tensor")
 
 
-@RULE.on(*map(Call, NAMES))
+@RULE.on(*map(Call, OF_LISTS))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a tensor of numbers that are written out; the fix fills one on the device, if all are the same."""
     from torchlint.model.constants import constant, stands_in_for_nothing  # the model's parts load LibCST

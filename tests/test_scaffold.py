@@ -25,7 +25,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def test_it_writes_module_page_and_fixtures(checkout: Path) -> None:
-    written = scaffold.new_rule(checkout, NAME, "TL899", "kernels")
+    written = scaffold.new_rule(checkout, NAME, "TL899", "optimizer")
     assert [path.relative_to(checkout).as_posix() for path in written] == [
         "rules/manual_gelu.py",
         "rules/manual_gelu.md",
@@ -39,17 +39,17 @@ def test_it_writes_module_page_and_fixtures(checkout: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     page = written[1].read_text()
-    assert page.startswith("# manual-gelu (TL899)\n\n- group: kernels\n- fix: none\n")
+    assert page.startswith("# manual-gelu (TL899)\n\n- group: optimizer\n- fix: none\n")
     assert f"- since: {__version__}\n" in page
 
 
 @pytest.mark.parametrize(
     ("name", "code", "group", "message"),
     [
-        ("ManualGelu", "TL899", "kernels", "name `ManualGelu` does not look like `item-in-train-loop`"),
-        ("manual_gelu", "TL899", "kernels", "name `manual_gelu` does not look like"),
-        ("manual-gelu", "X1", "kernels", "code `X1` does not look like `TL301`"),
-        ("manual-gelu", "TL899", "Kernels", "group `Kernels` does not look like `sync`"),
+        ("ManualGelu", "TL899", "optimizer", "name `ManualGelu` does not look like `item-in-train-loop`"),
+        ("manual_gelu", "TL899", "optimizer", "name `manual_gelu` does not look like"),
+        ("manual-gelu", "X1", "optimizer", "code `X1` does not look like `TL301`"),
+        ("manual-gelu", "TL899", "Optimizer", "group `Optimizer` does not look like `sync`"),
         ("item-in-train-loop", "TL899", "sync", r"item-in-train-loop \(TL301\) exists"),
         ("manual-gelu", "TL301", "sync", r"item-in-train-loop \(TL301\) exists"),
         ("manual-gelu", "TL399", "kernels", "codes that start with TL3 are those of the group `sync`"),
@@ -63,7 +63,7 @@ def test_what_cannot_be_a_rule_is_refused(checkout: Path, name: str, code: str, 
 
 def test_outside_a_checkout_it_writes_nothing(tmp_path: Path) -> None:
     with pytest.raises(ScaffoldError, match="run this at the top of a checkout"):
-        scaffold.new_rule(tmp_path, NAME, "TL899", "kernels")
+        scaffold.new_rule(tmp_path, NAME, "TL899", "optimizer")
     assert not list(tmp_path.iterdir())
 
 
@@ -71,7 +71,7 @@ def test_it_overwrites_nothing(checkout: Path) -> None:
     page = checkout / "rules" / "manual_gelu.md"
     page.write_text("mine")
     with pytest.raises(ScaffoldError, match="exists"):
-        scaffold.new_rule(checkout, NAME, "TL899", "kernels")
+        scaffold.new_rule(checkout, NAME, "TL899", "optimizer")
     assert page.read_text() == "mine"
     assert not (checkout / "rules" / "manual_gelu.py").exists()
 
@@ -106,7 +106,7 @@ def test_filled_in_it_passes_the_tests_of_every_rule(tmp_path: Path) -> None:
     ):
         shutil.copytree(ROOT / name, target, ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    module, page, slow, fast, _ = scaffold.new_rule(package, NAME, "TL899", "kernels")
+    module, page, slow, fast, _ = scaffold.new_rule(package, NAME, "TL899", "optimizer")
     unfilled = catalogue(tmp_path)
     assert unfilled.returncode == 1
     assert f"test_slow_is_flagged[{NAME}]" in unfilled.stdout

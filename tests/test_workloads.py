@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import fnmatch
+import gc
 import itertools
 import multiprocessing
 import random
@@ -37,10 +38,16 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def apart() -> Iterator[None]:
-    """Fork workers, which cannot import the files by name, and let no process group outlive its test."""
+    """Fork workers, which cannot import the files by name, and let no process group outlive its test.
+
+    A worker that collects garbage of the process it was forked from can wait forever for a lock of one of its threads.
+    """
     before = multiprocessing.get_start_method(allow_none=True)
     multiprocessing.set_start_method("fork", force=True)
+    gc.collect()
+    gc.disable()
     yield
+    gc.enable()
     multiprocessing.set_start_method(before, force=True)
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()

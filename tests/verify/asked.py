@@ -13,7 +13,10 @@ from torchlint.verify.inside.channel import Channel
 
 @contextmanager
 def line(*messages: dict[str, Any]) -> Iterator[tuple[Channel, list[dict[str, Any]]]]:
-    """A channel on which these messages have come and which is then closed; the replies, filled in on leaving."""
+    """A channel on which these messages have come and which is then closed; the replies, filled in on leaving.
+
+    Workers that the code leaves behind may hold the other end of the pipe, which then never ends: what is there is read.
+    """
     command_read, command_write = os.pipe()
     reply_read, reply_write = os.pipe()
     for number, message in enumerate(messages):
@@ -26,5 +29,9 @@ def line(*messages: dict[str, Any]) -> Iterator[tuple[Channel, list[dict[str, An
     finally:
         os.close(reply_write)
         channel.close()
-        with os.fdopen(reply_read) as file:
-            replies += [json.loads(text) for text in file]
+        os.set_blocking(reply_read, False)
+        data = b""
+        with os.fdopen(reply_read, "rb", buffering=0) as file:
+            while chunk := file.read():
+                data += chunk
+        replies += [json.loads(text) for text in data.splitlines()]

@@ -47,7 +47,10 @@ def blend(loop: cst.For) -> Blend | None:
     if not (_are_parameters(left) and _are_parameters(right)) or first.value == second.value:
         return None
     statements = [
-        part for line in lines for part in (line.body if isinstance(line, cst.SimpleStatementLine) else [line])
+        part
+        for line in lines
+        for part in (line.body if isinstance(line, cst.SimpleStatementLine) else [line])
+        if not isinstance(part, cst.Pass)
     ]
     for target, source, targets, sources in (
         (first.value, second.value, left, right),

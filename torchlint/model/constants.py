@@ -9,7 +9,7 @@ import libcst as cst
 
 from torchlint.model.factories import Factory, Sameness
 from torchlint.model.moves import is_plain, move
-from torchlint.model.tables import LEGACY_TENSORS
+from torchlint.model.tables import OF_LISTS
 from torchlint.model.values import Device, Kind
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _PLAIN = ("torch.tensor", "torch.as_tensor")
 _EMPTY = ("numel(", "len(", ".any(", ".all(", "isnan", "isinf", "isfinite", ".size(0)", ".shape[0]", "nelement(")
-NAMES = (*_PLAIN, *(f"torch.{name}" for name in sorted(LEGACY_TENSORS)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ def constant(call: cst.Call, context: Context) -> Constant | None:
     """The tensor of constants that the call makes, if it goes to a device: by `device=`, or by a move behind it."""
     name = context.qualified_name(call.func)
     data = context.argument(call, "data", 0)
-    if name not in NAMES or data is None or context.has_unpacking(call):
+    if name not in OF_LISTS or data is None or context.has_unpacking(call):
         return None
     axes = _axes(data)
     if axes is None or (not axes and name not in _PLAIN) or context.program.changes_default_device:

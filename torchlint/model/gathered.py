@@ -10,17 +10,12 @@ import libcst as cst
 from torchlint.model.names import Binder
 from torchlint.model.origins import is_with_the_network
 from torchlint.model.reads import is_device_tensor
-from torchlint.model.tables import LEGACY_TENSORS
+from torchlint.model.tables import ARRAYS_OF_LISTS, OF_LISTS
 from torchlint.model.values import Device, Kind
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
 
-# What makes a tensor or an array of a list, reading each element.
-TENSORS = ("torch.tensor", "torch.as_tensor", *(f"torch.{name}" for name in sorted(LEGACY_TENSORS)))
-ARRAYS = tuple(
-    f"numpy.{name}" for name in "array asarray stack concatenate vstack hstack mean sum std median max min".split()
-)
 # What brings a tensor to the CPU, and what may stand in between.
 _READS = frozenset("cpu numpy item tolist".split())
 _SAME = frozenset("detach float double view reshape flatten squeeze unsqueeze data".split())
@@ -44,13 +39,13 @@ def gathered(call: cst.Call, context: Context) -> Gathered | None:
     name = context.qualified_name(call.func)
     data = call.args[0].value if call.args and not call.args[0].star else None
     match data:
-        case cst.List(elements=elements) | cst.Tuple(elements=elements) if name in TENSORS and len(elements) > 1:
+        case cst.List(elements=elements) | cst.Tuple(elements=elements) if name in OF_LISTS and len(elements) > 1:
             parts = [element.value for element in elements if isinstance(element, cst.Element)]
             if len(parts) < len(elements) or not all(_is_scalar_on_device(part, context) for part in parts):
                 return None
             return Gathered(call, len(parts), is_read=False)
-        case cst.ListComp(elt=element, for_in=for_in) if name in (*TENSORS, *ARRAYS):
-            return _of_comprehension(call, element, for_in, context, is_array=name in ARRAYS)
+        case cst.ListComp(elt=element, for_in=for_in) if name in (*OF_LISTS, *ARRAYS_OF_LISTS):
+            return _of_comprehension(call, element, for_in, context, is_array=name in ARRAYS_OF_LISTS)
     return None
 
 

@@ -32,6 +32,11 @@ LEGACY_TENSORS = frozenset(
     "Tensor FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor LongTensor "
     "BoolTensor".split()
 )
+# Constructors that read the elements of a list.
+OF_LISTS = ("torch.tensor", "torch.as_tensor", *(f"torch.{name}" for name in sorted(LEGACY_TENSORS)))
+ARRAYS_OF_LISTS = tuple(
+    f"numpy.{name}" for name in "array asarray stack concatenate vstack hstack mean sum std median max min".split()
+)
 # Functions of torch whose first argument need not be a tensor.
 TAKE_OTHERS = frozenset(
     "cat stack hstack vstack dstack concat concatenate column_stack row_stack block_diag meshgrid broadcast_tensors "
