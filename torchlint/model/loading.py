@@ -139,9 +139,9 @@ def work(dataset: cst.CSTNode, context: Context, depth: int = 0) -> Work:
         return _constructed(dataset, context, depth + 1)
     if _is_formatted(dataset, context):
         return Work.INDEXES
-    sources = list(_sources(dataset, context))
-    if sources:
-        return max(work(source, context, depth + 1) for source in sources)
+    held = list(sources(dataset, context))
+    if held:
+        return max(work(source, context, depth + 1) for source in held)
     value = context.value(dataset)
     if value.kind in (Kind.TENSOR, Kind.NDARRAY, Kind.SEQUENCE) and value.proven and not value.batch:
         return Work.INDEXES
@@ -160,7 +160,7 @@ def _is_formatted(dataset: cst.CSTNode, context: Context) -> bool:
     )
 
 
-def _sources(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]:
+def sources(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]:
     """The expressions whose value a name, attribute or entry may hold; none where any of them is out of sight."""
     match node:
         case cst.Name():
@@ -175,7 +175,7 @@ def _sources(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression
             given = [entry.value for entry in sets if entry.value is not None and not _is_none(entry.value)]
             yield from given
         case cst.Subscript(value=owner):
-            for source in _sources(owner, context):
+            for source in sources(owner, context):
                 match source:
                     case cst.DictComp(value=value):
                         yield value
