@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
     from torchlint.model.context import Context
 
-# Words of those who have thought of precision, or whose framework does it for them.
+# Words of those who have thought of precision (a rule's name is none), or whose framework does it for them.
 _SETTLED = re.compile(
-    r"autocast|\bhalf\(|float16|fp16|\bamp\b|apex|mixed[ _]precision|precision=|matmul_precision|tf32|double\(|float64"
-    r"|complex|deepspeed|accelerator\.|import accelerate|lightning|fabric|bitsandbytes|quantiz|torch_xla",
+    r"autocast|\bhalf\(|float16|fp16|\bamp\b|apex|mixed[ _]precision|precision=|matmul_precision|double\(|float64"
+    r"|tf32(?!-not-enabled)|complex|deepspeed|accelerator\.|import accelerate|lightning|fabric|bitsandbytes|quantiz"
+    r"|torch_xla",
     re.IGNORECASE,
 )
 # Small networks that wait for an environment, and graphs, whose work is not in large products.
