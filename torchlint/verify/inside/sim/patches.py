@@ -139,7 +139,10 @@ def _patch_factories(patch: Callable[..., None]) -> None:
             if device is None:
                 device = _default_device()
             if device is None or not names_cuda(device):
-                return _from_numbers(make, data, *args, **kwargs)
+                # torch without CUDA has no pinned memory to make it in.
+                pins = make.__name__ in ("tensor", "scalar_tensor") and kwargs.pop("pin_memory", False)
+                made: Any = _from_numbers(make, data, *args, **kwargs)
+                return made.pin_memory() if pins else made
             gradient = kwargs.pop("requires_grad", False)
             kwargs["device"] = META if type(data) is SimTensor else CPU
             result: torch.Tensor = _from_numbers(make, data, *args, **kwargs)

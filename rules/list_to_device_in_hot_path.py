@@ -1,0 +1,81 @@
+"""A Python list that is made into a tensor and sent to the device for each batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.model.constants import NAMES
+from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule, Status
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.model.context import Context
+    from torchlint.model.sent_lists import SentList
+
+RULE = Rule(
+    name="list-to-device-in-hot-path",
+    code="TL215",
+    group="transfer",
+    summary="A Python list is made into a tensor and sent to the device for each batch.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    default=False,
+    fix=(Applicability.UNSAFE,),
+    yields_to=(
+        "host-factory-then-move",
+        "constant-tensor-in-hot-path",
+        "tensor-from-list-of-arrays",
+        "array-from-list-of-tensors",
+        "device-round-trip",
+        "tensor-attribute-not-buffer",
+    ),
+    eager=True,
+)
+
+
+@RULE.on(*map(Call, NAMES))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a tensor that is made of a list and goes to the device; the fix pins it and does not wait for the copy."""
+    from torchlint.model.constants import stands_in_for_nothing  # the model's parts load LibCST
+    from torchlint.model.reads import is_hot
+    from torchlint.model.sent_lists import sent_list
+
+    found = sent_list(node, context)
+    if found is None or not is_hot(found.moved, context) or stands_in_for_nothing(found.moved, context):
+        return
+    yield Flag(
+        found.moved,
+        f"`{context.shown(found.moved)}` makes a tensor of a list on the CPU, which waits "
+        f"{context.frequency(found.moved)} while it is copied to the device; {_advice(found)}",
+        title="Pin the tensor, and do not wait for the copy",
+        edits=() if found.is_kept else _edits(found, context),
+        about=(node,),
+    )
+
+
+def _advice(found: SentList) -> str:
+    if found.is_kept:
+        return "what it holds is the module's own: as a buffer it goes there once"
+    return "from pinned memory, with `non_blocking=True`, the CPU goes on"
+
+
+def _edits(found: SentList, context: Context) -> tuple[NodeEdit, ...]:
+    import libcst as cst  # the registry loads rules without it
+
+    call = found.call
+    is_plain = context.qualified_name(call.func) == "torch.tensor" and isinstance(call.func, cst.Attribute)
+    if not is_plain or not found.where or "#" in context.code(found.moved):
+        return ()
+    assert isinstance(call.func, cst.Attribute)
+    torch = context.code(call.func.value)
+    kept = [argument for argument in call.args if argument.keyword is None or argument.keyword.value != "device"]
+    given = [context.code(argument.with_changes(comma=cst.MaybeSentinel.DEFAULT)).strip() for argument in kept]
+    given.append(f"pin_memory={torch}.cuda.is_available()")
+    return (
+        Replace(
+            found.moved,
+            f"{context.code(call.func)}({', '.join(given)}).to({found.where}, non_blocking=True)",
+        ),
+    )

@@ -1,0 +1,159 @@
+"""TL215: lists of numbers that each batch sends to the device are flagged, and sent from pinned memory by the fix."""
+
+from __future__ import annotations
+
+import pytest
+from laws import check_snippet
+from twins import findings, fixed
+
+from torchlint.finding import Applicability
+
+RULE = "list-to-device-in-hot-path"
+
+
+def program(expression: str, *, before: str = "", after: str = "") -> str:
+    lines = [*(f"        {line}" for line in before.splitlines()), f"        sent = {expression}"]
+    lines += [f"        {line}" for line in after.splitlines()]
+    return (
+        "import numpy as np\nimport torch\n\n\ndef train(model, optimizer, loader, device: torch.device, n: int):\n"
+        "    for step, (x, texts) in enumerate(loader):\n"
+        + "\n".join(lines)
+        + "\n        loss = model(x, sent).sum()\n"
+        "        loss.backward()\n        optimizer.step()\n"
+    )
+
+
+PINNED = "pin_memory=torch.cuda.is_available())"
+FIXED = {
+    "torch.tensor([len(t) for t in texts], device=device)": (
+        f"torch.tensor([len(t) for t in texts], {PINNED}.to(device, non_blocking=True)"
+    ),
+    "torch.tensor([n, len(texts)], dtype=torch.int32, device=device)": (
+        f"torch.tensor([n, len(texts)], dtype=torch.int32, {PINNED}.to(device, non_blocking=True)"
+    ),
+    "torch.tensor([n, 1], device='cuda:1')": f"torch.tensor([n, 1], {PINNED}.to('cuda:1', non_blocking=True)",
+    "torch.tensor((n, x.shape[0])).cuda()": f'torch.tensor((n, x.shape[0]), {PINNED}.to("cuda", non_blocking=True)',
+    "torch.tensor([[len(t), 0] for t in texts]).to(device)": (
+        f"torch.tensor([[len(t), 0] for t in texts], {PINNED}.to(device, non_blocking=True)"
+    ),
+}
+REPORTED_ONLY = (
+    "torch.as_tensor([len(t) for t in texts], device=device)",
+    "torch.FloatTensor([len(t) for t in texts]).to(device)",
+    "torch.tensor([n, 1])[None].to(device)",
+    "torch.tensor([n, 1]).to(device, torch.float16)",
+    "torch.tensor([n,  # rows\n            1], device=device)",
+)
+SILENT = (
+    "torch.tensor([len(t) for t in texts])",
+    "torch.tensor([len(t) for t in texts], device='cpu')",
+    "torch.tensor([len(t) for t in texts]).to(torch.float32)",
+    "torch.tensor([1, 2], device=device)",
+    "torch.tensor([], device=device)",
+    "torch.tensor(n, device=device)",
+    "torch.tensor(texts, device=device)",
+    "torch.tensor([t for t in texts], device=device)",
+    "torch.tensor([*texts, 1], device=device)",
+    "torch.tensor([n, 1]).to(device, non_blocking=True)",
+    "torch.tensor([n, 1]).cuda(None, True)",
+    "torch.tensor([optimizer.score(t) for t in texts], device=device)",
+    "torch.tensor([t.item() for t in x], device=device)",
+    "torch.tensor(x.tolist(), device=device)",
+    "torch.tensor([np.ones(3) for t in texts], device=device)",
+    "torch.tensor([n, 1.0], device=device, requires_grad=True)",
+    "torch.tensor([n, 1], pin_memory=True).to(device)",
+)
+
+
+@pytest.mark.parametrize(("before", "after"), FIXED.items())
+def test_the_fix_pins_and_does_not_wait(before: str, after: str) -> None:
+    assert fixed(program(before), RULE, Applicability.UNSAFE) == program(after)
+    assert fixed(program(before), RULE, Applicability.SAFE) == program(before)
+
+
+@pytest.mark.parametrize("expression", REPORTED_ONLY)
+def test_reported_only(expression: str) -> None:
+    assert [finding.fix for finding in findings(program(expression), RULE)] == [None]
+
+
+@pytest.mark.parametrize("expression", SILENT)
+def test_silent(expression: str) -> None:
+    assert not findings(program(expression), RULE)
+
+
+@pytest.mark.parametrize("read", ["sent.item()", "(sent / 2).clamp(min=1).tolist()", "x.repeat_interleave(sent)"])
+def test_what_the_cpu_reads_again_is_waited_for_anyway(read: str) -> None:
+    code = "torch.tensor([n, len(texts)], device=device)"
+    assert findings(program(code, after="y = sent + 1"), RULE)
+    assert not findings(program(code, after=f"y = {read}"), RULE)
+
+
+def test_a_name_holds_a_list_on_each_way() -> None:
+    code = "torch.tensor(sizes, device=device)"
+    assert findings(program(code, before="sizes = [len(t) for t in texts]"), RULE)
+    assert findings(program(code, before="sizes = [n]\nif n > 1:\n    sizes = (n, 1)"), RULE)
+    assert not findings(program(code, before="sizes = [n]\nif n > 1:\n    sizes = texts"), RULE)
+    assert not findings(program(code, before="rows = [n]\nsizes = load(rows)"), RULE)
+
+
+SNIPPETS = {
+    "the module's own": """
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def __init__(self, first):
+                super().__init__()
+                self.first = first
+            def forward(self, x):
+                return x * torch.tensor([self.first, 1], device=x.device)  # <- list-to-device-in-hot-path
+        """,
+    "an export": """
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def forward(self, x):
+                if torch.jit.is_tracing():
+                    return x * torch.tensor([x.shape[0], 1], device=x.device)
+                return x
+        """,
+    "kept for the next call": """
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def sizes(self, x):
+                return torch.tensor([x.shape[0], 1], device=x.device)
+            def forward(self, x):
+                if self.training:
+                    self.known = self.sizes(x)
+                return x * self.known
+        """,
+    "gradients to look at": """
+        import torch
+        def saliency(model, loader, n: int):
+            for image, name in loader:
+                label = torch.tensor([n, 0]).to("cuda")
+                model(image)[label].sum().backward()
+                yield image.grad
+        """,
+    "the device of a generator": """
+        import torch
+        from torch import nn
+        def told(x) -> tuple[torch.device, torch.dtype]:
+            return x.device, x.dtype
+        class Drawn(nn.Module):
+            def forward(self, x, low: float, high: float):
+                where, kind = told(x)
+                return torch.tensor([low, high], device=where) * x
+        """,
+    "compiled": """
+        import torch
+        @torch.compile
+        def scaled(x):
+            return x * torch.tensor([x.shape[0], 1], device=x.device)
+        """,
+}
+
+
+@pytest.mark.parametrize("code", SNIPPETS.values(), ids=SNIPPETS)
+def test_programs(code: str) -> None:
+    check_snippet(code, RULE)

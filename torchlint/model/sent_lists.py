@@ -1,0 +1,262 @@
+"""Python lists, other than of written-out numbers, that a call makes a tensor of which goes to a device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Frequency
+from torchlint.model.constants import NAMES
+from torchlint.model.constants import constant as constant_tensor
+from torchlint.model.factories import Factory, Sameness
+from torchlint.model.moves import is_plain, move
+from torchlint.model.names import Binder, Binding
+from torchlint.model.tree import descendants, descendants_in_scope
+from torchlint.model.values import Device, Kind
+
+if TYPE_CHECKING:
+    from torchlint.model.context import Context
+
+_PLAIN = ("torch.tensor", "torch.as_tensor")
+_TELLING = frozenset({"pin_memory", "requires_grad"})
+# With one of these among the elements the CPU has waited already, or they are tensors and arrays themselves.
+_READS = frozenset("item tolist numpy cpu detach array asarray tensor as_tensor stack cat".split())
+_BACK = frozenset("item tolist numpy cpu".split())
+# Conditions under which something else runs than a step: an export, a call with other types, the first of many calls.
+_OTHERWISE = ("export", "scripting", "tracing", "isinstance(", "is_tensor(", "cache_position", "past_key_values")
+_DEEPEST = 4
+# So many names are followed to where the CPU reads what they hold.
+_MOST = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SentList:
+    """A tensor made of a list, and the call that takes it to the device: `call` itself where that is given `device=`.
+
+    `where` is the code of the device, empty where it takes a look at other lines. `is_kept` says that the list holds
+    only what a module was given when it was made.
+    """
+
+    call: cst.Call
+    moved: cst.Call
+    where: str
+    is_kept: bool
+
+
+def sent_list(call: cst.Call, context: Context) -> SentList | None:
+    """The tensor that the call makes of a list, if it goes to a device: by `device=`, or by a move behind it."""
+    name = context.qualified_name(call.func)
+    data = context.argument(call, "data", 0)
+    if name not in NAMES or data is None or context.has_unpacking(call) or not _may_be_list(data):
+        return None
+    if any(argument.keyword is not None and argument.keyword.value in _TELLING for argument in call.args):
+        return None
+    if (len(call.args) > 1 and name not in _PLAIN) or context.program.changes_default_device:
+        return None
+    device = context.argument(call, "device")
+    if device is not None:
+        if name not in _PLAIN or not _is_device(device, context):
+            return None
+        moved, where = call, context.code(device)
+    else:
+        found = move(Factory(call, "full", Sameness.EXACT), context)
+        if found is None or (found.binding is not None and context.loop(found.call) is not context.loop(call)):
+            return None
+        destination = found.destination
+        is_simple = found.is_direct and found.binding is None and not destination.like and destination.cast is None
+        moved, where = found.call, destination.device if is_simple and is_plain(destination.node) else ""
+    if constant_tensor(call, context) is not None or not _is_list(data, context):
+        return None
+    if _does_not_block(moved) or _is_elsewhere(moved, context) or _is_read_back(moved, context):
+        return None
+    return SentList(call, moved, where, _is_kept(data, context))
+
+
+def _is_device(node: cst.BaseExpression, context: Context) -> bool:
+    if isinstance(node, cst.Name) and node.value == "None":
+        return False
+    if isinstance(node, cst.Name) and any(map(_is_unpacked, context.reaching(node))):
+        return False  # one of several things that a call gives, such as the device of a generator of random numbers
+    value = context.value(node)
+    return value.kind in (Kind.DEVICE, Kind.STRING, Kind.NUMBER) and value.device is not Device.CPU
+
+
+def _does_not_block(moved: cst.Call) -> bool:
+    """Whether somebody has thought of it: `.to(device, non_blocking=True)`, whatever the memory is."""
+    return any(
+        (argument.keyword is not None and argument.keyword.value == "non_blocking")
+        or (isinstance(argument.value, cst.Name) and argument.value.value == "True")
+        for argument in moved.args
+    )
+
+
+def _is_unpacked(binding: Binding) -> bool:
+    return bool(binding.path) and isinstance(binding.value, cst.Call)
+
+
+# The list
+
+
+def _may_be_list(node: cst.BaseExpression) -> bool:
+    return isinstance(node, (cst.List, cst.Tuple, cst.ListComp, cst.Name))
+
+
+def _is_list(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
+    """Whether the expression is a list of numbers that the CPU has, and some of them computed or looked up."""
+    if depth > _DEEPEST or _reads(node):
+        return False
+    match node:
+        case cst.List(elements=elements) | cst.Tuple(elements=elements):
+            return bool(elements) and all(
+                not isinstance(element, cst.StarredElement) and _is_number(element.value, context, depth)
+                for element in elements
+            )
+        case cst.ListComp(elt=element):
+            return _is_number(element, context, depth)
+        case cst.Name():
+            bindings = context.reaching(node)
+            return bool(bindings) and all(
+                binding.binder is Binder.ASSIGN
+                and not binding.path
+                and isinstance(binding.node, (cst.Assign, cst.AnnAssign))
+                and isinstance(binding.value, (cst.List, cst.Tuple, cst.ListComp))
+                and _is_list(binding.value, context, depth + 1)
+                for binding in bindings
+            )
+    return False
+
+
+def _is_number(node: cst.BaseExpression, context: Context, depth: int) -> bool:
+    """Whether it is a number for certain, or a list of them, or an attribute of a module that nobody says is more."""
+    if isinstance(node, (cst.List, cst.Tuple, cst.ListComp)):
+        return _is_list(node, context, depth + 1)
+    match node:
+        case cst.BinaryOperation(left=left, right=right):
+            return _is_number(left, context, depth) and _is_number(right, context, depth)
+        case cst.Subscript(value=cst.Attribute(attr=cst.Name(value="shape"))):
+            return True
+    value = context.value(node)
+    return (value.kind is Kind.NUMBER and value.proven) or _is_setting(node, context)
+
+
+def _is_setting(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether it is an attribute of a module that only its `__init__` binds: `self.start_token`."""
+    match node:
+        case cst.Attribute(value=cst.Name(value="self"), attr=cst.Name(value=name)):
+            class_ = context.tree.enclosing_class(node)
+            if class_ is None or not context.classes.is_module(class_):
+                return False
+            sets = context.classes.attribute_sets(class_, name)
+            return bool(sets) and context.kind(node) in (Kind.NUMBER, Kind.UNKNOWN)
+    return False
+
+
+def _is_kept(data: cst.BaseExpression, context: Context) -> bool:
+    """Whether the list holds nothing but attributes of a module, and numbers that are written out."""
+    match data:
+        case cst.List(elements=elements) | cst.Tuple(elements=elements):
+            return all(_is_kept(element.value, context) for element in elements)
+        case cst.BinaryOperation(left=left, right=right):
+            return _is_kept(left, context) and _is_kept(right, context)
+    return isinstance(data, (cst.Integer, cst.Float)) or _is_setting(data, context)
+
+
+def _reads(node: cst.BaseExpression) -> bool:
+    return any(isinstance(part, cst.Attribute) and part.attr.value in _READS for part in descendants(node))
+
+
+# Where it stands, and what is done with it
+
+
+def _is_elsewhere(node: cst.Call, context: Context) -> bool:
+    """Whether the branch or the function around is for something else than the step of a network on its device."""
+    function = context.function(node)
+    if isinstance(function, cst.FunctionDef):
+        if "collate" in function.name.value or _is_remembered(function, context):
+            return True
+        # Gradients that nobody steps with are there to be looked at, for one input after the other.
+        if ".step(" not in context.source.text and ".backward(" in context.code(function.body):
+            return True
+    class_ = context.tree.enclosing_class(node)
+    if class_ is not None and "PIL" in context.code(class_):  # a transform of images, which a loader's workers run
+        return True
+    above: cst.CSTNode | None = node
+    while above is not None and above is not function:
+        if isinstance(above, (cst.If, cst.IfExp)) and any(word in context.code(above.test) for word in _OTHERWISE):
+            return True
+        above = context.parent(above)
+    return not _is_run_per_batch(node, context)
+
+
+def _is_run_per_batch(node: cst.Call, context: Context) -> bool:
+    """Whether it is a network, or a loop over batches, that runs a loop over samples which the node stands in."""
+    if context.frequency(node) <= Frequency.BATCH or context.frequencies.batch_loop(node) is not None:
+        return True
+    class_ = context.tree.enclosing_class(node)
+    return class_ is not None and context.classes.is_module(class_)
+
+
+def _is_remembered(function: cst.FunctionDef, context: Context) -> bool:
+    """Whether all that call the function keep what it gives as an attribute of an object."""
+    callers = context.calls.callers(function)
+    return bool(callers) and all(_is_kept_by_object(call, context) for call in callers)
+
+
+def _is_kept_by_object(call: cst.Call, context: Context) -> bool:
+    line = context.tree.line(call)
+    return isinstance(line, cst.SimpleStatementLine) and any(
+        isinstance(part, cst.Attribute)
+        for statement in line.body
+        if isinstance(statement, cst.Assign)
+        for target in statement.targets
+        for part in (target.target, *_parts(target.target))
+    )
+
+
+def _parts(node: cst.BaseExpression) -> list[cst.BaseExpression]:
+    return [element.value for element in node.elements] if isinstance(node, (cst.Tuple, cst.List)) else []
+
+
+def _is_read_back(moved: cst.Call, context: Context) -> bool:
+    """Whether the tensor, or what is computed from it next, is read by the CPU soon, which then waits anyway."""
+    function = context.function(moved)
+    line = context.tree.line(moved)
+    if not isinstance(line, cst.SimpleStatementLine):
+        return False
+    names = _bound(line)
+    scope = function.body if function is not None else context.tree.module
+    for statement in descendants_in_scope(scope):
+        if not names or not isinstance(statement, cst.SimpleStatementLine) or statement is line:
+            continue
+        if context.tree.place(statement) < context.tree.place(line):
+            continue
+        if any(_is_read_of(part, names) for part in descendants(statement)):
+            return True
+        if len(names) < _MOST and _speaks_of(statement, names):
+            names |= _bound(statement)
+    return False
+
+
+def _is_read_of(node: cst.CSTNode, names: set[str]) -> bool:
+    match node:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="repeat_interleave"))):
+            return _speaks_of(node, names)  # it asks for the sum of the repeats
+        case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=method))) if method in _BACK:
+            return _speaks_of(receiver, names)
+    return False
+
+
+def _speaks_of(node: cst.CSTNode, names: set[str]) -> bool:
+    return any(isinstance(part, cst.Name) and part.value in names for part in descendants(node))
+
+
+def _bound(line: cst.SimpleStatementLine) -> set[str]:
+    return {
+        target.target.value
+        for statement in line.body
+        if isinstance(statement, cst.Assign)
+        for target in statement.targets
+        if isinstance(target.target, cst.Name)
+    }
