@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.model.constants import NAMES
+from torchlint.model.tables import OF_LISTS
 from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ RULE = Rule(
 )
 
 
-@RULE.on(*map(Call, NAMES))
+@RULE.on(*map(Call, OF_LISTS))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a tensor that is made of a list and goes to the device; the fix pins it and does not wait for the copy."""
     from torchlint.model.constants import stands_in_for_nothing  # the model's parts load LibCST

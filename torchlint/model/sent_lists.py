@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.model.constants import NAMES
 from torchlint.model.constants import constant as constant_tensor
 from torchlint.model.factories import Factory, Sameness
 from torchlint.model.moves import is_plain, move
 from torchlint.model.names import Binder, Binding
+from torchlint.model.tables import OF_LISTS
 from torchlint.model.tree import descendants, descendants_in_scope
 from torchlint.model.values import Device, Kind
 
@@ -49,7 +49,7 @@ def sent_list(call: cst.Call, context: Context) -> SentList | None:
     """The tensor that the call makes of a list, if it goes to a device: by `device=`, or by a move behind it."""
     name = context.qualified_name(call.func)
     data = context.argument(call, "data", 0)
-    if name not in NAMES or data is None or context.has_unpacking(call) or not _may_be_list(data):
+    if name not in OF_LISTS or data is None or context.has_unpacking(call) or not _may_be_list(data):
         return None
     if any(argument.keyword is not None and argument.keyword.value in _TELLING for argument in call.args):
         return None
