@@ -234,7 +234,7 @@ def test_repeated_slices_come_to_an_end(bench: Bench, tmp_path: Path) -> None:
     while rest := catalogue.stale(chosen, "cuda", H200).pieces:
         slices += 1
         bench.run(catalogue.Selected(rest, tmp_path), 540.0)
-        assert slices < 20
+        assert slices <= len(names(chosen)), "each slice measures something"
     assert sorted(bench.measured) == sorted(names(chosen)), "each was measured once"
 
 
