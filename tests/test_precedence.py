@@ -11,8 +11,9 @@ import pytest
 import toys
 
 from torchlint import linter
-from torchlint.finding import Applicability, Finding
+from torchlint.finding import Applicability, Edit, Finding, Fix, Span
 from torchlint.fixer import fix
+from torchlint.precedence import merged
 from torchlint.rule import Call, Flag, Method, Node, Replace, Rule
 from torchlint.settings import Settings
 from torchlint.source import SourceFile
@@ -100,6 +101,18 @@ def test_findings_of_one_rule_on_one_line_are_one() -> None:
     assert [edit.text for edit in found.fix.edits] == ["x", "y", "z"]
     source = SourceFile("snippet.py", "import torch\nf(x.item(), y.item())\n")
     assert fix(source, Settings(("general-read",)), Applicability.UNSAFE).text == "import torch\nf(x, y)\n"
+
+
+def test_a_safe_fix_does_not_wait_for_an_unsafe_one_on_its_line() -> None:
+    source = SourceFile("snippet.py", "import torch\nf(x.hide().item(), y.item())\n")
+    mixed = Rule("mixed-read", "TL305", "toys", "Toy.", "0.1.0", fix=(Applicability.SAFE, Applicability.UNSAFE))
+    spans = (Span(15, 30), Span(32, 40))
+    unsafe, safe = (
+        Finding(mixed.name, mixed.code, span, "reads", fix=Fix("Keep", (Edit(span, text),), applicability))
+        for span, text, applicability in zip(spans, "xy", (Applicability.UNSAFE, Applicability.SAFE), strict=True)
+    )
+    (found,) = merged([unsafe, safe], lambda offset: source.position(offset)[0])
+    assert (found.span, found.fix) == (unsafe.span, safe.fix)
 
 
 def test_what_holds_the_others_is_counted_once() -> None:

@@ -44,7 +44,7 @@ def settled(
 
 
 def merged(findings: Iterable[Finding], row: Callable[[int], int]) -> list[Finding]:
-    """The findings, which are sorted, with those of one rule on one line as one: its fix is all of their edits."""
+    """The findings, with those of one rule on one line as one: its fix is all of their edits."""
     ordered = sorted(findings, key=lambda each: (each.rule, each.span))
     return [_one(list(group)) for _, group in groupby(ordered, key=lambda each: (each.rule, row(each.span.start)))]
 
@@ -62,15 +62,16 @@ def _one(findings: list[Finding]) -> Finding:
 
 
 def _fix(findings: list[Finding]) -> Fix | None:
-    """The fix of all, if they are as sure as the first and leave each other's text alone; else the first there is."""
+    """The surest fixes, together where they leave each other's text alone, else the first of them."""
     fixes = [finding.fix for finding in findings if finding.fix is not None]
     if not fixes:
         return None
-    alike = [fix for fix in fixes if fix.applicability is fixes[0].applicability]
+    surest = max(fix.applicability for fix in fixes)  # a safe fix must not wait for an unsafe one
+    alike = [fix for fix in fixes if fix.applicability is surest]
     edits = tuple(sorted({edit for fix in alike for edit in fix.edits}))
     if any(one.span.end > other.span.start or one.span == other.span for one, other in pairwise(edits)):
-        return fixes[0]
-    return Fix(fixes[0].title, edits, fixes[0].applicability)
+        return alike[0]
+    return Fix(alike[0].title, edits, surest)
 
 
 def _overlap(one: Span, other: Span) -> bool:
