@@ -130,6 +130,7 @@ class TestChoose:
 
     def test_preview_rules_need_preview_or_their_own_name(self) -> None:
         assert "TL310" not in chosen(["ALL"])
+        assert chosen(None, preview=True) == [*DEFAULT, "TL310"]
         assert "TL310" in chosen(["ALL"], preview=True)
         assert "TL310" in chosen(["TL3"], preview=True)
 

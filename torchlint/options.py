@@ -114,7 +114,9 @@ class Options(msgspec.Struct, forbid_unknown_fields=True, rename="kebab", frozen
     preview: Annotated[
         bool | UnsetType,
         Meta(
-            description="Whether prefixes, groups, and `ALL` select preview rules; false by default.", examples=[True]
+            description="Whether preview rules run: those on by default, and those that prefixes, groups, and `ALL` "
+            "select; false by default.",
+            examples=[True],
         ),
     ] = UNSET
     output_format: Annotated[

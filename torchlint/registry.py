@@ -124,12 +124,13 @@ def choose(
 ) -> tuple[Rule, ...]:
     """The active rules. As in ruff the narrower selector wins, and `ignore` wins a tie.
 
-    `select=None` means the rules that are on by default. Preview rules need `preview` or their exact name or
+    `select=None` means the rules that are on by default. Preview rules need `preview`, or their exact name or
     code. Raises `UnknownRuleError`.
     """
     wanted: dict[str, int] = {}
     if select is None:
-        wanted = {rule.name: 0 for rule in all_rules() if rule.default and rule.status is Status.STABLE}
+        statuses = (Status.STABLE, Status.PREVIEW) if preview else (Status.STABLE,)
+        wanted = {rule.name: 0 for rule in all_rules() if rule.default and rule.status in statuses}
     for selector in (*(select or ()), *extend_select):
         rank = _specificity(selector)
         for rule in matching(selector):
