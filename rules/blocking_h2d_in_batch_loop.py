@@ -22,6 +22,7 @@ RULE = Rule(
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.SAFE, Applicability.UNSAFE),
+    yields_to=("item-in-train-loop", "item-in-eval-loop"),
 )
 
 

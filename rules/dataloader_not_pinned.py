@@ -21,6 +21,7 @@ RULE = Rule(
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
+    yields_to=("dataloader-respawns-workers", "workers-without-main-guard"),
 )
 
 

@@ -20,6 +20,7 @@ RULE = Rule(
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
+    yields_to=("workers-without-main-guard",),
 )
 
 

@@ -26,6 +26,8 @@ RULE = Rule(
         "scattered-scalar-reads",
         "grad-norm-by-hand",
         "graph-break-in-compiled",
+        "collective-every-step-for-logging",
+        "eval-without-no-grad",
     ),
 )
 

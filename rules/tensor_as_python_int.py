@@ -18,7 +18,13 @@ RULE = Rule(
     group="sync",
     summary="A device tensor used as a size, an index or a bound makes the CPU wait for its value.",
     since="0.2.0",
-    yields_to=("graph-break-in-compiled",),
+    yields_to=(
+        "graph-break-in-compiled",
+        "item-in-train-loop",
+        "item-in-eval-loop",
+        "python-loop-over-tensor",
+        "host-factory-then-move",
+    ),
 )
 
 

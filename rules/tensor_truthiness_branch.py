@@ -18,7 +18,13 @@ RULE = Rule(
     group="sync",
     summary="A branch on a tensor's value makes the CPU wait for the device each time.",
     since="0.2.0",
-    yields_to=("per-step-nan-check", "item-in-train-loop", "item-in-eval-loop", "graph-break-in-compiled"),
+    yields_to=(
+        "per-step-nan-check",
+        "item-in-train-loop",
+        "item-in-eval-loop",
+        "graph-break-in-compiled",
+        "builtin-reduction-on-tensor",
+    ),
 )
 
 
