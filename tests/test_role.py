@@ -35,6 +35,8 @@ SLOW = "import torch\n\n\ndef f(x):\n    return torch.zeros(3).to(x.device)\n"
         ("pkg/net_test.py", Role.TEST_BY_NAME),
         ("tools/export_onnx.py", Role.SHOWING),
         ("visualise/net.py", Role.CODE),
+        ("tools/vis.py", Role.SHOWING),
+        ("revise.py", Role.CODE),
     ],
 )
 def test_role_of(path: str, role: Role) -> None:

@@ -28,7 +28,8 @@ def role_of(path: str) -> Role:
     if name.endswith("_test.py") or (name.startswith("test_") and name.endswith(".py")):
         return Role.TEST_BY_NAME
     lowered = name.lower()
-    return Role.SHOWING if any(word in lowered for word in _SHOWING) else Role.CODE
+    is_showing = lowered == "vis.py" or any(word in lowered for word in _SHOWING)
+    return Role.SHOWING if is_showing else Role.CODE
 
 
 def holds_tests(text: str) -> bool:

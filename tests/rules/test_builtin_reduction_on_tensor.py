@@ -218,3 +218,26 @@ def test_flagged(code: str) -> None:
 def test_look_alikes_obey_the_laws() -> None:
     text = files("torchlint.fixtures").joinpath("builtin_reduction_on_tensor/ok.py").read_text(encoding="utf-8")
     check_snippet(text, RULE)
+
+
+def test_arrays_of_a_numpy_that_a_star_import_brings_along() -> None:
+    check_snippet(
+        """
+import torch
+from utility.batch_test import *
+def best(log):
+    recalls = np.array(log)
+    return max(recalls[:, 0])
+""",
+        RULE,
+    )
+    check_snippet(
+        f"""
+import torch
+from utility.batch_test import *
+def best(log):
+    recalls = torch.stack(log)
+    return max(recalls[:, 0])  # <- {RULE}
+""",
+        RULE,
+    )

@@ -308,3 +308,18 @@ def test_a_name_that_others_see_is_left_alone() -> None:
 
 def test_look_alikes_obey_the_laws() -> None:
     check_snippet(files("torchlint.fixtures").joinpath("cat_grow_in_loop/ok.py").read_text(encoding="utf-8"), RULE)
+
+
+@pytest.mark.parametrize(("keep", "mark"), [("save_image", ""), ("keep", f"  # <- {RULE}")])
+def test_samples_for_a_picture_are_few(keep: str, mark: str) -> None:
+    check_snippet(
+        f"""
+import torch
+from torchvision.utils import {keep}
+def sample(out: torch.Tensor, images, generator):
+    for image in images:
+        out = torch.cat((out, generator(image)), -2){mark}
+    {keep}(out, "samples.png")
+""",
+        RULE,
+    )

@@ -779,6 +779,55 @@ NEAR = {
         "avoids an OOM on long inputs",
         "the rows are independent",
     ),
+    "the scores of all heads are too many, or the rows are independent": (
+        """
+        import torch
+        def scores(q: torch.Tensor, k):
+            total = torch.zeros_like(q[0])
+            # {part}
+            for head in range(q.size(0)):{mark}
+                total += torch.relu(q[head] * k)
+            return total
+        """,
+        "one head at a time, to avoid materialising the scores of all of them",
+        "one row of the material at a time",
+    ),
+    "a dataset by its base's name, or a decoder": (
+        """
+        import torch
+        from corpus import {part}
+        class Masked({part}):
+            def lengths(self, spans):
+                ends = torch.cumsum(spans, 0)
+                return [end.item() // 2 for end in ends if end > 3]{mark}
+        """,
+        "PairedTextDataset",
+        "PairedTextDecoder",
+    ),
+    "values are only checked, or counted": (
+        """
+        import torch
+        def check(factors: torch.Tensor):
+            wrong = 0
+            for factor in factors:{mark}
+                if not 0 <= factor <= 1:
+                    {part}
+            return wrong
+        """,
+        "raise ValueError(factors)",
+        "wrong += 1",
+    ),
+    "to be shown, or always": (
+        """
+        import torch
+        def predict(args, outputs: torch.Tensor, log):
+            if args.{part}:
+                for row in outputs:
+                    log([v.item() for v in row if v > 0]){mark}
+        """,
+        "joint_visualization",
+        "joint_evaluation",
+    ),
     "a dataset, or a metric": (
         """
         import torch

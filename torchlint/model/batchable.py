@@ -45,9 +45,24 @@ def _worth_batching(loop: LoopNode, context: Context) -> ElementLoop | None:
     if is_few(loop, visited, context):
         return None
     found = element_loop(loop, visited, context)
-    if found is None or found.runs or not is_plain(loop, context):
+    if found is None or found.runs or not is_plain(loop, context) or _only_complains(loop):
         return None
     return None if runs_rarely(loop, context) or saves_memory(loop, context) else found
+
+
+def _only_complains(loop: LoopNode) -> bool:
+    """Whether the turns do nothing but to look at what was given, and fail where it is wrong: there is little of it."""
+    if not isinstance(loop, cst.For) or not isinstance(loop.body, cst.IndentedBlock):
+        return False
+    return all(
+        isinstance(statement, cst.If)
+        and statement.orelse is None
+        and all(
+            isinstance(line, cst.SimpleStatementLine) and isinstance(line.body[-1], cst.Raise)
+            for line in statement.body.body
+        )
+        for statement in loop.body.body
+    )
 
 
 def _reads(loop: ElementLoop, context: Context) -> list[Step]:

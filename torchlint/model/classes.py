@@ -89,7 +89,10 @@ class Classes:
 
     def is_dataset(self, class_: cst.ClassDef) -> bool:
         """Whether instances are datasets."""
-        return self._inherits(class_, DATASET_BASES, frozenset({"Dataset", "IterableDataset"}))
+        return any(
+            isinstance(base, str) and (base in DATASET_BASES or base.endswith("Dataset"))
+            for base in self.lineage(class_)
+        )
 
     def is_optimizer(self, class_: cst.ClassDef) -> bool:
         """Whether instances are optimizers."""

@@ -30,15 +30,19 @@ _CLASSES = re.compile(r"class|cls|label|categor|num_c$|n_c$|bins?$|cluster|segme
 # Functions that run once, or that are there to show or store things.
 _RARE = re.compile(
     r"(^|_)(__)?init(_|$|ializ)|__repr__|reset_parameters|plot|draw|show|visual(?!s)|(^|_)vis(_|$)|display|save|dump|"
-    r"export|^_?(download|load|read|parse|write|report|print)(_|$)|^_?process$|^prepare_data$|summary",
+    r"export|^_?(download|load|read|parse|write|report|print)(_|$)|^_?process$|^prepare_data$|summary|"
+    r"(^|_)verify(_|$)",
     re.IGNORECASE,
 )
+# Branches that are there to show things.
+_SHOWN = re.compile(r"visual|plot|draw|(^|_)viz?s?(_|$)", re.IGNORECASE)
 _MEMORY = re.compile(r"mem(ory)?_?eff|low_mem|sav(e|es|ing)_mem|mem(ory)?_sav", re.IGNORECASE)
 # A comment that gives memory as the reason.
 _FOR_MEMORY = re.compile(
     r"\bOOM\b|out[ -]of[ -]mem|\bmem(ory)?\W*(sav|reduc|limit|peak|effici|consum|footprint|usage|spike|friendly)"
     r"|\b(sav|reduc|limit|lower|less|low|avoid|prevent|minimi[sz]|effici|fit|peak)\w*"
-    r"(\W+(some|the|gpu|cuda|device|peak|host|on|in|of|into|max|total|more|too|much|high))*\W+mem(ory)?\b",
+    r"(\W+(some|the|gpu|cuda|device|peak|host|on|in|of|into|max|total|more|too|much|high))*\W+mem(ory)?\b"
+    r"|\b(avoid|without|instead of|not)\w*\W+materiali[sz]",
     re.IGNORECASE,
 )
 _COMMENT = re.compile(r"#[^\n]*")
@@ -149,7 +153,11 @@ def runs_rarely(loop: cst.CSTNode, context: Context) -> bool:
         if isinstance(function, cst.FunctionDef) and _RARE.search(function.name.value):
             return True
         function = context.function(function)
-    return context.frequencies.is_diagnostic(loop) or context.frequencies.is_rate_limited(loop)
+    if context.frequencies.is_diagnostic(loop) or context.frequencies.is_rate_limited(loop):
+        return True
+    return any(
+        isinstance(above, cst.If) and any(map(_SHOWN.search, _words(above.test))) for above in context.ancestors(loop)
+    )
 
 
 def saves_memory(loop: LoopNode, context: Context) -> bool:

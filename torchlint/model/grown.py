@@ -12,7 +12,7 @@ import libcst as cst
 from torchlint.model.extent import FEW_IN_ALL, is_few, runs_rarely
 from torchlint.model.frequency import LoopKind
 from torchlint.model.fresh import is_changed_in_place, reflects
-from torchlint.model.names import Binder
+from torchlint.model.names import Binder, last_part
 from torchlint.model.numbers import definitions
 from torchlint.model.operators import integer
 from torchlint.model.reads import is_exceptional
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 _FEW = re.compile(r"crop|head|view|nums?$|part|kernel|expert|camera|modalit", re.IGNORECASE)
 # Attributes of a model that count what there may be many of.
 _MANY = re.compile(r"step|frame|time|len|token|sample|horizon|point|batch", re.IGNORECASE)
+
+
+_PICTURES = frozenset({"save_image", "make_grid", "imsave", "imwrite", "savefig"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +70,20 @@ def growth(call: cst.Call, context: Context) -> Growth | None:
     if any(argument.keyword is not None and argument.keyword.value == "out" for argument in call.args):
         return None
     found = _loop(statement, target, context)
-    if found is None or runs_rarely(call, context) or is_exceptional(call, context):
+    if found is None or runs_rarely(call, context) or is_exceptional(call, context) or _is_for_a_picture(call, context):
         return None
     loop, is_guarded = found
     return Growth(call, statement, own[0], others, own[0] is not parts[0], loop, first, is_guarded)
+
+
+def _is_for_a_picture(call: cst.Call, context: Context) -> bool:
+    """Whether the function around saves a picture: the samples that it shows are few."""
+    function = context.function(call)
+    return function is not None and any(
+        (context.qualified_name(part.func) or last_part(part.func)).rpartition(".")[2] in _PICTURES
+        for part in descendants(function.body)
+        if isinstance(part, cst.Call)
+    )
 
 
 def _assigned(call: cst.Call, context: Context) -> tuple[cst.Assign | None, cst.BaseExpression | None]:

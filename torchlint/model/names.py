@@ -537,4 +537,4 @@ def _star_names() -> dict[str, frozenset[str]]:
 
 
 _STAR_NAMES = _star_names()
-_BROUGHT_ALONG = {"torch": "torch", "nn": "torch.nn"}
+_BROUGHT_ALONG = {"torch": "torch", "nn": "torch.nn", "np": "numpy"}
