@@ -921,3 +921,19 @@ def trained(folder: str, name: str) -> Any:  # noqa: ANN401 - whatever `train` r
     torch.manual_seed(0)
     returned, _ = names["run"](names["setup"]("cpu", "smoke"))
     return returned
+
+
+@pytest.mark.parametrize("kernel", ["kernel[(1,)]", "kernels[0][grid]", "(kernel if fast else other)", "made()"])
+def test_a_read_given_to_what_has_no_name(kernel: str) -> None:
+    check_snippet(
+        f"""
+        import torch
+        def train(loader, optimizer, model, kernel, kernels, other, fast, grid, made):
+            for x, y in loader:
+                loss = torch.nn.functional.mse_loss(model(x.cuda()), y.cuda())
+                loss.backward()
+                optimizer.step()
+                {kernel}(loss.item())  # <- {RULE}
+        """,
+        RULE,
+    )

@@ -97,7 +97,11 @@ def _passed_to(call: cst.Call, context: Context) -> Purpose | None:
     """What a call makes of its argument; None where it only converts it."""
     name = context.qualified_name(call.func) or ""
     root, _, _ = name.partition(".")
-    last = call.func.attr.value if isinstance(call.func, cst.Attribute) else getattr(call.func, "value", "")
+    match call.func:
+        case cst.Attribute(attr=cst.Name(value=last)) | cst.Name(value=last):
+            pass
+        case _:
+            last = ""  # a kernel of Triton's, `kernel[grid](…)`
     if root in _HOST_LIBRARIES or last.startswith(_SHOWN) or (root == "numpy" and last.startswith("save")):
         return Purpose.NEEDED
     if isinstance(call.func, cst.Attribute) and context.kind(call.func.value) is Kind.TENSOR:

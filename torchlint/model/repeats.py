@@ -418,7 +418,8 @@ def _suspends(node: cst.CSTNode) -> bool:
 
 
 def _called(node: cst.CSTNode) -> str:
-    """The last part of what is called."""
-    if not isinstance(node, cst.Call):
-        return ""
-    return node.func.attr.value if isinstance(node.func, cst.Attribute) else getattr(node.func, "value", "")
+    """The last part of what is called, if it has a name."""
+    match node:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value=name)) | cst.Name(value=name)):
+            return name
+    return ""
