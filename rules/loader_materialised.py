@@ -36,7 +36,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     code = context.code(loader)
     whole, put, advice = {
-        "counted": (node, code, f"`len({code})` knows how many there are"),
+        "counted": (node, code, _count(loader, context)),
         "gone over": (node, code, "the loop can take one after the other"),
         "first": (context.parent(node), f"next(iter({code}))", f"`next(iter({code}))` loads one"),
     }[use]
@@ -48,6 +48,16 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         title="Leave the list out",
         edits=(Replace(whole, put),) if plain else (),
     )
+
+
+def _count(loader: cst.BaseExpression, context: Context) -> str:
+    """How to count the batches: a loader has the length of its dataset, and a stream of samples has none."""
+    from torchlint.model.loaders import made
+
+    known = made(loader, context)
+    if known.calls and known.complete:
+        return f"`len({context.code(loader)})` knows how many there are"
+    return f"count them in the loop, or take `len({context.code(loader)})` where its dataset has a length"
 
 
 def _use(node: cst.Call, context: Context) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-from laws import check_snippet
+from laws import active, check_snippet, lint
 
 RULE = "loader-materialised"
 MARK = f"  # <- {RULE}"
@@ -63,3 +63,15 @@ def test_gone_over(loop: str, fixed: str) -> None:
 )
 def test_kept_or_something_else(lines: tuple[str, ...]) -> None:
     check_snippet(function(*lines), RULE)
+
+
+@pytest.mark.parametrize(
+    ("loader", "advice"),
+    [
+        ("own", "`len(own)` knows how many there are"),
+        ("train_dl", "count them in the loop, or take `len(train_dl)` where its dataset has a length"),
+    ],
+)
+def test_a_loader_out_of_sight_may_have_no_length(loader: str, advice: str) -> None:
+    (found,) = lint(function(f"return 1 / len(list({loader}))"), active(RULE)).findings
+    assert found.message.endswith(advice)
