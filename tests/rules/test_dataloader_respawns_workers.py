@@ -192,3 +192,40 @@ def test_the_constructor_refuses_to_keep_no_workers() -> None:
     with pytest.raises(ValueError, match="persistent_workers"):
         DataLoader(_Counter(), num_workers=0, persistent_workers=True)
     assert isinstance(DataLoader(_Counter(), num_workers=0, persistent_workers=False), DataLoader)
+
+
+def test_each_loader_is_gone_over_where_it_is_passed() -> None:
+    check_snippet(
+        HEAD
+        + textwrap.dedent(f"""
+        def accuracy(model, batches):
+            return sum(model(batch) for batch in batches), [model(batch) for batch in batches]
+        def score(model, batches):
+            hits = 0
+            for batch in batches:
+                hits += model(batch)
+            return hits
+        valid = DataLoader(data, num_workers=4){MARK}
+        final = DataLoader(data, num_workers=4)
+        for epoch in range(epochs):
+            for batch in train:
+                model(batch).sum().backward()
+            print(score(model, valid))
+        print(score(model, final))
+        """),
+        RULE,
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "print(epoch, batch.shape)\n        break",
+        "x = batch.to(device)\n        print(x.shape)",
+        "print(time.time() - start)\n        start = time.time()",
+        "means.append(batch.numpy().mean())",
+    ],
+)
+def test_a_loop_that_computes_nothing(body: str) -> None:
+    loop = f"import time\nfor epoch in range(2):\n    for batch in loader:\n        {body}\n"
+    check_snippet(program("loader = DataLoader(data, num_workers=4)", loop), RULE)

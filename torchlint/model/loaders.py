@@ -12,6 +12,7 @@ import libcst as cst
 from torchlint.model import tables
 from torchlint.model.arguments import constant, keywords
 from torchlint.model.frequency import LoopKind
+from torchlint.model.idle import computes_nothing
 from torchlint.model.names import Binder, Binding, dotted
 from torchlint.model.tree import Loop, descendants, descendants_in_scope
 
@@ -238,7 +239,9 @@ class Passes:
     def repeated(self, loader: cst.Call) -> Reading | None:
         """What goes over one and the same loader again and again, and further than to its first batch, if anything."""
         for node, iterated in self.of(loader):
-            if not self._is_peek(node) and self._is_repeated(node, self._roots(iterated), loader):
+            if self._is_peek(node) or (isinstance(node, cst.For) and computes_nothing(node, self.context)):
+                continue
+            if self._is_repeated(node, self._roots(iterated), loader):
                 return node
         return None
 
@@ -299,9 +302,27 @@ class Passes:
                 return any(
                     self._is_repeated(call, self._roots_of_call(call, above, roots), loader, depth + 1)
                     for call in context.calls.callers(above)
+                    if not self._passes_another(call, above, roots, loader)
                 )
             child = above
         return False
+
+    def _passes_another(
+        self, call: cst.Call, function: cst.FunctionDef, roots: frozenset[cst.CSTNode], loader: cst.Call
+    ) -> bool:
+        """Whether a call passes something else where another call of the function passes this loader."""
+        for parameter in roots:
+            if isinstance(parameter, cst.Param) and self.context.tree.function_of_parameter(parameter) is function:
+                calls = self.context.calls.callers(function)
+                if any(self._is_passed(loader, other, function, parameter) for other in calls) and not self._is_passed(
+                    loader, call, function, parameter
+                ):
+                    return True
+        return False
+
+    def _is_passed(self, loader: cst.Call, call: cst.Call, function: cst.FunctionDef, parameter: cst.Param) -> bool:
+        passed = self.context.calls.argument_for(call, function, parameter)
+        return passed is not None and loader in made(passed, self.context).calls
 
     def _roots_of_call(
         self, call: cst.Call, function: cst.FunctionDef, roots: frozenset[cst.CSTNode]

@@ -1,0 +1,54 @@
+"""Loops over batches that compute nothing with them: they show the first ones, measure or store them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.model.tree import descendants
+
+if TYPE_CHECKING:
+    from torchlint.model.context import Context
+
+# What looks at values, describes or stores them, by the module that it comes from.
+_LOOKING = (
+    "numpy.",
+    "math.",
+    "time.",
+    "random.",
+    "datetime.",
+    "logging.",
+    "matplotlib.",
+    "os.",
+    "sys.",
+    "collections.",
+)
+_BUILTINS = frozenset(
+    "abs bool bytes dict dir divmod enumerate filter float format getattr hasattr id int isinstance len list map max "
+    "min next open print range repr reversed round set slice sorted str sum tuple type zip".split()
+)
+# Methods that no model has: of tensors and arrays, text, files, lists and bars.
+_METHODS = frozenset(
+    "add append astype bool clear close contiguous copy count cpu cuda debug detach dim double endswith extend flatten "
+    "float flush format get half imshow index info int item items join keys lower long mean median numel numpy permute "
+    "pop ravel replace reshape save set_description set_postfix size split squeeze startswith std strip sum title to "
+    "tobytes tolist transpose type unsqueeze values var view warning write".split()
+)
+
+
+def computes_nothing(loop: cst.For, context: Context) -> bool:
+    """Whether the loop gives its batches to no model, nor to anything else that may be one."""
+    return not any(_may_compute(node, context) for node in descendants(loop.body))
+
+
+def _may_compute(node: cst.CSTNode, context: Context) -> bool:
+    match node:
+        case cst.Yield() | cst.Await() | cst.MatrixMultiply() | cst.MatrixMultiplyAssign():
+            return True
+        case cst.Call(func=func):
+            name = context.qualified_name(func)
+            if name is not None:
+                return name not in _BUILTINS and not name.startswith(_LOOKING)
+            return not (isinstance(func, cst.Attribute) and func.attr.value in _METHODS)
+    return False
