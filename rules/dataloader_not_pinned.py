@@ -48,22 +48,36 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     yield Flag(
         node,
         f"batches come in pageable memory: `{context.shown(move.call)}` copies them twice and makes the CPU wait "
-        f"{context.frequency(move.call)}; `pin_memory=True` lets a copy with `non_blocking=True` go on by itself",
+        f"{_frequency(move, context)}; `pin_memory=True` lets a copy with `non_blocking=True` go on by itself",
         title="Pin the memory of the batches",
         edits=(_pinning(node, context),),
     )
 
 
 def _move(loader: cst.Call, context: Context) -> BatchMove | None:
-    """A move of a batch of the loader, of something that can be pinned."""
+    """A move of a batch of the loader, of something that can be pinned, in a loop that computes with it."""
+    from torchlint.model.batches import is_made_anew, loop_of
+    from torchlint.model.idle import computes_nothing
     from torchlint.model.loaders import made, option
 
     is_default = option(loader, "collate_fn", 6, context).given is None
     for move in context.passes.moves:
-        can_be_pinned = is_default or move.is_part or context.kinds.is_tensor(move.receiver)
-        if can_be_pinned and loader in made(move.loader, context).calls:
+        is_tensor = is_default or context.kinds.is_tensor(move.receiver)
+        # A graph of DGL's has no method `pin_memory`, and what its batches hold is such graphs for the most part.
+        can_be_pinned = is_tensor or (move.is_part and "dgl" not in context.names.imported)
+        if not can_be_pinned or loader not in made(move.loader, context).calls:
+            continue
+        loop = loop_of(move.call, context)
+        if loop is None or not (computes_nothing(loop, context) or is_made_anew(loop, context)):
             return move
     return None
+
+
+def _frequency(move: BatchMove, context: Context) -> str:
+    """How often that is: a tuple of the parts of a batch is one batch."""
+    from torchlint.finding import Frequency
+
+    return str(min(context.frequency(move.call), Frequency.BATCH))
 
 
 def _gives_no_host_memory(loader: cst.Call, context: Context) -> bool:

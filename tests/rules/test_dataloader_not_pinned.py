@@ -93,3 +93,36 @@ def test_both_rules_one_after_the_other() -> None:
         OTHER,
         fixed=program("DataLoader(data, num_workers=4, pin_memory=True)", "x = x.cuda(non_blocking=True)"),
     )
+
+
+@pytest.mark.parametrize("body", ["print(x.shape)", "print(x.shape, y)\n        break"])
+def test_nothing_is_computed_with_the_batches(body: str) -> None:
+    loop = f"    for x, y in loader:\n        x = x.to(device)\n        {body}\n"
+    check_snippet(f"{HEAD}def show(data, device):\n    loader = DataLoader(data, num_workers=4)\n{loop}", RULE)
+
+
+@pytest.mark.parametrize(
+    ("line", "mark"),
+    [
+        ("x = x.transpose(2, 1)", MARK),
+        ("x = (x - 0.5) * 2", ""),
+        ("x = torch.Tensor(augment(x.numpy()))\n        x = x.transpose(2, 1)", ""),
+        ("x = torch.autograd.Variable(x)", MARK),
+    ],
+)
+def test_what_is_moved_was_computed_on_the_host(line: str, mark: str) -> None:
+    moves = f"{line}\n        x, y = x.view(-1).to(device), y.to(device)"
+    check_snippet(program(f"DataLoader(data, num_workers=4){mark}", moves), RULE)
+
+
+@pytest.mark.parametrize(("imports", "mark"), [("", MARK), ("import dgl\n", "")])
+def test_graphs_of_dgl_cannot_be_pinned(imports: str, mark: str) -> None:
+    loader = f"DataLoader(data, num_workers=4, collate_fn=join){mark}"
+    check_snippet(imports + program(loader), RULE)
+
+
+def test_the_parts_of_a_batch_are_one_batch() -> None:
+    line = "x = tuple(part.to(device) for part in batch)"
+    code = program(f"DataLoader(data, num_workers=4){MARK}", line, "for batch in loader:")
+    (found,) = check_snippet(code.replace("model(x)", "model(*x)"), RULE).findings
+    assert "per batch" in found.message

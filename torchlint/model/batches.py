@@ -19,6 +19,7 @@ from torchlint.model.names import Binder, Binding, dotted
 from torchlint.model.torch_table import METHODS
 from torchlint.model.tree import descendants
 from torchlint.model.values import Device, Kind
+from torchlint.model.visits import names_in
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -85,6 +86,52 @@ def batch_move(call: cst.Call, context: Context) -> BatchMove | None:
     if origin is None or not is_to_accelerator(call, context) or context.frequency(call) < Frequency.BATCH:
         return None
     return BatchMove(call, call.func.value, *origin)
+
+
+def loop_of(node: cst.CSTNode, context: Context) -> cst.For | None:
+    """The statement that loops around this, nearest first: a comprehension over the parts of a batch is none."""
+    return next((above for above in context.ancestors(node) if isinstance(above, cst.For)), None)
+
+
+def is_made_anew(loop: cst.For, context: Context) -> bool:
+    """Whether a part of the batch is computed on the host first, so that what is moved then is no memory of a loader.
+
+    `points = torch.Tensor(points); points = points.cuda()`, `images = (images - 0.5) * 2`.
+    """
+    given = names_in(loop.target)
+    for call in descendants(loop.body):
+        if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
+            continue
+        if call.func.attr.value not in ("to", "cuda") or not is_to_accelerator(call, context):
+            continue
+        moved = _first_name(call.func.value)
+        if moved is not None and moved.value in given and _is_computed(moved, context):
+            return True
+    return False
+
+
+def _is_computed(name: cst.Name, context: Context, depth: int = 0) -> bool:
+    """Whether a name holds the result of arithmetic, or of a function of torch or NumPy, or a view of one."""
+    for binding in context.reaching(name):
+        value = binding.value
+        if binding.binder is not Binder.ASSIGN or value is None or depth > _DEEPEST:
+            continue
+        function = context.qualified_name(value.func) if isinstance(value, cst.Call) else None
+        if isinstance(value, cst.BinaryOperation) or (
+            function is not None and function.startswith(("torch.", "numpy.")) and not function.endswith(".Variable")
+        ):
+            return True
+        inner = _first_name(value) if function is None and not binding.path else None
+        if inner is not None and _is_computed(inner, context, depth + 1):
+            return True
+    return False
+
+
+def _first_name(node: cst.BaseExpression) -> cst.Name | None:
+    """`x` of `x.view(-1)[0]`."""
+    while isinstance(node, (cst.Attribute, cst.Subscript, cst.Call)):
+        node = node.func if isinstance(node, cst.Call) else node.value
+    return node if isinstance(node, cst.Name) else None
 
 
 def is_to_accelerator(call: cst.Call, context: Context) -> bool:
