@@ -369,8 +369,8 @@ show(x)
         ("for i, x in enumerate(loader):\n    show(x)\n    break", False),
         ("for x in loader: break", False),
         ("for x in loader:\n    show(x)", True),
-        ("for x in loader:\n    if x.sum() > 3:\n        break", True),
-        ("for x in loader:\n    if x.sum() > 3:\n        continue\n    break", True),
+        ("for x in loader:\n    if show(x) > 3:\n        break", True),
+        ("for x in loader:\n    if show(x) > 3:\n        continue\n    break", True),
         ("for _ in range(1000):\n    for x in loader:\n        step(x)\n        break", True),
         ("for x in loader:\n    for y in x:\n        show(y)\n        break", True),
     ],
@@ -411,3 +411,70 @@ def test_a_dataset_of_what_a_function_yields() -> None:
         """,
         RULE,
     )
+
+
+SHORT = "import torch, numpy as np\nfrom torch.utils.data import DataLoader\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "flagged"),
+    [
+        ("means.append(np.mean(x.numpy(), axis=(0, 2, 3)))", False),
+        ("file.write(x.numpy().tobytes())", False),
+        ("print(x.shape)", False),
+        ("pass", True),
+        ("total += x @ weight", True),
+        ("scores.append(model(x).cpu())", True),
+    ],
+)
+def test_a_loop_that_computes_nothing(body: str, flagged: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if flagged else ""
+    check_snippet(f"{SHORT}loader = DataLoader(PhotoDataset('a'), 64){mark}\nfor x in loader:\n    {body}\n", RULE)
+
+
+@pytest.mark.parametrize(
+    ("given", "flagged"),
+    [
+        ("open_rows(), batch_size=None", False),
+        ("open_rows(), 8, collate_fn=list", False),
+        ("open_rows(), 8, collate_fn=lambda rows: rows", False),
+        ("open_rows(), 8, collate_fn=lambda rows: join(rows)", True),
+        ("split.train_idx, 8", False),
+        ("train_nid, 8, collate_fn=sample_blocks", True),
+        ("rows.to(device), 8", False),
+        ("open_rows(), 8, collate_fn=batcher(torch.device('cuda'))", False),
+        ("open_rows(), 8, collate_fn=batcher(3)", True),
+        ("MockRows(3), 8", False),
+        ("hydrated.FakeData(), 8", False),
+    ],
+)
+def test_what_workers_would_not_load(given: str, flagged: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if flagged else ""
+    check_snippet(f"{SHORT}for x in DataLoader({given}):{mark}\n    model(x).backward()\n", RULE)
+
+
+def test_whatever_callers_elsewhere_pass() -> None:
+    body = "    for x in DataLoader(rows, 8):{}\n        model(x).backward()\n"
+    check_snippet(f"{SHORT}def train(rows):\n{body.format('')}", RULE)
+    check_snippet(f"{SHORT}def train(rows):\n{body.format(f'  # <- {RULE}')}train(open_rows())\n", RULE)
+
+
+def test_what_a_function_returns_beside_others() -> None:
+    check_snippet(
+        f"""
+        {SHORT.splitlines()[1]}
+        def load():
+            return [1, 2, 3], PhotoDataset("a"), 7
+        rows, photos, _ = load()
+        for x in DataLoader(rows, 8):
+            model(x).backward()
+        for x in DataLoader(photos, 8):  # <- {RULE}
+            model(x).backward()
+        """,
+        RULE,
+    )
+
+
+def test_one_batch_of_a_loader_that_each_turn_makes() -> None:
+    code = "for part in parts:\n    loader = DataLoader(PhotoDataset(part), 1)\n    model(next(iter(loader)))\n"
+    check_snippet(f"{SHORT}{code}", RULE)

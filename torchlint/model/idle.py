@@ -38,7 +38,13 @@ _METHODS = frozenset(
 
 
 def computes_nothing(loop: cst.For, context: Context) -> bool:
-    """Whether the loop gives its batches to no model, nor to anything else that may be one."""
+    """Whether the loop gives its batches to no model, nor to anything else that may be one.
+
+    `pass` alone stands for code that is to be written there.
+    """
+    parts = [part for part in descendants(loop.body) if isinstance(part, cst.BaseSmallStatement)]
+    if all(isinstance(part, cst.Pass) for part in parts):
+        return False
     return not any(_may_compute(node, context) for node in descendants(loop.body))
 
 

@@ -12,6 +12,7 @@ import libcst as cst
 
 from torchlint.model.arguments import constant, keywords
 from torchlint.model.frequency import LoopKind
+from torchlint.model.idle import computes_nothing
 from torchlint.model.names import Binder, dotted
 from torchlint.model.occasions import is_guarded
 from torchlint.model.tables import FACTORIES, LEGACY_TENSORS
@@ -166,7 +167,9 @@ def sources(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]
         case cst.Name():
             bindings = context.reaching(node)
             if all(binding.binder is Binder.ASSIGN and binding.value is not None for binding in bindings):
-                yield from (binding.value for binding in bindings if binding.value is not None)
+                for binding in bindings:
+                    if binding.value is not None:
+                        yield from _unpacked(binding.value, binding.path, context)
             elif len(bindings) == 1 and bindings[0].binder is Binder.PARAMETER:
                 yield from _passed(bindings[0].node, context)
         case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
@@ -185,6 +188,18 @@ def sources(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]
                         yield source
         case cst.IfExp(body=body, orelse=orelse):
             yield from (body, orelse)
+
+
+def _unpacked(value: cst.BaseExpression, path: tuple[int, ...], context: Context) -> Iterator[cst.BaseExpression]:
+    """What a name is bound to: of `data, model = load()`, the first of the tuples that a function in sight returns."""
+    function = context.calls.target(value) if len(path) == 1 and isinstance(value, cst.Call) else None
+    if function is None:
+        yield value
+        return
+    for node in descendants_in_scope(function.body):
+        if isinstance(node, cst.Return) and node.value is not None:
+            parts = node.value.elements if isinstance(node.value, cst.Tuple) else ()
+            yield parts[path[0]].value if len(parts) > path[0] >= 0 else value
 
 
 def _is_none(node: cst.CSTNode) -> bool:
@@ -216,6 +231,8 @@ def _constructed(call: cst.Call, context: Context, depth: int) -> Work:
         return Work.INDEXES if "_format(" in context.source.text else Work.UNKNOWN
     if any(_is_generator(argument.value, context) for argument in call.args):
         return Work.STREAMS
+    if isinstance(call.func, cst.Attribute) and call.func.attr.value in ("to", "cuda", "cpu"):
+        return Work.INDEXES  # only a tensor is moved
     definition = context.value(call).definition
     if isinstance(definition, cst.ClassDef) and isinstance(call.func, cst.Name):
         return class_work(definition, context)
@@ -320,16 +337,19 @@ class _Readers:
     def __init__(self, context: Context) -> None:
         self.context = context
         self._seen: set[int] = set()
+        self._root: cst.CSTNode | None = None
 
     def of(self, node: cst.CSTNode) -> Reader:
         """The busiest reader of what an expression holds."""
+        self._root = self._root or node
         if id(node) in self._seen:
             return Reader.NOBODY
         self._seen.add(id(node))
         parent = self.context.parent(node)
         match parent:
             case cst.For(iter=iterated) if iterated is node:
-                return Reader.PEEK if self._takes_one(parent) else Reader.LOOP
+                is_peek = self._takes_one(parent) or computes_nothing(parent, self.context)
+                return Reader.PEEK if is_peek else Reader.LOOP
             case cst.CompFor(iter=iterated) if iterated is node:
                 return Reader.LOOP
             case cst.Arg():
@@ -377,7 +397,9 @@ class _Readers:
             above = self.context.parent(call)
             outer = self.context.parent(above) if isinstance(above, cst.Arg) else None
             if isinstance(outer, cst.Call) and self.context.qualified_name(outer.func) == "next":
-                return Reader.LOOP if self.context.frequencies.loop(outer) is not None else Reader.PEEK
+                loop = self.context.frequencies.loop(outer)
+                is_one = loop is None or (self._root is not None and self.context.tree.within(self._root, loop))
+                return Reader.PEEK if is_one else Reader.LOOP
             return self.of(call)
         if (
             name in ("enumerate", "zip", "list", "tuple", "dict", "sorted", "reversed", "map", "cycle")

@@ -1,0 +1,88 @@
+"""Loaders for which workers would do nothing, or could not: what they give costs nothing, or is on the device."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.model.loading import is_put_on_device
+from torchlint.model.names import Binder, dotted
+from torchlint.model.tree import descendants
+from torchlint.model.values import Device, Kind
+
+if TYPE_CHECKING:
+    from torchlint.model.context import Context
+
+# Names of the numbers of rows, nodes and the like, of which a batch is a slice.
+_NUMBERS = re.compile(r"(^|_)(idx|idxs|ids|nid|nids|indices)$")
+# Data that is made up so that there is some.
+_MADE_UP = re.compile(r"mock|dummy|synthetic|(^|_)fake|Fake", re.IGNORECASE)
+
+
+def is_made_up(loader: cst.Call, dataset: cst.BaseExpression, context: Context) -> bool:
+    """Whether the samples are made up, as the name of the dataset, its class or the function around says."""
+    function = context.function(loader)
+    if isinstance(function, cst.FunctionDef) and _MADE_UP.search(function.name.value):
+        return True
+    bindings = context.reaching(dataset) if isinstance(dataset, cst.Name) else ()
+    values = [dataset, *(binding.value for binding in bindings)][1 if bindings else 0 :]
+    return all(isinstance(value, cst.Call) and _MADE_UP.search(dotted(value.func) or "") for value in values)
+
+
+def is_collated_on_device(loader: cst.Call, context: Context) -> bool:
+    """Whether `collate_fn` puts the batch on an accelerator, which forked workers cannot: `batcher(device)`."""
+    collate = context.argument(loader, "collate_fn", 6)
+    if collate is None:
+        return False
+    if isinstance(collate, cst.Call) and any(_is_device(argument.value, context) for argument in collate.args):
+        return True
+    definition = collate if isinstance(collate, cst.Lambda) else context.value(collate).definition
+    return definition is not None and any(is_put_on_device(part, context) for part in descendants(definition))
+
+
+def _is_device(node: cst.BaseExpression, context: Context) -> bool:
+    value = context.value(node)
+    return value.kind is Kind.DEVICE and value.device in (Device.ACCELERATOR, Device.MAYBE)
+
+
+def may_cost_nothing(loader: cst.Call, dataset: cst.BaseExpression, context: Context) -> bool:
+    """Whether a dataset that is out of sight may as well pick samples from memory.
+
+    It gives whole batches or what nobody collates, it is named like a list of numbers, or it is whatever callers in
+    other files pass.
+    """
+    size, collate = context.argument(loader, "batch_size", 1), context.argument(loader, "collate_fn", 6)
+    if isinstance(size, cst.Name) and size.value == "None":
+        return True
+    if collate is None:
+        name = dotted(dataset)
+        if name is not None and _NUMBERS.search(name):
+            return True
+    elif _gives_back(collate, context):
+        return True
+    return _is_from_elsewhere(dataset, context)
+
+
+def _gives_back(collate: cst.BaseExpression, context: Context) -> bool:
+    """`list`, `lambda samples: samples`."""
+    match collate:
+        case cst.Lambda(
+            params=cst.Parameters(params=[cst.Param(name=cst.Name(value=name))]), body=cst.Name(value=body)
+        ):
+            return name == body
+    return context.qualified_name(collate) == "list"
+
+
+def _is_from_elsewhere(dataset: cst.BaseExpression, context: Context) -> bool:
+    """Whether this is a parameter of a function that nothing in the file calls."""
+    bindings = context.reaching(dataset) if isinstance(dataset, cst.Name) else []
+    if len(bindings) != 1 or bindings[0].binder is not Binder.PARAMETER:
+        return False
+    function = context.tree.function_of_parameter(bindings[0].node)
+    return (
+        isinstance(function, cst.FunctionDef)
+        and context.classes.owner(function) is None
+        and not list(context.calls.callers(function))
+    )
