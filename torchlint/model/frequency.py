@@ -36,7 +36,7 @@ class LoopKind(Enum):
 
 
 _LIMITED_WORDS = ("print_freq", "log_freq", "log_interval", "log_every", "print_every", "save_every", "eval_every")
-_DIAGNOSTIC = ("debug", "profile", "benchmark", "sanity", "visualiz", "visualis", "export", "onnx", "plot_", "__repr__")
+_DIAGNOSTIC = tuple("debug profile benchmark sanity visualiz visualis export onnx calibrat plot_ __repr__".split())
 
 
 class Frequencies:
@@ -94,7 +94,7 @@ class Frequencies:
     def _repeats(self, loop: cst.CSTNode, child: cst.CSTNode, node: cst.CSTNode) -> bool:
         """Whether the part of the loop in which the node stands runs at each turn."""
         if isinstance(loop, cst.For):
-            return child is loop.body and not self._leaves(node, loop)
+            return child is loop.body and not self._leaves(node, loop) and not self._ends_at_once(loop)
         if isinstance(loop, cst.While):
             return child is loop.test or (child is loop.body and not self._leaves(node, loop))
         if isinstance(loop, Comprehension):
@@ -140,6 +140,14 @@ class Frequencies:
                     for part in _alternatives(binding.value)
                 )
         return _is_modulo(test)
+
+    def _ends_at_once(self, loop: cst.For) -> bool:
+        """Whether the first turn is the last: `break` or `return` stands in the body itself, and no `continue`."""
+        lines = [line for line in loop.body.body if isinstance(line, cst.SimpleStatementLine)]
+        if not any(isinstance(part, (cst.Break, cst.Return)) for line in lines for part in line.body):
+            return False
+        inside = descendants_in_scope(loop.body)
+        return not any(isinstance(node, cst.Continue) and self.loop(node) is loop for node in inside)
 
     def _leaves(self, node: cst.CSTNode, loop: cst.CSTNode) -> bool:
         """Whether the block around the node ends the loop: `break`, `return` or `raise` behind an `if`."""
