@@ -35,11 +35,11 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.model.loaders import made
 
     move = batch_move(node, context)
-    if move is None or context.frequencies.is_diagnostic(node) or not _may_be_pinned(move, context):
+    if move is None or context.frequencies.is_diagnostic(node) or _gains_nothing(node, context):
         return
     sources = made(move.loader, context)
     state = pinned_of(sources, context)
-    if state is Pinned.NO:
+    if state is Pinned.NO or not _may_be_pinned(move, sources, context):
         return
     shown = context.shown(node)
     on_cuda = is_for_cuda(node, context)
@@ -65,11 +65,25 @@ def _is_plain(call: cst.Call) -> bool:
     return keywords <= {"device"}
 
 
-def _may_be_pinned(move: BatchMove, context: Context) -> bool:
-    """Whether it is a tensor as far as one can tell: classes of a project's own do not pin what they hold."""
-    from torchlint.model.batches import may_be_a_tensor
+def _gains_nothing(node: cst.Call, context: Context) -> bool:
+    """Whether the CPU waits for the device at each turn anyway, or the file is there to export a model."""
+    from torchlint.model.occasions import is_export
+    from torchlint.model.parcels import is_waited_for
 
-    return (move.is_part or context.kinds.is_tensor(move.receiver)) and may_be_a_tensor(move, context)
+    return is_waited_for(node, context) or is_export(context)
+
+
+def _may_be_pinned(move: BatchMove, sources: Made, context: Context) -> bool:
+    """Whether it is a tensor as far as one can tell: classes of a project's own do not pin what they hold."""
+    from torchlint.model.batches import is_collated_by_torch, may_be_a_tensor
+    from torchlint.model.parcels import is_dug_out, is_shown_to_be_a_tensor, may_be_an_object
+
+    is_part = move.is_part or context.kinds.is_tensor(move.receiver)
+    if not is_part or not may_be_a_tensor(move, context) or is_dug_out(move.receiver, context):
+        return False
+    moves_alone = move.method == "to" and may_be_an_object(move.receiver, context)
+    is_known = is_collated_by_torch(sources, context) or is_shown_to_be_a_tensor(move.call, move.receiver, context)
+    return is_known or not moves_alone
 
 
 def _is_safe(move: BatchMove, sources: Made, context: Context) -> bool:

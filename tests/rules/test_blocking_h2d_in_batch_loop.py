@@ -5,9 +5,11 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-from laws import check_snippet
+from laws import active, check_snippet
 
+from torchlint import linter
 from torchlint.finding import Applicability
+from torchlint.source import SourceFile
 
 RULE = "blocking-h2d-in-batch-loop"
 MARK = f"  # <- {RULE}"
@@ -32,7 +34,7 @@ def step(*lines: str, loop: str = "for x, y in loader:", loader: str = "") -> st
         ("x, y = x.cuda(), y.cuda()", "x, y = x.cuda(non_blocking=True), y.cuda(non_blocking=True)"),
         ("x = Variable(x.cuda())", "x = Variable(x.cuda(non_blocking=True))"),
         ("x = Variable(x).cuda()", "x = Variable(x).cuda(non_blocking=True)"),
-        ("ys = [part.to(device) for part in y]", "ys = [part.to(device, non_blocking=True) for part in y]"),
+        ("ys = [part.cuda() for part in y]", "ys = [part.cuda(non_blocking=True) for part in y]"),
     ],
 )
 def test_a_move_that_waits(line: str, fixed: str) -> None:
@@ -46,6 +48,8 @@ def test_a_move_that_waits(line: str, fixed: str) -> None:
         ("for batch in loader:", "x = batch['image'].to(device)"),
         ("for batch in loader:", "x = batch[0].to(device)"),
         ("for batch in loader:", "x = {name: part.to(device) for name, part in batch.items()}"),
+        ("for batch in loader:", "x = tuple(part.to(device) for part in batch)"),
+        ("for x, y in loader:", "y = [{name: part.to(device) for name, part in row.items()} for row in y]"),
     ],
 )
 def test_parts_of_a_batch(loop: str, line: str) -> None:
@@ -70,6 +74,47 @@ def test_parts_of_a_batch(loop: str, line: str) -> None:
 )
 def test_moves_left_alone(line: str) -> None:
     check_snippet(step(*line.split("\n")), RULE)
+
+
+@pytest.mark.parametrize(
+    ("loop", "lines"),
+    [
+        ("for x, y in loader:", ("x = x.to(device)", "y = [part.name for part in y]")),
+        ("for x, y in loader:", ("y = [part.to(device) for part in y]",)),
+        ("for batch in loader:", ("y = batch[0][1]", "y = y.cuda()")),
+        ("for batch in loader:", ("y = batch[0][1].to(device)",)),
+        ("for x, y in loader:", ("x = x.to(device)", "torch.cuda.synchronize()")),
+        ("for x, y in loader:", ("x = x.cuda()", "break")),
+        ("for x, y in loader:", ("x = x.to(data.device)",)),
+    ],
+)
+def test_no_tensor_or_nothing_gained(loop: str, lines: tuple[str, ...]) -> None:
+    check_snippet(step(*lines, loop=loop), RULE)
+
+
+@pytest.mark.parametrize(
+    ("loop", "lines"),
+    [
+        ("for x, y in loader:", ("n = x.shape[0]", "x = x.to(device)" + MARK, "y = [part.name for part in y]")),
+        ("for x, y in loader:", ("x = x.to(device)" + MARK, "if model:", "    torch.cuda.synchronize()")),
+        ("for x, y in loader:", ("if not y:", "    continue", "x = x.cuda()" + MARK, "break")),
+        ("for x, y in loader:", ("x = x.to(model.device)" + MARK,)),
+    ],
+)
+def test_tensors_after_all(loop: str, lines: tuple[str, ...]) -> None:
+    check_snippet(step(*lines, loop=loop), RULE)
+
+
+@pytest.mark.parametrize(("line", "mark"), [("x = x.to(device)", ""), ("y = x.to(device).squeeze()", MARK)])
+def test_in_a_file_of_graphs_what_is_no_tensor_for_certain(line: str, mark: str) -> None:
+    check_snippet("import dgl\n" + step(line + mark), RULE)
+
+
+def test_a_file_that_exports_a_model() -> None:
+    text, settings = step("x = x.to(device)"), active(RULE)
+    assert linter.lint(SourceFile("model.py", text), settings).findings
+    assert not linter.lint(SourceFile("model2onnx.py", text), settings).findings
+    assert not linter.lint(SourceFile("tools/export_model.py", text), settings).findings
 
 
 @pytest.mark.parametrize("loop", ["for x in graphs:", "for x in loader:", "for x, y in accelerator.prepare(loader):"])

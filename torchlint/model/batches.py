@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 
 _DEEPEST = 6
 _DEVICE_NAME = re.compile(r"device|^dev$|gpu|rank|cuda", re.IGNORECASE)
+# What has a device by which others go, by its name.
+_SETTINGS = re.compile(
+    r"^_?(self|cls|args?|opts?|options?|config|cfg|conf|hparams?|hp|params|flags|settings|context|ctx)$"
+    r"|(model|net|module|backbone|encoder|decoder|critic|actor|policy|agent|engine)$|trainer|accelerator|fabric|learner",
+    re.IGNORECASE,
+)
 # What says the device may be one of Apple's, to which a copy that does not wait may bring anything.
 _OTHER_DEVICES = re.compile(r"\bmps\b")
 _NOT_CUDA_ALONE = re.compile(r"torch\.accelerator|\bxla\b|xla_device|\bnpu\b|\bxpu\b|\bhpu\b")
@@ -54,6 +60,12 @@ class BatchMove:
     receiver: cst.BaseExpression
     loader: cst.BaseExpression
     is_part: bool
+
+    @property
+    def method(self) -> str:
+        """`to` or `cuda`."""
+        assert isinstance(self.call.func, cst.Attribute)
+        return self.call.func.attr.value
 
 
 @lru_cache(maxsize=4)
@@ -144,9 +156,19 @@ def is_to_accelerator(call: cst.Call, context: Context) -> bool:
         return False
     value = context.value(given)
     if value.kind in (Kind.DEVICE, Kind.STRING, Kind.NUMBER):
-        return value.device is not Device.CPU
+        is_known = value.proven and value.device is not Device.UNKNOWN
+        return value.device is not Device.CPU and (is_known or not _is_of_data(given, context))
     name = dotted(given)
     return value.kind is Kind.UNKNOWN and name is not None and bool(_DEVICE_NAME.search(name.rpartition(".")[2]))
+
+
+def _is_of_data(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether it is the device of a tensor that may as well be on the CPU: `labels.device`, not `args.device`."""
+    match node:
+        case cst.Attribute(value=owner, attr=cst.Name(value="device")):
+            root = (dotted(owner) or "").partition(".")[0]
+            return context.kind(owner) in (Kind.TENSOR, Kind.UNKNOWN) and not _SETTINGS.search(root)
+    return False
 
 
 def _origin(

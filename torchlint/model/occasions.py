@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -13,6 +15,7 @@ from torchlint.model.tree import Comprehension, Loop, descendants_in_scope
 if TYPE_CHECKING:
     from torchlint.model.context import Context
 
+_EXPORTS = re.compile(r"onnx|(?:^|_)export(?:_|$)|torchscript")
 _DEFINITIONS = (cst.FunctionDef, cst.Lambda, cst.ClassDef)
 
 
@@ -65,6 +68,11 @@ def _is_of_batches(loop: cst.For | cst.While, context: Context) -> bool:
     if context.frequencies.steps(loop.body) or context.frequencies.loop_kind(loop) is LoopKind.EPOCH:
         return True
     return isinstance(loop, cst.For) and context.kinds.is_loader_like(loop.iter)
+
+
+def is_export(context: Context) -> bool:
+    """Whether the file is there to export a model, by its name: `export.py`, `model2onnx.py`."""
+    return bool(_EXPORTS.search(PurePath(context.source.path).stem))
 
 
 def is_made_once(value: cst.CSTNode, context: Context) -> bool:

@@ -1,0 +1,127 @@
+"""Parts of batches that may be no tensors, and moves of them that nothing is gained by not waiting for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.model.names import Binder
+from torchlint.model.torch_table import METHODS
+from torchlint.model.tree import Comprehension, Loop, children, descendants
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchlint.model.context import Context
+    from torchlint.model.names import Binding
+
+# Their loaders give graphs, which move themselves.
+_OF_GRAPHS = frozenset({"dgl", "torch_geometric", "jraph", "ptens"})
+# What tensors have and objects with a method `to` have as well, or no tensor of its own kind.
+_COMMON = frozenset({"to", "cuda", "cpu", "int", "long", "float", "half", "type", "clone", "detach", "values", "size"})
+_TELLING = (frozenset(METHODS) - _COMMON) | {"shape", "ndim", "dtype"}
+
+
+def is_shown_to_be_a_tensor(moved: cst.Call, receiver: cst.BaseExpression, context: Context) -> bool:
+    """Whether something is done with it, before or after the move, that only tensors know of."""
+    uses: list[cst.CSTNode] = [moved, receiver]
+    match context.parent(moved):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]) as statement:
+            uses += context.uses.of(name, statement)
+    if isinstance(receiver, cst.Name):
+        uses += [use for binding in context.reaching(receiver) for use in context.names.uses(binding)]
+    return any(_tells(use, context) for use in uses)
+
+
+def _tells(use: cst.CSTNode, context: Context) -> bool:
+    match context.parent(use):
+        case cst.Attribute(value=value, attr=cst.Name(value=name)):
+            return value is use and name in _TELLING
+        case cst.BinaryOperation():
+            return True
+        case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=operator)]):
+            return not isinstance(operator, (cst.Is, cst.IsNot, cst.In, cst.NotIn))
+        case cst.ComparisonTarget(operator=operator):
+            return not isinstance(operator, (cst.Is, cst.IsNot, cst.In, cst.NotIn))
+    return False
+
+
+def may_be_an_object(receiver: cst.BaseExpression, context: Context) -> bool:
+    """Whether what is moved by `to` may be of somebody's own class, with a method `to` of its own.
+
+    Graphs are; one element after the other of a part of the batch may be, such as boxes; and so may what comes beside
+    a part that is taken to pieces, such as images of different sizes.
+    """
+    if not context.names.imported.isdisjoint(_OF_GRAPHS):
+        return True
+    if not isinstance(receiver, cst.Name):
+        return False
+    return any(
+        _is_piece(binding, context) or _is_beside_pieces(binding, receiver.value)
+        for binding in context.reaching(receiver)
+    )
+
+
+def is_dug_out(receiver: cst.BaseExpression, context: Context) -> bool:
+    """Whether it is picked by several numbers, `data[0][1]`, which is how DALI gives what is on the GPU already."""
+    values: list[cst.BaseExpression | None] = [receiver]
+    if isinstance(receiver, cst.Name):
+        values += [binding.value for binding in context.reaching(receiver) if binding.binder is Binder.ASSIGN]
+    return any(_depth(value) > 1 for value in values if value is not None)
+
+
+def _depth(node: cst.BaseExpression) -> int:
+    """How many numbers in a row it is picked by."""
+    match node:
+        case cst.Subscript(value=value, slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer()))]):
+            return _depth(value) + 1
+    return 0
+
+
+def _is_piece(binding: Binding, context: Context) -> bool:
+    """Whether a comprehension binds it to the elements of a name that is a part of a batch itself."""
+    if binding.binder is not Binder.LOOP or not isinstance(binding.value, cst.Name) or binding.path:
+        return False
+    return isinstance(binding.node, (cst.CompFor, *Comprehension)) and any(
+        _siblings(outer) for outer in context.reaching(binding.value)
+    )
+
+
+def _is_beside_pieces(binding: Binding, name: str) -> bool:
+    """Whether another part of the same batch is gone through in the loop: `for target in targets`."""
+    if not isinstance(binding.node, cst.For):
+        return False
+    others = _siblings(binding) - {name}
+    return any(
+        isinstance(node, (cst.CompFor, cst.For)) and isinstance(node.iter, cst.Name) and node.iter.value in others
+        for node in descendants(binding.node.body)
+    )
+
+
+def _siblings(binding: Binding) -> set[str]:
+    """The names of the parts that a batch is taken apart to, where it is."""
+    match binding.node:
+        case cst.For(target=target) | cst.Assign(targets=[cst.AssignTarget(target=target)]):
+            if isinstance(target, (cst.Tuple, cst.List)):
+                return {node.value for node in descendants(target) if isinstance(node, cst.Name)}
+    return set()
+
+
+def is_waited_for(moved: cst.CSTNode, context: Context) -> bool:
+    """Whether each turn of the loop waits for the device by `torch.cuda.synchronize()`, as a clock needs it."""
+    loop = context.frequencies.batch_loop(moved)
+    return loop is not None and any(
+        context.qualified_name(call.func) == "torch.cuda.synchronize" for call in _always_called(loop.body)
+    )
+
+
+def _always_called(body: cst.CSTNode) -> Iterator[cst.Call]:
+    waiting: list[cst.CSTNode] = [body]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, (*Loop, cst.If, cst.Try, cst.FunctionDef, cst.Lambda)):
+            continue
+        if isinstance(node, cst.Call):
+            yield node
+        waiting.extend(children(node))
