@@ -55,6 +55,18 @@ HEAD = "import torch\nfrom torch import nn\nfrom torch.utils.data import DataLoa
         ("for i, x in enumerate(loader):\n    log = i % 50 == 0\n    if log:\n        LOOK(1)", Frequency.EPOCH),
         ("for i, x in enumerate(loader):\n    log = x.ok\n    if log:\n        LOOK(1)", Frequency.BATCH),
         ("for x in loader:\n    LOOK(1)\n    break", Frequency.ONCE),
+        ("for x in loader:\n    if 'n' not in state:\n        state['n'] = LOOK(1)", Frequency.EPOCH),
+        (
+            "for x in loader:\n    if 'n' in state:\n        f()\n    else:\n        state['n'] = LOOK(1)",
+            Frequency.EPOCH,
+        ),
+        ("for x in loader:\n    if 'n' not in x:\n        x['n'] = LOOK(1)", Frequency.BATCH),
+        ("for x in loader:\n    if y is None:\n        y = LOOK(1)\n        self.seen[x] = y", Frequency.EPOCH),
+        ("for x in loader:\n    if not self.initialized:\n        LOOK(1)", Frequency.EPOCH),
+        (
+            "import functools\n@functools.cache\ndef f(x):\n    LOOK(1)\nfor x in loader:\n    f(x)",
+            Frequency.UNKNOWN,
+        ),
         ("for x in loader:\n    if x.bad:\n        continue\n    LOOK(1)\n    break", Frequency.BATCH),
         ("for x in loader:\n    for y in x:\n        break\n    LOOK(1)", Frequency.BATCH),
         ("for x in loader:\n    if len(buffer) < 50:\n        LOOK(1)", Frequency.EPOCH),

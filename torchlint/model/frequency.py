@@ -11,7 +11,7 @@ import libcst as cst
 from torchlint.finding import Frequency
 from torchlint.model import tables
 from torchlint.model.looped import is_shape, is_short, is_size, iterables
-from torchlint.model.missing import is_missing, makes_what_is_missing
+from torchlint.model.missing import is_missing, makes_what_is_missing, makes_what_is_not_there
 from torchlint.model.names import Names, dotted, last_part
 from torchlint.model.tree import Comprehension, Loop, Tree, children, descendants, descendants_in_scope
 from torchlint.model.values import Kind
@@ -105,6 +105,9 @@ class Frequencies:
         """Whether the statement lets its part run at some turns only."""
         if isinstance(above, cst.If):
             return child is above.body and (self.is_rate_limit(above.test) or makes_what_is_missing(above))
+        if isinstance(above, cst.Else):
+            statement = self.tree.parent(above)
+            return isinstance(statement, cst.If) and makes_what_is_not_there(above, statement)
         return isinstance(above, cst.IndentedBlock) and self._skips_most(above, child)
 
     def _skips_most(self, block: cst.IndentedBlock, child: cst.CSTNode) -> bool:
@@ -391,7 +394,7 @@ class Frequencies:
         return self.kinds.settled(("entry", function), Frequency.UNKNOWN, self._entered, function)
 
     def _entered(self, function: cst.FunctionDef | cst.Lambda) -> Frequency:
-        if isinstance(function, cst.Lambda):
+        if isinstance(function, cst.Lambda) or self._is_cached(function):
             return Frequency.UNKNOWN
         known = self._by_role(function)
         if known is not Frequency.UNKNOWN:
@@ -409,6 +412,12 @@ class Frequencies:
             is_of_epochs = all(map(self.is_named_after_epochs, callers)) if callers else best is Frequency.EPOCH
             return Frequency.EPOCH if is_of_epochs else Frequency.BATCH
         return best
+
+    def _is_cached(self, function: cst.FunctionDef) -> bool:
+        """Whether the function runs once for all calls with the same arguments."""
+        decorators = [item.decorator for item in function.decorators]
+        called = [item.func if isinstance(item, cst.Call) else item for item in decorators]
+        return any(self.names.qualified(item) in ("functools.lru_cache", "functools.cache") for item in called)
 
     def is_named_after_epochs(self, call: cst.Call) -> bool:
         """Whether the call stands in a loop that is one over epochs by its names, not only for what it holds."""

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import libcst as cst
 
 from torchlint.model.names import dotted
 from torchlint.model.tree import descendants
+
+# What lives on from one call to the next, by its name.
+_LASTING = re.compile(r"state|group|cache|buffers|memo")
+_STARTED = re.compile(r"initiali[sz]ed|_init(ed)?$|built$|is_set_?up")
 
 
 def missing(test: cst.BaseExpression) -> str | None:
@@ -27,6 +33,19 @@ def missing(test: cst.BaseExpression) -> str | None:
         ):
             return f"{name}[]"
         case cst.UnaryOperation(operator=cst.Not(), expression=cst.Name(value="state" as name)):
+            return f"{name}[]"
+        case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=cst.NotIn())]):
+            return _entries(test)
+    return None
+
+
+def _entries(test: cst.BaseExpression) -> str | None:
+    """`state[]` of `"step" in state` and of `"step" not in state`."""
+    match test:
+        case cst.Comparison(
+            left=cst.SimpleString(),
+            comparisons=[cst.ComparisonTarget(operator=cst.In() | cst.NotIn(), comparator=cst.Name(value=name))],
+        ) if _LASTING.search(name):
             return f"{name}[]"
     return None
 
@@ -56,7 +75,33 @@ def is_missing(test: cst.BaseExpression) -> bool:
 def makes_what_is_missing(statement: cst.If) -> bool:
     """Whether the body makes what was missing: `if not hasattr(self, "x"): self.x = …`, `if self.x is None: …`."""
     wanted = missing(statement.test)
-    return wanted is not None and any(kept(node) == wanted for node in descendants(statement.body))
+    if wanted is not None:
+        return any(kept(node) == wanted for node in descendants(statement.body))
+    match statement.test:
+        case cst.UnaryOperation(operator=cst.Not(), expression=cst.Attribute(attr=cst.Name(value=name))):
+            return bool(_STARTED.search(name))
+        case cst.Comparison(left=cst.Name(value=name)) if is_missing(statement.test):
+            return any(_remembers(node, name) for node in descendants(statement.body))
+    return False
+
+
+def _remembers(node: cst.CSTNode, name: str) -> bool:
+    """`self.cache[key] = name`."""
+    match node:
+        case cst.Assign(
+            targets=[cst.AssignTarget(target=cst.Subscript(value=cst.Attribute()))], value=cst.Name() as of
+        ):
+            return of.value == name
+    return False
+
+
+def makes_what_is_not_there(branch: cst.Else, statement: cst.If) -> bool:
+    """Whether the other branch makes it: `if "step" in state: … else: state["step"] = …`."""
+    match statement.test:
+        case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=cst.In())]):
+            wanted = _entries(statement.test)
+            return wanted is not None and any(kept(node) == wanted for node in descendants(branch.body))
+    return False
 
 
 def kept(node: cst.CSTNode) -> str | None:
