@@ -33,11 +33,11 @@ _PLAIN = ("tensor", "as_tensor")
 @RULE.on(*map(Call, OF_LISTS))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a tensor of numbers that are written out; the fix fills one on the device, if all are the same."""
-    from torchlint.model.constants import constant, stands_in_for_nothing  # the model's parts load LibCST
+    from torchlint.model.constants import constant  # the model's parts load LibCST
     from torchlint.model.reads import is_hot
 
     found = constant(node, context)
-    if found is None or not is_hot(found.moved, context) or stands_in_for_nothing(found.moved, context):
+    if found is None or not is_hot(found.moved, context) or _costs_nothing(found.moved, context):
         return
     yield Flag(
         found.moved,
@@ -48,6 +48,13 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         applicability=Applicability.SAFE if _is_small(found.value) else Applicability.UNSAFE,
         about=(node,),
     )
+
+
+def _costs_nothing(moved: cst.Call, context: Context) -> bool:
+    """Whether it is seldom made, or the CPU waits just before or right behind it."""
+    from torchlint.model.constants import is_kept_by_object, is_read_at_once, stands_in_for_nothing
+
+    return any(asks(moved, context) for asks in (stands_in_for_nothing, is_kept_by_object, is_read_at_once))
 
 
 def _advice(found: Constant, context: Context) -> str:
@@ -82,6 +89,8 @@ def _edits(found: Constant, context: Context) -> tuple[NodeEdit, ...]:
     if "#" in context.code(found.moved) or any(argument.keyword is None for argument in others):
         return ()
     given = [_shape(found), found.value, *(context.code(argument).rstrip(" ,") for argument in others)]
+    if found.value in ("True", "False") and not any(of.keyword.value == "dtype" for of in others if of.keyword):
+        given.append(f"dtype={context.code(func.value)}.bool")  # which TorchScript would not guess
     if found.moved is not call:
         given.append(f"device={found.where}")
     return (Replace(found.moved, f"{context.code(func.value)}.full({', '.join(given)})"),)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,7 +27,9 @@ SAFE = {
     "torch.tensor(0.5, device=x.device)": "torch.full((), 0.5, device=x.device)",
     "torch.tensor(1, device=x.device)": "torch.full((), 1, device=x.device)",
     "torch.tensor(-1, device=x.device)": "torch.full((), -1, device=x.device)",
-    "torch.tensor(True, device=x.device)": "torch.full((), True, device=x.device)",
+    "torch.tensor(True, device=x.device)": "torch.full((), True, device=x.device, dtype=torch.bool)",
+    "torch.tensor([False]).to(x.device)": "torch.full((1,), False, dtype=torch.bool, device=x.device)",
+    "torch.tensor(True, device=x.device, dtype=x.dtype)": "torch.full((), True, device=x.device, dtype=x.dtype)",
     "torch.tensor(1e-8, device=x.device)": "torch.full((), 1e-8, device=x.device)",
     "torch.as_tensor(3, device=x.device)": "torch.full((), 3, device=x.device)",
     "torch.tensor([2], device=x.device)": "torch.full((1,), 2, device=x.device)",
@@ -75,6 +79,9 @@ SILENT = (
     "torch.full((), 0.5, device=x.device)",
     "x.mean() if x.numel() else torch.tensor(0.5, device=x.device)",
     "torch.tensor(0.5, pin_memory=True).to(x.device)",
+    "torch.tensor(0.5, device=x.device) if x.mean().item() > 1 else x",
+    "x if x.sum() > 0 else torch.tensor(0.5, device=x.device)",
+    "torch.tensor(0.5, device=x.device) if torch.jit.is_tracing() else x",
 )
 
 
@@ -175,6 +182,81 @@ SNIPPETS = {
                     self.bound = torch.tensor([0.1, 0.9], device=x.device)
                 return x * self.weight * self.bound
         """,
+    "a branch for the device within one for nothing": """
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def forward(self, x, boxes):
+                if len(boxes) == 0:
+                    if torch.cuda.is_available():
+                        return torch.tensor(0.0).cuda()
+                    return torch.tensor(0.0)
+                if x.is_cuda:
+                    return x * torch.tensor(0.5).cuda()  # <- constant-tensor-in-hot-path
+                return x
+        """,
+    "kept by an object": """
+        import torch
+        class Trigger:
+            def set(self, device):
+                self.flag = torch.tensor(1, device=device)
+        def train(model, loader, device, trigger=Trigger()):
+            for x in loader:
+                model(x.to(device)).sum().backward()
+                trigger.set(device)
+        """,
+    "read at once": """
+        import torch
+        import torch.distributed as dist
+        def train(model, loader, device, world):
+            for x in loader:
+                model(x.to(device)).sum().backward()
+                sizes = [torch.tensor([0], device=device) for _ in range(world)]
+                dist.all_gather(sizes, x.size_of_it)
+                sizes = [int(size.item()) for size in sizes]
+                starts = torch.cat([torch.tensor([0], device=device), x.lengths.cumsum(0)])
+                first, last = starts[0].item(), starts[-1].item()
+        """,
+    "read much later": """
+        import torch
+        def train(model, loader, device):
+            for x in loader:
+                total = torch.tensor(0.0, device=device)  # <- constant-tensor-in-hot-path
+                total = total + model(x.to(device)).sum()
+                total.backward()
+                print(total.item())
+        """,
+    "the state of an optimizer": """
+        import torch
+        class Sgd(torch.optim.Optimizer):
+            def step(self):
+                for group in self.param_groups:
+                    if "step" in group:
+                        group["step"] += 1
+                    else:
+                        group["step"] = torch.tensor([1], device="cuda")
+                    if "rate" not in group:
+                        group["rate"] = torch.tensor([1.0], device="cuda")
+                    if not self.initialized:
+                        self.build(group)
+                    one = torch.tensor([1.0], device="cuda")  # <- constant-tensor-in-hot-path
+                    group["step"] += one
+            def build(self, group):
+                group["one"] = torch.tensor(1.0, device="cuda")
+        """,
+    "a function that remembers": """
+        import functools
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def forward(self, x):
+                return x * self.grid(x.device) * self.other(x.device)
+            @functools.lru_cache(maxsize=32)
+            def grid(self, device):
+                return torch.tensor([1.0, 2.0], device=device)
+            def other(self, device):
+                return torch.tensor([1.0, 2.0], device=device)  # <- constant-tensor-in-hot-path
+        """,
     "compiled": """
         import torch
         from torch import nn
@@ -195,3 +277,22 @@ SNIPPETS = {
 @pytest.mark.parametrize("code", SNIPPETS.values(), ids=SNIPPETS)
 def test_programs(code: str) -> None:
     check_snippet(code, RULE)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("number", ["True", "[False, False]", "0", "1.0"])
+def test_scripted_code_gets_the_same_dtype(number: str, tmp_path: Path) -> None:
+    code = module(f"torch.tensor({number}, device=x.device)").replace(", device, gpu, n, labels, half: torch.dtype", "")
+    after = fixed(code, RULE, Applicability.SAFE)
+    assert "torch.full(" in after
+    before, now = (scripted(text, tmp_path / f"net{i}.py") for i, text in enumerate((code, after)))
+    assert before.dtype is now.dtype
+    assert torch.equal(before, now)
+
+
+def scripted(code: str, path: Path) -> torch.Tensor:
+    path.write_text(code)
+    names = runpy.run_path(str(path))
+    result = torch.jit.script(names["Net"]())(torch.zeros(2))
+    assert isinstance(result, torch.Tensor)
+    return result

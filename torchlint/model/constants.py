@@ -10,13 +10,32 @@ import libcst as cst
 from torchlint.model.factories import Factory, Sameness
 from torchlint.model.moves import is_plain, move
 from torchlint.model.tables import OF_LISTS
+from torchlint.model.tree import descendants
 from torchlint.model.values import Device, Kind
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
 
 _PLAIN = ("torch.tensor", "torch.as_tensor")
-_EMPTY = ("numel(", "len(", ".any(", ".all(", "isnan", "isinf", "isfinite", ".size(0)", ".shape[0]", "nelement(")
+_EMPTY = (
+    "numel(",
+    "len(",
+    ".any(",
+    ".all(",
+    "isnan",
+    "isinf",
+    "isfinite",
+    ".size(0)",
+    ".shape[0]",
+    "nelement(",
+    ".sum(",
+)
+# Questions that the CPU waits for the device to answer: behind them it waits for nothing but the copy.
+_WAITS = (".item()", ".tolist()", ".cpu()")
+# Questions about the device, beside one that matters.
+_OF_DEVICES = ("is_available(", "is_cuda", "use_gpu", "use_cuda", ".type ==", "cuda")
+# Conditions under which something else runs than a step of a network: an export, a trace.
+_OTHERWISE = ("export", "scripting", "tracing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +80,68 @@ def constant(call: cst.Call, context: Context) -> Constant | None:
 
 
 def stands_in_for_nothing(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the branch around the node asks for emptiness or NaN: there a constant stands in, and seldom."""
+    """Whether the branch around the node asks for emptiness or NaN, or for what the CPU waits for already.
+
+    In the first a constant stands in, and seldom; in the second nothing is left to wait for. A trace is neither.
+    """
     child = node
     for above in context.ancestors(node):
         if isinstance(above, (cst.FunctionDef, cst.For, cst.While)):
             return False
         if isinstance(above, (cst.If, cst.IfExp)) and child is not above.test:
             asked = context.code(above.test)
-            return any(word in asked for word in _EMPTY)
+            if any(word in asked for word in (*_EMPTY, *_WAITS, *_OTHERWISE)):
+                return True
+            if not any(word in asked for word in _OF_DEVICES):
+                return False
         child = above
     return False
+
+
+def is_kept_by_object(node: cst.Call, context: Context) -> bool:
+    """Whether an object keeps the tensor from one call to the next: `self.x = …` elsewhere than in `forward`."""
+    function = context.function(node)
+    if not isinstance(function, cst.FunctionDef) or function.name.value == "forward":
+        return False
+    match context.parent(node):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(value=cst.Name(value="self")))]):
+            return True
+    return False
+
+
+def is_read_at_once(node: cst.Call, context: Context) -> bool:
+    """Whether the CPU waits for what is made of it in the same statement or the next two: sizes that are exchanged."""
+    line = context.tree.line(node)
+    block = context.parent(line) if line is not None else None
+    if not isinstance(line, cst.SimpleStatementLine) or not isinstance(block, (cst.IndentedBlock, cst.Module)):
+        return False
+    lines = list(block.body)
+    place = lines.index(line)
+    names = {
+        part.value
+        for statement in line.body
+        if isinstance(statement, cst.Assign)
+        for target in statement.targets
+        for part in descendants(target)
+        if isinstance(part, cst.Name)
+    }
+    return any(
+        _reads_one_of(part, names) for following in lines[place + 1 : place + 3] for part in descendants(following)
+    )
+
+
+def _reads_one_of(node: cst.CSTNode, names: set[str]) -> bool:
+    """`t.item()`, and `[t.item() for t in …]`."""
+    match node:
+        case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value="item" | "tolist" | "cpu"))):
+            return _speaks_of(receiver, names)
+        case cst.ListComp(elt=element, for_in=cst.CompFor(target=cst.Name(value=name), iter=iterated)):
+            return _speaks_of(iterated, names) and any(_reads_one_of(part, {name}) for part in descendants(element))
+    return False
+
+
+def _speaks_of(node: cst.CSTNode, names: set[str]) -> bool:
+    return any(isinstance(part, cst.Name) and part.value in names for part in descendants(node))
 
 
 def _keywords(call: cst.Call) -> list[cst.Name | None]:
