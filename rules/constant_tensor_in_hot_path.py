@@ -39,9 +39,10 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     found = constant(node, context)
     if found is None or not is_hot(found.moved, context) or _costs_nothing(found.moved, context):
         return
+    made = found.moved if context.tree.within(node, found.moved) else node
     yield Flag(
         found.moved,
-        f"`{context.shown(found.moved)}` is made on the CPU, which waits {context.frequency(found.moved)} while it is "
+        f"`{context.shown(made)}` is made on the CPU, which waits {context.frequency(found.moved)} while it is "
         f"copied to the device; {_advice(found, context)}",
         title="Fill a tensor on the device, with `torch.full`",
         edits=_edits(found, context),

@@ -45,9 +45,10 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     found = sent_list(node, context)
     if found is None or not is_hot(found.moved, context) or stands_in_for_nothing(found.moved, context):
         return
+    made = found.moved if context.tree.within(node, found.moved) else node
     yield Flag(
         found.moved,
-        f"`{context.shown(found.moved)}` makes a tensor of a list on the CPU, which waits "
+        f"`{context.shown(made)}` makes a tensor of a list on the CPU, which waits "
         f"{context.frequency(found.moved)} while it is copied to the device; {_advice(found)}",
         title="Pin the tensor, and do not wait for the copy",
         edits=() if found.is_kept else _edits(found, context),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from laws import check_snippet
+from laws import active, check_snippet
 from twins import findings, fixed
 
+from torchlint import linter
 from torchlint.finding import Applicability
+from torchlint.source import SourceFile
 
 RULE = "list-to-device-in-hot-path"
 
@@ -145,6 +147,37 @@ SNIPPETS = {
                 where, kind = told(x)
                 return torch.tensor([low, high], device=where) * x
         """,
+    "scripted": """
+        import torch
+        from torch import nn
+        @torch.jit.script
+        def size_of(x):
+            return torch.tensor([x.shape[0], 1], device=x.device)
+        class Net(nn.Module):
+            def forward(self, x):
+                return x * size_of(x)
+        """,
+    "sizes of all processes": """
+        import torch
+        import torch.distributed as dist
+        def train(model, optimizer, loader, device: torch.device, ranks):
+            for x, texts in loader:
+                mine = torch.tensor([len(texts)], device=device)
+                sizes = [torch.zeros_like(mine) for _ in range(ranks)]
+                dist.all_gather(sizes, mine)
+                largest = max(size.item() for size in sizes)
+                stats = torch.tensor([len(texts), 1.0], device=device)
+                everyone = [torch.zeros_like(stats) for _ in range(ranks)]
+                dist.all_gather(everyone, stats)
+                for one in everyone:
+                    print(int(one[0].item()))
+                own = torch.tensor([len(texts)], device=device)  # <- list-to-device-in-hot-path
+                others = [torch.zeros_like(own) for _ in range(ranks)]
+                dist.all_gather(others, own)
+                loss = model(x, sum(others)).sum()
+                loss.backward()
+                optimizer.step()
+        """,
     "compiled": """
         import torch
         @torch.compile
@@ -157,3 +190,15 @@ SNIPPETS = {
 @pytest.mark.parametrize("code", SNIPPETS.values(), ids=SNIPPETS)
 def test_programs(code: str) -> None:
     check_snippet(code, RULE)
+
+
+def test_the_message_names_the_list_not_the_move() -> None:
+    code = program("torch.tensor([n, 1])", after="sent = sent.to(device)")
+    (found,) = findings(code, RULE)
+    assert "`torch.tensor([n, 1])` makes a tensor" in found.message
+
+
+def test_transforms_of_images_run_in_workers() -> None:
+    text, settings = program("torch.tensor([n, 1], device=device)"), active(RULE)
+    assert linter.lint(SourceFile("train.py", text), settings).findings
+    assert not linter.lint(SourceFile("vision/transforms/shapes.py", text), settings).findings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -11,7 +12,7 @@ from torchlint.finding import Frequency
 from torchlint.model.constants import constant as constant_tensor
 from torchlint.model.factories import Factory, Sameness
 from torchlint.model.moves import is_plain, move
-from torchlint.model.names import Binder, Binding
+from torchlint.model.names import Binder, Binding, dotted
 from torchlint.model.tables import OF_LISTS
 from torchlint.model.tree import descendants, descendants_in_scope
 from torchlint.model.values import Device, Kind
@@ -176,11 +177,15 @@ def _is_elsewhere(node: cst.Call, context: Context) -> bool:
     if isinstance(function, cst.FunctionDef):
         if "collate" in function.name.value or _is_remembered(function, context):
             return True
+        # TorchScript knows no `pin_memory` for a tensor of a list.
+        if any(context.qualified_name(item.decorator) == "torch.jit.script" for item in function.decorators):
+            return True
         # Gradients that nobody steps with are there to be looked at, for one input after the other.
         if ".step(" not in context.source.text and ".backward(" in context.code(function.body):
             return True
     class_ = context.tree.enclosing_class(node)
-    if class_ is not None and "PIL" in context.code(class_):  # a transform of images, which a loader's workers run
+    # A transform of images is what the workers of a loader run.
+    if "transforms" in PurePath(context.source.path).parts or (class_ is not None and "PIL" in context.code(class_)):
         return True
     above: cst.CSTNode | None = node
     while above is not None and above is not function:
@@ -228,15 +233,34 @@ def _is_read_back(moved: cst.Call, context: Context) -> bool:
     names = _bound(line)
     scope = function.body if function is not None else context.tree.module
     for statement in descendants_in_scope(scope):
-        if not names or not isinstance(statement, cst.SimpleStatementLine) or statement is line:
+        if not names or not isinstance(statement, (cst.SimpleStatementLine, cst.For)) or statement is line:
             continue
         if context.tree.place(statement) < context.tree.place(line):
             continue
-        if any(_is_read_of(part, names) for part in descendants(statement)):
+        if isinstance(statement, cst.For):
+            names |= _turned_to(statement, names)
+            continue
+        turned = (_turned_to(part, names) for part in descendants(statement) if isinstance(part, cst.CompFor))
+        wanted = names.union(*turned)
+        if any(_is_read_of(part, wanted) for part in descendants(statement)):
             return True
         if len(names) < _MOST and _speaks_of(statement, names):
-            names |= _bound(statement)
+            names |= _bound(statement) | _gathered(statement)
     return False
+
+
+def _turned_to(loop: cst.For | cst.CompFor, names: set[str]) -> set[str]:
+    """What stands for the elements where a loop goes over one of these."""
+    is_over = isinstance(loop.iter, cst.Name) and loop.iter.value in names
+    return {loop.target.value} if is_over and isinstance(loop.target, cst.Name) else set()
+
+
+def _gathered(line: cst.SimpleStatementLine) -> set[str]:
+    """The list that `all_gather` fills with what the other processes sent."""
+    match line.body:
+        case [cst.Expr(value=cst.Call(func=func, args=[cst.Arg(value=cst.Name(value=filled)), *_]))]:
+            return {filled} if (dotted(func) or "").endswith("gather") else set()
+    return set()
 
 
 def _is_read_of(node: cst.CSTNode, names: set[str]) -> bool:
