@@ -31,7 +31,6 @@ RULE = Rule(
 @RULE.on(
     Node("If", (b"if",)),
     Node("IfExp", (b"if",)),
-    Node("CompIf", (b"if",)),
     Node("While", (b"while",)),
     Node("Assert", (b"assert",)),
     Node("UnaryOperation", (b"not",)),
@@ -46,11 +45,13 @@ RULE = Rule(
 )
 def check(node: cst.CSTNode, context: Context) -> Iterator[Flag]:
     """Flag the first condition whose truth is that of a device tensor, in code that runs at each batch."""
-    from torchlint.model.syncs import waits  # the model's parts load LibCST
+    from torchlint.model.choices import instead  # the model's parts load LibCST
+    from torchlint.model.syncs import waits
 
     for condition in waits(node, context):
-        if not _is_left_alone(condition, node, context):
-            yield Flag(condition, _message(condition, node, context))
+        advice = None if _is_left_alone(condition, node, context) else instead(node, condition, context)
+        if advice is not None:
+            yield Flag(condition, _message(condition, node, advice, context))
             return
 
 
@@ -73,17 +74,10 @@ def _is_left_alone(condition: cst.BaseExpression, node: cst.CSTNode, context: Co
     )
 
 
-def _message(condition: cst.BaseExpression, node: cst.CSTNode, context: Context) -> str:
+def _message(condition: cst.BaseExpression, node: cst.CSTNode, advice: str, context: Context) -> str:
     shown = f"`{context.shown(condition)}`"
     waits = f"the CPU waits for the device {context.frequency(condition)}"
-    if isinstance(node, cst.Assert):
-        return f"{waits} to learn whether {shown} holds; `torch._assert_async` checks it on the device"
     match condition:
-        case cst.Call(func=cst.Name(value="max" | "min" | "sorted" as name)):
-            on_device = "torch.sort" if name == "sorted" else f"torch.{name}imum"
-            return f"{shown} compares in Python, so {waits}; `{on_device}` compares on the device"
-        case cst.Attribute():
-            return f"{waits} to learn whether {shown} holds; a plain Python attribute would tell at once"
-    if isinstance(node, cst.While):
-        return f"{waits} to learn whether {shown} holds; bring all elements over at once with `tolist()`"
-    return f"{waits} to learn whether {shown} holds; `torch.where` or a mask chooses on the device"
+        case cst.Call(func=cst.Name(value="max" | "min" | "sorted")):
+            return f"{shown} compares in Python, so {waits}; {advice}"
+    return f"{waits} to learn whether {shown} holds; {advice}"

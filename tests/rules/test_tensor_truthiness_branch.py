@@ -20,7 +20,8 @@ def forward(*lines: str) -> str:
     return (
         "import torch\nfrom torch import nn\n\n\nclass Net(nn.Module):\n"
         "    def __init__(self):\n        super().__init__()\n        self.project = nn.Linear(3, 3)\n"
-        '        self.register_buffer("started", torch.tensor(False))\n\n'
+        '        self.register_buffer("started", torch.tensor(False))\n'
+        '        self.register_buffer("count", torch.tensor(0))\n\n'
         f"    def forward(self, x: torch.Tensor, mask: torch.Tensor):\n{body}\n        return x\n"
     )
 
@@ -34,7 +35,11 @@ def forward(*lines: str) -> str:
         ("assert (x >= 0).all()" + MARK,),
         ("if x.shape[0] > 1 and x.max() > 1.0:" + MARK, "    x = x / 255"),
         ("if mask is None:", "    x = x + 1", "elif mask.sum() == 0:" + MARK, "    x = x - 1"),
-        ("kept = [part for part in (x, mask) if part.sum() > 0]" + MARK,),
+        ("if self.count > 3:" + MARK, "    print(x.shape)"),
+        ("use_state = x.dim() > 1 and mask[0] > 0", "if use_state:" + MARK, "    x = kernel(x)"),
+        ("same = torch.equal(x, mask)", "if not same:" + MARK, "    raise ValueError"),
+        ("if mask.any():" + MARK, "    warnings.warn('masked')"),
+        ("if mask.any():" + MARK, "    if self.training:", "        x[mask] = 0.0", "    else:", "        x.mul_(2)"),
         ("same = not torch.equal(x, mask)" + MARK,),
         ("both = mask.any() and x.any()" + MARK,),
         ("full = bool((mask == 1).all())" + MARK,),
@@ -56,6 +61,21 @@ def test_a_forward_that_asks(lines: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     "lines",
     [
+        ("kept = [part for part in (x, mask) if part.sum() > 0]",),
+        ("y = None", "if mask.any():", "    y = mask", "x = attend(x, y)"),
+        ("if not mask.any():", "    mask = None", "x = attend(x, mask)"),
+        ("if mask.any():", "    x = fused(x)", "else:", "    x = plain(x)"),
+        ("if mask.any():", "    rows = mask.nonzero()", "    x = x[rows]"),
+        ("if mask.any():", "    return [x]"),
+        ("if mask.any():", "    return x.sum() > 1, None"),
+        ("if torch.equal(x, mask):", "    x = x + 1"),
+        ("n = mask.sum()", "if n > 4:", "    x = x[:n]"),
+        ("n = mask.max()", "assert n <= x.shape[1]", "x = x[:n]"),
+        ("n = mask.max()", "if n == 0:", "    return x", "x = torch.rand((3, n), device=x.device)"),
+        ("x = torch.randint(0, max(1, mask.sum()), (3,), device=x.device)",),
+        ("top = max(x[0], 0)", "x = x[top:]"),
+        ("if torch.onnx.is_in_onnx_export():", "    if mask.any():", "        x = x + 1"),
+        ("if self.onnx_trace and mask.any():", "    x = x + 1"),
         ("if x is None or mask is not None:", "    x = x + 1"),
         ("if x.shape[0] > 1 or x.dim() == 2 or x.size(0) == 1 or x.numel():", "    x = x + 1"),
         ("if x.requires_grad and x.is_cuda and self.training:", "    x = x + 1"),
@@ -89,7 +109,7 @@ def test_a_forward_that_waits_for_nothing_or_has_to(lines: tuple[str, ...]) -> N
             for inputs, targets in loader:
                 loss = criterion(model(inputs.cuda()), targets.cuda())
                 if loss > 100:  # <- tensor-truthiness-branch
-                    continue
+                    loss = loss / 10
                 loss.backward()
                 optimizer.step()
         """,
@@ -125,6 +145,16 @@ def test_loops_over_batches(code: str) -> None:
 @pytest.mark.parametrize(
     "code",
     [
+        """
+        import torch
+        def train(model, loader, optimizer, criterion):
+            for inputs, targets in loader:
+                loss = criterion(model(inputs.cuda()), targets.cuda())
+                if loss > 100:
+                    continue
+                loss.backward()
+                optimizer.step()
+        """,
         """
         import torch
         def train(model, loader, optimizer, criterion):
@@ -179,19 +209,28 @@ def test_what_is_rare_on_the_cpu_or_ruled_by_the_data(code: str) -> None:
     check_snippet(code, RULE)
 
 
-def test_the_message_names_what_would_do_instead() -> None:
+@pytest.mark.parametrize(
+    ("lines", "advice"),
+    [
+        (("assert (x > 0).all()",), "_assert_async"),
+        (("if mask.any():", "    raise ValueError"), "_assert_async"),
+        (("if mask.any():", "    line = mask.sum()", "    torch._assert(False, 'masked')"), "_assert_async"),
+        (("top = max(x.max(), mask.max())",), "torch.maximum"),
+        (("if mask.any():", "    x = x + 1"), "torch.where"),
+        (("if mask[0] > 0:", "    x = fused(x)"), "handed in by the caller"),
+        (("if self.count >= 3:", "    x = fused(x)"), "Python attribute"),
+        (("if mask.any():", "    warnings.warn('masked')"), "now and then"),
+        (("both = mask.any() and x.any()",), "keep the answer on the device"),
+    ],
+)
+def test_the_message_names_what_would_do_instead(lines: tuple[str, ...], advice: str) -> None:
     from torchlint import engine
     from torchlint.registry import find
     from torchlint.source import SourceFile
 
-    code = forward("assert (x > 0).all()", "top = max(x.max(), mask.max())", "if mask.any():", "    x = x + 1")
-    source = SourceFile.from_bytes("net.py", code.encode())
-    found = engine.examine(source, (find(RULE),), Settings((RULE,))).findings
-    assert [name for name in ("_assert_async", "maximum", "where") for finding in found if name in finding.message] == [
-        "_assert_async",
-        "maximum",
-        "where",
-    ]
+    source = SourceFile.from_bytes("net.py", forward(*lines).encode())
+    (finding,) = engine.examine(source, (find(RULE),), Settings((RULE,))).findings
+    assert advice in finding.message
 
 
 def test_fixtures_have_the_marked_lines() -> None:

@@ -28,7 +28,7 @@ _LOADING = re.compile(
     r"dataset|collat|transform(?!er)|augment|random|datamodule|processor|preprocess|tokeniz|sampler", re.IGNORECASE
 )
 # Checks that somebody has to ask for, and code that only an export sees.
-_OPTED = re.compile(r"debug|anomal|verbos|valid|sanity|check|strict|is_scripting|is_tracing|is_exporting|is_in_onnx")
+_OPTED = re.compile(r"debug|anomal|verbos|valid|sanity|check|strict|is_scripting|is_tracing|is_exporting|onnx")
 
 
 def is_by_design(node: cst.CSTNode, context: Context) -> bool:

@@ -157,10 +157,11 @@ def _is_fallback(function: cst.FunctionDef | cst.Lambda | None) -> bool:
 
 
 def _raises_alarm(block: cst.IndentedBlock, context: Context) -> bool:
-    return isinstance(context.parent(block), (cst.If, cst.Else)) and any(_is_alarm(line) for line in block.body)
+    return isinstance(context.parent(block), (cst.If, cst.Else)) and any(is_alarm(line) for line in block.body)
 
 
-def _is_alarm(line: cst.CSTNode) -> bool:
+def is_alarm(line: cst.CSTNode) -> bool:
+    """Whether the line raises, ends the program or warns."""
     match line:
         case cst.SimpleStatementLine(body=[*_, cst.Raise()]):
             return True

@@ -50,21 +50,22 @@ def conditions(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpressi
     kind = type(node)
     if kind is cst.UnaryOperation:
         if type(node.operator) is cst.Not and not _is_joined(node, context):  # type: ignore[attr-defined]
-            yield from _joined(node.expression)  # type: ignore[attr-defined]
+            yield from joined(node.expression)  # type: ignore[attr-defined]
     elif kind is cst.BooleanOperation:
         if not _is_joined(node, context):
-            yield from _joined(node.left)  # type: ignore[attr-defined]
+            yield from joined(node.left)  # type: ignore[attr-defined]
     else:
-        yield from _joined(node.test)  # type: ignore[attr-defined]
+        yield from joined(node.test)  # type: ignore[attr-defined]
 
 
-def _joined(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+def joined(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """What `and`, `or` and `not` join, one by one."""
     kind = type(test)
     if kind is cst.BooleanOperation:
-        yield from _joined(test.left)  # type: ignore[attr-defined]
-        yield from _joined(test.right)  # type: ignore[attr-defined]
+        yield from joined(test.left)  # type: ignore[attr-defined]
+        yield from joined(test.right)  # type: ignore[attr-defined]
     elif kind is cst.UnaryOperation and type(test.operator) is cst.Not:  # type: ignore[attr-defined]
-        yield from _joined(test.expression)  # type: ignore[attr-defined]
+        yield from joined(test.expression)  # type: ignore[attr-defined]
     else:
         yield test
 
@@ -133,7 +134,7 @@ def _holds_a_judgement(node: cst.Name, context: Context) -> bool:
             return False
         if isinstance(binding.value, cst.Name) and binding.value.value in ("True", "False"):
             continue
-        if not any(is_waited_for(part, context) for part in _joined(binding.value) if not isinstance(part, cst.Name)):
+        if not any(is_waited_for(part, context) for part in joined(binding.value) if not isinstance(part, cst.Name)):
             return False
         found = True
     return found and is_hot(node, context)
@@ -148,7 +149,7 @@ def _judges_its_arguments(node: cst.Call, context: Context) -> bool:
     if name == "bool":
         return is_waited_for(given[0], context)
     if name in ("any", "all") and isinstance(given[0], (cst.GeneratorExp, cst.ListComp)):
-        return any(is_waited_for(part, context) for part in _joined(given[0].elt))
+        return any(is_waited_for(part, context) for part in joined(given[0].elt))
     if name in ("max", "min") and len(given) > 1:
         return any(may_be_tensor(part, context) and is_hot_device_tensor(part, context) for part in given)
     return _holds_device_tensors(given[0], context)
@@ -201,7 +202,7 @@ def may_be_tensor(node: cst.BaseExpression, context: Context, depth: int = 0) ->
     if kind is cst.Name:
         return depth < _DEEPEST and _may_hold_tensor(node, context, depth)  # type: ignore[arg-type]
     if kind is cst.Attribute:
-        return _is_buffer(node, context)  # type: ignore[arg-type]
+        return is_buffer(node, context)  # type: ignore[arg-type]
     if kind is cst.Subscript:
         value, parts = node.value, node.slice  # type: ignore[attr-defined]
         return (type(value) is not cst.Attribute or value.attr.value not in _META) and all(
@@ -252,7 +253,7 @@ def _may_give(binding: Binding, context: Context, depth: int) -> bool:
     return value is not None and may_be_tensor(value, context, depth + 1)
 
 
-def _is_buffer(node: cst.Attribute, context: Context) -> bool:
+def is_buffer(node: cst.Attribute, context: Context) -> bool:
     """Whether this is saved with the network: `self.register_buffer("started", torch.tensor(False))`."""
     owner = node.value
     class_ = context.classes.self_class(owner) if type(owner) is cst.Name else None
