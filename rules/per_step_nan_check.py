@@ -37,13 +37,11 @@ _TOKENS = (b"isnan", b"isinf", b"isfinite")
 )
 def check(node: cst.CSTNode, context: Context) -> Iterator[Flag]:
     """Flag the first condition that asks a device tensor for NaN or infinity, in code that runs at each batch."""
-    from torchlint.model.finite import checks_for_nan  # the model's parts load LibCST
+    from torchlint.model.finite import checks_for_nan, instead  # the model's parts load LibCST
 
     for condition in checks_for_nan(node, context):
-        if not _is_left_alone(condition, context):
-            advice = (
-                "`torch._assert_async` checks on the device" if isinstance(node, cst.Assert) else "check less often"
-            )
+        advice = None if _is_left_alone(condition, context) else instead(node, condition, context)
+        if advice is not None:
             yield Flag(
                 condition,
                 f"the CPU waits for the device {context.frequency(condition)} to learn whether "

@@ -14,7 +14,7 @@ from torchlint.model.tree import descendants, descendants_in_scope
 from torchlint.model.values import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from torchlint.model.context import Context
 
@@ -29,7 +29,7 @@ COMBINE = "`&`, `|` and `~` keep the answer on the device"
 # Operations whose result has a size that the data decides, or that draw random numbers: not to be run for nothing.
 _UNFIT = frozenset(
     "nonzero argwhere masked_select unique unique_consecutive item tolist numpy cpu multinomial bernoulli rand randn "
-    "randint randperm rand_like randn_like normal pad".split()
+    "randint randperm rand_like randn_like normal pad Parameter".split()
 )
 
 
@@ -37,7 +37,7 @@ def instead(node: cst.CSTNode, condition: cst.BaseExpression, context: Context) 
     """What would do instead; None where nothing would, so that the host has to ask."""
     match node:
         case cst.Assert():
-            is_rare = _is_under_a_test(node, context) or _is_needed_as_number(condition, context)
+            is_rare = is_under_a_test(node, context) or _is_needed_as_number(condition, context)
             return None if is_rare else CHECK
         case cst.While():
             return AT_ONCE
@@ -47,38 +47,38 @@ def instead(node: cst.CSTNode, condition: cst.BaseExpression, context: Context) 
             on_device = "torch.sort" if name == "sorted" else f"torch.{name}imum"
             is_number = purpose(node, context) is Purpose.NEEDED
             return None if is_number else f"`{on_device}` compares on the device"
-    return _instead_of_answer(node, condition, context)
+    return instead_of_answer(node, condition, context, instead)
 
 
 def _instead_of_branch(node: cst.If | cst.IfExp, condition: cst.BaseExpression, context: Context) -> str | None:
-    if isinstance(node, cst.If) and _fails(node.body):
-        return None if _is_under_a_test(node, context) else CHECK
+    if isinstance(node, cst.If) and fails(node.body):
+        return None if is_under_a_test(node, context) else CHECK
     if any(_asks_a_buffer(part, context) for part in _parts(condition, context)):
         return KNOW
     if _compares_all(condition) or _is_needed_as_number(condition, context):
         return None
     if isinstance(node, cst.IfExp):
         return CHOOSE if all(_is_fit(side, context) for side in (node.body, node.orelse)) else None
-    if _only_picks(node, context):
+    if only_picks(node, context):
         return CHOOSE
     if any(_asks_for_an_argument(part, context) for part in _parts(condition, context)):
         return HAND_OVER
     return SELDOM if all(is_alarm(line) for line in node.body.body) else None
 
 
-def _instead_of_answer(node: cst.CSTNode, condition: cst.BaseExpression, context: Context) -> str | None:
-    """`a.any() and b.any()`, `not x.any()`, `bool(x.any())`: what is done with the answer tells."""
+def instead_of_answer(
+    node: cst.CSTNode, condition: cst.BaseExpression, context: Context, judge: Callable[..., str | None]
+) -> str | None:
+    """`a.any() and b.any()`, `not x.any()`, `bool(x.any())`: the branch that the answer decides, as `judge` sees it."""
     child = node
     for above in context.ancestors(node):
         match above:
             case cst.If(test=test) | cst.IfExp(test=test) | cst.While(test=test) | cst.Assert(test=test):
-                return instead(above, condition, context) if child is test else None
+                return judge(above, condition, context) if child is test else None
             case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]):
                 asked = _asking(name, above, context)
-                return next(filter(None, (instead(*pair, context) for pair in asked)), None) if asked else COMBINE
-            case cst.BaseSmallStatement() | cst.BaseCompoundStatement() | cst.Lambda() | cst.Call() if (
-                above is not node
-            ):
+                return next(filter(None, (judge(*pair, context) for pair in asked)), None) if asked else COMBINE
+            case cst.BaseSmallStatement() | cst.BaseCompoundStatement() | cst.Lambda() | cst.Call():
                 return None
         child = above
     return None
@@ -140,7 +140,7 @@ def _compares_all(condition: cst.BaseExpression) -> bool:
     return name.rpartition(".")[2] in ("equal", "allclose")
 
 
-def _is_under_a_test(node: cst.CSTNode, context: Context) -> bool:
+def is_under_a_test(node: cst.CSTNode, context: Context) -> bool:
     """Whether this is asked only where another tensor's value has led to."""
     child = node
     for above in context.ancestors(node):
@@ -192,7 +192,7 @@ def _is_number_here(use: cst.Name, context: Context) -> bool:
 # What a branch does
 
 
-def _fails(body: cst.BaseSuite) -> bool:
+def fails(body: cst.BaseSuite) -> bool:
     """Whether the branch ends in an error."""
     last = body.body[-1] if body.body else None
     if not isinstance(last, cst.SimpleStatementLine):
@@ -205,8 +205,8 @@ def _fails(body: cst.BaseSuite) -> bool:
     return False
 
 
-def _only_picks(node: cst.If, context: Context) -> bool:
-    """Whether the branches give names and parts of tensors other values, and do nothing else."""
+def only_picks(node: cst.If, context: Context) -> bool:
+    """Whether the branches give names and parts of tensors other values, or return one, and do nothing else."""
     blocks: list[cst.BaseSuite] = [node.body]
     follows = node.orelse
     while follows is not None:
@@ -220,7 +220,7 @@ def _is_picking(line: cst.CSTNode, context: Context) -> bool:
         case cst.SimpleStatementLine(body=statements):
             return all(_is_picking(statement, context) for statement in statements)
         case cst.If():
-            return _only_picks(line, context)
+            return only_picks(line, context)
         case cst.Pass():
             return True
         case cst.Assign(targets=targets, value=value):
@@ -228,10 +228,21 @@ def _is_picking(line: cst.CSTNode, context: Context) -> bool:
         case cst.AugAssign(value=value) | cst.AnnAssign(value=cst.BaseExpression() as value):
             return _is_fit(value, context)
         case cst.Return(value=cst.BaseExpression() as value):
-            return context.kind(value) is Kind.TENSOR and _is_fit(value, context)
+            is_tensor = context.kind(value) is Kind.TENSOR and context.loop(line) is None
+            return is_tensor and not _may_give_none(line, context) and _is_fit(value, context)
         case cst.Expr(value=cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=name))) as call):
             return name.endswith("_") and context.kind(owner) is Kind.TENSOR and _is_fit(call, context)
     return False
+
+
+def _may_give_none(line: cst.CSTNode, context: Context) -> bool:
+    """Whether the function has another `return` without a value."""
+    function = context.function(line)
+    return isinstance(function, cst.FunctionDef) and any(
+        isinstance(node, cst.Return)
+        and (node.value is None or (isinstance(node.value, cst.Name) and node.value.value == "None"))
+        for node in descendants_in_scope(function.body)
+    )
 
 
 def _is_fit(value: cst.BaseExpression, context: Context) -> bool:

@@ -48,13 +48,25 @@ def is_by_design(node: cst.CSTNode, context: Context) -> bool:
                 ]
                 return any(_LOADING.search(name) or _DYNAMIC_CLASS.search(name) for name in names)
             case cst.If(test=test) | cst.IfExp(test=test) if child is not test:
-                if _OPTED.search(context.code(test)):
+                if _OPTED.search(context.code(test)) or _is_off_by_default(test, context):
                     return True
             case cst.BooleanOperation(left=left, operator=cst.And(), right=right) if child is right:
                 if context.frequencies.is_rate_limit(left) or _OPTED.search(context.code(left)):
                     return True
+                if _is_off_by_default(left, context):
+                    return True
         child = above
     return False
+
+
+def _is_off_by_default(test: cst.BaseExpression, context: Context) -> bool:
+    """`if error_if_nonfinite`, of a parameter whose default is `False`."""
+    return isinstance(test, cst.Name) and any(
+        isinstance(binding.node, cst.Param)
+        and isinstance(binding.node.default, cst.Name)
+        and binding.node.default.value == "False"
+        for binding in context.reaching(test)
+    )
 
 
 def is_told_apart(condition: cst.BaseExpression, context: Context) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.model import reads
+from torchlint.model.choices import CHECK, CHOOSE, fails, instead_of_answer, is_under_a_test, only_picks
 from torchlint.model.names import Binder, dotted, last_part
 from torchlint.model.reads import avoidable_read, is_hot, scalar_read
 from torchlint.model.syncs import conditions, waits
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     from torchlint.model.context import Context
 
+SELDOM = "check less often"
+CLEAR = "`torch.nan_to_num_` clears the gradients without asking"
 _QUESTIONS = frozenset({"isnan", "isinf", "isfinite"})
 
 
@@ -93,3 +96,59 @@ def _is_asked(read: cst.Call, context: Context) -> bool:
     outer = context.parent(read)
     call = context.parent(outer) if isinstance(outer, cst.Arg) else read
     return any(isinstance(found, cst.Call) and last_part(found.func) in _QUESTIONS for found in (call, read))
+
+
+def instead(node: cst.CSTNode, condition: cst.BaseExpression, context: Context) -> str | None:
+    """What would do instead of the check; None where the step or the result depends on the answer."""
+    match node:
+        case cst.Assert():
+            return None if is_under_a_test(node, context) else CHECK
+        case cst.If(body=body):
+            if fails(body):
+                return SELDOM if reads.is_in_training(node, context) else CHECK
+            if only_picks(node, context):
+                return CHOOSE
+            if _leaves_out(body):
+                return CLEAR if _goes_backward_before(node, context) else None
+            return None if _acts(body, context) else SELDOM
+        case cst.IfExp() | cst.While() | cst.CompIf():
+            return None
+    return instead_of_answer(node, condition, context, instead)
+
+
+def _leaves_out(body: cst.BaseSuite) -> bool:
+    """Whether the branch ends the turn, or the function without a result."""
+    match body.body[-1]:
+        case cst.SimpleStatementLine(body=[*_, cst.Continue() | cst.Return()]):
+            return True
+    return False
+
+
+def _goes_backward_before(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the gradients are there when the question is asked."""
+    scope = context.frequencies.batch_loop(node)
+    return scope is not None and any(
+        isinstance(call, cst.Call)
+        and last_part(call.func) == "backward"
+        and context.tree.place(call) < context.tree.place(node)
+        for call in descendants_in_scope(scope.body)
+    )
+
+
+def _acts(body: cst.BaseSuite, context: Context) -> bool:
+    """Whether the branch does more than to tell of it or to stop: a step is taken, a result kept, a parameter made."""
+    for line in body.body:
+        match line:
+            case cst.SimpleStatementLine(body=[cst.Break() | cst.Pass()]):
+                continue
+            case cst.SimpleStatementLine(body=[cst.Expr(value=cst.Call(func=func))]):
+                told = context.qualified_name(func) == "print" or "log" in (dotted(func) or "") or reads.is_alarm(line)
+            case cst.SimpleStatementLine(body=[cst.Assign() | cst.AugAssign()]):
+                told = isinstance(body.body[-1], cst.SimpleStatementLine) and isinstance(
+                    body.body[-1].body[-1], cst.Break
+                )
+            case _:
+                told = reads.is_alarm(line)
+        if not told:
+            return True
+    return False
