@@ -557,11 +557,24 @@ class Frequencies:
     def _is_bound_to_limits(self, name: cst.Name) -> bool:
         bindings = self.names.reaching(name)
         return bool(bindings) and all(
-            isinstance(binding.value, (cst.Comparison, cst.BooleanOperation, cst.UnaryOperation))
-            and not binding.path
-            and self.is_rate_limit(binding.value)
+            self._is_handed_limits(binding.node)
+            if isinstance(binding.node, cst.Param)
+            else binding.value is not None and not binding.path and self._is_limit(binding.value)
             for binding in bindings
         )
+
+    def _is_limit(self, value: cst.BaseExpression) -> bool:
+        is_condition = isinstance(value, (cst.Comparison, cst.BooleanOperation, cst.UnaryOperation))
+        return is_condition and self.is_rate_limit(value)
+
+    def _is_handed_limits(self, parameter: cst.Param) -> bool:
+        """Whether a parameter is such a condition in every call: `train_step(x, log=step % 100 == 0)`."""
+        function = next((above for above in self.tree.ancestors(parameter) if isinstance(above, cst.FunctionDef)), None)
+        if function is None:
+            return False
+        given = [self.calls.argument_for(call, function, parameter) for call in self.calls.callers(function)]
+        asked = [value for value in given if not (isinstance(value, cst.Name) and value.value in ("False", "None"))]
+        return bool(asked) and all(value is not None and self._is_limit(value) for value in asked)
 
     def _is_an_end(self, node: cst.CSTNode) -> bool:
         """`0`, or `len(loader) - 1`: the first or the last turn."""
