@@ -236,3 +236,85 @@ def test_both_files_of_the_fixture_do_the_same_but_for_rounding() -> None:
     slow, fast = results
     assert fast == pytest.approx(slow)
     assert [type(value) for value in fast] == [type(value) for value in slow] == [float, int, float, float]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        """
+        import time
+        import torch
+        def validate(model, loader, criterion, distributed):
+            model.eval()
+            total, times = 0.0, []
+            with torch.no_grad():
+                for x, y in loader:
+                    loss = criterion(model(x.cuda()), y.cuda())
+                    if distributed:
+                        value = reduce(loss).item()
+                    else:
+                        value = loss.item()
+                    total += value
+                    torch.cuda.synchronize()
+                    times.append(time.perf_counter())
+            return total, times
+        """,
+        """
+        import torch
+        @torch.no_grad()
+        def predict(model, loader, criterion):
+            total, kept = 0.0, []
+            for x, y in loader:
+                scores = model(x.cuda())
+                loss = criterion(scores, y.cuda())
+                total += loss.item()
+                kept.extend(scores.cpu().numpy())
+            return total, kept
+        """,
+        """
+        import numpy as np
+        import torch
+        @torch.no_grad()
+        def predict(model, loader, criterion):
+            total, kept = 0.0, None
+            for x, y in loader:
+                scores = model(x.cuda())
+                total += criterion(scores, y.cuda()).item()
+                if kept is None:
+                    kept = scores.cpu().numpy()
+                else:
+                    kept = np.append(kept, scores.cpu().numpy(), axis=0)
+            return total, kept
+        """,
+        """
+        import torch
+        @torch.no_grad()
+        def validate(model, loader, criterion, meters):
+            for x, y in loader:
+                loss = criterion(model(x.cuda()), y.cuda())
+                torch.cuda.synchronize()
+                meters["loss"].update(loss.item())
+                meters["again"].update((loss * 2).item())
+        """,
+    ],
+)
+def test_something_else_waits_right_beside_it(code: str) -> None:
+    check_snippet(code, RULE)
+
+
+def test_what_is_computed_behind_the_wait_is_read_for_itself() -> None:
+    check_snippet(
+        """
+        import torch
+        @torch.no_grad()
+        def validate(model, loader, criterion, meters):
+            for x, y in loader:
+                first = model(x.cuda())
+                torch.cuda.synchronize()
+                loss = criterion(model(first), y.cuda())
+                meters["loss"].update(loss.item())  # <- item-in-eval-loop
+                second = model(first)
+                meters["all"].update(first.sum().item())  # <- item-in-eval-loop
+        """,
+        RULE,
+    )

@@ -506,6 +506,102 @@ def test_look_alikes(code: str) -> None:
     check_snippet(code, RULE)
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        """
+        import torch
+        class Trainer:
+            def train_step(self, x, y, log_loss=False):
+                self.optimizer.zero_grad()
+                loss = self.criterion(self.model(x.cuda()), y.cuda())
+                if log_loss:
+                    print(loss.item())
+                loss.backward()
+                self.optimizer.step()
+        def run(loader):
+            trainer = Trainer()
+            for step, (x, y) in enumerate(loader):
+                trainer.train_step(x, y, step % 50 == 0)
+        """,
+        """
+        import torch
+        from metrics import accuracy
+        class Metric:
+            def update(self, ids, prediction, x, target):
+                output = torch.from_numpy(prediction["out"]).float()
+                label = torch.from_numpy(target["out"]).long()
+                top1, top5 = accuracy(output.detach(), label, topk=(1, 5))
+                self.top1.update(top1.item(), output.shape[0])
+        def run(model, loader):
+            metric = Metric()
+            for x, y in loader:
+                metric.update(0, model(x.cuda()), x, y)
+        """,
+        """
+        import math
+        import torch
+        from torch import nn
+        class Layer(nn.Module):
+            def forward(self, graph, x, start, strength, number):
+                share = math.log(strength / number + 1)
+                return (1 - share) * (graph @ x) + share * start
+        """,
+        """
+        import torch
+        def explain(model, loader, device):
+            found = []
+            for image, text, ids in loader:
+                image = image.to(device)
+                loss = model(image, text).sum()
+                loss.backward()
+                for name, map_ in zip(ids, image.grad):
+                    found.append((name.item(), map_))
+            return found
+        """,
+        """
+        import torch
+        from sklearn.metrics import f1_score
+        def evaluate(model, criterion, loader, device):
+            total = f1 = 0
+            for graphs, labels in loader:
+                graphs = graphs.to(device)
+                labels = labels.to(device)
+                logits = model(graphs)
+                total += criterion(logits, labels).item()
+                f1 += f1_score(labels.cpu(), logits.argmax(dim=1).cpu())
+            return total, f1
+        """,
+    ],
+    ids=["limited by the caller", "computed on the CPU", "numbers of a network", "never moved", "right before a copy"],
+)
+def test_look_alikes_of_real_programs(code: str) -> None:
+    check_snippet(code, RULE)
+
+
+def test_what_is_handed_on_or_computed_later_is_still_a_read_of_the_device() -> None:
+    check_snippet(
+        """
+        import torch
+        from sklearn.metrics import f1_score
+        def train(model, optimizer, criterion, loader, device, move, verbose=False):
+            total = other = 0
+            for x, ids, labels in loader:
+                x = x.to(device)
+                ids = move(ids)
+                loss = criterion(model(x), labels)
+                total += loss.item()  # <- item-in-train-loop
+                loss.backward()
+                optimizer.step()
+                f1_score(ids.cpu(), labels.cpu())
+                again = criterion(model(x), labels)
+                other += again.item()  # <- item-in-train-loop
+            return total, other
+        """,
+        RULE,
+    )
+
+
 # The fix
 
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Frequency
+from torchlint.model.beside import is_beside_a_wait
 from torchlint.model.grad import GradMode
 from torchlint.model.names import dotted
 from torchlint.model.tree import Loop, descendants, descendants_in_scope
+from torchlint.model.unmoved import stays_on_host
 from torchlint.model.values import Device, Kind
 
 if TYPE_CHECKING:
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
 # Conversions that read one element of a tensor.
 CONVERSIONS = ("float", "int", "bool")
 _GENERATES = re.compile(r"_?generate(_|$)")
-_CLOCK = ("time.", "torch.cuda.synchronize")
 # How many calls away a training step is looked for.
 _CALLS_DEEP = 3
 MATH = ("math.sqrt", "math.log", "math.exp", "math.isnan", "math.isfinite", "math.isinf")
@@ -38,6 +39,8 @@ def scalar_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | Non
             name = context.qualified_name(func)
             if name in CONVERSIONS or name in MATH:
                 argument = before_copy(argument)
+                if name in MATH and not context.value(argument).scalar and not context.kinds.is_tensor(argument):
+                    return None  # numbers go there far more often than tensors
                 return argument if is_device_tensor(argument, context) else None
         case cst.Subscript(
             value=cst.Attribute(value=receiver, attr=cst.Name(value="data")),
@@ -78,11 +81,13 @@ def is_device_tensor(node: cst.BaseExpression, context: Context) -> bool:
     is_unclear = value.kind is Kind.UNKNOWN or (value.kind is Kind.NUMBER and not value.proven)
     if is_unclear and _is_item(node, context):
         if _is_read_of_a_batch(node, context):
-            return True
+            return not stays_on_host(node, context)
         function = context.function(node)
         if isinstance(function, cst.FunctionDef):
             context.elsewhere.callers(function)  # what they pass would tell
-    return value.kind is Kind.TENSOR and value.device is not Device.CPU and not is_host_only(context, value.device)
+    if value.kind is not Kind.TENSOR or value.device is Device.CPU or is_host_only(context, value.device):
+        return False
+    return value.device is not Device.UNKNOWN or not stays_on_host(node, context)
 
 
 def _is_item(node: cst.BaseExpression, context: Context) -> bool:
@@ -110,7 +115,15 @@ def _is_read_of_a_batch(node: cst.BaseExpression, context: Context) -> bool:
             for call in calls
             for argument in call.args
         )
+        and not all(_is_made_of_host_tensors(call, context) for call in calls)
     )
+
+
+def _is_made_of_host_tensors(call: cst.Call, context: Context) -> bool:
+    """`accuracy(scores, labels)`, where both are on the CPU."""
+    given = [context.value(argument.value) for argument in call.args]
+    tensors = [value for value in given if value.kind is Kind.TENSOR]
+    return bool(tensors) and all(value.device is Device.CPU for value in tensors)
 
 
 def _is_criterion(func: cst.BaseExpression) -> bool:
@@ -318,8 +331,8 @@ def avoidable_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | 
     tensor = scalar_read(node, context)
     if tensor is None or is_needed_on_host(node, context):
         return None
-    if isinstance(context.parent(node), cst.Expr) or _is_just_synchronized(node, context):
-        return None  # the statement, or one right before it, is there to wait
+    if isinstance(context.parent(node), cst.Expr) or is_beside_a_wait(node, tensor, context):
+        return None  # the statement, or one right beside it, is there to wait
     if not is_element_read(tensor, context):
         if is_known_already(node, tensor, context):
             return None
@@ -346,22 +359,6 @@ def _is_behind_generation(node: cst.CSTNode, context: Context) -> bool:
         and context.tree.place(call) < place
         for call in descendants_in_scope(function.body)
     )
-
-
-def _is_just_synchronized(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the line above, or one above which only looks at the clock, waits for all that the device has to do."""
-    line = context.tree.line(node)
-    block = context.parent(line) if line is not None else None
-    if not isinstance(block, (cst.IndentedBlock, cst.Module)):
-        return False
-    place = next(place for place, other in enumerate(block.body) if other is line)
-    for above in reversed(block.body[:place]):
-        names = [context.qualified_name(call.func) or "" for call in descendants(above) if isinstance(call, cst.Call)]
-        if not isinstance(above, cst.SimpleStatementLine) or not all(name.startswith(_CLOCK) for name in names):
-            return False
-        if "torch.cuda.synchronize" in names:
-            return True
-    return False
 
 
 def is_in_training(node: cst.CSTNode, context: Context) -> bool:
