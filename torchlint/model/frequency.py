@@ -10,7 +10,7 @@ import libcst as cst
 
 from torchlint.finding import Frequency
 from torchlint.model import tables
-from torchlint.model.looped import is_shape, is_short, is_size, iterables
+from torchlint.model.looped import is_shape, is_short, is_size, iterables, takes_loaders
 from torchlint.model.missing import is_missing, makes_what_is_missing, makes_what_is_not_there
 from torchlint.model.names import Names, dotted, last_part
 from torchlint.model.tree import Comprehension, Loop, Tree, children, descendants, descendants_in_scope
@@ -198,10 +198,12 @@ class Frequencies:
 
     def _classify(self, loop: cst.CSTNode) -> LoopKind:
         if isinstance(loop, Comprehension):
-            return LoopKind.BATCH if self._over_batches(loop.for_in.iter) else LoopKind.OTHER
+            takes_batches = self._over_batches(loop.for_in.iter) and not takes_loaders(loop.for_in.target)
+            return LoopKind.BATCH if takes_batches else LoopKind.OTHER
         if isinstance(loop, cst.For):
             if self._over_batches(loop.iter):
-                return LoopKind.BATCH
+                takes_batches = not takes_loaders(loop.target) or self._goes_backward(loop.body)
+                return LoopKind.BATCH if takes_batches else LoopKind.EPOCH
             if self._names_epochs(loop):
                 return LoopKind.EPOCH
             if self._walks_a_model(loop.iter):

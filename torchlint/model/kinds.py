@@ -138,6 +138,8 @@ class Kinds:
             if not value and self.is_loader_like(binding.value):
                 value = BATCH
         value = part_of(value, binding.path)
+        if binding.binder is Binder.LOOP and value.kind is not Kind.LOADER and tables.LOADER_NAME.search(binding.name):
+            return _conventional(binding.name)  # `for loader in loaders` takes no batches
         if value.kind is Kind.SEQUENCE and (value.item is None or not value.item) and not binding.path:
             value = self._grown(binding, value)
         return value

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.model import tables
 from torchlint.model.names import dotted
+from torchlint.model.tree import descendants
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +25,13 @@ def iterables(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
                 yield from iterables(argument.value)
         case _:
             yield node
+
+
+def takes_loaders(target: cst.CSTNode) -> bool:
+    """Whether what a loop binds is a loader by its name: `for name, loader in loaders` goes over no batches."""
+    return any(
+        isinstance(node, cst.Name) and tables.LOADER_NAME.search(node.value) is not None for node in descendants(target)
+    )
 
 
 def is_short(iterated: cst.BaseExpression) -> bool:
