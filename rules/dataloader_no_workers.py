@@ -41,7 +41,7 @@ _REASON = re.compile(
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a loader that loads, decodes or transforms in the main process while something waits for its batches."""
     from torchlint.model.loading import Reader, Work, no_workers, reader, work  # the model's parts load LibCST
-    from torchlint.model.spared import is_collated_on_device, is_made_up, may_cost_nothing
+    from torchlint.model.spared import is_collated_on_device, is_made_up, is_on_the_cpu, may_cost_nothing
 
     lack = no_workers(node, context)
     if lack is None or _is_meant(node, lack, context):
@@ -52,7 +52,9 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     found = work(dataset, context)
     if found not in (Work.UNKNOWN, Work.LOADS) or is_collated_on_device(node, context):
         return
-    if is_made_up(node, dataset, context) or (found is Work.UNKNOWN and may_cost_nothing(node, dataset, context)):
+    if found is Work.UNKNOWN and (may_cost_nothing(node, dataset, context) or is_on_the_cpu(context)):
+        return
+    if is_made_up(node, dataset, context):
         return
     by = reader(node, context)
     if by in (Reader.NOBODY, Reader.PEEK) or (by is Reader.UNSEEN and found is Work.UNKNOWN):

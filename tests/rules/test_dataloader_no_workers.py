@@ -446,11 +446,20 @@ def test_a_loop_that_computes_nothing(body: str, flagged: bool) -> None:  # noqa
         ("open_rows(), 8, collate_fn=batcher(3)", True),
         ("MockRows(3), 8", False),
         ("hydrated.FakeData(), 8", False),
+        ("Builder(MockRows, 3).build()[0], 8", False),
+        ("DeepFakeRows(), 8", True),
     ],
 )
 def test_what_workers_would_not_load(given: str, flagged: bool) -> None:  # noqa: FBT001
     mark = f"  # <- {RULE}" if flagged else ""
     check_snippet(f"{SHORT}for x in DataLoader({given}):{mark}\n    model(x).backward()\n", RULE)
+
+
+@pytest.mark.parametrize(("line", "flagged"), [("model = Net()", False), ("model = Net().cuda()", True)])
+def test_a_script_without_a_word_of_an_accelerator(line: str, flagged: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if flagged else ""
+    model = f"class Net(torch.nn.Module):\n    pass\n{line}\n"
+    check_snippet(f"{SHORT}{model}for x in DataLoader(open_rows(), 8):{mark}\n    model(x).backward()\n", RULE)
 
 
 def test_whatever_callers_elsewhere_pass() -> None:

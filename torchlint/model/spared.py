@@ -18,7 +18,17 @@ if TYPE_CHECKING:
 # Names of the numbers of rows, nodes and the like, of which a batch is a slice.
 _NUMBERS = re.compile(r"(^|_)(idx|idxs|ids|nid|nids|indices)$")
 # Data that is made up so that there is some.
-_MADE_UP = re.compile(r"mock|dummy|synthetic|(^|_)fake|Fake", re.IGNORECASE)
+_MADE_UP = re.compile(r"(?i:mock|dummy|synthetic)|(^|_)fake|\bFakeData\b")
+# A word of an accelerator, or of something that brings one.
+_ACCELERATED = re.compile(
+    r"cuda|device|gpu|accelerat|\.to\(|fabric|trainer|lightning|\b(xla|npu|hpu|xpu)\b", re.IGNORECASE
+)
+
+
+def is_on_the_cpu(context: Context) -> bool:
+    """Whether the file defines a model and trains it, without a word of an accelerator."""
+    text = context.source.text
+    return "nn.Module" in text and ".backward(" in text and _ACCELERATED.search(text) is None
 
 
 def is_made_up(loader: cst.Call, dataset: cst.BaseExpression, context: Context) -> bool:
@@ -26,9 +36,15 @@ def is_made_up(loader: cst.Call, dataset: cst.BaseExpression, context: Context) 
     function = context.function(loader)
     if isinstance(function, cst.FunctionDef) and _MADE_UP.search(function.name.value):
         return True
-    bindings = context.reaching(dataset) if isinstance(dataset, cst.Name) else ()
+    name = dataset.value if isinstance(dataset, cst.Subscript) else dataset
+    bindings = context.reaching(name) if isinstance(name, cst.Name) else ()
     values = [dataset, *(binding.value for binding in bindings)][1 if bindings else 0 :]
-    return all(isinstance(value, cst.Call) and _MADE_UP.search(dotted(value.func) or "") for value in values)
+    return all(value is not None and _names_made_up(value) for value in values)
+
+
+def _names_made_up(value: cst.BaseExpression) -> bool:
+    """`MockDataset(8)`, `Builder(MockDataset, sizes).build()`."""
+    return any(isinstance(part, cst.Name) and _MADE_UP.search(part.value) for part in descendants(value))
 
 
 def is_collated_on_device(loader: cst.Call, context: Context) -> bool:
