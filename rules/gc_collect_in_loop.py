@@ -26,11 +26,11 @@ RULE = Rule(
 @RULE.on(Call("gc.collect"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a full collection at each batch, though tensors are freed without it and no generation is named."""
-    from torchlint.model.chores import is_chore_per_batch, without  # the model's parts load LibCST
+    from torchlint.model.chores import is_chore_per_batch, is_timed, without  # the model's parts load LibCST
 
     if node.args or _collects_by_hand(context) or not {"torch", "lightning"} & context.names.imported:
         return
-    if not is_chore_per_batch(node, context):
+    if not is_chore_per_batch(node, context) or is_timed(node, context):
         return
     yield Flag(
         node,

@@ -23,17 +23,11 @@ RULE = Rule(
     fix=(Applicability.UNSAFE,),
 )
 
-# What times the loop.
-_CLOCK = re.compile(
-    r"\bperf_counter|\bmonotonic|enable_timing|elapsed|[Tt]imer|\btic\b|\btoc\b|throughput|latency|"
-    r"perf_meter|profil|\b(?:end|start)_time|Stopwatch"
-)
-_CLOCKS = ("time.", "timeit.", "datetime.")
 # What makes the wait necessary: other streams and graphs, copies to the host that do not wait, memory that other
 # processes or libraries see.
 _ORDERED = re.compile(
     r"[Ss]tream\b|\.stream\(|CUDAGraph|make_graphed|cuda_graph|\.replay\(|record_event|share_memory|\.put\(|ipc_|cupy|numba|triton|execute_async|"
-    r"trt|pycuda|fork\(|cpu['\"]?\)?,\s*non_blocking|copy_\([^\n]*non_blocking|async_op"
+    r"trt|pycuda|fork\(|cpu['\"]?\)?,\s*non_blocking|copy_\([^\n]*non_blocking|async_op|offload|device=['\"]cpu"
 )
 
 
@@ -60,14 +54,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 def _is_of_use(call: cst.Call, context: Context) -> bool:
     """Whether the code around looks at the clock, or orders work that PyTorch does not order by itself."""
-    import libcst as cst
+    from torchlint.model.chores import is_timed
 
-    from torchlint.model.tree import descendants
-
-    function = context.function(call)
-    ordered = function or context.tree.module
-    timed = context.frequencies.batch_loop(call) or ordered
-    if _CLOCK.search(context.code(timed)) is not None or _ORDERED.search(context.code(ordered)) is not None:
-        return True
-    calls = (node for node in descendants(timed) if isinstance(node, cst.Call))
-    return any((context.qualified_name(found.func) or "").startswith(_CLOCKS) for found in calls)
+    ordered = context.function(call) or context.tree.module
+    return is_timed(call, context) or _ORDERED.search(context.code(ordered)) is not None

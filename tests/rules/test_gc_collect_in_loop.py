@@ -16,7 +16,7 @@ def step(*lines: str, first: str = "") -> str:
     """A training loop that does this behind each step."""
     body = textwrap.indent("\n".join(lines), " " * 8)
     return (
-        f"import gc\nimport torch\n{first}\n\n"
+        f"import gc\nimport time\nimport torch\n{first}\n\n"
         "def train(model, loader, optimizer, criterion, device, args):\n"
         "    for step, (inputs, targets) in enumerate(loader):\n"
         "        loss = criterion(model(inputs.to(device)), targets.to(device))\n"
@@ -47,6 +47,8 @@ def test_each_step(lines: tuple[str, ...], left: tuple[str, ...]) -> None:
         ("found = gc.collect()",),
         ("gc.collect()  # the hooks leak",),
         ("try:", "    step", "finally:", "    gc.collect()"),
+        ("args.spent.append(time.time() - args.start)", "gc.collect()"),
+        ("with args.range('collect-garbage'):", "    gc.collect()"),
     ],
 )
 def test_rare_or_asked_for(lines: tuple[str, ...]) -> None:

@@ -45,6 +45,8 @@ def test_each_step(lines: tuple[str, ...], left: tuple[str, ...]) -> None:
         ("if args.debug:", "    torch.cuda.synchronize()"),
         ("torch.cuda.synchronize()", "keep(time.time())"),
         ("torch.cuda.synchronize()  # workaround for a fault in the driver",),
+        ("# ensures that the pages have arrived", "torch.cuda.synchronize()", "keep(loss)"),
+        ("with keep.range('synchronize'):", "    torch.cuda.synchronize()", "keep(loss)"),
         ("copy = loss.to('cpu', non_blocking=True)", "torch.cuda.synchronize()", "keep(copy)"),
         ("with torch.cuda.stream(args.stream):", "    keep(loss)", "torch.cuda.synchronize()"),
         ("end = torch.cuda.Event(enable_timing=True)", "end.record()", "torch.cuda.synchronize()"),
@@ -86,6 +88,52 @@ def test_in_a_network() -> None:
                 x = self.first(x)
                 torch.cuda.synchronize()  # <- synchronize-in-loop
                 return self.second(x)
+        """,
+        RULE,
+    )
+
+
+def test_a_step_that_its_caller_times() -> None:
+    check_snippet(
+        """
+        import time
+        import torch
+
+
+        class Trainer:
+            def train_step(self, inputs, targets):
+                loss = self.criterion(self.model(inputs), targets)
+                loss.backward()
+                self.optimizer.step()
+                torch.cuda.synchronize()
+                return loss
+
+
+        def run(train_step, loader, log):
+            end = time.time()
+            for inputs, targets in loader:
+                train_step(inputs.cuda(), targets.cuda())
+                log(time.time() - end)
+                end = time.time()
+        """,
+        RULE,
+    )
+
+
+def test_an_optimizer_on_the_cpu() -> None:
+    check_snippet(
+        """
+        import torch
+
+
+        class HostSGD(torch.optim.Optimizer):
+            def step(self):
+                torch.cuda.synchronize()
+                for group in self.param_groups:
+                    for weight in group["params"]:
+                        host = weight.grad.to(device="cpu")
+                        self.native.update(weight.host, host)
+                        weight.data.copy_(weight.host)
         """,
         RULE,
     )

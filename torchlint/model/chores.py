@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.model.names import last_part
 from torchlint.model.reads import is_hot
 from torchlint.model.tree import descendants
 from torchlint.rule import NodeEdit, Replace
@@ -17,17 +18,25 @@ if TYPE_CHECKING:
 _Block = (cst.IndentedBlock, cst.Module)
 # What functions and classes are there for that do the chore for others, or look at memory and time.
 _CHORE = re.compile(
-    r"empty|clear|clean|free|collect|cache|mem|synchroni|barrier|wait|time|tick|meter|alloc|measure|bench"
+    r"empty|clear|clean|free|collect|cache|mem|synchroni|barrier|wait|time|tick|meter|alloc|measure|bench|captur"
 )
+# How a block is called, for a profiler or a log, that does nothing but the chore.
+_NAMED = re.compile(r"empty|clear|free|collect|garbage|synchroni")
 # Conditions that hold at each turn as well as not: which device there is, who of several speaks, which phase it is.
 _USUAL = re.compile(r"cuda|gpu|device|accelerator|mps|xpu|rank|main_process|is_master|train|^true$")
 _ASKED = re.compile(r"mem|cache|free|oom|collect|sync|debug|profil|time|bench|exceed|limit|alloc|version")
 # What a comment says that gives the reason.
 _REASON = re.compile(
     r"oom|out of memory|out-of-memory|required|need|fragment|leak|otherwise|necessary|workaround|important|avoid|"
-    r"prevent|hack|bug|issue|http",
+    r"prevent|protect|ensure|make sure|\brace\b|hack|bug|issue|http",
     re.IGNORECASE,
 )
+# What looks at the clock.
+_CLOCK = re.compile(
+    r"\bperf_counter|\bmonotonic|enable_timing|elapsed|[Tt]imer|\btic\b|\btoc\b|throughput|latency|"
+    r"perf_meter|profil|\b(?:end|start)_time|Stopwatch"
+)
+_CLOCKS = ("time.", "timeit.", "datetime.")
 
 
 def is_chore_per_batch(call: cst.Call, context: Context) -> bool:
@@ -49,6 +58,8 @@ def _is_asked_for(call: cst.Call, context: Context) -> bool:
                 break
             case cst.ExceptHandler() | cst.ExceptStarHandler() | cst.Finally():
                 return True
+            case cst.With(items=items) if any(_NAMED.search(_given_text(item.item)) for item in items):
+                return True
             case cst.If(test=test):
                 words = context.code(test).lower()
                 if _ASKED.search(words) or (child is above.body and not _USUAL.search(words)):
@@ -59,6 +70,33 @@ def _is_asked_for(call: cst.Call, context: Context) -> bool:
         isinstance(owner, (cst.FunctionDef, cst.ClassDef)) and _CHORE.search(owner.name.value.lower()) is not None
         for owner in owners
     )
+
+
+def _given_text(node: cst.BaseExpression) -> str:
+    """The strings that a call is given: `nvtx.range("collect-garbage")`."""
+    given = node.args if isinstance(node, cst.Call) else ()
+    return " ".join(part.value.value for part in given if isinstance(part.value, cst.SimpleString)).lower()
+
+
+def is_timed(call: cst.Call, context: Context) -> bool:
+    """Whether the loop around a call looks at the clock, or one in this file that runs its function by its name."""
+    function = context.function(call)
+    loop = context.frequencies.batch_loop(call)
+    if _looks_at_the_clock(loop or function or context.tree.module, context):
+        return True
+    if loop is not None or not isinstance(function, cst.FunctionDef):
+        return False
+    runs = (other for other in context.tree.of(cst.Call) if last_part(other.func) == function.name.value)
+    loops = {around for run in runs if (around := context.loop(run)) is not None}
+    return any(_looks_at_the_clock(around, context) for around in loops)
+
+
+def _looks_at_the_clock(code: cst.CSTNode, context: Context) -> bool:
+    """Whether anything in the code measures how long something takes."""
+    if _CLOCK.search(context.code(code)) is not None:
+        return True
+    calls = (node for node in descendants(code) if isinstance(node, cst.Call))
+    return any((context.qualified_name(found.func) or "").startswith(_CLOCKS) for found in calls)
 
 
 def comments(node: cst.CSTNode, context: Context) -> str:
