@@ -33,7 +33,8 @@ _SWITCHES = re.compile(
 @RULE.on(Method("train"), Method("eval"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a mode that is set at each turn of a loop over batches, where nothing in the loop sets another."""
-    from torchlint.model.reads import is_hot  # the model's parts load LibCST
+    from torchlint.model.optimizers import is_small  # the model's parts load LibCST
+    from torchlint.model.reads import is_hot
     from torchlint.model.values import Kind
 
     if not isinstance(node.func, cst.Attribute) or not isinstance(context.parent(node), cst.Expr) or not _keeps(node):
@@ -44,7 +45,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     loop = context.frequencies.batch_loop(node)
     if loop is None or not _is_always_run(node, loop, context) or not is_hot(node, context):
         return
-    if _is_of_the_loop(model, loop, context) or _may_switch(node, loop, context):
+    if _is_of_the_loop(model, loop, context) or _may_switch(node, loop, context) or is_small(model, context):
         return
     yield Flag(
         node,

@@ -96,3 +96,48 @@ def test_one_step_in_a_function() -> None:
         """,
         RULE,
     )
+
+
+def test_a_loop_over_loaders() -> None:
+    check_snippet(
+        """
+        import torch
+        from torch import nn
+
+
+        def score(model: nn.Module, test_loaders):
+            for test_loader in test_loaders:
+                model.eval()
+                for inputs in test_loader:
+                    with torch.no_grad():
+                        print(model(inputs.cuda()).mean())
+        """,
+        RULE,
+    )
+
+
+def test_a_network_of_one_layer() -> None:
+    check_snippet(
+        """
+        import torch
+        from torch import nn
+
+
+        class Probe(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.project = nn.Linear(width, 2)
+
+            def forward(self, inputs):
+                return self.project(inputs)
+
+
+        def fit(loader, optimizer):
+            probe = Probe(8).cuda()
+            for inputs in loader:
+                probe.train()
+                probe(inputs.cuda()).mean().backward()
+                optimizer.step()
+        """,
+        RULE,
+    )

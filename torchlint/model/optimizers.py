@@ -156,7 +156,7 @@ def updates_a_moved_model(call: cst.Call, context: Context) -> bool:
 
 def updates_few_tensors(call: cst.Call, context: Context) -> bool:
     """Whether all models whose parameters an optimizer is given have one or two layers."""
-    return all(_is_small(owner, context) for owner in _models(call))
+    return all(is_small(owner, context) for owner in _models(call))
 
 
 def _models(call: cst.Call) -> list[cst.BaseExpression]:
@@ -167,7 +167,8 @@ def _models(call: cst.Call) -> list[cst.BaseExpression]:
     ]
 
 
-def _is_small(owner: cst.BaseExpression, context: Context) -> bool:
+def is_small(owner: cst.BaseExpression, context: Context) -> bool:
+    """Whether a model has one or two layers, as its class in this file shows."""
     value = context.value(owner)
     if isinstance(value.definition, cst.ClassDef):
         names = [
