@@ -23,6 +23,7 @@ RULE = Rule(
 )
 
 _TOKENS = (b"distributions",)
+_READS = ("item", "tolist", "cpu", "numpy")
 # Those that the option keeps from asking, with the place of the option among their parameters.
 _CHECKED = {
     **dict.fromkeys("Chi2 Dirichlet Exponential HalfCauchy HalfNormal Poisson".split(), 1),
@@ -44,7 +45,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if context.argument(node, "validate_args", _CHECKED[name]) is not None:
         return
     given = [argument.value for argument in node.args if is_device_tensor(argument.value, context)]
-    if not given or _is_switched(context) or not is_hot(node, context):
+    if not given or _is_switched(context) or _is_read_at_once(node, context) or not is_hot(node, context):
         return
     frequency = context.frequency(node)
     yield Flag(
@@ -66,6 +67,21 @@ def _distribution(call: cst.Call, context: Context) -> str | None:
     name = context.qualified_name(func) or ""
     last = name.rpartition(".")[2]
     return last if name.startswith("torch.distributions.") and last in _CHECKED else None
+
+
+def _is_read_at_once(call: cst.Call, context: Context) -> bool:
+    """Whether the host waits in the same expression anyway: `Bernoulli(p).sample().item()`."""
+    node: cst.CSTNode = call
+    while True:
+        method = context.parent(node)
+        if not isinstance(method, cst.Attribute):
+            return False
+        if method.attr.value in _READS:
+            return True
+        above = context.parent(method)
+        if not isinstance(above, cst.Call) or above.func is not method:
+            return False
+        node = above
 
 
 def _is_switched(context: Context) -> bool:

@@ -51,6 +51,8 @@ def test_at_each_batch(line: str, fixed: str) -> None:
         "Beta(0.8, 0.8)",
         "Normal(torch.zeros(3), torch.ones(3))",
         "Normal(x.cpu(), std.cpu())",
+        "Categorical(logits=x).sample().item()",
+        "Normal(x, std).rsample().detach().cpu().numpy()",
         "torch.distributions.OneHotCategorical(logits=x)",
         "torch.distributions.RelaxedBernoulli(0.5, logits=x)",
         "nn.init.normal_(x)",
@@ -83,6 +85,34 @@ def test_through_a_helper() -> None:
                 loss = -choose(policy(states.to(device))).log_prob(actions.to(device)).mean()
                 loss.backward()
                 optimizer.step()
+        """,
+        RULE,
+    )
+
+
+def test_a_branch_for_others() -> None:
+    check_snippet(
+        """
+        import torch
+        from torch.distributions import Bernoulli
+        from torch import nn
+
+
+        class Drops(nn.Module):
+            def _prepare(self, rate: torch.Tensor, soft, fast=True):
+                if soft:
+                    self.noise = Bernoulli(rate + 1)  # <- distribution-arg-validation
+                elif not fast:
+                    self.noise = Bernoulli(rate / 2)
+                else:
+                    self.noise = Bernoulli(rate)
+
+            def reset(self, rate, soft):
+                self._prepare(rate, soft)
+
+            def forward(self, x):
+                self._prepare(x.mean(), soft=True)
+                return self.noise.sample() * x
         """,
         RULE,
     )

@@ -13,6 +13,7 @@ from torchlint.model.grad import GradMode
 from torchlint.model.names import dotted
 from torchlint.model.tree import Loop, descendants, descendants_in_scope
 from torchlint.model.unmoved import stays_on_host
+from torchlint.model.untaken import is_untaken
 from torchlint.model.values import Device, Kind
 
 if TYPE_CHECKING:
@@ -142,7 +143,9 @@ def is_hot(node: cst.CSTNode, context: Context) -> bool:
     """Whether the node runs at each batch or more often, in code that is there to train or to serve."""
     if context.frequencies.is_diagnostic(node) or is_exceptional(node, context):
         return False
-    return context.frequency(node) >= Frequency.BATCH and not _is_behind_generation(node, context)
+    if context.frequency(node) < Frequency.BATCH or is_untaken(node, context):
+        return False
+    return not _is_behind_generation(node, context)
 
 
 def is_exceptional(node: cst.CSTNode, context: Context) -> bool:
