@@ -89,7 +89,7 @@ def check(code: str, fixed: str | None = None) -> None:
         f"""
         gen = Generator()
         gen.eval()
-        imgs = gen(z){HERE}
+        imgs = gen(z.cuda()){HERE}
         save_image(imgs, "out.png")
         """,
         f"""
@@ -107,7 +107,7 @@ def check(code: str, fixed: str | None = None) -> None:
         """,
         f"""
         def main(args):
-            encoder = Encoder(args).eval()
+            encoder = Encoder(args).cuda().eval()
             encoder.load_state_dict(torch.load(args.path))
             feature = encoder(load(args.image)){HERE}
             print(decode(feature)[0].cpu().numpy())
@@ -526,3 +526,61 @@ def test_no_grad_is_no_eval() -> None:
         norm(torch.rand(8, 2))
     assert norm.running_mean is not None
     assert (norm.running_mean != 0).all()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        """
+        net = Net().cuda()
+        net.eval()
+        net(first_frame())
+        for frame in frames:
+            with torch.no_grad():
+                print(net(frame.cuda()).argmax())
+        """,
+        """
+        if __name__ == "__main__":
+            net = Net().cuda()
+            net.eval()
+            x = torch.rand(2, 3, 32, 32).cuda()
+            y = net(x)
+            print(y.size(), y.shape)
+        """,
+        """
+        net = Net().cuda()
+        net.eval()
+        y = net(torch.ones(1, 3, 32, 32).cuda())
+        torch.save(net.state_dict(), path)
+        """,
+        """
+        net = build_net(load(path))
+        net.eval()
+        picture = net(read(image)).argmax(1)
+        show(picture.numpy())
+        """,
+        """
+        sampler = Sampler(source)
+        sampler.eval().requires_grad_(False).to(device)
+        for label in labels:
+            print(sampler(label).mean())
+        """,
+        """
+        def mean_of(path, labels):
+            generator = load(path).eval().requires_grad_(False).to(device)
+            for label in labels:
+                print(generator(label).mean())
+        """,
+        """
+        from torch.autograd import Variable
+        class Net(nn.Module):
+            def tile(self, image):
+                return self.forward(Variable(image, volatile=True)).data
+        net = Net().cuda()
+        net.eval()
+        print(net.tile(image))
+        """,
+    ],
+)
+def test_trials_frozen_models_and_volatile_inputs(code: str) -> None:
+    check(code)

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
+from torchlint.finding import Frequency
 from torchlint.model.factories import NAMES
 from torchlint.model.flow import Flow
 from torchlint.model.grad import GradMode
 from torchlint.model.names import Binder, dotted
 from torchlint.model.tree import descendants, descendants_in_scope
-from torchlint.model.values import Kind
+from torchlint.model.values import Device, Kind
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -96,7 +97,7 @@ class Evaluations:
         seen: set[cst.CSTNode] = set()
         for line in self._switches.get(unit, ()):
             found = self._behind(line, unit)
-            if found is not None and found.calls[0] not in seen:
+            if found is not None and found.calls[0] not in seen and not all(map(self._is_a_trial, found.calls)):
                 seen.update(found.calls)
                 yield found
 
@@ -227,6 +228,34 @@ class Evaluations:
             return True
         return any(binding.node in inside for binding in self.context.reaching(name))
 
+    def _is_a_trial(self, call: cst.Call) -> bool:
+        """Whether the model runs once, and nobody wants what it gives: to warm up, for its hooks, for the shapes."""
+        if self.context.frequency(call) > Frequency.ONCE or self.context.loop(call) is not None:
+            return False
+        if not self.is_model_call(call):
+            return False
+        if self._stays_on_the_cpu(call.func):
+            return True
+        match self.context.parent(call):
+            case cst.Expr():
+                return True
+            case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]) as assign:
+                uses = list(self.context.uses.of(name, assign))
+                is_made_up = all(self._is_made_up(argument.value) for argument in call.args)
+                return not uses or (is_made_up and all(self._is_asked_for_shape(use) for use in uses))
+        return False
+
+    def _stays_on_the_cpu(self, model: cst.BaseExpression) -> bool:
+        """Whether the file makes the model, and never speaks of another device."""
+        if self.context.program.mentions_accelerator or not isinstance(model, cst.Name):
+            return self.context.device(model) is Device.CPU
+        made = [binding.value for binding in self.context.reaching(model) if binding.binder is Binder.ASSIGN]
+        return bool(made) and all(isinstance(value, cst.Call) for value in made)
+
+    def _is_asked_for_shape(self, node: cst.CSTNode) -> bool:
+        parent = self.context.parent(node)
+        return isinstance(parent, cst.Attribute) and parent.attr.value in ("shape", "size")
+
     # Calls of models
 
     def _recorded(self, node: cst.CSTNode) -> Iterator[cst.Call]:
@@ -242,6 +271,8 @@ class Evaluations:
         target = self.context.calls.target(call)
         if target is None or target.name.value in ("__init__", "forward") or self.within(target):
             return False
+        if "volatile" in self.context.source.text and "volatile" in self.context.code(target):
+            return False  # another rule speaks of it
         return any(
             isinstance(inner, cst.Call) and self.is_model_call(inner) and self.context.grad(inner) is GradMode.ON
             for inner in descendants_in_scope(target.body)
@@ -282,7 +313,7 @@ class Evaluations:
                     found.append(owner)
                 case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="requires_grad_"))):
                     if _gives(call, "False"):
-                        found.append(owner)
+                        found += self._held_by(owner, call)
                 case cst.Call(func=func, args=[cst.Arg(value=owner), *_]):
                     name = dotted(func) or ""
                     if "freeze" in name or ("grad" in name and _gives(call, "False")):
@@ -293,6 +324,17 @@ class Evaluations:
                     if any(_requires_grad(inner, "False") for inner in descendants(loop.body)):
                         found.append(owner)
         return frozenset((dotted(owner) or "").rpartition(".")[2] for owner in found) - {""}
+
+    def _held_by(self, owner: cst.BaseExpression, call: cst.Call) -> Iterator[cst.CSTNode]:
+        """The `net` of `net.eval().requires_grad_(False)` and of `net = load().requires_grad_(False).to(device)`."""
+        while isinstance(owner, cst.Call) and isinstance(owner.func, cst.Attribute):
+            owner = owner.func.value
+        yield owner
+        for above in self.context.ancestors(call):
+            if isinstance(above, cst.Assign):
+                yield from (target.target for target in above.targets)
+            if not isinstance(above, (cst.Attribute, cst.Call)):
+                break
 
     # Uses of gradients
 
