@@ -34,6 +34,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         FUSED_SINCE,
         fused,
         has_sparse_gradients,
+        is_one_operation,
         lacks_fused,
         updates_a_moved_model,
         updates_few_tensors,
@@ -41,7 +42,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
     if not lacks_fused(node, context) or not updates_a_moved_model(node, context):
         return
-    if updates_few_tensors(node, context) or has_sparse_gradients(context):
+    if is_one_operation(node, context) or updates_few_tensors(node, context) or has_sparse_gradients(context):
         return
     if not context.names.imported.isdisjoint(_OTHERS):
         return

@@ -20,8 +20,17 @@ other = Other().to(device)
     [
         ("optim.Adam(net.parameters())", (2, 0), "optim.Adam(net.parameters(), fused=torch.cuda.is_available())"),
         ("AdamW(net.parameters(), 1e-3)", (2, 4), "AdamW(net.parameters(), 1e-3, fused=True)"),
-        ("optim.SGD(net.parameters(), 0.1)", (2, 0), None),
-        ("optim.SGD(net.parameters(), lr=0.1,)", (2, 4), "optim.SGD(net.parameters(), lr=0.1, fused=True,)"),
+        ("optim.SGD(net.parameters(), 0.1, 0.9)", (2, 0), None),
+        (
+            "optim.SGD(net.parameters(), lr=0.1, momentum=m,)",
+            (2, 4),
+            "optim.SGD(net.parameters(), lr=0.1, momentum=m, fused=True,)",
+        ),
+        (
+            "optim.SGD(net.parameters(), weight_decay=0.1)",
+            (2, 4),
+            "optim.SGD(net.parameters(), weight_decay=0.1, fused=True)",
+        ),
         (
             "optim.Adam([{'params': net.parameters()}, {'params': list(other.parameters())}])",
             (2, 4),
@@ -49,6 +58,9 @@ def test_an_optimizer_for_a_moved_model(made: str, target: tuple[int, int], fixe
         "optim.Adam(net.parameters(), foreach=True)",
         "optim.Adam(net.parameters(), **options)",
         "optim.Adagrad(net.parameters())",
+        "optim.SGD(net.parameters(), 0.1)",
+        "optim.SGD(net.parameters(), lr=0.1)",
+        "optim.Adam(nn.parallel.DistributedDataParallel(other.to('cpu')).parameters())",
         "optim.RMSprop(net.parameters())",
         "optim.Adam(unknown.parameters())",
         "optim.Adam([*net.parameters(), *unknown.parameters()])",
@@ -82,4 +94,13 @@ for x in loader:
 """,
         RULE,
         "gradscaler-step-syncs",
+    )
+
+
+def test_a_probe_that_is_wrapped() -> None:
+    check_snippet(
+        HEAD + "probe = nn.Linear(8, 2).cuda()\nprobe = nn.parallel.DistributedDataParallel(probe)\n"
+        "opt = optim.AdamW(probe.parameters())\n"
+        f"wide = nn.parallel.DistributedDataParallel(net)\nopt = optim.AdamW(wide.parameters())  # <- {RULE}\n",
+        RULE,
     )

@@ -179,6 +179,8 @@ class Libraries:
         """What a constructor of anything else gives."""
         if rest.startswith("nn.") and rest[3:] in MODULES:
             return self.program.built(node, Value(Kind.MODULE, qualified=f"torch.{rest}"))
+        if rest == "nn.parallel.DistributedDataParallel" and self.operands.first(node).device is Device.CPU:
+            return Value(Kind.MODULE, Device.CPU)
         if rest in ("nn.DataParallel", "nn.parallel.DataParallel", "nn.parallel.DistributedDataParallel"):
             return Value(Kind.MODULE, Device.MAYBE)
         if rest.startswith("optim.lr_scheduler."):

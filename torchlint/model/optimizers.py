@@ -159,6 +159,10 @@ def updates_few_tensors(call: cst.Call, context: Context) -> bool:
     return all(is_small(owner, context) for owner in _models(call))
 
 
+def _is_parallel(call: cst.Call, context: Context) -> bool:
+    return bool(call.args) and (context.qualified_name(call.func) or "").endswith("DataParallel")
+
+
 def _models(call: cst.Call) -> list[cst.BaseExpression]:
     return [
         node.func.value
@@ -167,8 +171,20 @@ def _models(call: cst.Call) -> list[cst.BaseExpression]:
     ]
 
 
+def is_one_operation(call: cst.Call, context: Context) -> bool:
+    """Whether the formula of an optimizer is a single operation: that of `SGD` with nothing but a learning rate."""
+    if context.qualified_name(call.func) != "torch.optim.SGD" or may_pass(call, "momentum", context):
+        return False
+    given = [context.argument(call, name, place) for name, place in (("momentum", 2), ("weight_decay", 4))]
+    return not may_pass(call, "weight_decay", context) and not any(given)
+
+
 def is_small(owner: cst.BaseExpression, context: Context) -> bool:
     """Whether a model has one or two layers, as its class in this file shows."""
+    if isinstance(owner, cst.Name):
+        made = [binding.value for binding in context.reaching(owner) if binding.binder is Binder.ASSIGN]
+        if made and all(isinstance(value, cst.Call) and _is_parallel(value, context) for value in made):
+            return all(isinstance(value, cst.Call) and is_small(value.args[0].value, context) for value in made)
     value = context.value(owner)
     if isinstance(value.definition, cst.ClassDef):
         names = [
