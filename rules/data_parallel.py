@@ -23,32 +23,47 @@ RULE = Rule(
 _WRAPPERS = frozenset({"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"})
 _NAME = "DataParallel"
 _ADVICE = "`DistributedDataParallel` keeps one process and one copy per GPU"
+_NO_GRADIENTS = "to evaluate, leave it out, or start a process per GPU with its part of the data"
 
 
 @RULE.on(Call("torch.nn.DataParallel"), Call("torch.nn.parallel.DataParallel"))
 def check_wrapper(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the construction of the wrapper."""
+    from torchlint.model.replicas import (
+        is_one_by_default,
+        is_one_device,
+        is_only_saved,
+    )  # the model's parts load LibCST
+
     class_ = context.tree.enclosing_class(node)
     if class_ is not None and "DataParallel" in class_.name.value:
         return  # a strategy of a framework, for those who ask for it
-    if _is_one_device(context.argument(node, "device_ids", 1)):
+    devices = context.argument(node, "device_ids", 1)
+    if is_one_device(devices):
         yield Flag(
             node,
             "`DataParallel` over one device checks every parameter and scatters the inputs at each step, "
             "and runs nothing in parallel; leave it out",
         )
         return
+    advice = _advice(node, context)
+    if advice is None or is_one_by_default(devices, context) or is_only_saved(node, context):
+        return
     yield Flag(
-        node, f"`DataParallel` copies the model to every GPU and gathers the outputs on one at each step; {_ADVICE}"
+        node, f"`DataParallel` copies the model to every GPU and gathers the outputs on one at each step; {advice}"
     )
 
 
 @RULE.on(Call("torch.nn.parallel.data_parallel"))
 def check_call(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the function that does the same for one forward pass."""
-    if _is_one_device(context.argument(node, "device_ids", 2)):
+    from torchlint.model.replicas import is_one_device
+
+    if is_one_device(context.argument(node, "device_ids", 2)):
         return  # the function calls the module itself then
-    yield Flag(node, f"`data_parallel` copies the module to every GPU at each call; {_ADVICE}")
+    advice = _advice(node, context)
+    if advice is not None:
+        yield Flag(node, f"`data_parallel` copies the module to every GPU at each call; {advice}")
 
 
 @RULE.on(Node("ClassDef", (b"DataParallel",)))
@@ -64,10 +79,7 @@ def check_subclass(node: cst.ClassDef, context: Context) -> Iterator[Flag]:
     for use in context.uses.of(node.name.value, node):
         call = context.parent(use)
         if isinstance(call, cst.Call) and call.func is use and context.tree.enclosing_class(call) is not node:
-            yield Flag(
-                call,
-                f"`{node.name.value}` is a `DataParallel`, which copies the model to every GPU at each step; {_ADVICE}",
-            )
+            yield from _derived(call, f"`{node.name.value}`", context)
 
 
 @RULE.on(Node("Call", (b"DataParallel",)))
@@ -77,11 +89,7 @@ def check_imported(node: cst.Call, context: Context) -> Iterator[Flag]:
         case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)) if name.endswith(_NAME) and name != _NAME:
             described = context.described(node.func)
             if described is not None and not _WRAPPERS.isdisjoint(described.bases):
-                yield Flag(
-                    node,
-                    f"`{name}` of {described.path} is a `DataParallel`, which copies the model to every GPU at each "
-                    f"step; {_ADVICE}",
-                )
+                yield from _derived(node, f"`{name}` of {described.path}", context)
 
 
 @RULE.on(Call("lightning.pytorch.Trainer"))
@@ -98,10 +106,16 @@ def check_trainer(node: cst.Call, context: Context) -> Iterator[Flag]:
             return
 
 
-def _is_one_device(devices: cst.BaseExpression | None) -> bool:
-    """Whether a list of devices is written out and holds one."""
-    return (
-        isinstance(devices, (cst.List, cst.Tuple))
-        and len(devices.elements) == 1
-        and isinstance(devices.elements[0], cst.Element)
-    )
+def _derived(call: cst.Call, what: str, context: Context) -> Iterator[Flag]:
+    advice = _advice(call, context)
+    if advice is not None:
+        yield Flag(call, f"{what} is a `DataParallel`, which copies the model to every GPU at each step; {advice}")
+
+
+def _advice(node: cst.Call, context: Context) -> str | None:
+    """What to do instead; None where the file offers that already, for those who start it so."""
+    from torchlint.model.replicas import has_distributed_beside, only_evaluates
+
+    if has_distributed_beside(context):
+        return None
+    return _NO_GRADIENTS if only_evaluates(node, context) else _ADVICE

@@ -129,3 +129,74 @@ def test_nothing_is_rewritten() -> None:
     assert find(RULE).fix == ()
     code = "from torch import nn\nmodel = nn.DataParallel(model)\n"
     assert [finding.fix for finding in lint(code, active(RULE)).findings] == [None]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "torch.nn.parallel.DistributedDataParallel(model, device_ids=[rank])",
+        "apex.parallel.DistributedDataParallel(model)",
+        "smart_DDP(model)",
+    ],
+)
+def test_a_file_that_offers_the_other_wrapper_is_left_alone(made: str) -> None:
+    code = f"""
+        import apex.parallel
+        import torch
+        from tools import smart_DDP
+        def wrap(model, rank):
+            if rank >= 0:
+                return {made}
+            return torch.nn.DataParallel(model)
+        """
+    check_snippet(code, RULE)
+    check_snippet(code.replace(made, "model").replace("Parallel(model)", "Parallel(model)  # <- data-parallel"), RULE)
+
+
+@pytest.mark.parametrize(
+    ("others", "advice"),
+    [
+        ("", "a process per GPU"),
+        ("optimizer = torch.optim.SGD(model.parameters(), 0.1)", "DistributedDataParallel"),
+        ("optimizer = make_optimizer(model)", "DistributedDataParallel"),
+        ("model.train()", "DistributedDataParallel"),
+    ],
+)
+def test_the_advice_for_evaluation_is_another(others: str, advice: str) -> None:
+    result = check_snippet(
+        f"""
+        import torch
+        from tools import loader, make_optimizer, model
+        model = torch.nn.DataParallel(model).cuda()  # <- data-parallel
+        {others}
+        model.eval()
+        for x in loader:
+            with torch.no_grad():
+                model(x)
+        """,
+        RULE,
+    )
+    assert advice in result.findings[0].message
+
+
+def test_a_wrapper_for_the_names_in_a_checkpoint_copies_nothing() -> None:
+    code = """
+        import torch
+        def save(model, path):
+            wrapped = torch.nn.DataParallel(model)
+            torch.save(wrapped.state_dict(), path)
+        """
+    check_snippet(code, RULE)
+    called = code.replace("DataParallel(model)", "DataParallel(model)  # <- data-parallel")
+    check_snippet(called + "    wrapped(path)\n        ", RULE)
+
+
+def test_one_device_by_default() -> None:
+    code = """
+        import torch
+        class Metric:
+            def __init__(self, net, devices=[0]):
+                self.net = torch.nn.DataParallel(net, device_ids=devices)
+        """
+    check_snippet(code, RULE)
+    check_snippet(code.replace("[0]", "[0, 1]").replace("=devices)", "=devices)  # <- data-parallel"), RULE)
