@@ -81,3 +81,52 @@ def test_it_is_asked_for() -> None:
 
 def test_look_alikes_obey_the_laws() -> None:
     check_snippet(files("torchlint.fixtures").joinpath("ddp_bucket_view_off/ok.py").read_text("utf-8"), RULE)
+
+
+BRANCHES = """
+from torch.nn.parallel import DistributedDataParallel as DDP
+def wrap(model, device):
+    if device.type == "cpu":
+        model = DDP(model)
+    else:
+        model = DDP(model, device_ids=[device])  # <- ddp-bucket-view-off
+    return model
+"""
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        snippet("DDP(model, device_ids=None)"),
+        snippet('DDP(torch.nn.Linear(8, 8).to("cpu"))').replace("from torch.nn", "import torch\nfrom torch.nn", 1),
+        BRANCHES + TRAINS,
+        BRANCHES.replace("DDP(model)", "DDP(model.cuda())  # <- ddp-bucket-view-off") + TRAINS,
+    ],
+)
+def test_wrappers_for_the_cpu(code: str) -> None:
+    check_snippet(code, RULE)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "import torch\ndef step(id, loss):\n    torch.distributed.autograd.backward(id, [loss])",
+        "def step(self):\n    self.mp_trainer.zero_grad()",
+    ],
+)
+def test_gradients_that_are_not_in_grad(other: str) -> None:
+    check_snippet(snippet("DDP(model)", after=f"{TRAINS}\n{other}\n"), RULE)
+
+
+def test_one_step() -> None:
+    code = """
+        from torch.nn.parallel import DistributedDataParallel as DDP
+        def demo(model, x):
+            model = DDP(model, device_ids=[0])
+            model(x).sum().backward()
+        """
+    check_snippet(code, RULE)
+    looped = code.replace("=[0])", "=[0])  # <- ddp-bucket-view-off").replace(
+        "    model(x)", "    for x in x: model(x)"
+    )
+    check_snippet(looped, RULE)

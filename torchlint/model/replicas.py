@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.model.grad import GradMode
-from torchlint.model.names import Binder, last_part
+from torchlint.model.names import Binder
+from torchlint.model.tree import descendants
+from torchlint.model.values import Device
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -19,7 +21,7 @@ _EVALUATES = frozenset({"eval", "no_grad", "inference_mode"})
 def has_distributed_beside(context: Context) -> bool:
     """Whether the file makes a `DistributedDataParallel`, of whatever package, or calls a function named after it."""
     return any(
-        "DistributedDataParallel" in (context.qualified_name(call.func) or "") or "DDP" in last_part(call.func)
+        "DistributedDataParallel" in (context.qualified_name(call.func) or "") or "DDP" in _last(call.func)
         for call in context.tree.of(cst.Call)
     )
 
@@ -29,8 +31,8 @@ def only_evaluates(node: cst.CSTNode, context: Context) -> bool:
     if context.grad(node) is GradMode.OFF:
         return True
     calls = [call.func for call in context.tree.of(cst.Call)]
-    called = {last_part(func) for func in calls}
-    called |= {last_part(decorator.decorator) for decorator in context.tree.of(cst.Decorator)}
+    called = {_last(func) for func in calls}
+    called |= {_last(decorator.decorator) for decorator in context.tree.of(cst.Decorator)}
     if called.isdisjoint(_EVALUATES) or not called.isdisjoint(_TRAINS):
         return False
     return not any("optimizer" in name.lower() for name in called) and not any(
@@ -71,3 +73,69 @@ def is_one_by_default(devices: cst.BaseExpression | None, context: Context) -> b
         and len(binding.node.default.elements) == 1
         for binding in bindings
     )
+
+
+def is_for_the_host(call: cst.Call, context: Context) -> bool:
+    """Whether a `DistributedDataParallel` is made for a model on the CPU.
+
+    It gets no devices then, or None, where another one does in the other branch of an `if`.
+    """
+    devices = context.argument(call, "device_ids", 1)
+    if devices is not None:
+        return isinstance(devices, cst.Name) and devices.value == "None"
+    model = context.argument(call, "module", 0)
+    if model is not None and context.device(model) is Device.CPU:
+        return True
+    child: cst.CSTNode = call
+    for above in context.ancestors(call):
+        if isinstance(above, cst.FunctionDef):
+            break
+        if isinstance(above, cst.If) and child is not above.test:
+            other = above.orelse if child is above.body else above.body
+            if not _moves(child) and other is not None and any(_has_devices(made, context) for made in _calls(other)):
+                return True
+        child = above
+    return False
+
+
+def keeps_gradients_elsewhere(context: Context) -> bool:
+    """Whether gradients are not what `.grad` holds: those of `dist_autograd`, or of a trainer that empties its own."""
+    return any(
+        (context.qualified_name(call.func) or "").startswith("torch.distributed.autograd.")
+        or (
+            isinstance(call.func, cst.Attribute)
+            and call.func.attr.value == "zero_grad"
+            and "trainer" in _last(call.func.value).lower()
+        )
+        for call in context.tree.of(cst.Call)
+    )
+
+
+def takes_one_step(call: cst.Call, context: Context) -> bool:
+    """Whether the function that makes the wrapper goes backward itself, and in no loop."""
+    function = context.function(call)
+    if not isinstance(function, cst.FunctionDef):
+        return False
+    steps = [made for made in _calls(function.body) if _last(made.func) == "backward"]
+    return bool(steps) and all(context.loop(step) is None for step in steps)
+
+
+def _calls(node: cst.CSTNode) -> list[cst.Call]:
+    return [inner for inner in descendants(node) if isinstance(inner, cst.Call)]
+
+
+def _has_devices(call: cst.Call, context: Context) -> bool:
+    name = context.qualified_name(call.func) or ""
+    return name.endswith("DistributedDataParallel") and any(
+        argument.keyword is not None and argument.keyword.value == "device_ids" for argument in call.args
+    )
+
+
+def _moves(block: cst.CSTNode) -> bool:
+    return any(isinstance(call.func, cst.Attribute) and call.func.attr.value == "cuda" for call in _calls(block))
+
+
+def _last(func: cst.BaseExpression) -> str:
+    """`c` of `a.b().c`, whatever stands before it."""
+    name = func.attr if isinstance(func, cst.Attribute) else func
+    return name.value if isinstance(name, cst.Name) else ""
