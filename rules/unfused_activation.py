@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,8 @@ RULE = Rule(
     eager=True,
 )
 _FUNCTIONAL = "torch.nn.functional."
+# What speaks of an activation in a function with a gradient of its own.
+_PARTS = ("sigmoid", "tanh", "softplus", "erf")
 
 
 @RULE.on(
@@ -53,6 +56,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 def _is_meant(found: Activation, context: Context) -> bool:
     """Whether the author knows of torch's own, or somebody else fuses the formula."""
     from torchlint.model.fused import is_fused_elsewhere
+    from torchlint.model.references import has_own_gradient, is_reference
 
     names = (f"nn.{found.layer}", f"F.{found.function}", f"functional.{found.function}")
     if any(name in context.source.text for name in names) or any(  # in a comment too
@@ -60,6 +64,10 @@ def _is_meant(found: Activation, context: Context) -> bool:
         for name in (found.layer, found.function)
         for attribute in context.uses.attributes(name)
     ):
+        return True
+    if re.search(rf"#.*\bPyTorch\b.*\b{found.layer}\b", context.source.text):
+        return True  # a comment that says why not
+    if is_reference(found.formula, context) or has_own_gradient(_PARTS, context):
         return True
     return is_fused_elsewhere(found.formula, context)
 

@@ -139,3 +139,41 @@ def test_the_two_gelus_are_told_apart() -> None:
     by_erf, by_tanh = torch.nn.functional.gelu(x), torch.nn.functional.gelu(x, approximate="tanh")
     assert 1e-4 < (by_erf - by_tanh).abs().max() < 1e-3
     assert math.isclose(float(by_erf[-1]), 4, rel_tol=1e-3)
+
+
+OWN = """
+import torch
+class Own(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return {forward}
+def {name}(x):
+    {body}return x * torch.sigmoid(x){mark}
+"""
+
+
+@pytest.mark.parametrize(
+    ("forward", "name", "body", "flagged"),
+    [
+        ("x.exp()", "swish", "", True),
+        ("x.mul(x.sigmoid())", "swish", "", False),
+        ("x.exp()", "swish_ref", "", False),
+        ("x.exp()", "swish", '"""A reference implementation."""; ', False),
+        ("x.exp()", "swish", '"""In reference to the paper."""; ', True),
+    ],
+)
+def test_what_stands_beside_a_faster_one(forward: str, name: str, body: str, flagged: bool) -> None:  # noqa: FBT001
+    check_snippet(OWN.format(forward=forward, name=name, body=body, mark=MARK if flagged else ""), RULE)
+
+
+def test_a_table_that_a_reference_uses() -> None:
+    table = "import torch\ntable = {'swish': dict(func=lambda x, **_: torch.sigmoid(x) * x)}"
+    check_snippet(table + MARK, RULE)
+    check_snippet(f"{table}\ndef act_ref(x, name):\n    return table[name]['func'](x)\n", RULE)
+
+
+def test_a_comment_that_says_why() -> None:
+    code = "import torch\n{comment}\nclass Swish(torch.nn.Module):\n    def forward(self, x):\n        return x * torch.sigmoid(x)"
+    check_snippet(code.format(comment="# PyTorch 1.7 has SiLU, we run with 1.5"), RULE)
+    check_snippet(code.format(comment="# Swish of the paper") + MARK, RULE)
