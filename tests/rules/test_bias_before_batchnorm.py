@@ -823,3 +823,54 @@ def test_the_fixed_network_computes_the_same() -> None:
         state[f"{norm}.running_mean"] -= state.pop(f"{layer}.bias")
     new.load_state_dict(state)
     torch.testing.assert_close(old.eval()(images), new.eval()(images), rtol=1e-9, atol=1e-9)
+
+
+APART = """
+from torch import nn
+class Net(nn.Module):
+    def __init__(self{parameter}):
+        super().__init__()
+        self.parts = {parts}
+    def forward(self, x, mask):
+        {loop}
+        return x
+{behind}
+"""
+PARTS = "nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))"
+
+
+@pytest.mark.parametrize(
+    ("loop", "flagged"),
+    [
+        ("x = self.parts(x) * mask", True),
+        ("for part in self.parts: print(part)", True),
+        ("for part in self.parts:\n            x = part(x)", True),
+        ("for part in self.parts:\n            x = part(x) * mask", False),
+        ("for part in self.parts:\n            x = part(x)\n            x = x * mask", False),
+        ("for part in self.parts:\n            x = mask(part(x))", False),
+        ("for i, part in enumerate(self.parts):\n            x = part(x)\n            mask = mask + x", False),
+        ("for part in self.parts.children():\n            x = part(x)\n            mask.append(x)", False),
+        ("x = self.parts[1](self.parts[0](x) * mask)", False),
+        ("x = [part(x) for part in self.parts]", False),
+    ],
+)
+def test_a_sequence_that_is_taken_apart(loop: str, flagged: bool) -> None:  # noqa: FBT001 - of a table
+    here = APART.format(parameter="", parts=PARTS, loop=loop, behind="")
+    given = APART.format(parameter=", parts", parts="parts", loop=loop, behind=f"net = Net({PARTS})")
+    for code in (here, given, given.replace("Net(nn", "Net(parts=nn")):
+        lines = code.splitlines()
+        marked = [line + "  # <- bias-before-batchnorm" if flagged and "Conv2d" in line else line for line in lines]
+        check_snippet("\n".join(marked), RULE)
+
+
+@pytest.mark.parametrize(("name", "flagged"), [("__init__", False), ("load_weights", False), ("evaluate", True)])
+def test_a_network_that_is_only_used(name: str, flagged: bool) -> None:  # noqa: FBT001 - of a table
+    mark = "  # <- bias-before-batchnorm" if flagged else ""
+    code = f"""
+        from torch import nn
+        class Net(nn.Module):
+            def {name}(self):
+                self.eval()
+        head = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)){mark}
+        """
+    check_snippet(code, RULE)

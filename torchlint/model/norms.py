@@ -72,7 +72,9 @@ def is_over_features(norm: cst.Call, features: cst.BaseExpression | None, contex
 def freezes_norms(context: Context) -> bool:
     """Whether norms of this file may be in eval mode in training: what they subtract is fixed then."""
     return any(
-        isinstance(call.func, cst.Attribute) and call.func.attr.value == "eval" and _is_about_norms(call, context)
+        isinstance(call.func, cst.Attribute)
+        and call.func.attr.value == "eval"
+        and (_is_about_norms(call, context) or _is_of_its_own(call.func.value, context))
         for call in context.tree.of(cst.Call)
     )
 
@@ -85,3 +87,14 @@ def _is_about_norms(call: cst.Call, context: Context) -> bool:
         if isinstance(above, cst.If) and "Norm" in context.code(above.test):
             return True
     return False
+
+
+def _is_of_its_own(owner: cst.BaseExpression, context: Context) -> bool:
+    """`self.eval()` where a module makes itself or loads its weights: it is there to be used, not to be trained."""
+    function = context.function(owner)
+    return (
+        isinstance(function, cst.FunctionDef)
+        and (function.name.value == "__init__" or function.name.value.startswith("load"))
+        and isinstance(owner, cst.Name)
+        and context.classes.self_class(owner) is not None
+    )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.model.apart import is_taken_apart
 from torchlint.model.arguments import decided
 from torchlint.model.constructions import MODULE_LIST, ORDERED, SEQUENTIAL, EscapeError, Filling
 from torchlint.model.order import Order
@@ -48,11 +49,16 @@ class Sequences:
         following = call.args[place_of(argument, call.args) + 1 :]
         class_ = self.sequential_init(call)
         if following:
+            self._check_whole(call)
             self.enter_argument(following[0])
         elif class_ is None:
             self.trace.module(call)
         else:
             self.trace.instances(class_)
+
+    def _check_whole(self, call: cst.Call) -> None:
+        if is_taken_apart(call, self.context):
+            raise EscapeError
 
     def enter_argument(self, argument: cst.Arg) -> None:
         """The output enters the first part of a sequence, from the first argument of `nn.Sequential(…)`."""
@@ -131,6 +137,8 @@ class Sequences:
     def _is_spliced(self, node: cst.CSTNode, argument: cst.Arg, call: cst.Call, name: str) -> bool:
         """Whether a list becomes part of an `nn.Sequential` here: `*layers`, or an ordered dictionary whole."""
         into = name == SEQUENTIAL or self.sequential_init(call) is not None
+        if into:
+            self._check_whole(call)
         return into and (argument.star == "*" or self.constructions.is_ordered(node))
 
     def _list_end(self, node: cst.CSTNode) -> None:
