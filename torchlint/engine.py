@@ -230,11 +230,18 @@ def _crash(source: SourceFile, rule: Rule, error: Exception) -> Diagnostic:
 
 def _finding(rule: Rule, flag: Flag, spans: Spans, context: Context) -> Finding:
     fix = None
-    if flag.edits:
+    if flag.edits and all(_can_stand(edit, context) for edit in flag.edits):
         edits = sorted(_edit(edit, spans, context) for edit in flag.edits)
         fix = Fix(flag.title, tuple(edits), flag.applicability)
     frequency, origin = context.frequency(flag.node), context.frequencies.origin(flag.node)
     return Finding(rule.name, rule.code, spans.inner(flag.node), flag.message, frequency, fix, origin)
+
+
+def _can_stand(edit: NodeEdit, context: Context) -> bool:
+    """Whether the code can stand where the edit puts it: an f-string prints some of its own, and not all fits in."""
+    from torchlint.model.rewriting import fits_in_string, is_spelt_out  # a source was parsed
+
+    return not is_spelt_out(edit.node, context) and fits_in_string(edit.code, edit.node, context)
 
 
 def _edit(edit: NodeEdit, spans: Spans, context: Context) -> Edit:

@@ -49,3 +49,13 @@ def is_spelt_out(node: cst.CSTNode, context: Context) -> bool:
         isinstance(above, cst.FormattedStringExpression) and above.equal is not None
         for above in context.ancestors(node)
     )
+
+
+def fits_in_string(code: str, node: cst.CSTNode, context: Context) -> bool:
+    """Whether code may stand in the place of the node in the f-strings around it, as Python read them before 3.12."""
+    for above in context.ancestors(node):
+        if isinstance(above, cst.FormattedString):
+            quote = above.end
+            if quote[0] in code or any(mark in code for mark in "\\#") or (len(quote) == 1 and "\n" in code):
+                return False
+    return True
