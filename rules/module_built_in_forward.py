@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.model.functionals import DROPOUTS, PLAIN, WEIGHTED, function_for, takes
+from torchlint.model.functionals import DROPOUTS, PLAIN, WEIGHTED, function_for, is_scaled_by_numbers, takes
 from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
@@ -90,17 +90,21 @@ def _is_in_module(node: cst.CSTNode, context: Context) -> bool:
 
 
 def _edits(made: cst.Call, layer: str, called: cst.Call, context: Context) -> tuple[NodeEdit, ...]:
-    from torchlint.model.rewriting import in_place_of, loses_comment
+    from torchlint.model.rewriting import in_place_of, loses_comment, may_swap
     from torchlint.model.spelling import spelling
 
     if called.func is not made or len(called.args) != 1 or called.args[0].keyword or called.args[0].star:
         return ()
     keywords = frozenset(argument.keyword.value for argument in made.args if argument.keyword is not None)
+    if isinstance(called.args[0].value, cst.GeneratorExp) or (layer == "Upsample" and not is_scaled_by_numbers(made)):
+        return ()
     function = function_for(layer)
     if not function or context.has_unpacking(made) or not takes(layer, len(made.args) - len(keywords), keywords):
         return ()
     name = spelling(function, made, context)
     values = [called.args[0].value, *(argument.value for argument in made.args)]
+    if not may_swap(values[1:], values[0], context):
+        return ()
     if not name or loses_comment(called, *values, context=context):
         return ()
     passed = [f"{argument.keyword.value}=" if argument.keyword else "" for argument in (called.args[0], *made.args)]

@@ -22,6 +22,8 @@ def forward(*lines: str, top: str = TOP) -> str:
 
 
 FIXES = {
+    "return nn.MaxPool2d(args.kernel)(x)": "return nn.functional.max_pool2d(x, args.kernel)",
+    "return nn.MaxPool2d(self.kernel)(torch.relu(x))": "return nn.functional.max_pool2d(torch.relu(x), self.kernel)",
     "return nn.ReLU()(x)": "return nn.functional.relu(x)",
     "return nn.ReLU(inplace=True)(x + y)": "return nn.functional.relu(x + y, inplace=True)",
     "return torch.nn.LeakyReLU(0.2)(x)": "return nn.functional.leaky_relu(x, 0.2)",
@@ -62,6 +64,14 @@ def test_the_function_goes_by_the_name_it_has(top: str, name: str) -> None:
         ("return nn.ReLU(**args)(x)" + MARK,),
         ("return nn.ReLU()(*args)" + MARK,),
         ("return nn.ReLU()(input=x)" + MARK,),
+        ("return nn.Softmax(dim=1)(v for v in x)" + MARK,),
+        ("return nn.Softmax(dim=1, dtype=torch.float64)(x)" + MARK,),
+        ("return nn.Upsample(scale_factor=x.sum())(x)" + MARK,),
+        ("return nn.Upsample(scale_factor=[2, 2])(x)" + MARK,),
+        ("return nn.LeakyReLU(torch.rand(1).item())(torch.rand(3))" + MARK,),
+        ("return nn.Softmax(dim=(d := 1))(x.sum(d))" + MARK,),
+        ("return nn.MaxPool2d(self.kernel)(self.step(x))" + MARK,),
+        ("return nn.MaxPool2d(args['kernel'])(self.step(x))" + MARK,),
         ("return nn.ReLU().to(x.device)(x)" + MARK,),
         ("act = nn.ReLU()" + MARK, "return act(x) + act(y)"),
         ("return nn.ZeroPad2d(1)(x)" + MARK,),
@@ -75,6 +85,30 @@ def test_reported_without_a_fix(lines: tuple[str, ...]) -> None:
     marked = forward(*lines)
     result = check_snippet(marked, RULE, fixed=marked.replace(MARK, ""))
     assert len(result.findings) == 1
+
+
+UNSURE = {
+    "for checkers only": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch.nn.functional as F\n",
+    "now and then": "import sys\nif len(sys.argv) > 2:\n    import torch.nn.functional as F\n",
+    "perhaps": "try:\n    import torch.nn.functional as F\nexcept ImportError:\n    pass\n",
+    "by a function": "def load():\n    global F\n    import torch.nn.functional as F\n",
+    "and no more": "import torch.nn.functional as F\ndel F\n",
+}
+
+
+@pytest.mark.parametrize("top", UNSURE.values(), ids=UNSURE)
+def test_an_import_that_may_not_have_run_gives_no_name(top: str) -> None:
+    top = f"from torch.nn import Module, ReLU\n{top}"
+    code = f"{top}\n\nclass Net(Module):\n    def forward(self, x):\n        return ReLU()(x)"
+    check_snippet(code + MARK, RULE, fixed=code)
+
+
+@pytest.mark.parametrize(
+    "later", ["\nimport torch.nn.functional as F\n", "\n        import torch.nn.functional as F\n"]
+)
+def test_an_import_further_down_gives_no_name(later: str) -> None:
+    code = "from torch.nn import Module, ReLU\n\n\nclass Net(Module):\n    def forward(self, x):\n        x = ReLU()(x)"
+    check_snippet(code + MARK + later, RULE, fixed=code + later)
 
 
 @pytest.mark.parametrize(

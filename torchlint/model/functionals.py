@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import libcst as cst
+
 _OF_FUNCTIONAL = "torch.nn.functional."
 _ALL = 9
 # The function for each layer, and how many of the layer's arguments stand in the same order behind its input; a layer
@@ -37,6 +39,10 @@ WEIGHTED = (
 )  # fmt: skip
 
 
+# What only the function takes, and the layer refuses.
+_REFUSED = frozenset({"dtype", "_stacklevel", "antialias"})
+
+
 def function_for(layer: str) -> str:
     """The qualified name of the function that does what a layer of `torch.nn` does; empty if it is not that simple."""
     name = _FUNCTIONS.get(layer, ("", 0))[0].rstrip("!")
@@ -46,4 +52,18 @@ def function_for(layer: str) -> str:
 def takes(layer: str, positional: int, keywords: frozenset[str]) -> bool:
     """Whether the function takes a layer's arguments as they are written, behind its input."""
     name, same = _FUNCTIONS[layer]
+    if keywords & _REFUSED:
+        return False
     return positional <= same and (not name.endswith("!") or positional == 1 or "dim" in keywords)
+
+
+def is_scaled_by_numbers(made: cst.Call) -> bool:
+    """Whether the scale of an `Upsample` is written out: what else it is given it turns into numbers first."""
+    places = [argument.keyword.value if argument.keyword else place for place, argument in enumerate(made.args)]
+    for place, argument in zip(places, made.args, strict=True):
+        if place in (1, "scale_factor"):
+            value = argument.value
+            parts = [element.value for element in value.elements] if isinstance(value, cst.Tuple) else [value]
+            if not all(isinstance(part, (cst.Integer, cst.Float)) and part.evaluated_value for part in parts):
+                return False
+    return True

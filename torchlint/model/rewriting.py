@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.model.tree import descendants
+from torchlint.model.values import Kind
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from torchlint.model.context import Context
 
 # What `.method()` may follow without brackets.
@@ -59,3 +64,22 @@ def fits_in_string(code: str, node: cst.CSTNode, context: Context) -> bool:
             if quote[0] in code or any(mark in code for mark in "\\#") or (len(quote) == 1 and "\n" in code):
                 return False
     return True
+
+
+def may_swap(first: Iterable[cst.BaseExpression], then: cst.BaseExpression, context: Context) -> bool:
+    """Whether `then` may as well be evaluated before the others: nothing binds, draws, raises or changes in between."""
+    before = [part for node in first for part in (node, *descendants(node)) if isinstance(part, cst.BaseExpression)]
+    behind = [then, *descendants(then)]
+    if any(isinstance(part, _BINDING) for part in (*before, *behind)):
+        return False
+    if isinstance(then, cst.Name) or all(isinstance(part, _QUIET) for part in before):
+        return True
+    calls = [part for part in behind if isinstance(part, cst.Call)]
+    return all(isinstance(part, (*_QUIET, cst.Attribute)) for part in before) and all(
+        context.kind(call.func) is Kind.MODULE or (context.qualified_name(call.func) or "").startswith("torch.")
+        for call in calls
+    )
+
+
+_BINDING = (cst.NamedExpr, cst.Await, cst.Yield)
+_QUIET = (cst.Name, cst.BaseNumber, cst.BaseString, cst.Tuple, cst.List, cst.UnaryOperation)
