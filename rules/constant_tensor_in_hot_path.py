@@ -46,7 +46,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         f"copied to the device; {_advice(found, context)}",
         title="Fill a tensor on the device, with `torch.full`",
         edits=_edits(found, context),
-        applicability=Applicability.SAFE if _is_small(found.value) else Applicability.UNSAFE,
+        applicability=Applicability.SAFE if _is_same(found, context) else Applicability.UNSAFE,
         about=(node,),
     )
 
@@ -71,6 +71,14 @@ def _shape(found: Constant) -> str:
     return f"({', '.join(map(str, found.axes))}{',' if len(found.axes) == 1 else ''})"
 
 
+def _is_same(found: Constant, context: Context) -> bool:
+    """Whether it is the same tensor for certain: `uint64` is strict, and TorchScript's `full` makes no leaves."""
+    dtype = context.argument(found.call, "dtype", 1)
+    is_strict = dtype is not None and context.qualified_name(dtype) == "torch.uint64"
+    is_leaf = context.argument(found.call, "requires_grad") is not None and "jit" in context.source.text
+    return _is_small(found.value) and not is_leaf and not is_strict
+
+
 def _is_small(value: str) -> bool:
     """Whether the number is one that each type of a tensor either holds or rounds, whoever makes the tensor."""
     try:
@@ -83,15 +91,23 @@ def _is_small(value: str) -> bool:
 def _edits(found: Constant, context: Context) -> tuple[NodeEdit, ...]:
     import libcst as cst  # the registry loads rules without it
 
+    from torchlint.model.rewriting import in_place_of
+
     call, func = found.call, found.call.func
     if not (found.value and found.where and isinstance(func, cst.Attribute)) or func.attr.value not in _PLAIN:
         return ()
     others = [argument for argument in call.args if argument.value is not found.data]
     if "#" in context.code(found.moved) or any(argument.keyword is None for argument in others):
         return ()
-    given = [_shape(found), found.value, *(context.code(argument).rstrip(" ,") for argument in others)]
-    if found.value in ("True", "False") and not any(of.keyword.value == "dtype" for of in others if of.keyword):
-        given.append(f"dtype={context.code(func.value)}.bool")  # which TorchScript would not guess
+    given = [_shape(found), found.value, *(_bare(argument, context) for argument in others)]
+    if found.value in ("True", "False") and context.argument(call, "dtype") is None:
+        given.append(f"dtype={context.code(func.value)}.bool")  # TorchScript makes whole numbers of truth values
     if found.moved is not call:
         given.append(f"device={found.where}")
-    return (Replace(found.moved, f"{context.code(func.value)}.full({', '.join(given)})"),)
+    made = f"{context.code(func.value)}.full({', '.join(given)})"
+    return (Replace(found.moved, in_place_of(found.moved, made, context)),)
+
+
+def _bare(argument: cst.Arg, context: Context) -> str:
+    assert argument.keyword is not None
+    return f"{argument.keyword.value}={context.code(argument.value)}"

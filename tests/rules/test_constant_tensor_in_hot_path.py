@@ -42,6 +42,8 @@ SAFE = {
     ),
     "torch.tensor(data=7, device=x.device)": "torch.full((), 7, device=x.device)",
     "torch.tensor(0.5).to(x.device)": "torch.full((), 0.5, device=x.device)",
+    "x if(torch.tensor(0.5, device=x.device))else x": "x if(torch.full((), 0.5, device=x.device))else x",
+    "torch.tensor(\n            0.5,\n            device=x.device,\n        )": "torch.full((), 0.5, device=x.device)",
     "torch.tensor([1, 1], dtype=torch.float64).to(x.device)": (
         "torch.full((2,), 1, dtype=torch.float64, device=x.device)"
     ),
@@ -51,6 +53,7 @@ UNSAFE = {
     "torch.tensor(1e10, device=x.device)": "torch.full((), 1e10, device=x.device)",
     "torch.tensor(float('-inf'), device=x.device)": "torch.full((), float('-inf'), device=x.device)",
     "torch.tensor(1 / 3, device=x.device)": "torch.full((), 1 / 3, device=x.device)",
+    "torch.tensor(2, dtype=torch.uint64, device=x.device)": "torch.full((), 2, dtype=torch.uint64, device=x.device)",
 }
 REPORTED_ONLY = (
     "torch.tensor([0.1, 0.2], device=x.device)",
@@ -126,6 +129,19 @@ def outcome(code: str) -> str:
         return str(made(code))
     except (RuntimeError, ValueError, OverflowError) as error:
         return type(error).__name__
+
+
+def test_brackets_that_touch_a_word_stay() -> None:
+    code = module("0").replace("return 0", "return(torch.tensor(0.5, device=x.device))")
+    assert fixed(code, RULE, Applicability.SAFE) == code.replace("torch.tensor(0.5,", "torch.full((), 0.5,")
+
+
+def test_torchscript_fills_in_another_way() -> None:
+    code = module(
+        "torch.tensor(True, device=x.device)", top="\n\ndef compiled(net):\n    return torch.jit.script(net)\n"
+    )
+    assert fixed(code, RULE, Applicability.SAFE) == code
+    assert "torch.full((), True" in fixed(code, RULE, Applicability.UNSAFE)
 
 
 def test_cuda_names_the_device() -> None:
