@@ -155,6 +155,54 @@ def test_safe_where_all_is_in_sight(applicability: Applicability, loader: str, l
     assert found.fix.applicability is applicability
 
 
+SHARED = {
+    "another name of the batch": ("for batch in loader:", "x = batch[0]", "z = x.cuda()", "batch[0].zero_()"),
+    "unpacked": ("for batch in loader:", "x, y = batch", "z = x.cuda()", "batch[0].mul_(2)"),
+    "each part": ("for batch in loader:", "z = [part.cuda() for part in batch]", "batch[0].zero_()"),
+    "each value": ("for batch in loader:", "z = {k: v.cuda() for k, v in batch.items()}", "batch['x'].zero_()"),
+    "a part of a part": ("for batch in loader:", "(x, e), y = batch", "z = e['m'].cuda()", "batch[0][1]['m'].zero_()"),
+    "the rest": ("for x, *rest in loader:", "z = rest[0].cuda()", "a, b = rest", "a.zero_()"),
+    "kept by others": ("for batch in loader:", "log(batch)", "x = batch[0]", "z = x.cuda()"),
+    "kept as attribute": ("for batch in loader:", "self.batch = batch", "x = batch[0]", "z = x.cuda()"),
+    "a move that moves nothing": ("for x, y in loader:", "host = x.to('cpu')", "z = x.cuda()", "host.zero_()"),
+    "a cast that casts nothing": ("for x, y in loader:", "host = x.to(torch.float32)", "z = x.cuda()", "host.zero_()"),
+    "batches that are kept": ("for x, y in list(loader):", "z = x.cuda()"),
+    "with a number": ("for i, batch in enumerate(loader):", "x, y = batch", "z = x.cuda()", "batch[0].zero_()"),
+}
+
+
+@pytest.mark.parametrize(("loop", "lines"), [(loop, lines) for loop, *lines in SHARED.values()], ids=SHARED)
+def test_unsafe_where_others_have_the_memory(loop: str, lines: list[str]) -> None:
+    marked = [line + MARK if ".cuda()" in line else line for line in lines]
+    (found,) = check_snippet(step(*marked, loop=loop, loader=PINNED), RULE).findings
+    assert found.fix is not None
+    assert found.fix.applicability is UNSAFE
+
+
+PRIVATE = {
+    "names for parts": ("for batch in loader:", "x, y = batch", "x = x.cuda()", "n = len(batch)"),
+    "by key": ("for batch in loader:", "z = {k: v.cuda() for k, v in batch.items()}"),
+    "with a number": ("for i, (x, y) in enumerate(loader):", "x = x.cuda()", "print(i)"),
+}
+
+
+@pytest.mark.parametrize(("loop", "lines"), [(loop, lines) for loop, *lines in PRIVATE.values()], ids=PRIVATE)
+def test_safe_where_each_name_only_looks(loop: str, lines: list[str]) -> None:
+    marked = [line + MARK if ".cuda()" in line else line for line in lines]
+    (found,) = check_snippet(step(*marked, loop=loop, loader=PINNED), RULE).findings
+    assert found.fix is not None
+    assert found.fix.applicability is SAFE
+
+
+def test_a_size_that_may_be_none_leaves_batches_to_the_data_set() -> None:
+    code = step("z = x.cuda()" + MARK, loader="DataLoader(data, size, pin_memory=True)").replace(
+        "data)", "data, size=None)"
+    )
+    (found,) = check_snippet(code.replace("DataLoader(data, size=None)", "DataLoader(data)"), RULE).findings
+    assert found.fix is not None
+    assert found.fix.applicability is UNSAFE
+
+
 def test_a_device_that_may_be_of_another_kind() -> None:
     (found,) = check_snippet(
         step("x = x.to(torch.accelerator.current_accelerator())" + MARK, loader=PINNED), RULE

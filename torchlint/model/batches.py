@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -39,6 +38,8 @@ _NOT_CUDA_ALONE = re.compile(r"torch\.accelerator|\bxla\b|xla_device|\bnpu\b|\bx
 _MOVED_BY_OTHERS = re.compile(r"accelerator\.prepare|\.prepare\(|setup_dataloaders|[Ss]tream\(|deepspeed")
 # What is done with a tensor on the host that neither changes it nor gives it to others.
 _LOOKS = frozenset({"size", "shape", "dim", "ndim", "dtype", "numel", "device", "is_cuda"})
+# What keeps the batches that it is given.
+_KEEPING = frozenset({"list", "tuple", "sorted", "itertools.cycle", "copy.copy"})
 
 
 class Pinned(Enum):
@@ -260,7 +261,7 @@ def is_collated_by_torch(sources: Made, context: Context) -> bool:
         sources.complete
         and bool(sources.calls)
         and all(found.known and found.given is None for found in collated)
-        and all(found.known and (found.given is None or not _is_none(found.given)) for found in sized)
+        and all(found.known and (found.given is None or not _may_be_none(found.given, context)) for found in sized)
         and all((context.qualified_name(call.func) or "").startswith("torch.") for call in sources.calls)
     )
 
@@ -286,39 +287,139 @@ def may_be_a_tensor(move: BatchMove, context: Context) -> bool:
     )
 
 
-def _is_none(node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.Name) and node.value == "None"
+def _may_be_none(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether it is `None`, or a name that is given that somewhere, by default too."""
+    if not isinstance(node, cst.Name):
+        return False
+    return node.value == "None" or any(
+        isinstance(binding.value, cst.Name) and binding.value.value == "None" for binding in context.reaching(node)
+    )
 
 
 def is_left_alone(move: BatchMove, context: Context) -> bool:
-    """Whether nothing may write to what is moved while the copy is under way: it is only moved and measured."""
-    return all(_only_looks(use, context) for use in _uses_of_base(move.receiver, context))
+    """Whether nothing may write to what is moved while the copy is under way: it is only moved and measured.
+
+    So is all that shares its memory: the batch that it is a part of, and the other names for parts of that.
+    """
+    waiting = _bindings_of(move.receiver, context)
+    seen: list[Binding] = []
+    while waiting:
+        binding = waiting.pop()
+        if binding in seen or binding.binder not in (Binder.LOOP, Binder.ASSIGN) or binding.value is None:
+            continue
+        seen.append(binding)
+        if _is_key(binding):
+            continue
+        above = _bindings_of(binding.value, context)
+        if any(origin.binder is Binder.LOOP for origin in above) or not _gives_batches(binding, context):
+            waiting += above
+        elif _keeps_batches(binding.value, context):
+            return False
+        for use in context.names.uses(binding):
+            given = _given_to(use, context)
+            if given is None:
+                return False
+            waiting += given
+    return True
 
 
-def _uses_of_base(node: cst.BaseExpression, context: Context) -> Iterator[cst.Name]:
-    """Everything that reads the variable of which a part is moved, under the names that it has on the way."""
-    for part in descendants(node):
-        if isinstance(part, cst.Name):
-            for binding in context.reaching(part):
-                if binding.binder in (Binder.LOOP, Binder.ASSIGN):
-                    yield from context.names.uses(binding)
+def _bindings_of(node: cst.BaseExpression, context: Context) -> list[Binding]:
+    return [
+        binding
+        for part in (node, *descendants(node))
+        if isinstance(part, cst.Name) and context.names.is_read(part)
+        for binding in context.reaching(part)
+    ]
 
 
-def _only_looks(use: cst.BaseExpression, context: Context) -> bool:
-    parent = context.parent(use)
-    match parent:
-        case cst.Attribute(attr=cst.Name(value=name)):
-            return name in _LOOKS or name in ("to", "cuda")
-        case cst.Subscript() if parent.value is use:
-            return _only_looks(parent, context)
-        case cst.Index():
+def _is_key(binding: Binding) -> bool:
+    """Whether it is the `k` of `batch.items()`, or the number of `enumerate(loader)`."""
+    call = binding.value
+    return (
+        isinstance(call, cst.Call)
+        and binding.path[:1] == (0,)
+        and (dotted(call.func) or "").rpartition(".")[2] in ("items", "enumerate")
+    )
+
+
+def _gives_batches(binding: Binding, context: Context) -> bool:
+    """Whether it is `for batch in loader`, or `batch = next(iterator)`."""
+    value = binding.value
+    assert value is not None
+    is_next = isinstance(value, cst.Call) and dotted(value.func) == "next"
+    return is_next or (binding.binder is Binder.LOOP and _is_loader(value, context))
+
+
+def _keeps_batches(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
+    """Whether the batches outlive their turn, as those of `list(loader)` do: others may write to them at any time."""
+    match node:
+        case cst.Call(func=func) if context.qualified_name(func) in _KEEPING:
             return True
-        case cst.Arg():
-            call = context.parent(parent)
-            return isinstance(call, cst.Call) and dotted(call.func) == "len"
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple() | cst.List())]) if parent.value is use:
-            return True  # the names that it is unpacked to are looked at themselves
-    return False
+        case cst.Call() if context.kinds.is_loader_like(node):
+            return False
+        case cst.Name():
+            values = [binding.value for binding in context.reaching(node) if binding.binder is Binder.ASSIGN]
+            return any(
+                value is not None and depth < _DEEPEST and _keeps_batches(value, context, depth + 1) for value in values
+            )
+        case cst.Call(args=args):
+            return any(_keeps_batches(argument.value, context, depth) for argument in args)
+    return isinstance(node, (cst.List, cst.Tuple, cst.ListComp, cst.Dict))
+
+
+def _given_to(use: cst.BaseExpression, context: Context) -> list[Binding] | None:
+    """The names that a use gives the batch or parts of it to; None for one that may write to it, or hand it on."""
+    node: cst.CSTNode = use
+    while True:
+        parent = context.parent(node)
+        match parent:
+            case cst.Attribute(attr=cst.Name(value=name)):
+                call = context.parent(parent)
+                if name in _LOOKS:
+                    return []
+                if not isinstance(call, cst.Call) or call.func is not parent:
+                    return None
+                if name in ("to", "cuda"):  # a move to the CPU, or a cast, may give the very tensor
+                    return [] if is_to_accelerator(call, context) else None
+                if name not in ("items", "values", "keys"):
+                    return None
+                node = call
+            case cst.Subscript() if parent.value is node:
+                node = parent
+            case cst.Index() | cst.Expr():
+                return []
+            case cst.Arg():
+                call = context.parent(parent)
+                called = dotted(call.func) if isinstance(call, cst.Call) else None
+                if called == "len":
+                    return []
+                if called not in ("enumerate", "reversed", "zip") or call is None:
+                    return None
+                node = call
+            case cst.Element():
+                above = context.parent(parent)
+                if not isinstance(above, (cst.Tuple, cst.List)):
+                    return None
+                node = above
+            case cst.Assign() if parent.value is node:
+                return _bound_by(parent, [target.target for target in parent.targets], context)
+            case cst.For() | cst.CompFor() if parent.iter is node:
+                return _bound_by(parent, [parent.target], context)
+            case _:
+                return None
+
+
+def _bound_by(
+    statement: cst.CSTNode, targets: list[cst.BaseAssignTargetExpression], context: Context
+) -> list[Binding] | None:
+    found: list[Binding] = []
+    for target in targets:
+        for part in (target, *descendants(target)):
+            if isinstance(part, (cst.Attribute, cst.Subscript)):
+                return None
+            if isinstance(part, cst.Name):
+                found += [binding for binding in context.names.lookup(part)[1] if binding.node is statement]
+    return found
 
 
 def is_for_cuda(call: cst.Call, context: Context) -> bool | None:
