@@ -16,6 +16,8 @@ from torchlint.rule import NodeEdit, Replace
 if TYPE_CHECKING:
     from torchlint.model.context import Context
 
+_SMALL = 127
+
 
 def is_same(made: Factory, moved: Move) -> bool:
     """Whether the tensor made on the device is the one that was moved there, bit for bit and by type and strides."""
@@ -43,7 +45,24 @@ def placed(made: Factory, moved: Move, context: Context) -> tuple[NodeEdit, ...]
 def _takes_dtype(made: Factory, moved: Move) -> bool:
     """Whether the factory can make the dtype that the move casts to."""
     has_own = any(argument.keyword is not None and argument.keyword.value == "dtype" for argument in made.call.args)
-    return moved.is_direct and moved.binding is None and made.takes_any_dtype and not has_own
+    return moved.is_direct and moved.binding is None and made.takes_any_dtype and not has_own and _fits_all(made)
+
+
+def _fits_all(made: Factory) -> bool:
+    """Whether each dtype holds the number that the tensor is filled with: a cast wraps 300 to 44, `full` refuses it."""
+    if made.name not in ("full", "full_like"):
+        return True
+    filled = [argument.value for argument in made.call.args if _is_fill(argument)] or [
+        argument.value for argument in made.call.args[1:2]
+    ]
+    return all(
+        isinstance(node, cst.Integer) and abs(node.evaluated_value) <= _SMALL
+        for node in (part.expression if isinstance(part, cst.UnaryOperation) else part for part in filled)
+    )
+
+
+def _is_fill(argument: cst.Arg) -> bool:
+    return argument.keyword is not None and argument.keyword.value == "fill_value"
 
 
 def _has_comments(moved: Move, context: Context) -> bool:
