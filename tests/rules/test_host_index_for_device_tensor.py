@@ -23,6 +23,8 @@ def loop(*lines: str, top: str = "") -> str:
 
 
 SAFE = {
+    "y = x[torch.arange(n) // 2 + x.size(0) - 1]": "y = x[torch.arange(n, device=x.device) // 2 + x.size(0) - 1]",
+    "y = x[torch.arange(n).repeat(2).view(2, -1)]": "y = x[torch.arange(n, device=x.device).repeat(2).view(2, -1)]",
     "y = x[torch.arange(n)]": "y = x[torch.arange(n, device=x.device)]",
     "y = x[torch.arange(len(labels)), labels]": "y = x[torch.arange(len(labels), device=x.device), labels]",
     "y = x[labels, torch.arange(0, n, 2)]": "y = x[labels, torch.arange(0, n, 2, device=x.device)]",
@@ -36,6 +38,16 @@ SAFE = {
     ),
 }
 UNSAFE = {
+    "y = x[(torch.arange(9) / 49).long()]": "y = x[(torch.arange(9, device=x.device) / 49).long()]",
+    "y = x[(torch.arange(9) ** 0.5).long()]": "y = x[(torch.arange(9, device=x.device) ** 0.5).long()]",
+    "y = x[2 ** torch.arange(9)]": "y = x[2 ** torch.arange(9, device=x.device)]",
+    "y = x[torch.arange(9).repeat_interleave(labels)]": "y = x[torch.arange(9, device=x.device).repeat_interleave(labels)]",
+    "y = x[torch.arange(9).repeat_interleave(torch.tensor([1, 2, 3]))]": "y = x[torch.arange(9, device=x.device).repeat_interleave(torch.tensor([1, 2, 3]))]",
+    "rows = torch.arange(9)\nif k:\n    y = x[rows]": "rows = torch.arange(9, device=x.device)\nif k:\n    y = x[rows]",
+    "rows = torch.arange(9)\nx.data = x.data.cpu()\ny = x[rows]": "rows = torch.arange(9, device=x.device)\nx.data = x.data.cpu()\ny = x[rows]",
+    "rows = torch.arange(9)\ny = x[rows]\nprint(locals())": "rows = torch.arange(9, device=x.device)\ny = x[rows]\nprint(locals())",
+    "y = x[torch.arange(9) * labels.max().item()]": "y = x[torch.arange(9, device=x.device) * labels.max().item()]",
+    "y = x[torch.arange((x := inputs.cpu()).size(0))]": "y = x[torch.arange((x := inputs.cpu()).size(0), device=x.device)]",
     "y = x[torch.randperm(x.size(0))]": "y = x[torch.randperm(x.size(0), device=x.device)]",
     "y = x[torch.randint(n, (k,))]": "y = x[torch.randint(n, (k,), device=x.device)]",
     "z = x * 2\nrows = torch.arange(n)\ny = x[rows] + z[rows]": (
@@ -81,6 +93,13 @@ def test_safe(before: str, after: str) -> None:
 def test_unsafe(before: str, after: str) -> None:
     assert fixed(loop(before), RULE, Applicability.SAFE) == loop(before)
     check_snippet(_marked(loop(before)), RULE, fixed=loop(after))
+
+
+def test_a_name_of_the_module_may_be_read_by_others() -> None:
+    code = "import torch\nmodel = torch.nn.Linear(3, 3).cuda()\nfor step in range(9):\n    x = model(torch.rand(3, 3).cuda())\n"
+    before = f"{code}    rows = torch.arange(3)\n    y = x[rows]\n"
+    assert fixed(before, RULE, Applicability.SAFE) == before
+    assert "device=x.device" in fixed(before, RULE, Applicability.UNSAFE)
 
 
 @pytest.mark.parametrize("body", REPORTED_ONLY)

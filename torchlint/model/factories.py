@@ -145,11 +145,11 @@ def _arange(call: cst.Call, context: Context) -> Sameness:
         return Sameness.ROUNDED
     start = context.argument(call, "start", 0 if len(positional) > 1 else None)
     step = context.argument(call, "step", 2)
-    whole = all(part is None or _is_whole(part, context) for part in (start, step))
+    whole = all(part is None or is_whole(part, context) for part in (start, step))
     return Sameness.INTEGRAL if whole else Sameness.ROUNDED
 
 
-def _is_whole(node: cst.BaseExpression, context: Context) -> bool:
+def is_whole(node: cst.BaseExpression, context: Context) -> bool:
     """Whether the expression can only be an `int`."""
     match node:
         case cst.Call(func=cst.Name(value="len" | "int")):
@@ -161,7 +161,7 @@ def _is_whole(node: cst.BaseExpression, context: Context) -> bool:
         case cst.BinaryOperation(
             left=left, right=right, operator=cst.Add() | cst.Subtract() | cst.Multiply() | cst.FloorDivide()
         ):
-            return _is_whole(left, context) and _is_whole(right, context)
+            return is_whole(left, context) and is_whole(right, context)
         case cst.Name():
             return context.kinds.settled(("whole", node), False, lambda name: _is_bound_to_whole(name, context), node)  # noqa: FBT003
     return _integer(node)
@@ -170,7 +170,7 @@ def _is_whole(node: cst.BaseExpression, context: Context) -> bool:
 def _is_bound_to_whole(name: cst.Name, context: Context) -> bool:
     bindings = context.reaching(name)
     values = [binding.value for binding in bindings if binding.value is not None and not binding.path]
-    return len(bindings) == len(values) == 1 and bindings[0].binder.value == "assign" and _is_whole(values[0], context)
+    return len(bindings) == len(values) == 1 and bindings[0].binder.value == "assign" and is_whole(values[0], context)
 
 
 def _integer(node: cst.BaseExpression) -> bool:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.model.factories import Factory, factory
-from torchlint.model.names import Binder, Binding
+from torchlint.model.factories import Factory, factory, is_whole
+from torchlint.model.fresh import reflects
+from torchlint.model.names import Binder, Binding, dotted
 from torchlint.model.origins import is_with_the_network
+from torchlint.model.tree import descendants
 from torchlint.model.values import Device, Kind
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ _RESHAPING = frozenset(
     "unsqueeze squeeze view reshape flatten expand expand_as repeat repeat_interleave t transpose long int contiguous "
     "flip chunk split".split()
 )
+_INTEGERS = frozenset("int64 long int32 int int16 short int8 uint8".split())
 _SHAPE = frozenset({"size", "dim", "numel", "shape", "ndim", "dtype"})
 _DEEPEST = 4
 
@@ -63,9 +66,94 @@ def device(index: HostIndex, context: Context) -> str | None:
 
 
 def is_sure(index: HostIndex, context: Context) -> bool:
-    """Whether the index indexes one tensor only, and that is one for certain."""
+    """Whether the index is the same elsewhere, indexes one tensor only, that for certain, and whenever it is made."""
+    made = index.made.call
     codes = {context.code(subscript.value) for subscript in index.indexed}
-    return len(codes) == 1 and all(context.kinds.is_tensor(subscript.value) for subscript in index.indexed)
+    if len(codes) != 1 or not all(context.kinds.is_tensor(subscript.value) for subscript in index.indexed):
+        return False
+    if not _is_of_integers(made, context) or not _stays_whole(made, context, 0):
+        return False
+    return all(
+        _has_no_walrus(subscript)
+        if context.tree.within(made, subscript)
+        else _follows_at_once(made, subscript, context)
+        for subscript in index.indexed
+    )
+
+
+def _is_of_integers(made: cst.Call, context: Context) -> bool:
+    dtype = context.argument(made, "dtype")
+    return dtype is None or (context.qualified_name(dtype) or "").removeprefix("torch.") in _INTEGERS
+
+
+def _has_no_walrus(subscript: cst.Subscript) -> bool:
+    return not any(isinstance(node, cst.NamedExpr) for node in descendants(subscript))
+
+
+def _follows_at_once(made: cst.Call, subscript: cst.Subscript, context: Context) -> bool:
+    """Whether a function indexes wherever it has made the index, and nobody else sees that or moves the tensor."""
+    first, last = context.tree.line(made), context.tree.line(subscript)
+    block = context.parent(first) if first is not None else None
+    function = context.function(made)
+    if not isinstance(block, cst.IndentedBlock) or first is None or last is None or context.parent(last) is not block:
+        return False
+    if not isinstance(last, cst.SimpleStatementLine) or not isinstance(function, cst.FunctionDef):
+        return False
+    if any(reflects(node) or isinstance(node, cst.NamedExpr) for node in descendants(function.body)):
+        return False
+    lines = list(block.body)
+    between = [node for line in lines[lines.index(first) : lines.index(last) + 1] for node in descendants(line)]
+    tensor = context.code(subscript.value)
+    return not any(
+        isinstance(node, (cst.Return, cst.Raise, cst.Yield, cst.Await, cst.Continue, cst.Break))
+        or (isinstance(node, cst.AssignTarget) and dotted(node.target) == f"{tensor}.data")
+        for node in between[: between.index(subscript)]
+    )
+
+
+def _stays_whole(node: cst.BaseExpression, context: Context, depth: int) -> bool:
+    """Whether all that is done with the index gives the same whole numbers on each device, without another tensor."""
+    while True:
+        parent = context.parent(node)
+        match parent:
+            case cst.Index():
+                return True
+            case cst.Attribute(attr=cst.Name(value=name)):
+                call = context.parent(parent)
+                if name in _SHAPE:
+                    return True
+                if not isinstance(call, cst.Call) or not all(
+                    _is_size(argument.value, context) for argument in call.args
+                ):
+                    return False
+                node = call
+            case cst.Subscript():
+                bounds = [
+                    part
+                    for element in parent.slice
+                    if isinstance(element.slice, cst.Slice)
+                    for part in (element.slice.lower, element.slice.upper, element.slice.step)
+                ]
+                if not all(bound is None or _is_size(bound, context) for bound in bounds):
+                    return False
+                node = parent
+            case cst.BinaryOperation(left=left, operator=operator, right=right):
+                other = right if left is node else left
+                is_exact = isinstance(operator, (cst.Add, cst.Subtract, cst.Multiply)) and is_whole(other, context)
+                is_divided = isinstance(operator, (cst.FloorDivide, cst.Modulo)) and left is node
+                if not is_exact and not (is_divided and isinstance(right, cst.Integer) and right.evaluated_value):
+                    return False
+                node = parent
+            case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]) if depth < _DEEPEST:
+                binding = _binding(parent, name, context)
+                uses = context.names.uses(binding) if binding is not None else []
+                return all(_stays_whole(use, context, depth + 1) for use in uses)
+            case _:
+                return False
+
+
+def _is_size(node: cst.BaseExpression, context: Context) -> bool:
+    return is_whole(node, context) or (context.kind(node) is Kind.NUMBER and context.value(node).proven)
 
 
 def _is_moved(subscript: cst.Subscript, context: Context) -> bool:
