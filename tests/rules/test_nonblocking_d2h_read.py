@@ -7,6 +7,8 @@ import textwrap
 import pytest
 from laws import check_snippet
 
+from torchlint.finding import Applicability
+
 RULE = "nonblocking-d2h-read"
 MARK = f"  # <- {RULE}"
 MOVE, WAITS = 't.to("cpu", non_blocking=True)', 't.to("cpu")'
@@ -49,6 +51,37 @@ def test_read_further_down(reads: tuple[str, ...]) -> None:
         check_snippet(function(f"a = {MOVE}{MARK}", *reads), RULE, fixed=function(f"a = {WAITS}", *reads))
 
 
+def test_lines_stay_indented() -> None:
+    code = function("a = (t", f"    .to('cpu', non_blocking=True){MARK}", "    .numpy())").replace(MARK, "")
+    check_snippet(code.replace("a = (t", f"a = (t{MARK}"), RULE, fixed=code.replace(", non_blocking=True", ""))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (f"print(t.sum().item() + {MOVE}){MARK}",),
+        (f"a = {MOVE}; b = a.numpy(){MARK}",),
+    ],
+)
+def test_what_waits_before_the_copy_does_not_count(lines: tuple[str, ...]) -> None:
+    (found,) = check_snippet(function(*lines), RULE).findings
+    assert found.fix is not None
+    assert found.fix.applicability is Applicability.SAFE
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "class Batch:\n    def to(self, device, *, non_blocking):\n        return self\n",
+        "def check(tensor):\n    assert tensor.is_pinned()\n",
+    ],
+)
+def test_unsafe_where_the_flag_or_the_memory_may_matter(more: str) -> None:
+    (found,) = check_snippet(function(f"a = {MOVE}.numpy(){MARK}") + more, RULE).findings
+    assert found.fix is not None
+    assert found.fix.applicability is Applicability.UNSAFE
+
+
 def test_two_copies() -> None:
     lines = (f"a = {MOVE}{MARK}", f"b = (t + 1).to(torch.device('cpu'), non_blocking=True){MARK}", "c = a + b")
     check_snippet(function(*lines), RULE)
@@ -58,6 +91,11 @@ def test_two_copies() -> None:
     "lines",
     [
         (f"a = {MOVE}", "torch.cuda.synchronize()", "b = a.numpy()"),
+        (f"a = {MOVE}; torch.cuda.synchronize(); b = a.numpy()",),
+        (f"a = {MOVE} + t.sum().item()",),
+        (f"a = {MOVE}.add(t.sum().item())",),
+        (f"a = {MOVE}.untyped_storage()",),
+        (f"a = {MOVE}.element_size()",),
         (f"a = {MOVE}", "n = other.item()", "b = a.numpy()"),
         (f"a = {MOVE}", "print(other.item(), a)"),
         (f"a = {MOVE}", "return a"),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.model.tree import descendants_in_scope
+from torchlint.model.tree import descendants, descendants_in_scope
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -15,13 +15,19 @@ if TYPE_CHECKING:
 _VIEWS = frozenset(
     "detach view reshape squeeze unsqueeze flatten permute transpose t contiguous requires_grad_".split()
 )
-_LOOKS = frozenset("size dim shape dtype device numel ndim pin_memory is_pinned to cuda record_stream data_ptr".split())
+_LOOKS = frozenset(
+    "size dim shape dtype device numel ndim pin_memory is_pinned to cuda record_stream data_ptr stride is_contiguous "
+    "element_size untyped_storage storage register_hook retain_grad".split()
+)
 
 
 def early_read(node: cst.Call, context: Context) -> cst.BaseExpression | None:
     """What reads the values: in the same expression, or the next thing that is done with the name that they get."""
     found = _reading(node, context)
     if found is not None:
+        whole = context.tree.statement(node)
+        if isinstance(whole, cst.BaseSmallStatement) and _may_have_waited(whole, found, context, since=node):
+            return None
         return found
     statement = context.parent(node)
     match statement:
@@ -33,8 +39,9 @@ def early_read(node: cst.Call, context: Context) -> cst.BaseExpression | None:
     block = context.parent(line) if line is not None else None
     if not isinstance(line, cst.SimpleStatementLine) or not isinstance(block, (cst.IndentedBlock, cst.Module)):
         return None
-    for other in list(block.body)[list(block.body).index(line) + 1 :]:
-        if not isinstance(other, cst.SimpleStatementLine):
+    small, lines = list(line.body), list(block.body)
+    for other in (*small[small.index(statement) + 1 :], *lines[lines.index(line) + 1 :]):
+        if not isinstance(other, (cst.SimpleStatementLine, cst.BaseSmallStatement)):
             return None
         for part in descendants_in_scope(other):
             if isinstance(part, cst.Name) and part.value == name and not context.uses.is_target(part):
@@ -70,12 +77,19 @@ def _reading(node: cst.BaseExpression, context: Context) -> cst.BaseExpression |
                 return None
 
 
-def _may_have_waited(statement: cst.CSTNode, read: cst.BaseExpression, context: Context) -> bool:
-    """Whether anything else that the statement calls may run before the read."""
-    around = {id(above) for above in (read, *context.ancestors(read))}
+def _may_have_waited(
+    statement: cst.CSTNode, read: cst.BaseExpression, context: Context, since: cst.CSTNode | None = None
+) -> bool:
+    """Whether anything else that the statement calls may run before the read, and behind `since`."""
+    passed = {id(above) for above in (read, *context.ancestors(read))}
+    start = -1
+    if since is not None:
+        passed |= {id(part) for part in descendants(since)}
+        start = context.tree.place(since)
     return any(
         isinstance(part, cst.Call)
-        and id(part) not in around
+        and id(part) not in passed
+        and context.tree.place(part) > start
         and not _goes_on(part)
         and not (isinstance(part.func, cst.Attribute) and part.func.attr.value in _VIEWS)
         for part in descendants_in_scope(statement)
