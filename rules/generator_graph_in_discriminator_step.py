@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -22,16 +23,12 @@ RULE = Rule(
     status=Status.PREVIEW,
     fix=(Applicability.SAFE, Applicability.UNSAFE),
 )
-# What may see that the generator's backward pass does not run: hooks, recomputation, wrappers that reduce gradients.
-_WATCHING = (
-    "_hook",
-    "checkpoint(",
-    "DistributedDataParallel",
-    "DDP(",
-    "fabric",
-    "ccelerat",
-    "deepspeed",
-    "FullySharded",
+# What may see that the generator's backward pass does not run: hooks, recomputation, wrappers that reduce gradients,
+# whoever reads gradients or asks what has any, and graphs that are kept.
+_WATCHING = re.compile(
+    r"_hook|checkpoint\(|DistributedDataParallel|DDP\(|fabric|ccelerat|deepspeed|FullySharded|retain_graph"
+    r"|create_graph|\.grad\b|clip_grad|grad_fn|is_leaf|autograd\.(?!Variable)|def backward|param_groups|unscale_"
+    r"|detect_anomaly|getattr\(|requires_grad(?:_|\s*=(?!=))|(?<!\bp\.)(?<!\bparam\.)requires_grad\b"
 )
 
 
@@ -61,9 +58,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 def _is_unseen(stray: Stray, context: Context) -> bool:
     """Whether nothing can tell that the generator's part of the pass does not run."""
-    text = context.source.text
-    return (
-        not stray.zeroed.args
-        and not any(word in text for word in _WATCHING)
-        and not any(word in text for word in ("retain_graph", "create_graph"))
-    )
+    from torchlint.model.opponents import is_unwatched
+
+    is_quiet = not stray.zeroed.args and _WATCHING.search(context.source.text) is None
+    return is_quiet and is_unwatched(stray, context)

@@ -209,12 +209,38 @@ def test_networks_that_have_something_in_common_are_not(old: str, new: str) -> N
         ("loss.backward()", "loss.backward(retain_graph=True)"),
         ("for epoch", "G = nn.parallel.DistributedDataParallel(G)\nfor epoch"),
         ("for epoch", "G.register_full_backward_hook(log)\nfor epoch"),
+        ("for epoch", "wandb.watch(G)\nfor epoch"),
+        ("for epoch", "models = [G, D]\nfor epoch"),
+        ("G = nn.Linear(8, 8).cuda()", "G = make_generator()"),
+        ("D = nn.Linear(8, 1).cuda()", "D = make_discriminator()"),
+        ("        opt_d.step()", "        log_gradients(G)\n        opt_d.step()"),
+        ("        opt_d.step()", "        log_gradients(opt_g)\n        opt_d.step()"),
+        ("        opt_d.step()", "        clip_grad_norm_(everything, 1.0)\n        opt_d.step()"),
+        ("        opt_d.step()", "        print(G.weight.grad)\n        opt_d.step()"),
+        ("        opt_d.step()", "        print(fake.grad_fn)\n        opt_d.step()"),
+        ("        fake = G(z)", "        z.requires_grad_()\n        fake = G(z)"),
+        ("        fake = G(z)", "        fake = G(z * scale)"),
+        ("        fake = G(z)", "        fake = G(encoder(z))"),
+        ("        fake = G(z)", "        fake = G(self.codes)"),
     ],
 )
 def test_the_fix_is_unsafe_where_the_pass_may_be_seen(old: str, new: str) -> None:
     code = indented(STEP, GENERATOR)
     assert applicability(code) is Applicability.SAFE
     assert applicability(edited(code, old, new)) is Applicability.UNSAFE
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("fake = G(z)", "fake = [G(z), G(z)]"),
+        ("D(fake)", "D(*[G(z)])"),
+        ("D(fake)", "D(**{'x': G(z)})"),
+        ("G = nn.Linear(8, 8).cuda()", "G = nn.LSTM(8, 8).cuda()"),
+    ],
+)
+def test_what_cannot_be_detached_is_left_alone(old: str, new: str) -> None:
+    check_snippet(edited(indented(STEP, GENERATOR), old, new).replace(HERE, ""), RULE)
 
 
 def applicability(code: str) -> Applicability:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from torchlint.model.context import Context
+    from torchlint.model.names import Binding
 
 # What an expression names, wherever it is named: the scope or class that owns the name, and the attributes.
 Place: TypeAlias = "tuple[object, ...]"
@@ -63,7 +64,9 @@ def strays(backward: cst.Call, context: Context) -> Iterator[Stray]:
         return  # it gets there on another way too
     body: cst.CSTNode = home.body if home is not None else context.tree.module
     for call in judged:
-        carriers = tuple(part for argument in call.args for part in _carriers(argument.value, context))
+        carriers = tuple(
+            part for argument in call.args if not argument.star for part in _carriers(argument.value, context)
+        )
         if carriers and context.grad(call) is GradMode.ON:
             others = _models(carriers, context, ())
             if _has_loose(carriers, context):
@@ -245,10 +248,10 @@ def _carriers(node: cst.BaseExpression, context: Context) -> Iterator[cst.BaseEx
     parts: list[cst.BaseExpression] = []
     match node:
         case cst.Name():
-            if _holds_graph(node, context):
+            if _may_be_tensor(node, context) and _holds_graph(node, context):
                 yield node
         case cst.Call(func=func) if _is_model(func, context):
-            if context.grad(node) is GradMode.ON:
+            if _may_be_tensor(node, context) and context.grad(node) is GradMode.ON:
                 yield node
         case cst.Call(args=args) if _joins(node, context):
             parts = [argument.value for argument in args]
@@ -262,6 +265,11 @@ def _carriers(node: cst.BaseExpression, context: Context) -> Iterator[cst.BaseEx
             parts = [inner]
     for part in parts:
         yield from _carriers(part, context)
+
+
+def _may_be_tensor(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether it is not known to be something else, such as a list, that has no `detach`."""
+    return context.kind(node) in (Kind.TENSOR, Kind.UNKNOWN)
 
 
 def _holds_graph(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
@@ -427,3 +435,94 @@ def _is_differentiated(
             ):
                 return True
     return False
+
+
+# Who may see that a backward pass does not run
+
+_FACTORIES = frozenset("rand randn randint zeros ones full empty arange linspace eye rand_like randn_like".split())
+_METHODS_OF_OTHERS = frozenset({"step", "minimize", "update"})
+_PLAIN = (Kind.STRING, Kind.DEVICE, Kind.DTYPE)
+
+
+def is_unwatched(stray: Stray, context: Context) -> bool:
+    """Whether both networks are in sight, as is all that their graphs hang on, and nobody else has them in hand."""
+    if not _is_in_sight(stray.call.func, context):
+        return False
+    if not all(context.kinds.is_tensor(part) and _is_closed(part, context, 0) for part in stray.carriers):
+        return False
+    models = {place(node, context) for node in _models(stray.carriers, context, ())}
+    watched = models | {made.place for made in _optimizers(context) if made.models & models}
+    return all(_is_own_use(node, context) for node in _mentions(watched, context))
+
+
+def _is_in_sight(func: cst.BaseExpression, context: Context) -> bool:
+    value = context.value(func)
+    return isinstance(value.definition, cst.ClassDef) or value.qualified.startswith("torch.nn.")
+
+
+def _mentions(places: Collection[Place | None], context: Context) -> Iterator[cst.BaseExpression]:
+    for node in (*context.tree.of(cst.Name), *context.tree.of(cst.Attribute)):
+        if place(node, context) in places and not isinstance(context.parent(node), cst.Param):
+            yield node
+
+
+def _is_own_use(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether the use of a model, or of its optimizer, gives it to nobody that this file does not show."""
+    parent = context.parent(node)
+    match parent:
+        case _ if context.uses.is_target(node):
+            return True
+        case cst.Attribute():
+            return True
+        case cst.Call(func=func):
+            return func is node
+        case cst.Arg():
+            call = context.parent(parent)
+            if not isinstance(call, cst.Call):
+                return False
+            is_shown = context.calls.target(call) is not None or last_part(call.func) in _METHODS_OF_OTHERS
+            return is_shown or (context.qualified_name(call.func) or "").startswith("torch.")
+    return False
+
+
+def _is_closed(node: cst.BaseExpression, context: Context, depth: int) -> bool:
+    """Whether nothing but batches, noise and models in sight went into a value: no tensor that may want a gradient."""
+    if depth > 2 * _DEEPEST:
+        return False
+
+    def closed(part: cst.BaseExpression) -> bool:
+        return _is_closed(part, context, depth + 1)
+
+    value = context.value(node)
+    if value.kind in _PLAIN or (value.kind is Kind.NUMBER and value.proven):
+        return True
+    match node:
+        case cst.Name():
+            bindings = context.reaching(node)
+            return bool(bindings) and all(_is_closed_binding(binding, context, depth) for binding in bindings)
+        case cst.Call(func=func, args=args):
+            root, _, name = (context.qualified_name(func) or "").rpartition(".")
+            if root == "torch" and name in _FACTORIES:
+                return True
+            given = all(closed(argument.value) for argument in args)
+            if _is_model(func, context):
+                return given and _is_in_sight(func, context)
+            if isinstance(func, cst.Attribute) and func.attr.value in _KEEPING:
+                return given and closed(func.value)
+            return given and root.startswith("torch")
+        case cst.Attribute(value=owner, attr=cst.Name(value=name)):
+            return name in _CUT and closed(owner)
+        case cst.BinaryOperation(left=left, right=right):
+            return closed(left) and closed(right)
+        case cst.UnaryOperation(expression=inner) | cst.Subscript(value=inner):
+            return closed(inner)
+        case cst.List(elements=elements) | cst.Tuple(elements=elements):
+            return all(closed(element.value) for element in elements)
+    return False
+
+
+def _is_closed_binding(binding: Binding, context: Context, depth: int) -> bool:
+    if binding.binder is Binder.LOOP and isinstance(binding.node, cst.For):
+        return context.value(binding.node.target).batch or context.kinds.is_loader_like(binding.node.iter)
+    is_assigned = binding.binder is Binder.ASSIGN and binding.value is not None
+    return is_assigned and binding.value is not None and _is_closed(binding.value, context, depth + 1)
