@@ -166,6 +166,10 @@ UNSAFE = {
     "out=": Case(
         "log.append(loss.item())\nwith torch.no_grad(): torch.add(loss, 1, out=loss)\nlog.append(loss.item())", NEW
     ),
+    "out= of the tensor itself": Case(
+        "log.append(total.item())\nheld.mul_(2)\nlog.append(total.item())",
+        f"{NEW}\nheld = torch.zeros(())\ntotal = torch.sum(loss.detach(), out=held)",
+    ),
     "a hook": Case(
         "loss.register_hook(print)\nlog.append(loss.item())\noptimizer.step()\nlog.append(loss.item())", NEW
     ),

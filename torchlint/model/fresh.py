@@ -27,6 +27,8 @@ def makes_new(value: cst.BaseExpression, context: Context) -> bool:
         case cst.UnaryOperation(operator=cst.Minus(), expression=inner):
             return context.kind(inner) is Kind.TENSOR
         case cst.Call(func=func):
+            if context.argument(value, "out") is not None or context.has_unpacking(value):
+                return False
             name = context.qualified_name(func) or ""
             last = name.rpartition(".")[2]
             if name.startswith("torch.nn.functional.") and last in FUNCTIONAL:
