@@ -417,3 +417,11 @@ def test_add_ignores_to_real_files(name: str, reason: str | None) -> None:
     if reason is None:
         edits = [edit for finding in unused if finding.fix is not None for edit in finding.fix.edits]
         assert edited(silent, edits) == text
+
+
+@pytest.mark.parametrize("rows", ["# two\n", "# torchlint: ignore[slow-call]\n"])
+def test_no_comment_becomes_the_declaration_of_an_encoding(rows: str) -> None:
+    text = f"# torchlint: ignore[slow-call]\n{rows}# coding: latin-1\ns = 'é'\n"
+    new = fixed(text)
+    assert "torchlint" not in new
+    assert SourceFile.from_bytes("a.py", new.encode()).text == new

@@ -248,6 +248,11 @@ def _problem(name: str) -> str | None:
     return None
 
 
+# PEP 263: a comment in one of the first rows that declares the file's encoding.
+_COOKIE_ROWS = 2
+_COOKIE = re.compile(r"[ \t\f]*#.*?coding[:=][ \t]*[-\w.]+")
+
+
 def _removal(source: SourceFile, ignore: _Ignore, unused: list[_Name]) -> Fix:
     """Take the unused names out, or the whole instruction when no name is left; other comments stay."""
     left = [place for place, name in enumerate(ignore.names) if name not in unused]
@@ -279,6 +284,9 @@ def _erasure(source: SourceFile, ignore: _Ignore) -> Edit:
     before = text[row_start : ignore.span.start].rstrip(" \t")
     if before:
         return Edit(Span(row_start + len(before), end), "")
+    below = range(_COOKIE_ROWS + 1, min(len(source.line_starts), 5 * _COOKIE_ROWS) + 1)
+    if row <= _COOKIE_ROWS and any(_COOKIE.match(source.line(other)) for other in below):
+        return Edit(Span(row_start, end), "")  # further up that comment would declare an encoding
     next_row = source.line_starts[row] if row < len(source.line_starts) else len(text)
     return Edit(Span(row_start, next_row), "")
 
