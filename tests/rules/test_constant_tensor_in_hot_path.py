@@ -136,12 +136,14 @@ def test_brackets_that_touch_a_word_stay() -> None:
     assert fixed(code, RULE, Applicability.SAFE) == code.replace("torch.tensor(0.5,", "torch.full((), 0.5,")
 
 
-def test_torchscript_fills_in_another_way() -> None:
-    code = module(
-        "torch.tensor(True, device=x.device)", top="\n\ndef compiled(net):\n    return torch.jit.script(net)\n"
-    )
+def test_torchscript_makes_no_leaves() -> None:
+    top = "\n\ndef compiled(net):\n    return torch.jit.script(net)\n"
+    code = module("torch.tensor(1.0, device=x.device, requires_grad=True)", top=top)
     assert fixed(code, RULE, Applicability.SAFE) == code
-    assert "torch.full((), True" in fixed(code, RULE, Applicability.UNSAFE)
+    after = "torch.full((), True, device=x.device, dtype=torch.bool)"
+    assert fixed(module("torch.tensor(True, device=x.device)", top=top), RULE, Applicability.SAFE) == module(
+        after, top=top
+    )
 
 
 def test_cuda_names_the_device() -> None:
