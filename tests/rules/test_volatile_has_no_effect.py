@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 from laws import check_snippet
+from twins import fixed
+
+from torchlint.finding import Applicability
 
 RULE = "volatile-has-no-effect"
 OTHER = "eval-without-no-grad"
@@ -12,7 +15,7 @@ IMPORTS = "import torch\nfrom torch.autograd import Variable\n"
 
 
 @pytest.mark.parametrize(
-    ("code", "fixed"),
+    ("code", "after"),
     [
         (
             (
@@ -63,8 +66,8 @@ IMPORTS = "import torch\nfrom torch.autograd import Variable\n"
         ),
     ],
 )
-def test_a_model_takes_it(code: str, fixed: str) -> None:
-    check_snippet(IMPORTS + code, RULE, fixed=IMPORTS + fixed)
+def test_a_model_takes_it(code: str, after: str) -> None:
+    check_snippet(IMPORTS + code, RULE, fixed=IMPORTS + after)
 
 
 def test_a_function_that_only_evaluates_is_decorated_and_reported_once() -> None:
@@ -143,3 +146,27 @@ def test_the_flag_does_nothing() -> None:
     assert layer(marked).requires_grad
     with torch.no_grad():
         assert not layer(marked).requires_grad
+
+
+def test_further_lines_keep_their_indentation() -> None:
+    before = """
+def learn(model, states, mask, optimizer, values):
+    if states:
+        v = Variable(torch.cat([s for s in states
+                                if s is not None]),
+                     volatile=True)
+        values[mask] = model(v).max(1)[0]
+        criterion(model(states), values).backward()
+        optimizer.step()
+"""
+    after = """
+def learn(model, states, mask, optimizer, values):
+    if states:
+        v = Variable(torch.cat([s for s in states
+                                if s is not None]))
+        with torch.no_grad():
+            values[mask] = model(v).max(1)[0]
+        criterion(model(states), values).backward()
+        optimizer.step()
+"""
+    assert fixed(IMPORTS + before, RULE, Applicability.UNSAFE) == IMPORTS + after

@@ -23,7 +23,7 @@ from torchlint.model.loaders import Passes
 from torchlint.model.names import Binding, Names
 from torchlint.model.program import Program
 from torchlint.model.spans import Spans, code_inside
-from torchlint.model.tree import INDENTED
+from torchlint.model.tree import INDENTED, descendants
 from torchlint.model.trips import Trips
 from torchlint.model.uses import Uses
 from torchlint.rule import Insert
@@ -198,8 +198,13 @@ class Context:
         return any(argument.star for argument in call.args)
 
     def code(self, node: cst.CSTNode) -> str:
-        """The source of a node, its own parentheses included."""
-        return self.tree.module.code_for_node(node)
+        """The source of a node, its own parentheses included; further lines of an expression keep their indentation."""
+        code = self.tree.module.code_for_node(node)
+        if "\n" not in code or not isinstance(node, (cst.BaseExpression, cst.Arg)):
+            return code
+        # An expression that was made of others stands where they do.
+        place = next((part for part in (node, *descendants(node)) if self.tree.parent(part) is not None), None)
+        return code if place is None else self.code_at(node, place)
 
     def code_at(self, node: cst.CSTNode, place: cst.CSTNode) -> str:
         """The source of a new statement in the place of one that stands in this module, indented as that is."""
