@@ -76,11 +76,12 @@ def _is_a_trial(node: cst.Call, context: Context) -> bool:
 
 def _kept(node: cst.Call, compiled: cst.Name | cst.Attribute, context: Context) -> tuple[NodeEdit, ...]:
     """`model.compile(…)` for a module, where there is such a thing, or else `f = torch.compile(f)`."""
+    from torchlint.model.rewriting import as_argument
     from torchlint.model.values import Kind
 
     others = [argument for argument in node.args if argument.value is not compiled]
     code = context.code(compiled)
     if context.kind(compiled) is Kind.MODULE and context.settings.target_torch >= _IN_PLACE:
-        options = ", ".join(context.code(argument.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for argument in others)
+        options = ", ".join(as_argument(argument, context) for argument in others)
         return () if "#" in context.code(node) else (Replace(node, f"{code}.compile({options})"),)
     return (Replace(node, f"{code} = {context.code(node)}"),)

@@ -91,7 +91,7 @@ def _is_small(value: str) -> bool:
 def _edits(found: Constant, context: Context) -> tuple[NodeEdit, ...]:
     import libcst as cst  # the registry loads rules without it
 
-    from torchlint.model.rewriting import in_place_of
+    from torchlint.model.rewriting import as_argument, in_place_of
 
     call, func = found.call, found.call.func
     if not (found.value and found.where and isinstance(func, cst.Attribute)) or func.attr.value not in _PLAIN:
@@ -99,15 +99,13 @@ def _edits(found: Constant, context: Context) -> tuple[NodeEdit, ...]:
     others = [argument for argument in call.args if argument.value is not found.data]
     if "#" in context.code(found.moved) or any(argument.keyword is None for argument in others):
         return ()
-    given = [_shape(found), found.value, *(_bare(argument, context) for argument in others)]
+    filling = f"{_shape(found)}, {found.value}"
     if found.value in ("True", "False") and context.argument(call, "dtype") is None:
-        given.append(f"dtype={context.code(func.value)}.bool")  # TorchScript makes whole numbers of truth values
+        filling += f", dtype={context.code(func.value)}.bool"  # TorchScript makes whole numbers of truth values
+    if found.moved is call and call.args[0].keyword is None:
+        return (Replace(func.attr, "full"), Replace(found.data, filling))
+    given = [filling, *(as_argument(argument, context) for argument in others)]
     if found.moved is not call:
         given.append(f"device={found.where}")
     made = f"{context.code(func.value)}.full({', '.join(given)})"
     return (Replace(found.moved, in_place_of(found.moved, made, context)),)
-
-
-def _bare(argument: cst.Arg, context: Context) -> str:
-    assert argument.keyword is not None
-    return f"{argument.keyword.value}={context.code(argument.value)}"

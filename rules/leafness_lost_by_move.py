@@ -42,7 +42,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 
 def _edits(found: LostLeaf, context: Context) -> tuple[NodeEdit, ...]:
-    from torchlint.model.rewriting import as_owner, in_place_of
+    from torchlint.model.rewriting import as_argument, as_owner, in_place_of
 
     whole, made = context.code(found.moved), context.code(found.made)
     if whole.count("#") or found.moved.lpar or found.made.lpar:
@@ -50,9 +50,7 @@ def _edits(found: LostLeaf, context: Context) -> tuple[NodeEdit, ...]:
     move = whole.removeprefix(made)  # `.cuda()`
     if found.data is not None:
         given = [
-            as_owner(found.data, context) + move
-            if argument.value is found.data
-            else context.code(argument).rstrip(" ,")
+            as_owner(found.data, context) + move if argument.value is found.data else as_argument(argument, context)
             for argument in found.made.args
         ]
         if found.made.args[0].keyword is not None:
@@ -63,6 +61,6 @@ def _edits(found: LostLeaf, context: Context) -> tuple[NodeEdit, ...]:
         for argument in found.made.args
         if argument.keyword is None or argument.keyword.value != "requires_grad"
     ]
-    code = ", ".join(context.code(argument).rstrip(" ,") for argument in kept)
+    code = ", ".join(as_argument(argument, context) for argument in kept)
     made = f"{context.code(found.made.func)}({code}){move}.requires_grad_()"
     return (Replace(found.moved, in_place_of(found.moved, made, context)),)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchlint.model.tables import OF_LISTS
-from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, Insert, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -65,18 +65,17 @@ def _advice(found: SentList) -> str:
 def _edits(found: SentList, context: Context) -> tuple[NodeEdit, ...]:
     import libcst as cst  # the registry loads rules without it
 
-    call = found.call
-    is_plain = context.qualified_name(call.func) == "torch.tensor" and isinstance(call.func, cst.Attribute)
+    from torchlint.model.rewriting import as_argument
+
+    call, func = found.call, found.call.func
+    is_plain = context.qualified_name(func) == "torch.tensor" and isinstance(func, cst.Attribute)
     if not is_plain or not found.where or "#" in context.code(found.moved):
         return ()
-    assert isinstance(call.func, cst.Attribute)
-    torch = context.code(call.func.value)
-    kept = [argument for argument in call.args if argument.keyword is None or argument.keyword.value != "device"]
-    given = [context.code(argument.with_changes(comma=cst.MaybeSentinel.DEFAULT)).strip() for argument in kept]
-    given.append(f"pin_memory={torch}.cuda.is_available()")
-    return (
-        Replace(
-            found.moved,
-            f"{context.code(call.func)}({', '.join(given)}).to({found.where}, non_blocking=True)",
-        ),
-    )
+    assert isinstance(func, cst.Attribute)
+    pin = f"{context.code(func.value)}.cuda.is_available()"
+    move = f".to({found.where}, non_blocking=True)"
+    for argument in call.args:
+        if argument.keyword is not None and argument.keyword.value == "device":
+            return (Replace(argument.keyword, "pin_memory"), Replace(argument.value, pin), Insert(call, move))
+    given = [*(as_argument(argument, context) for argument in call.args), f"pin_memory={pin}"]
+    return (Replace(found.moved, f"{context.code(func)}({', '.join(given)}){move}"),)

@@ -27,7 +27,7 @@ SAFE = {
     "torch.tensor(0.5, device=x.device)": "torch.full((), 0.5, device=x.device)",
     "torch.tensor(1, device=x.device)": "torch.full((), 1, device=x.device)",
     "torch.tensor(-1, device=x.device)": "torch.full((), -1, device=x.device)",
-    "torch.tensor(True, device=x.device)": "torch.full((), True, device=x.device, dtype=torch.bool)",
+    "torch.tensor(True, device=x.device)": "torch.full((), True, dtype=torch.bool, device=x.device)",
     "torch.tensor([False]).to(x.device)": "torch.full((1,), False, dtype=torch.bool, device=x.device)",
     "torch.tensor(True, device=x.device, dtype=x.dtype)": "torch.full((), True, device=x.device, dtype=x.dtype)",
     "torch.tensor(1e-8, device=x.device)": "torch.full((), 1e-8, device=x.device)",
@@ -140,7 +140,7 @@ def test_torchscript_makes_no_leaves() -> None:
     top = "\n\ndef compiled(net):\n    return torch.jit.script(net)\n"
     code = module("torch.tensor(1.0, device=x.device, requires_grad=True)", top=top)
     assert fixed(code, RULE, Applicability.SAFE) == code
-    after = "torch.full((), True, device=x.device, dtype=torch.bool)"
+    after = "torch.full((), True, dtype=torch.bool, device=x.device)"
     assert fixed(module("torch.tensor(True, device=x.device)", top=top), RULE, Applicability.SAFE) == module(
         after, top=top
     )
@@ -314,3 +314,26 @@ def scripted(code: str, path: Path) -> torch.Tensor:
     result = torch.jit.script(names["Net"]())(torch.zeros(2))
     assert isinstance(result, torch.Tensor)
     return result
+
+
+def test_the_layout_stays() -> None:
+    before = """torch.tensor(
+            [
+                [0, 0],
+                [0, 0],
+            ],
+            device=x.device,
+            dtype=x.dtype
+        ).repeat(n, 1)"""
+    after = """torch.full(
+            (2, 2), 0,
+            device=x.device,
+            dtype=x.dtype
+        ).repeat(n, 1)"""
+    assert fixed(module(before), RULE, Applicability.SAFE) == module(after)
+
+
+def test_an_argument_on_a_line_of_its_own() -> None:
+    before = "torch.tensor(\n            data=[1, 1], dtype=torch.int64\n        ).to(x.device)"
+    after = "torch.full((2,), 1, dtype=torch.int64, device=x.device)"
+    assert fixed(module(before), RULE, Applicability.SAFE) == module(after)

@@ -202,3 +202,31 @@ def test_transforms_of_images_run_in_workers() -> None:
     text, settings = program("torch.tensor([n, 1], device=device)"), active(RULE)
     assert linter.lint(SourceFile("train.py", text), settings).findings
     assert not linter.lint(SourceFile("vision/transforms/shapes.py", text), settings).findings
+
+
+def test_the_layout_stays() -> None:
+    before = """torch.tensor(
+            [
+                len(texts),
+                n,
+            ],
+            device=device,
+            dtype=torch.int32,
+        )"""
+    after = """torch.tensor(
+            [
+                len(texts),
+                n,
+            ],
+            pin_memory=torch.cuda.is_available(),
+            dtype=torch.int32,
+        ).to(device, non_blocking=True)"""
+    assert fixed(program(before), RULE, Applicability.UNSAFE) == program(after)
+
+
+def test_lines_that_go_elsewhere_keep_their_indentation() -> None:
+    before = "torch.tensor([\n            len(texts),\n            n,\n        ]).to(device)"
+    after = (
+        f"torch.tensor([\n            len(texts),\n            n,\n        ], {PINNED}.to(device, non_blocking=True)"
+    )
+    assert fixed(program(before), RULE, Applicability.UNSAFE) == program(after)

@@ -43,6 +43,12 @@ def in_place_of(node: cst.BaseExpression, code: str, context: Context) -> str:
     return f"({code})" if node.lpar or touches else code
 
 
+def as_argument(argument: cst.Arg, context: Context) -> str:
+    """The code of an argument in another call, without the comma and the white space behind it."""
+    bare = argument.with_changes(comma=cst.MaybeSentinel.DEFAULT, whitespace_after_arg=cst.SimpleWhitespace(""))
+    return context.code(bare)
+
+
 def loses_comment(node: cst.BaseExpression, *kept: cst.BaseExpression, context: Context) -> bool:
     """Whether a comment stands in an expression of which only some parts are kept."""
     return context.code(node).count("#") > sum(context.code(part).count("#") for part in kept)
