@@ -193,7 +193,8 @@ def test_several_rows_keep_their_indentation() -> None:
                 mask = (
                     torch.ones(
                         rows,  # one each
-                        x.size(1), device=x.device,
+                        x.size(1),
+                        device=x.device,
                     )
                     .bool()
                 )

@@ -57,3 +57,30 @@ def test_what_is_recomputed(*, reentrant: bool, calls: int) -> None:
 
     checkpoint(function, torch.ones(1, 2, requires_grad=True), use_reentrant=reentrant).sum().backward()
     assert len(seen) == calls
+
+
+@pytest.mark.parametrize(
+    ("call", "fixed"),
+    [
+        ("checkpoint(f,\n               x)", "checkpoint(f,\n               x,\n               use_reentrant=False)"),
+        ("checkpoint(\n    f,\n    x,\n)", "checkpoint(\n    f,\n    x,\n    use_reentrant=False,\n)"),
+        ("checkpoint(\n    f,\n    x\n)", "checkpoint(\n    f,\n    x,\n    use_reentrant=False\n)"),
+        ("checkpoint(\n    *fx,\n)", "checkpoint(\n    *fx,\n    use_reentrant=False,\n)"),
+        ("checkpoint(\n    f, x\n)", "checkpoint(\n    f, x, use_reentrant=False\n)"),
+        ("checkpoint(f, x,\n    y)", "checkpoint(f, x,\n    y, use_reentrant=False)"),
+        ("checkpoint(\n    *fx\n)", "checkpoint(\n    *fx, use_reentrant=False\n)"),
+        (
+            "checkpoint(\n    f,  # of f\n\n    x,\n)",
+            "checkpoint(\n    f,  # of f\n\n    x,\n    use_reentrant=False,\n)",
+        ),
+        (
+            "checkpoint(\n    f,\n    x,  # of x\n)",
+            "checkpoint(\n    f,\n    x, use_reentrant=False,  # of x\n)",
+        ),
+    ],
+)
+def test_an_argument_has_a_line_where_the_others_have(call: str, fixed: str) -> None:
+    top = f"{TOP}\ndef run(f, x, y, fx):\n"
+    call, fixed = (code.replace("\n", "\n    ") for code in (call, fixed))
+    marked = call.replace("(", f"(  # <- {RULE}", 1) if call[11] == "\n" else call.replace("\n", f"  # <- {RULE}\n", 1)
+    check_snippet(f"{top}    return {marked}\n", RULE, fixed=f"{top}    return {fixed}\n")

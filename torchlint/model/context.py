@@ -22,6 +22,7 @@ from torchlint.model.layers import Layers
 from torchlint.model.loaders import Passes
 from torchlint.model.names import Binding, Names
 from torchlint.model.program import Program
+from torchlint.model.rewriting import space_before_added
 from torchlint.model.spans import Spans, code_inside
 from torchlint.model.tree import INDENTED, descendants
 from torchlint.model.trips import Trips
@@ -231,10 +232,13 @@ class Context:
         return next((described for described in found if described is not None), None)
 
     def with_argument(self, call: cst.Call, code: str) -> Insert:
-        """The edit that adds an argument, given as code such as `bias=False`, behind the last one."""
+        """The edit that adds an argument, given as code such as `bias=False`, behind the last one.
+
+        Where each of the others has a line of its own, so has this one.
+        """
         if not call.args:
             raise ValueError("the call has no arguments to insert behind")
-        return Insert(call.args[-1], f", {code}")
+        return Insert(call.args[-1], f",{self.code_at(space_before_added(call), call)}{code}")
 
     def spans(self, wanted: Iterable[cst.CSTNode]) -> Spans:
         """Where nodes stand in the text."""

@@ -10,6 +10,7 @@ import libcst as cst
 from torchlint.model.factories import Factory, Sameness
 from torchlint.model.moves import Move, is_plain
 from torchlint.model.names import dotted
+from torchlint.model.rewriting import space_before_added
 from torchlint.model.tree import descendants
 from torchlint.rule import NodeEdit, Replace
 
@@ -125,9 +126,9 @@ def _successor(made: Factory, context: Context) -> tuple[cst.Call, str] | None:
 
 
 def _with_arguments(call: cst.Call, added: dict[str, str]) -> cst.Call:
-    """The call with keyword arguments behind the others, a comma at the end kept."""
+    """The call with keyword arguments behind the others, each on a line if those are; a comma at the end kept."""
     *before, last = call.args
-    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    comma = cst.Comma(whitespace_after=space_before_added(call))
     new = [
         cst.Arg(
             cst.parse_expression(code),

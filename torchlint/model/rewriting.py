@@ -49,6 +49,23 @@ def as_argument(argument: cst.Arg, context: Context) -> str:
     return context.code(bare)
 
 
+def space_before_added(call: cst.Call) -> cst.BaseParenthesizableWhitespace:
+    """What stands before an argument that is added behind the others: a new line, where each of them has one."""
+    *spaces, behind = [_space_behind(argument) for argument in call.args]
+    if not spaces and isinstance(behind, cst.ParenthesizedWhitespace) and isinstance(call.args[0].comma, cst.Comma):
+        spaces = [call.whitespace_before_args]
+    lines = [space for space in spaces if isinstance(space, cst.ParenthesizedWhitespace)]
+    speaks_of_last = isinstance(behind, cst.ParenthesizedWhitespace) and behind.first_line.comment is not None
+    if not lines or len(lines) < len(spaces) or speaks_of_last:
+        return cst.SimpleWhitespace(" ")
+    return lines[-1].with_changes(first_line=cst.TrailingWhitespace(), empty_lines=())
+
+
+def _space_behind(argument: cst.Arg) -> cst.BaseParenthesizableWhitespace:
+    comma = argument.comma
+    return comma.whitespace_after if isinstance(comma, cst.Comma) else argument.whitespace_after_arg
+
+
 def loses_comment(node: cst.BaseExpression, *kept: cst.BaseExpression, context: Context) -> bool:
     """Whether a comment stands in an expression of which only some parts are kept."""
     return context.code(node).count("#") > sum(context.code(part).count("#") for part in kept)
