@@ -105,6 +105,8 @@ def _always_holds(test: cst.BaseExpression, context: Context) -> bool:
 
 def _removed(node: cst.Assign | cst.Call, context: Context) -> tuple[Replace, ...]:
     """The edit that takes the line out, if it holds nothing else and is not all that its block has."""
+    from torchlint.model.rewriting import deleted
+
     line = context.tree.line(node)
     if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
         return ()
@@ -114,4 +116,4 @@ def _removed(node: cst.Assign | cst.Call, context: Context) -> tuple[Replace, ..
     if not isinstance(block, (cst.IndentedBlock, cst.Module)) or len(block.body) < 2:
         return ()
     has_comment = line.trailing_whitespace.comment is not None or any(empty.comment for empty in line.leading_lines)
-    return () if has_comment else (Replace(line, ""),)
+    return () if has_comment else (deleted(line, context),)

@@ -137,3 +137,17 @@ def test_an_optimizer_on_the_cpu() -> None:
         """,
         RULE,
     )
+
+
+@pytest.mark.parametrize(
+    ("lines", "left"),
+    [
+        (("", "torch.cuda.synchronize()" + MARK, "", "keep(loss)"), ("", "keep(loss)")),
+        (("", "torch.cuda.synchronize()" + MARK, "keep(loss)"), ("", "keep(loss)")),
+        (("", "torch.cuda.synchronize()" + MARK, "# the loss", "keep(loss)"), ("", "# the loss", "keep(loss)")),
+        (("", "# the loss", "torch.cuda.synchronize()" + MARK, "keep(loss)"), ("", "# the loss", "keep(loss)")),
+        (("keep(loss)", "", "torch.cuda.synchronize()" + MARK), ("keep(loss)",)),
+    ],
+)
+def test_paragraphs_stay_apart(lines: tuple[str, ...], left: tuple[str, ...]) -> None:
+    check_snippet(step(*lines), RULE, fixed=step(*left))

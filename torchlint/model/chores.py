@@ -9,6 +9,7 @@ import libcst as cst
 
 from torchlint.model.names import last_part
 from torchlint.model.reads import is_hot
+from torchlint.model.rewriting import deleted
 from torchlint.model.tree import descendants
 from torchlint.rule import NodeEdit, Replace
 
@@ -120,18 +121,9 @@ def without(call: cst.Call, context: Context) -> tuple[NodeEdit, ...]:
         return ()
     block = context.parent(line)
     if isinstance(line, cst.SimpleStatementLine) and isinstance(block, _Block) and len(block.body) > 1:
-        return (_deleted(line, context),)
+        return (deleted(line, context),)
     statement = _condition(line, context)
-    return (Replace(call, "pass"),) if statement is None else (_deleted(statement, context),)
-
-
-def _deleted(statement: cst.SimpleStatementLine | cst.If, context: Context) -> Replace:
-    """What stands above the statement stays where it holds a comment."""
-    if all(above.comment is None for above in statement.leading_lines):
-        return Replace(statement, "")
-    rest = cst.SimpleStatementLine([], leading_lines=statement.leading_lines)
-    code = context.code_at(rest, statement)
-    return Replace(statement, code[: code.rindex("\n", 0, len(code) - 1) + 1] if code.endswith("\n") else code)
+    return (Replace(call, "pass"),) if statement is None else (deleted(statement, context),)
 
 
 def _condition(line: cst.CSTNode, context: Context) -> cst.If | None:

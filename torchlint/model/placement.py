@@ -10,7 +10,7 @@ import libcst as cst
 from torchlint.model.factories import Factory, Sameness
 from torchlint.model.moves import Move, is_plain
 from torchlint.model.names import dotted
-from torchlint.model.rewriting import space_before_added
+from torchlint.model.rewriting import deleted, space_before_added
 from torchlint.model.tree import descendants
 from torchlint.rule import NodeEdit, Replace
 
@@ -157,7 +157,7 @@ def _in_two_statements(made: Factory, moved: Move, call: cst.Call, context: Cont
         yield Replace(moved.call, context.code_at(_without_move(made, moved, moved.receiver), moved.call))
     elif isinstance(second, cst.SimpleStatementLine) and len(second.body) == 1 and "#" not in context.code(second):
         yield Replace(made.call, context.code_at(call, made.call))
-        yield Replace(second, "")
+        yield deleted(second, context)
 
 
 def _only_moves(moved: Move, name: str, context: Context) -> bool:

@@ -9,6 +9,7 @@ import libcst as cst
 
 from torchlint.model.tree import descendants
 from torchlint.model.values import Kind
+from torchlint.rule import Replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -69,6 +70,25 @@ def _space_behind(argument: cst.Arg) -> cst.BaseParenthesizableWhitespace:
 def loses_comment(node: cst.BaseExpression, *kept: cst.BaseExpression, context: Context) -> bool:
     """Whether a comment stands in an expression of which only some parts are kept."""
     return context.code(node).count("#") > sum(context.code(part).count("#") for part in kept)
+
+
+def deleted(statement: cst.SimpleStatementLine | cst.If, context: Context) -> Replace:
+    """The edit that deletes a statement; comments above it stay, and so do the empty lines that part its neighbours."""
+    above = statement.leading_lines
+    if all(line.comment is None for line in above) and not _parts_neighbours(statement, context):
+        return Replace(statement, "")
+    code = context.code_at(cst.SimpleStatementLine([], leading_lines=above), statement)
+    return Replace(statement, code[: code.rindex("\n", 0, len(code) - 1) + 1] if code.endswith("\n") else code)
+
+
+def _parts_neighbours(statement: cst.SimpleStatementLine | cst.If, context: Context) -> bool:
+    """Whether empty lines stand above the statement, and none below, between it and the next one."""
+    block = context.parent(statement)
+    if not statement.leading_lines or not isinstance(block, (cst.IndentedBlock, cst.Module)):
+        return False
+    place = list(block.body).index(statement)
+    below = getattr(block.body[place + 1], "leading_lines", ()) if place + 1 < len(block.body) else None
+    return place > 0 and below is not None and (not below or below[0].comment is not None)
 
 
 def is_spelt_out(node: cst.CSTNode, context: Context) -> bool:
