@@ -77,19 +77,34 @@ def _edits(node: cst.For, found: Blend, context: Context) -> tuple[NodeEdit, ...
     if torch is None or _has_comment(node, context) or "\n" in context.code(node.iter) or _is_read_later(node, context):
         return ()
     module, block = context.tree.module, context.parent(node)
-    with_ = cst.With(
-        [cst.WithItem(cst.parse_expression(f"{torch}.no_grad()"))],
-        cst.IndentedBlock(
-            [cst.parse_statement(line) for line in on_lists(found, torch, context)],
-            header=node.body.header if isinstance(node.body, cst.IndentedBlock) else cst.TrailingWhitespace(),
-            indent=block.indent if isinstance(block, cst.IndentedBlock) else None,
-        ),
-        leading_lines=node.leading_lines,
-    )
-    made = context.code_at(with_, node)
+    header = node.body.header if isinstance(node.body, cst.IndentedBlock) else cst.TrailingWhitespace()
+    first, *others = [cst.parse_statement(line) for line in on_lists(found, torch, context)]
+    if _is_without_grad(node, context):
+        first = first.with_changes(leading_lines=node.leading_lines, trailing_whitespace=header)
+        made = "".join(context.code_at(line, node) for line in (first, *others))
+    else:
+        indent = block.indent if isinstance(block, cst.IndentedBlock) else None
+        items = [cst.WithItem(cst.parse_expression(f"{torch}.no_grad()"))]
+        body = cst.IndentedBlock([first, *others], header=header, indent=indent)
+        made = context.code_at(cst.With(items, body, leading_lines=node.leading_lines), node)
     if not module.has_trailing_newline and context.tree.end(node) == context.tree.end(module):
         made = made.removesuffix("\n").removesuffix("\r")
     return (Replace(node, made),)
+
+
+def _is_without_grad(node: cst.For, context: Context) -> bool:
+    """Whether the function around says itself that autograd is off."""
+    from torchlint.model.grad import GradMode
+
+    said: list[cst.BaseExpression] = []
+    for above in context.ancestors(node):
+        if isinstance(above, cst.With):
+            said += [item.item for item in above.items]
+        elif isinstance(above, cst.FunctionDef):
+            said += [decorator.decorator for decorator in above.decorators]
+            break
+    names = (context.qualified_name(each.func if isinstance(each, cst.Call) else each) for each in said)
+    return context.grad(node) is GradMode.OFF and not {"torch.no_grad", "torch.inference_mode"}.isdisjoint(names)
 
 
 def _is_read_later(node: cst.For, context: Context) -> bool:

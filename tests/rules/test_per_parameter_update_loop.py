@@ -122,3 +122,30 @@ def test_lists_compute_the_same() -> None:
     torch._foreach_mul_(targets, 0.99)
     torch._foreach_add_(targets, sources, alpha=0.01)
     assert all(map(torch.equal, targets, expected))
+
+
+@pytest.mark.parametrize(
+    ("around", "indent"),
+    [
+        ("@torch.no_grad()\ndef update(q, k, tau):\n", "    "),
+        ("def update(q, k, tau):\n    with torch.inference_mode():\n", "        "),
+    ],
+)
+def test_autograd_is_off_once(around: str, indent: str) -> None:
+    top = """
+import torch
+def train(net, ema, loader, m):
+    for x in loader:
+        net(x.cuda()).sum().backward()
+        update(ema, net, m)
+"""
+    loop = (
+        f"{indent}# the average\n"
+        f"{indent}for a, b in zip(q.parameters(), k.parameters()):  # <- {RULE}\n"
+        f"{indent}    a.data.mul_(tau).add_(b.data, alpha=1 - tau)\n"
+    )
+    lists = (
+        f"{indent}# the average\n{indent}torch._foreach_mul_(list(q.parameters()), tau)\n"
+        f"{indent}torch._foreach_add_(list(q.parameters()), list(k.parameters()), alpha=1 - tau)\n"
+    )
+    check_snippet(top + around + loop, RULE, fixed=top + around + lists)

@@ -36,7 +36,7 @@ def shown_owner(node: cst.BaseExpression, context: Context) -> str:
 def in_place_of(node: cst.BaseExpression, code: str, context: Context) -> str:
     """Code to replace the expression with: in brackets where it stood in some, or where it would touch a word."""
     line = context.tree.line(node)
-    around = context.code(line) if line is not None else ""
+    around = context.code_at(line, line) if line is not None else ""
     old = re.escape(context.code(node))
     touches = (code[:1].isidentifier() and re.search(rf"\w{old}", around)) or (
         code[-1:].isidentifier() and re.search(rf"{old}\w", around)
