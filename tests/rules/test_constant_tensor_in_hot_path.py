@@ -30,6 +30,7 @@ SAFE = {
     "torch.tensor(True, device=x.device)": "torch.full((), True, dtype=torch.bool, device=x.device)",
     "torch.tensor([False]).to(x.device)": "torch.full((1,), False, dtype=torch.bool, device=x.device)",
     "torch.tensor(True, device=x.device, dtype=x.dtype)": "torch.full((), True, device=x.device, dtype=x.dtype)",
+    "torch.tensor(True, dtype=x.dtype).to(x.device)": "torch.full((), True, dtype=x.dtype, device=x.device)",
     "torch.tensor(1e-8, device=x.device)": "torch.full((), 1e-8, device=x.device)",
     "torch.as_tensor(3, device=x.device)": "torch.full((), 3, device=x.device)",
     "torch.tensor([2], device=x.device)": "torch.full((1,), 2, device=x.device)",
@@ -43,7 +44,9 @@ SAFE = {
     "torch.tensor(data=7, device=x.device)": "torch.full((), 7, device=x.device)",
     "torch.tensor(0.5).to(x.device)": "torch.full((), 0.5, device=x.device)",
     "x if(torch.tensor(0.5, device=x.device))else x": "x if(torch.full((), 0.5, device=x.device))else x",
-    "torch.tensor(\n            0.5,\n            device=x.device,\n        )": "torch.full((), 0.5, device=x.device)",
+    "torch.tensor(\n            0.5,\n            device=x.device,\n        )": (
+        "torch.full(\n            (), 0.5,\n            device=x.device,\n        )"
+    ),
     "torch.tensor([1, 1], dtype=torch.float64).to(x.device)": (
         "torch.full((2,), 1, dtype=torch.float64, device=x.device)"
     ),
@@ -337,3 +340,30 @@ def test_an_argument_on_a_line_of_its_own() -> None:
     before = "torch.tensor(\n            data=[1, 1], dtype=torch.int64\n        ).to(x.device)"
     after = "torch.full((2,), 1, dtype=torch.int64, device=x.device)"
     assert fixed(module(before), RULE, Applicability.SAFE) == module(after)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+@pytest.mark.parametrize("number", ["True", "1", "-1", "0.5", "[False, False]", "[[1.0]]"])
+def test_torchscript_makes_the_same(number: str, tmp_path: Path) -> None:
+    code = f"""
+import torch
+
+def mask(x):
+    for _ in range(2):
+        x = x.to(torch.tensor({number}, device=x.device).dtype)
+    return x
+
+def train(model, loader, optimizer):
+    for x in loader:
+        mask(model(x)).sum().backward()
+        optimizer.step()
+"""
+    after = fixed(code, RULE, Applicability.SAFE)
+    assert "torch.full" in after
+    results = []
+    for name, text in (("before", code), ("after", after)):
+        file = tmp_path / f"{name}.py"
+        file.write_text(text)
+        names = runpy.run_path(str(file))
+        results.append(torch.jit.script(names["mask"])(torch.zeros(2)).dtype)
+    assert results[0] == results[1]
