@@ -68,4 +68,5 @@ def _is_large(size: cst.BaseExpression, context: Context) -> bool:
     number = constant(size, context)
     if isinstance(number, cst.Integer):
         return int(number.value.replace("_", ""), 0) >= _FEWEST
-    return not (isinstance(number, cst.Name) and number.value == "None")
+    word = number.attr.value if isinstance(number, cst.Attribute) else context.code(number)
+    return word != "None" and "micro" not in word.lower()  # a micro-batch has a few samples, each of them large

@@ -212,3 +212,8 @@ def test_any_dataset_that_is_passed() -> None:
         "def main(x, step):\n    train(TensorDataset(x), step)\n",
         RULE,
     )
+
+
+@pytest.mark.parametrize(("size", "mark"), [("config.micro_batch_size", ""), ("config.batch_size", MARK)])
+def test_a_micro_batch_has_a_few_samples(size: str, mark: str) -> None:
+    check_snippet(function(f"loader = DataLoader(data, batch_size={size}){mark}"), RULE)
