@@ -22,8 +22,9 @@ RULE = Rule(
     default=False,
     eager=True,
 )
-# Words of those who have chosen a layout, and of a compiler that chooses it.
-_SETTLED = ("channels_last", "memory_format", "torch.jit")
+# Words of those who have chosen a layout, of a compiler that chooses it, and of layers whose result has the channels
+# first whatever they are given, so that each convolution behind one would transpose again.
+_SETTLED = ("channels_last", "memory_format", "torch.jit", "InstanceNorm2d")
 
 
 @RULE.on(Method("backward"))

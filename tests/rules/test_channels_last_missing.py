@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from laws import check_snippet
+from torch import nn
 
 RULE = "channels-last-missing"
 CONVS = "nn.Sequential(nn.Conv2d(3, 8, 3), nn.Conv2d(8, 8, 3), nn.Conv2d(8, 8, 3))"
@@ -46,7 +48,14 @@ def test_convolutions_under_autocast(model: str, cast: str) -> None:
         (CONVS, "autocast()", "model = torch.compile(model)"),
         (CONVS, "autocast()", "data = torchvision.datasets.MNIST(root)"),
         (CONVS, "autocast()", "import gymnasium"),
+        (CONVS.replace("nn.Conv2d(8, 8, 3))", "nn.Conv2d(8, 8, 3), nn.InstanceNorm2d(8))"), "autocast()", ""),
     ],
 )
 def test_nothing_to_say(model: str, cast: str, extra: str) -> None:
     check_snippet(program(model, cast, extra, flagged=False), RULE)
+
+
+def test_instance_norm_gives_the_channels_first() -> None:
+    images = torch.randn(2, 8, 4, 4).to(memory_format=torch.channels_last)
+    assert not nn.InstanceNorm2d(8)(images).is_contiguous(memory_format=torch.channels_last)
+    assert nn.BatchNorm2d(8)(images).is_contiguous(memory_format=torch.channels_last)
