@@ -39,6 +39,6 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         what = "a lambda" if isinstance(found, cst.Lambda) else f"`{context.shown(found)}`, which is local,"
         yield Flag(
             found,
-            f"{what} in `{name}` cannot be pickled: where workers are spawned, or come from a fork server, none "
-            "starts, and one process has to load every batch; define it at the top of a module",
+            f"{what} in `{name}` cannot be pickled: where workers are spawned, or come from a fork server, the loop "
+            "over the loader fails, and can only do without workers; define it at the top of a module",
         )
