@@ -108,6 +108,8 @@ def _is_kept(copy: cst.Call, context: Context) -> bool:
         getattr(parent, "func", None),
     ):
         chain = parent
+    if context.trips.of(copy) is not None:
+        return False
     if is_needed_on_host(chain, context) or purpose(chain, context) is Purpose.NEEDED or is_listed(copy, context):
         return True
     loop = context.frequencies.batch_loop(copy)
