@@ -33,16 +33,16 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
     if _volatile(node, context) is None:
         return
-    runs = _runs(node, context)
-    if not runs:
+    if not (runs := _runs(node, context)):
         return
+    uses = "the backward pass may use" if context.evaluations.trains_with(runs[0]) else "nothing here uses"
     evaluation = _evaluation(runs, context)
     instead = _plain(node, evaluation, context)
     title, edits = without_grad(evaluation, context, instead)
     yield Flag(
         node,
         f"`volatile` has had no effect since PyTorch 0.4: `{dotted(runs[0].func) or 'the model'}(…)` records a graph "
-        "that nothing here uses, and keeps its activations in memory; call it under `torch.no_grad()`",
+        f"that {uses}, and keeps its activations in memory; call it under `torch.no_grad()`",
         title=title,
         edits=(*edits, *_outside(instead, edits, context)) if edits else (),
         about=tuple(runs),
@@ -57,8 +57,9 @@ def _volatile(node: cst.Call, context: Context) -> cst.Arg | None:
     if value is None:
         return None
     given = constant(value, context)
-    is_true = isinstance(given, cst.Name) and given.value == "True"
-    return next((argument for argument in node.args if argument.value is value), None) if is_true else None
+    if not isinstance(given, cst.Name) or given.value != "True":
+        return None
+    return next((argument for argument in node.args if argument.value is value), None)
 
 
 def _runs(node: cst.Call, context: Context) -> list[cst.Call]:

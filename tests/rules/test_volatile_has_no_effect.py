@@ -170,3 +170,26 @@ def learn(model, states, mask, optimizer, values):
         optimizer.step()
 """
     assert fixed(IMPORTS + before, RULE, Applicability.UNSAFE) == IMPORTS + after
+
+
+def test_what_becomes_of_the_graph() -> None:
+    result = check_snippet(
+        """
+        import torch
+        from torch.autograd import Variable
+
+
+        def step(model, later, rewards, optimizer):
+            values = model(Variable(later, volatile=True)).max(1)[0]  # <- volatile-has-no-effect
+            (values + rewards).mean().backward()
+            optimizer.step()
+
+
+        def act(model, state):
+            return model(Variable(state, volatile=True)).data.max(1)[1]  # <- volatile-has-no-effect
+        """,
+        RULE,
+    )
+    first, second = (finding.message for finding in result.findings)
+    assert "a graph that the backward pass may use" in first
+    assert "a graph that nothing here uses" in second

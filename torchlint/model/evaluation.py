@@ -343,6 +343,11 @@ class Evaluations:
         function = node if isinstance(node, cst.FunctionDef) else self.context.function(node)
         return self.takes_gradients(function if function is not None else self.context.tree.module)
 
+    def trains_with(self, call: cst.Call) -> bool:
+        """Whether the loop over batches or the function around a call takes a gradient."""
+        around = self.context.frequencies.batch_loop(call) or self.context.function(call)
+        return around is not None and self.takes_gradients(around.body)
+
     def takes_gradients(self, node: cst.CSTNode, depth: int = 3) -> bool:
         """Whether anything below the node, or in functions of this file that it calls, takes or prepares a gradient."""
         found = self._gradients.get((node, depth))
