@@ -31,9 +31,13 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         convolves,
         has_settled_on_a_precision,
         is_first_step,
+        optimizes_inputs,
+        refuses_autocast,
     )
 
     if not is_first_step(node, context) or has_settled_on_a_precision(context):
+        return
+    if refuses_autocast(context) or optimizes_inputs(context):
         return
     if attends(context) or convolves(context):
         yield Flag(

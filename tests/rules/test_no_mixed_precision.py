@@ -101,3 +101,30 @@ def train(loader):
 
 def test_the_cpu() -> None:
     check_snippet(program(CONVS).replace("MARK", "").replace(".cuda()", ""), RULE)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    ["nn.BCELoss()(model(x.cuda()), y.cuda())", "nn.functional.binary_cross_entropy(model(x.cuda()), y.cuda())"],
+)
+def test_a_loss_that_raises_under_autocast(loss: str) -> None:
+    check_snippet(program(CONVS, loss=loss).replace("MARK", ""), RULE)
+
+
+@pytest.mark.parametrize(("given", "mark"), [("[image]", ""), ("list(net.parameters())", f"  # <- {RULE}")])
+def test_an_image_that_is_optimized(given: str, mark: str) -> None:
+    check_snippet(
+        f"""
+        import torch
+        from torchvision.models import vgg19
+        net = vgg19().cuda()
+        image = torch.rand(1, 3, 256, 256).cuda().requires_grad_()
+        optimizer = torch.optim.Adam({given})
+        for step in range(2000):
+            loss = net(image).square().mean()
+            optimizer.zero_grad()
+            loss.backward(){mark}
+            optimizer.step()
+        """,
+        RULE,
+    )

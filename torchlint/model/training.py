@@ -33,6 +33,7 @@ ATTENTION = frozenset(
                  "TransformerDecoderLayer", "MultiheadAttention")
 )  # fmt: skip
 _AUTOCAST = frozenset({"torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast"})
+_REFUSING = frozenset({"torch.nn.BCELoss", "torch.nn.functional.binary_cross_entropy"})
 _PRETRAINED = "from_pretrained"
 _SOME = 3
 _DEEPEST = 4
@@ -87,6 +88,26 @@ def casts(context: Context) -> bool:
     """Whether the script runs under autocast, and nothing is compiled."""
     names = set(_made(context))
     return not names.isdisjoint(_AUTOCAST) and "torch.compile" not in names
+
+
+def refuses_autocast(context: Context) -> bool:
+    """Whether the script computes a loss that raises under autocast: that of probabilities, not of logits."""
+    return not set(_made(context)).isdisjoint(_REFUSING)
+
+
+def optimizes_inputs(context: Context) -> bool:
+    """Whether what the script optimizes are tensors such as an image, and no parameters of a model."""
+    made = [
+        call
+        for call in context.tree.of(cst.Call)
+        if (context.qualified_name(call.func) or "").startswith("torch.optim.") and context.kind(call) is Kind.OPTIMIZER
+    ]
+    return bool(made) and all(
+        bool(call.args)
+        and isinstance(call.args[0].value, cst.List)
+        and all(context.kind(part.value) is Kind.TENSOR for part in call.args[0].value.elements)
+        for call in made
+    )
 
 
 def attends(context: Context) -> bool:
