@@ -41,10 +41,12 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     optimizer = context.argument(node, "optimizer", 0)
     if optimizer is None or not _scales(node.func.value, context):
         return
-    made = [call for call in dict.fromkeys(makers(optimizer, context)) if lacks_fused(call, context)]
-    if not made or has_sparse_gradients(context):
-        return
+    makes = list(dict.fromkeys(makers(optimizer, context)))
+    made = [call for call in makes if lacks_fused(call, context)]
     names = [context.qualified_name(call.func) or "" for call in made]
+    others = {name for call in makes if (name := context.qualified_name(call.func)) and name[:6] != "torch."}
+    if not made or len(others) > len(set(names)) or has_sparse_gradients(context):
+        return  # most that may be chosen are none of torch's
     short = " or ".join(f"`{name.rpartition('.')[2]}`" for name in dict.fromkeys(names))
     since = max(FUSED_SINCE[name] for name in names)
     newer = "" if since <= (2, 0) else f" (PyTorch {since[0]}.{since[1]})"

@@ -135,3 +135,11 @@ def test_a_state_that_was_not_fused_is_refused() -> None:
     old = torch.optim.AdamW(nn.Linear(1, 1, bias=False).parameters()).state_dict()
     with pytest.raises(AssertionError, match="grad_scale and found_inf"):
         _stepped(fused=True, gradient=1.0, made=old)
+
+
+@pytest.mark.parametrize(
+    ("others", "mark"), [("fast.Lamb(ps)", f"  # <- {RULE}"), ("fast.Lamb(ps) if b else fast.Adam(ps)", "")]
+)
+def test_a_choice_of_optimizers(others: str, mark: str) -> None:
+    code = f"{HEAD}import fast\noptimizer = optim.SGD(ps, 0.1) if a else {others}\nscaler = GradScaler()\n"
+    check_snippet(code + LOOP.format(mark=mark), RULE)
