@@ -35,9 +35,10 @@ def check(node: cst.For, context: Context) -> Iterator[Flag]:
     if not isinstance(node.iter, cst.Call):
         return
     from torchlint.model.blends import blend  # the model's parts load LibCST
+    from torchlint.model.reads import is_host_only
 
     found = blend(node)
-    if found is None or not _runs_often(node, context):
+    if found is None or not _runs_often(node, context) or is_host_only(context, context.device(found.targets)):
         return
     yield Flag(
         node.iter,

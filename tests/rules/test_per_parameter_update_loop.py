@@ -149,3 +149,21 @@ def train(net, ema, loader, m):
         f"{indent}torch._foreach_add_(list(q.parameters()), list(k.parameters()), alpha=1 - tau)\n"
     )
     check_snippet(top + around + loop, RULE, fixed=top + around + lists)
+
+
+def test_a_program_on_the_cpu() -> None:
+    check_snippet(
+        """
+        import torch
+        def learn(make, copy, batches):
+            net = make()
+            slow = copy(net)
+            optimizer = torch.optim.Adam(net.parameters())
+            for batch in batches:
+                net(batch).sum().backward()
+                optimizer.step()
+                for p, q in zip(net.parameters(), slow.parameters()):
+                    q.data.mul_(0.9).add_(0.1 * p.data)
+        """,
+        RULE,
+    )
