@@ -59,7 +59,7 @@ def check(node: cst.Call | cst.Subscript, context: Context) -> Iterator[Flag]:
         return
     yield Flag(
         number,
-        f"Python needs `{context.shown(number)}` as an int, so the CPU waits for the device "
+        f"Python needs `{context.shown(number)}` as a number, so the CPU waits for the device "
         f"{context.frequency(number)}; take it from where the host knows it, or mask instead",
     )
 
