@@ -21,7 +21,7 @@ RULE = Rule(
     since="0.2.0",
     status=Status.PREVIEW,
 )
-_ADVICE = "do it when it is logged, or sum it up and do it once behind the loop"
+_ADVICE = "do it once in many batches, or sum it up and do it once behind the loop"
 
 
 @RULE.on(Call("torch.distributed.all_reduce"), Call("torch.distributed.reduce"))
@@ -47,7 +47,9 @@ def check_reduction(node: cst.Call, context: Context) -> Iterator[Flag]:
 @RULE.on(Node("Call", (b"reduce_", b"_mean")))
 def check_function(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the same through a function: `reduce_tensor(loss.data, world_size).item()`."""
-    name = _last(node.func)
+    from torchlint.model.names import last_part  # the model's parts load LibCST
+
+    name = last_part(node.func)
     if not ("reduce" in name or "mean" in name) or not node.args:
         return
     from torchlint.model.collectives import is_only_told, is_reduction, speaks_of_a_metric
@@ -66,7 +68,11 @@ def check_function(node: cst.Call, context: Context) -> Iterator[Flag]:
 @RULE.on(Call("torch.distributed.barrier"))
 def check_barrier(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a barrier in a loop over batches."""
-    if _is_hot(node, context) and not context.has_unpacking(node):
+    from torchlint.model.collectives import is_awaited_for_a_file, is_timed
+
+    if not _is_hot(node, context) or context.has_unpacking(node):
+        return
+    if not is_timed(node, context) and not is_awaited_for_a_file(node, context):
         yield Flag(
             node,
             f"`barrier()` makes all processes wait for each other and for their devices {context.frequency(node)}, "
@@ -106,8 +112,3 @@ def _is_reduced(use: cst.Name, context: Context) -> bool:
 
 def _is(node: cst.BaseExpression | None, word: str) -> bool:
     return isinstance(node, cst.Name) and node.value == word
-
-
-def _last(func: cst.BaseExpression) -> str:
-    name = func.attr if isinstance(func, cst.Attribute) else func
-    return name.value if isinstance(name, cst.Name) else ""

@@ -10,6 +10,7 @@ from laws import check_snippet
 RULE = "collective-every-step-for-logging"
 
 HEAD = """
+import time
 import numpy as np
 import torch
 import torch.distributed as dist
@@ -78,6 +79,12 @@ NEGATIVE = {
     "no reader": "dist.all_reduce(loss)",
     "a handle": "work = dist.all_reduce(loss, async_op=True)\n        work.wait()\n        print(loss)",
     "a barrier for a file": "if i % 1000 == 0:\n            dist.barrier()",
+    "a barrier behind what one does": "if dist.get_rank() == 0:\n            torch.save(x, y)\n        dist.barrier()",
+    "a barrier for the clock": "dist.barrier()\n        meter.update(time.time() - args.start)",
+    "at the end too": "last_batch = i == args.last\n        if last_batch or i % 100 == 0:\n            dist.all_reduce(loss)\n"
+    "            print(loss.item())",
+    "at the end, which somebody else tells": "if args.last_batch or i % args.log_interval == 0:\n            dist.all_reduce(loss)\n"
+    "            print(loss.item())",
     "given back": "dist.all_reduce(loss)\n        yield loss",
 }
 

@@ -25,6 +25,7 @@ _METRIC = re.compile(
     r"loss|acc(?!um)|correct|metric|top_?[15]|prec(?!ond)|score|ppl|perplex|err(?!or_grad)", re.IGNORECASE
 )
 _TURNS = frozenset("item detach cpu float double clone tolist mean sum data values items numpy".split())
+_CLOCKS = frozenset({"time.time", "time.perf_counter", "time.monotonic"})
 _CHECKS = frozenset("isnan isfinite isinf all_close allclose backward step".split())
 
 
@@ -89,3 +90,31 @@ def uses_behind(call: cst.Call, tensor: cst.Name, context: Context) -> Iterator[
 
 def _method(func: cst.BaseExpression) -> str:
     return func.attr.value if isinstance(func, cst.Attribute) else ""
+
+
+def is_timed(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the clock is read in the statement before or behind the node's: it waits for the others to be timed."""
+    return any(
+        context.qualified_name(call.func) in _CLOCKS
+        for line in _beside(node, context)
+        if line is not None
+        for call in descendants(line)
+        if isinstance(call, cst.Call)
+    )
+
+
+def is_awaited_for_a_file(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the statement before the node's is what one process does alone: `if rank == 0: torch.save(…)`."""
+    before, _ = _beside(node, context)
+    return isinstance(before, cst.If) and "rank" in context.code(before.test).lower()
+
+
+def _beside(node: cst.CSTNode, context: Context) -> tuple[cst.CSTNode | None, cst.CSTNode | None]:
+    """The lines before and behind the one of a node, in its block."""
+    line = context.tree.line(node)
+    block = context.parent(line) if line is not None else None
+    if not isinstance(block, (cst.IndentedBlock, cst.Module)):
+        return None, None
+    lines = [None, *block.body, None]
+    place = next(place for place, other in enumerate(lines) if other is line)
+    return lines[place - 1], lines[place + 1]

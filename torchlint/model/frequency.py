@@ -546,6 +546,8 @@ class Frequencies:
             case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
                 if any(word in name for word in ("log_now", "should_log", "do_log", "is_last", "print_now", "debug")):
                     return True
+                if name in ("last_batch", "last_step", "last_iter", "last_iteration"):
+                    return True
                 return isinstance(test, cst.Name) and self._holds_a_limit(test)
             case cst.Call(func=func):
                 name = (dotted(func) or "").rpartition(".")[2]
