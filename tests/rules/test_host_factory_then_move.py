@@ -504,6 +504,21 @@ def test_the_message_names_what_takes_a_device(expression: str, way: str) -> Non
     assert finding.message.endswith(way)
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "y = torch.zeros(n); self.device = other\ny = y.to(self.device)",
+        "y = torch.zeros(n)\nself.device = other; y = y.to(self.device) + 1",
+        "y = torch.zeros(n)\ntorch.cuda.set_device(1)\ny = y.cuda()",
+        "y = torch.zeros(n); torch.cuda.set_device(1)\ny = y.cuda()",
+    ],
+)
+def test_a_device_that_may_change_on_the_way(lines: str) -> None:
+    code = HEAD + lines.replace("\n", "\n    ") + "\n"
+    assert lint(code, active(RULE)).findings
+    assert fix(code, active(RULE), Applicability.UNSAFE).text == code
+
+
 # What the fixes do, on CPU torch. `meta` stands in for the device: there moves and factories have to agree on shapes,
 # strides and dtypes; on the CPU on values, and on what they leave of the random numbers.
 

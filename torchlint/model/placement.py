@@ -150,7 +150,7 @@ def _in_two_statements(made: Factory, moved: Move, call: cst.Call, context: Cont
     """The factory with the device, and the other statement without the move, or gone if it did nothing else."""
     assert moved.binding is not None
     first, second = context.tree.line(made.call), context.tree.line(moved.call)
-    if first is None or second is None or not _may_be_asked_earlier(moved, first, second, context):
+    if first is None or second is None or not _may_be_asked_earlier(made, moved, first, second, context):
         return
     if not _only_moves(moved, moved.binding.name, context):
         yield Replace(made.call, context.code_at(call, made.call))
@@ -169,6 +169,7 @@ def _only_moves(moved: Move, name: str, context: Context) -> bool:
 
 
 def _may_be_asked_earlier(
+    made: Factory,
     moved: Move,
     first: cst.SimpleStatementLine | cst.BaseCompoundStatement,
     second: cst.SimpleStatementLine | cst.BaseCompoundStatement,
@@ -176,17 +177,23 @@ def _may_be_asked_earlier(
 ) -> bool:
     """Whether the device is the same where the factory stands: one block, and nothing between that could change it."""
     block = context.parent(first)
+    own = {id(context.tree.statement(made.call)), id(context.tree.statement(moved.call))}
     if block is not context.parent(second) or not isinstance(block, (cst.IndentedBlock, cst.Module)):
         return False
+    lines = list(block.body)
+    beside = [small for line in (first, second) for small in _smalls(line) if id(small) not in own]
+    between = [*beside, *lines[lines.index(first) + 1 : lines.index(second)]]
     node = moved.destination.node
     if node is None or isinstance(node, (cst.SimpleString, cst.Integer)):
-        return True
+        return not any("set_device" in context.code(line) for line in between)
     if not is_plain(node):
         return False
-    lines = list(block.body)
-    between = lines[lines.index(first) + 1 : lines.index(second)]
     asked = {name.value for name in descendants(node) if isinstance(name, cst.Name)}
     return all(_leaves(line, asked, context) for line in between)
+
+
+def _smalls(line: cst.CSTNode) -> list[cst.CSTNode]:
+    return list(line.body) if isinstance(line, cst.SimpleStatementLine) else []
 
 
 def _leaves(line: cst.CSTNode, asked: set[str], context: Context) -> bool:
