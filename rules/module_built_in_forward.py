@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.model.functionals import DROPOUTS, PLAIN, WEIGHTED, function_for, is_scaled_by_numbers, takes
+from torchlint.model import functionals
+from torchlint.model.functionals import DROPOUTS, PLAIN, WEIGHTED, function_for
 from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
@@ -96,14 +97,20 @@ def _edits(made: cst.Call, layer: str, called: cst.Call, context: Context) -> tu
     if called.func is not made or len(called.args) != 1 or called.args[0].keyword or called.args[0].star:
         return ()
     keywords = frozenset(argument.keyword.value for argument in made.args if argument.keyword is not None)
-    if isinstance(called.args[0].value, cst.GeneratorExp) or (layer == "Upsample" and not is_scaled_by_numbers(made)):
+    if isinstance(called.args[0].value, cst.GeneratorExp) or (
+        layer == "Upsample" and not functionals.is_scaled_by_numbers(made)
+    ):
         return ()
     function = function_for(layer)
-    if not function or context.has_unpacking(made) or not takes(layer, len(made.args) - len(keywords), keywords):
+    if (
+        not function
+        or context.has_unpacking(made)
+        or not functionals.takes(layer, len(made.args) - len(keywords), keywords)
+    ):
         return ()
     name = spelling(function, made, context)
     values = [called.args[0].value, *(argument.value for argument in made.args)]
-    if not may_swap(values[1:], values[0], context):
+    if not may_swap(values[1:], values[0], context) or functionals.is_tampered_with(context):
         return ()
     if not name or loses_comment(called, *values, context=context):
         return ()

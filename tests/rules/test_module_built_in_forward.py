@@ -87,6 +87,14 @@ def test_reported_without_a_fix(lines: tuple[str, ...]) -> None:
     assert len(result.findings) == 1
 
 
+@pytest.mark.parametrize(
+    "line", ["nn.ReLU = nn.GELU", "nn.functional.relu = abs", "nn.modules.module.register_module_forward_hook(print)"]
+)
+def test_torch_as_somebody_has_changed_it(line: str) -> None:
+    code = forward("return nn.ReLU()(x)" + MARK, top=f"{TOP}{line}\n")
+    check_snippet(code, RULE, fixed=code.replace(MARK, ""))
+
+
 UNSURE = {
     "for checkers only": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch.nn.functional as F\n",
     "now and then": "import sys\nif len(sys.argv) > 2:\n    import torch.nn.functional as F\n",

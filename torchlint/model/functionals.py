@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import libcst as cst
+
+if TYPE_CHECKING:
+    from torchlint.model.context import Context
 
 _OF_FUNCTIONAL = "torch.nn.functional."
 _ALL = 9
@@ -67,3 +72,11 @@ def is_scaled_by_numbers(made: cst.Call) -> bool:
             if not all(isinstance(part, (cst.Integer, cst.Float)) and part.evaluated_value for part in parts):
                 return False
     return True
+
+
+def is_tampered_with(context: Context) -> bool:
+    """Whether the file hooks into all modules, or puts something in the place of torch's own layers or functions."""
+    return "register_module_" in context.source.text or any(
+        isinstance(node.target, cst.Attribute) and (context.qualified_name(node.target) or "").startswith("torch.nn.")
+        for node in context.tree.of(cst.AssignTarget)
+    )
