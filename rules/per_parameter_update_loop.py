@@ -78,15 +78,15 @@ def _edits(node: cst.For, found: Blend, context: Context) -> tuple[NodeEdit, ...
     if torch is None or _has_comment(node, context) or "\n" in context.code(node.iter) or _is_read_later(node, context):
         return ()
     module, block = context.tree.module, context.parent(node)
-    header = node.body.header if isinstance(node.body, cst.IndentedBlock) else cst.TrailingWhitespace()
+    old = node.body if isinstance(node.body, cst.IndentedBlock) else cst.IndentedBlock([])
     first, *others = [cst.parse_statement(line) for line in on_lists(found, torch, context)]
     if _is_without_grad(node, context):
-        first = first.with_changes(leading_lines=node.leading_lines, trailing_whitespace=header)
-        made = "".join(context.code_at(line, node) for line in (first, *others))
+        first = first.with_changes(leading_lines=node.leading_lines, trailing_whitespace=old.header)
+        made = "".join(context.code_at(line, node) for line in (first, *others, *old.footer))
     else:
         indent = block.indent if isinstance(block, cst.IndentedBlock) else None
         items = [cst.WithItem(cst.parse_expression(f"{torch}.no_grad()"))]
-        body = cst.IndentedBlock([first, *others], header=header, indent=indent)
+        body = cst.IndentedBlock([first, *others], header=old.header, footer=old.footer, indent=indent)
         made = context.code_at(cst.With(items, body, leading_lines=node.leading_lines), node)
     if not module.has_trailing_newline and context.tree.end(node) == context.tree.end(module):
         made = made.removesuffix("\n").removesuffix("\r")

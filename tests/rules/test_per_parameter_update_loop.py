@@ -167,3 +167,23 @@ def test_a_program_on_the_cpu() -> None:
         """,
         RULE,
     )
+
+
+@pytest.mark.parametrize("decorator", ["", "    @torch.no_grad()\n"])
+def test_empty_lines_behind_the_loop_stay(decorator: str) -> None:
+    top = f"""
+import torch
+class Pair:
+    def train(self, loader, m):
+        for x in loader:
+            self.net(x.cuda()).sum().backward()
+            self.update(m)
+
+{decorator}    def update(self, m):
+"""
+    loop = "        for p, q in zip(self.net.parameters(), self.ema.parameters()):\n            q.mul_(m).add_(p)\n"
+    bottom = "            \n\n    def save(self):\n        return self.net\n"
+    made = fix(top + loop + bottom, active(RULE), Applicability.UNSAFE).text
+    assert "_foreach_add_" in made
+    *_, last, kept, empty, _, _ = made.splitlines()
+    assert (last.strip().startswith("torch._foreach_add_"), kept.strip(), empty) == (True, "", "")
