@@ -68,6 +68,10 @@ def method(*lines: str, top: str = "") -> str:
             "w = self.softmax(torch.bmm(q, k.view(8, 64, -1)))" + MARK,
             "return torch.bmm(v.view(8, 64, -1), w.permute(0, 2, 1))",
         ),
+        ("return torch.bmm(F.softmax(torch.bmm(q, k.mT) * self.scale, dim=2), v)" + MARK,),
+        ("return torch.bmm(q.bmm(k.mT).softmax(2), v)" + MARK,),
+        ("w = torch.einsum('bqc,bkc->bqk', q, k)", "return F.softmax(w, 2) @ v" + MARK),
+        ("return nn.Softmax(dim=2)(torch.bmm(q, k.mT)) @ v" + MARK,),
     ],
 )
 def test_attention_is_flagged(lines: tuple[str, ...]) -> None:
@@ -84,6 +88,10 @@ def test_attention_is_flagged(lines: tuple[str, ...]) -> None:
         ("w = (q @ k.mT).softmax(-1)", "return w @ v + w @ bias"),
         ("return (q @ k.mT).softmax(-2) @ v",),
         ("return self.over(q @ k.mT) @ v",),
+        ("return (q @ k.mT).softmax(2) @ v",),
+        ("return F.softmax(torch.bmm(q, k.mT).view(8, 4, 16, 16), dim=2) @ v",),
+        ("w = einsum('bhqc,bhkc->bhqk', q, k)", "return w.softmax(2) @ v"),
+        ("w = einsum('...qc,...kc->...qk', q, k)", "return w.softmax(2) @ v"),
         ("return (q @ k).softmax(-1) @ v",),
         ("return ((q @ k.mT) * self.temperature).softmax(-1) @ v",),
         ("return (q @ self.keys.mT).softmax(-1) @ v",),

@@ -21,6 +21,7 @@ _DROPOUT = frozenset({"torch.dropout", "torch.nn.functional.dropout"})
 _SAME = frozenset(
     {"to", "float", "half", "bfloat16", "double", "type", "type_as", "contiguous", "view", "reshape", "view_as"}
 )
+_RESHAPED = frozenset({"view", "reshape", "view_as"})
 _TURNS = frozenset({"transpose", "permute", "swapaxes", "swapdims", "t", "movedim"})
 _TURNED = frozenset({"mT", "T"})
 _FILLS = frozenset({"masked_fill", "masked_fill_"})
@@ -59,6 +60,7 @@ class _Trail:
     names: dict[int, cst.Name] = field(default_factory=dict)
     binders: dict[int, tuple[str, cst.CSTNode]] = field(default_factory=dict)
     is_masked: bool = False
+    is_reshaped: bool = False
 
 
 class _LostError(Exception):
@@ -67,15 +69,18 @@ class _LostError(Exception):
 
 def attention(softmax: cst.Call, context: Context) -> Attention | None:
     """The attention whose weights this call computes; None if it does not, or if they are used for more than that."""
-    scores = _normalised(softmax, context)
-    if scores is None:
+    normalised = _normalised(softmax, context)
+    if normalised is None:
         return None
+    scores, dim = normalised
     before, behind = _Trail(), _Trail()
     try:
         _before(scores, before, context)
         if len(before.products) != 1:
             return None
         ((product, made),) = before.products.values()
+        if not _is_last(dim) and (before.is_reshaped or not _has_three_axes(product, made, context)):
+            return None
         if not _is_of_queries_and_keys(made, context) or not _are_only_scores(before, context):
             return None
         _behind(softmax, behind, context, turned=False)
@@ -109,20 +114,24 @@ def product(node: cst.CSTNode, context: Context) -> Product | None:
 # The softmax
 
 
-def _normalised(call: cst.Call, context: Context) -> cst.BaseExpression | None:
-    """What a softmax over the last axis is computed of."""
+def _normalised(call: cst.Call, context: Context) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
+    """What a softmax over what may be the last axis is computed of, and the axis."""
     name = context.qualified_name(call.func)
+    scores = dim = None
     if name in _SOFTMAX:
-        return context.argument(call, "input", 0) if _is_last(context.argument(call, "dim", 1)) else None
-    if name is not None or context.has_unpacking(call):
-        return None
-    match call.func:
-        case cst.Attribute(value=owner, attr=cst.Name(value="softmax")) if _is_last(context.argument(call, "dim", 0)):
-            return owner
-    made = _layer(call.func, "Softmax", context)
-    if made is not None and _is_last(context.argument(made, "dim", 0)) and len(call.args) == 1:
-        return call.args[0].value
-    return None
+        scores, dim = context.argument(call, "input", 0), context.argument(call, "dim", 1)
+    elif name is None and not context.has_unpacking(call):
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value == "softmax":
+            scores, dim = call.func.value, context.argument(call, "dim", 0)
+        if not _may_be_last(dim) and len(call.args) == 1:
+            made = _layer(call.func, "Softmax", context)
+            if made is not None:
+                scores, dim = call.args[0].value, context.argument(made, "dim", 0)
+    return (scores, dim) if scores is not None and dim is not None and _may_be_last(dim) else None
+
+
+def _may_be_last(dim: cst.BaseExpression | None) -> bool:
+    return _is_last(dim) or (isinstance(dim, cst.Integer) and dim.value == "2")
 
 
 def _is_last(dim: cst.BaseExpression | None) -> bool:
@@ -131,6 +140,19 @@ def _is_last(dim: cst.BaseExpression | None) -> bool:
             return True
         case cst.Integer(value="3"):  # of batch, heads, queries and keys
             return True
+    return False
+
+
+def _has_three_axes(node: cst.BaseExpression, made: Product, context: Context) -> bool:
+    """Whether a product is known to: that of `bmm` is, and so is one whose equation says so."""
+    if made.equation:
+        found = _EQUATION.fullmatch(made.equation)
+        return found is not None and "." not in made.equation and len(found[3]) == len("bqk")
+    match node:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="bmm"))):
+            return True
+        case cst.Call(func=func):
+            return context.qualified_name(func) == "torch.bmm"
     return False
 
 
@@ -224,6 +246,7 @@ def _before_operator(
         trail.names |= part.names
         trail.binders |= part.binders
         trail.is_masked |= part.is_masked
+        trail.is_reshaped |= part.is_reshaped
         return
     raise _LostError
 
@@ -257,6 +280,7 @@ def _before_call(call: cst.Call, trail: _Trail, context: Context, depth: int) ->
             operator = cst.Add() if method.startswith("add") else cst.Divide()
             _before_operator(call.func.value, operator, call.args[0].value, trail, context, depth)
         else:
+            trail.is_reshaped |= method in _RESHAPED
             _before(call.func.value, trail, context, depth + 1)
         return
     raise _LostError
@@ -341,7 +365,7 @@ def _unturned(node: cst.BaseExpression, context: Context) -> cst.BaseExpression:
                     return current.args[0].value
                 if method in _TURNS:
                     return owner
-                if method not in _SAME - {"view", "reshape", "view_as"}:
+                if method not in _SAME - _RESHAPED:
                     return node
                 current = owner
             case cst.BinaryOperation(left=left, operator=cst.Multiply() | cst.Divide()):
