@@ -29,7 +29,7 @@ RULE = Rule(
 @RULE.on(Method("to"), Method("cuda"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a move of a loader's batch, or of a part of it, that waits, unless its memory is known not to be pinned."""
-    if not _is_plain(node):
+    if not _is_plain(node, context):
         return
     from torchlint.model.batches import Pinned, batch_move, is_for_cuda, pinned_of  # the model's parts load LibCST
     from torchlint.model.loaders import made
@@ -57,12 +57,27 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     )
 
 
-def _is_plain(call: cst.Call) -> bool:
-    """Whether the call says where to, and nothing else: a cast besides it is another story."""
-    if any(argument.star for argument in call.args) or len(call.args) > 1:
+def _is_plain(call: cst.Call, context: Context) -> bool:
+    """Whether the call says where to, and of which type or layout at most."""
+    if context.has_unpacking(call):
+        return False
+    positional = [argument.value for argument in call.args if argument.keyword is None]
+    if len(positional) > 1 and (len(positional) > 2 or not _is_type(positional[1], context)):
         return False
     keywords = {argument.keyword.value for argument in call.args if argument.keyword is not None}
-    return keywords <= {"device"}
+    return keywords <= {"device", "dtype", "memory_format"}
+
+
+def _is_type(node: cst.BaseExpression, context: Context) -> bool:
+    from torchlint.model.values import Kind  # the model's parts load LibCST
+
+    return context.kind(node) is Kind.DTYPE
+
+
+def _is_cast(call: cst.Call) -> bool:
+    """Whether the call gives a type besides, to which a copy that waits casts before, and one that does not, behind."""
+    keywords = [argument.keyword.value for argument in call.args if argument.keyword is not None]
+    return "dtype" in keywords or len(call.args) - len(keywords) > 1
 
 
 def _gains_nothing(node: cst.Call, context: Context) -> bool:
@@ -87,10 +102,11 @@ def _may_be_pinned(move: BatchMove, sources: Made, context: Context) -> bool:
 
 
 def _is_safe(move: BatchMove, sources: Made, context: Context) -> bool:
-    """Whether it is a tensor of torch's own loader, and nothing may write to it before the copy is done."""
+    """Whether a tensor of torch's own loader is copied as it is, and nothing may write to it before that is done."""
     from torchlint.model.batches import is_collated_by_torch, is_left_alone
 
-    return is_collated_by_torch(sources, context) and is_left_alone(move, context)
+    is_alike = is_collated_by_torch(sources, context) and not _is_cast(move.call)
+    return is_alike and is_left_alone(move, context)
 
 
 def _unblocked(call: cst.Call, context: Context) -> NodeEdit:

@@ -31,6 +31,12 @@ def step(*lines: str, loop: str = "for x, y in loader:", loader: str = "") -> st
         ("x = x.cuda()", "x = x.cuda(non_blocking=True)"),
         ("x = x.cuda(0)", "x = x.cuda(0, non_blocking=True)"),
         ("x = x.to(device=device)", "x = x.to(device=device, non_blocking=True)"),
+        ("x = x.to(device, torch.float32)", "x = x.to(device, torch.float32, non_blocking=True)"),
+        ("x = x.to(device, dtype=torch.long)", "x = x.to(device, dtype=torch.long, non_blocking=True)"),
+        (
+            "x = x.to(device=device, dtype=torch.float32, memory_format=torch.channels_last)",
+            "x = x.to(device=device, dtype=torch.float32, memory_format=torch.channels_last, non_blocking=True)",
+        ),
         ("x, y = x.cuda(), y.cuda()", "x, y = x.cuda(non_blocking=True), y.cuda(non_blocking=True)"),
         ("x = Variable(x.cuda())", "x = Variable(x.cuda(non_blocking=True))"),
         ("x = Variable(x).cuda()", "x = Variable(x).cuda(non_blocking=True)"),
@@ -57,12 +63,36 @@ def test_parts_of_a_batch(loop: str, line: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "names", ["image, mask = batch['image'], batch['mask']", "[image, mask] = [batch[0], batch[1]]"]
+)
+def test_parts_that_are_named_side_by_side(names: str) -> None:
+    check_snippet(step(names, "x = image.to(device)" + MARK, "mask.cuda()" + MARK, loop="for batch in loader:"), RULE)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        "image, mask = data[0], batch[1]",
+        "image, mask = torch.cat(batch), batch[1]",
+        "*mask, image = batch[0], batch[1], data[0]",
+    ],
+)
+def test_another_name_side_by_side(names: str) -> None:
+    check_snippet(step(names, "x = image.to(device)", loop="for batch in loader:"), RULE)
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "x = x.to(device, non_blocking=True)",
         "x = x.cuda(non_blocking=False)",
-        "x = x.to(device, torch.float32)",
+        "x = x.to(device, torch.float32, True)",
+        "x = x.to(device, flag)",
+        "x = x.to(device, dtype=torch.float32, non_blocking=False)",
+        "x = x.to(device, torch.float32, copy=True)",
+        "x = x.to(device, **kwargs)",
         "x = x.to(torch.float32)",
+        "x = x.to(dtype=torch.float32)",
         "x = x.to('cpu')",
         "x = torch.cat([x, y]).to(device)",
         "x, size = y.to(device)",
@@ -138,6 +168,8 @@ PINNED = "DataLoader(data, pin_memory=True)"
         (SAFE, PINNED, ("x = x.to('cuda')" + MARK,)),
         (SAFE, PINNED, ("n = x.size(0)", "y = x.shape[1]", "x = x.cuda()" + MARK)),
         (SAFE, "DataLoader(data, pin_memory=pin)", ("x = x.cuda()" + MARK,)),
+        (SAFE, PINNED, ("x = x.to('cuda', memory_format=torch.channels_last)" + MARK,)),
+        (UNSAFE, PINNED, ("x = x.to('cuda', torch.float32)" + MARK,)),
         (UNSAFE, PINNED, ("x = x.to(device)" + MARK,)),
         (UNSAFE, "", ("x = x.cuda()" + MARK,)),
         (UNSAFE, "DataLoader(data, pin_memory=True, collate_fn=pad)", ("x = x.cuda()" + MARK,)),
