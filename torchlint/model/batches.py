@@ -209,8 +209,20 @@ def _origin_of(
             return binding.value, is_part
         return _origin(binding.value, context, depth + 1, is_part=True)
     if binding.binder is Binder.ASSIGN:
-        return _origin(binding.value, context, depth + 1, is_part=is_part or bool(binding.path))
+        value, path = _element(binding)
+        return _origin(value, context, depth + 1, is_part=is_part or bool(path))
     return None
+
+
+def _element(binding: Binding) -> tuple[cst.BaseExpression, tuple[int, ...]]:
+    """What a name is assigned, and its place in that: `b[0]` for the first of `x, y = b[0], b[1]`."""
+    value, path = binding.value, binding.path
+    assert value is not None
+    while path and isinstance(value, (cst.Tuple, cst.List)) and path[0] < len(value.elements):
+        if any(isinstance(part, cst.StarredElement) for part in descendants(binding.node)):
+            break
+        value, path = value.elements[path[0]].value, path[1:]
+    return value, path
 
 
 def _is_numbered(node: cst.BaseExpression, context: Context) -> bool:
