@@ -673,3 +673,43 @@ def test_what_makes_fixes_unsafe() -> None:
     assert torch.tensor([1] * 0).dtype is not torch.full((0,), 1).dtype
     with pytest.raises(RuntimeError):
         torch.full((-1,), 1)
+
+
+@pytest.mark.parametrize(
+    ("types", "line"),
+    [
+        ("Tensor = torch.cuda.FloatTensor if cuda else torch.Tensor", "style = torch.randn(n, 8).type(Tensor)"),
+        ("Tensor = torch.cuda.FloatTensor", "style = Variable(torch.randn(n, 8).type(Tensor))"),
+        (
+            "if cuda:\n    dtype = torch.cuda.HalfTensor\nelse:\n    dtype = torch.FloatTensor",
+            "torch.rand(n).type(dtype)",
+        ),
+        ("", "noise = torch.randn(n, 8).type(torch.cuda.FloatTensor)"),
+        ("", "noise = torch.randn(n, 8).type('torch.cuda.FloatTensor')"),
+    ],
+)
+def test_a_type_on_the_gpu_moves_too(types: str, line: str) -> None:
+    head = HEAD.replace("device = torch.device('cuda')", types)
+    check_snippet(f"{head}{line}  # <- {RULE}\n", RULE)
+    assert applicability(f"{head}{line}\n") is None
+
+
+@pytest.mark.parametrize(
+    ("types", "line"),
+    [
+        ("Tensor = torch.FloatTensor", "style = torch.randn(n, 8).type(Tensor)"),
+        ("Tensor = types[0]", "style = torch.randn(n, 8).type(Tensor)"),
+        ("Tensor = torch.cuda.FloatTensor\nTensor = choose()", "style = torch.randn(n, 8).type(Tensor)"),
+        (
+            "Tensor = None\nfor x in steps:\n    Tensor = Tensor if x else Tensor",
+            "style = torch.randn(n, 8).type(Tensor)",
+        ),
+        ("", "mask = torch.zeros(n, n).type(torch.bool)"),
+        ("", "mask = torch.zeros(n, n).type(x.dtype)"),
+        ("", "mask = torch.zeros(n, n).type(x.type())"),
+        ("", "name = torch.zeros(n, n).type()"),
+    ],
+)
+def test_other_types_do_not(types: str, line: str) -> None:
+    head = HEAD.replace("device = torch.device('cuda')", types)
+    check_snippet(f"{head}{line}\n", RULE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -72,7 +73,7 @@ class Move:
 
     @property
     def method(self) -> str:
-        """`to`, `cuda` or `type_as`."""
+        """`to`, `cuda`, `type_as` or `type`."""
         assert isinstance(self.call.func, cst.Attribute)
         return self.call.func.attr.value
 
@@ -289,7 +290,7 @@ def _leaves_nothing_behind(moved: Move, binding: Binding, context: Context) -> b
 
 
 def _destination(call: cst.Call, method: str, context: Context) -> Destination | None:
-    """Where `t.cuda()`, `t.to(…)` or `t.type_as(…)` moves a tensor; None if it moves none to an accelerator."""
+    """Where `t.cuda()`, `t.to(…)`, `t.type_as(…)` or `t.type(…)` moves it; None if it does not to an accelerator."""
     if context.has_unpacking(call):
         return None
     match method:
@@ -299,7 +300,39 @@ def _destination(call: cst.Call, method: str, context: Context) -> Destination |
             return _to(call, context)
         case "type_as":
             return _like(context.argument(call, "other", 0), call, context)
+        case "type":
+            given = context.argument(call, "dtype", 0)
+            return Destination("") if given is not None and _is_cuda_type(given, context) else None
     return None
+
+
+def _is_cuda_type(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether this may be a type of tensors on the GPU: `torch.cuda.FloatTensor if cuda else torch.FloatTensor`."""
+    match node:
+        case cst.IfExp(body=body, orelse=orelse):
+            return _is_cuda_type(body, context) or _is_cuda_type(orelse, context)
+        case cst.SimpleString():
+            name = str(node.evaluated_value)
+        case cst.Name() if context.reaching(node):
+            key = ("type on the GPU", node)
+            settle = partial(_is_bound_to_cuda_type, context=context)
+            return context.kinds.settled(key, False, settle, node)  # noqa: FBT003
+        case _:
+            name = context.qualified_name(node) or ""
+    return name.startswith("torch.cuda.") and name.endswith("Tensor")
+
+
+def _is_bound_to_cuda_type(name: cst.Name, context: Context) -> bool:
+    bindings = context.reaching(name)
+    are_types = all(
+        binding.binder is Binder.ASSIGN
+        and not binding.path
+        and isinstance(binding.value, (cst.Attribute, cst.IfExp, cst.SimpleString))
+        for binding in bindings
+    )
+    return are_types and any(
+        binding.value is not None and _is_cuda_type(binding.value, context) for binding in bindings
+    )
 
 
 def _cuda(device: cst.BaseExpression | None, context: Context) -> Destination:
