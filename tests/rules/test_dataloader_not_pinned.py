@@ -126,3 +126,17 @@ def test_the_parts_of_a_batch_are_one_batch() -> None:
     code = program(f"DataLoader(data, num_workers=4){MARK}", line, "for batch in loader:")
     (found,) = check_snippet(code.replace("model(x)", "model(*x)"), RULE).findings
     assert "per batch" in found.message
+
+
+@pytest.mark.parametrize(
+    "types", ["Tensor = torch.cuda.FloatTensor", "Tensor = torch.cuda.FloatTensor if use else torch.Tensor"]
+)
+def test_a_cast_to_a_type_on_the_gpu_is_a_move(types: str) -> None:
+    code = program(f"DataLoader(data, num_workers=4){MARK}", "x = x.type(Tensor)")
+    check_snippet(code.replace("def train", f"{types}\ndef train"), RULE, OTHER)
+
+
+@pytest.mark.parametrize("types", ["Tensor = torch.FloatTensor", "Tensor = torch.float32", "Tensor = made()"])
+def test_a_cast_to_another_type_is_none(types: str) -> None:
+    code = program("DataLoader(data, num_workers=4)", "x = x.type(Tensor)")
+    check_snippet(code.replace("def train", f"{types}\ndef train"), RULE, OTHER)

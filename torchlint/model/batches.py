@@ -14,6 +14,7 @@ from torchlint.finding import Frequency
 from torchlint.model import tables
 from torchlint.model.arguments import constant
 from torchlint.model.loaders import Made, made, option, wrapped
+from torchlint.model.moves import is_cuda_type
 from torchlint.model.names import Binder, Binding, dotted
 from torchlint.model.torch_table import METHODS
 from torchlint.model.tree import descendants
@@ -86,13 +87,13 @@ def batch_moves(context: Context) -> list[BatchMove]:
     return [
         move
         for call in context.tree.of(cst.Call)
-        if isinstance(call.func, cst.Attribute) and call.func.attr.value in ("to", "cuda")
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value in ("to", "cuda", "type")
         if (move := batch_move(call, context)) is not None
     ]
 
 
 def batch_move(call: cst.Call, context: Context) -> BatchMove | None:
-    """What a call of `to` or `cuda` moves, if that comes out of a loader and goes to an accelerator, per batch."""
+    """What a call moves, if that comes out of a loader and goes to an accelerator, per batch."""
     if not isinstance(call.func, cst.Attribute) or _is_left_to_others(context.source.text):
         return None
     origin = _origin(call.func.value, context)
@@ -148,10 +149,13 @@ def _first_name(node: cst.BaseExpression) -> cst.Name | None:
 
 
 def is_to_accelerator(call: cst.Call, context: Context) -> bool:
-    """Whether a call of `to` or `cuda` moves to what may be an accelerator."""
+    """Whether a call of `to`, `cuda` or `type` moves to what may be an accelerator."""
     assert isinstance(call.func, cst.Attribute)
     if call.func.attr.value == "cuda":
         return True
+    if call.func.attr.value == "type":
+        type_ = context.argument(call, "dtype", 0)
+        return type_ is not None and is_cuda_type(type_, context)
     given = context.argument(call, "device", 0)
     if given is None:
         return False

@@ -302,15 +302,15 @@ def _destination(call: cst.Call, method: str, context: Context) -> Destination |
             return _like(context.argument(call, "other", 0), call, context)
         case "type":
             given = context.argument(call, "dtype", 0)
-            return Destination("") if given is not None and _is_cuda_type(given, context) else None
+            return Destination("") if given is not None and is_cuda_type(given, context) else None
     return None
 
 
-def _is_cuda_type(node: cst.BaseExpression, context: Context) -> bool:
+def is_cuda_type(node: cst.BaseExpression, context: Context) -> bool:
     """Whether this may be a type of tensors on the GPU: `torch.cuda.FloatTensor if cuda else torch.FloatTensor`."""
     match node:
         case cst.IfExp(body=body, orelse=orelse):
-            return _is_cuda_type(body, context) or _is_cuda_type(orelse, context)
+            return is_cuda_type(body, context) or is_cuda_type(orelse, context)
         case cst.SimpleString():
             name = str(node.evaluated_value)
         case cst.Name() if context.reaching(node):
@@ -330,9 +330,7 @@ def _is_bound_to_cuda_type(name: cst.Name, context: Context) -> bool:
         and isinstance(binding.value, (cst.Attribute, cst.IfExp, cst.SimpleString))
         for binding in bindings
     )
-    return are_types and any(
-        binding.value is not None and _is_cuda_type(binding.value, context) for binding in bindings
-    )
+    return are_types and any(binding.value is not None and is_cuda_type(binding.value, context) for binding in bindings)
 
 
 def _cuda(device: cst.BaseExpression | None, context: Context) -> Destination:
