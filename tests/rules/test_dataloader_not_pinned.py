@@ -140,3 +140,10 @@ def test_a_cast_to_a_type_on_the_gpu_is_a_move(types: str) -> None:
 def test_a_cast_to_another_type_is_none(types: str) -> None:
     code = program("DataLoader(data, num_workers=4)", "x = x.type(Tensor)")
     check_snippet(code.replace("def train", f"{types}\ndef train"), RULE, OTHER)
+
+
+def test_a_logger_that_is_made_on_the_spot_passes_batches_on() -> None:
+    loop = "for x, y in Logger(delimiter=' ').log_every(loader, 10):"
+    check_snippet(program(f"DataLoader(data, num_workers=4){MARK}", loop=loop), RULE, OTHER)
+    other = "for x, y in Logger(delimiter=' ').shuffled(loader, 10):"
+    check_snippet(program("DataLoader(data, num_workers=4)", loop=other), RULE, OTHER)

@@ -232,7 +232,7 @@ class Frequencies:
                 last = args[min(len(args), 2) - 1].value if args else None
                 return last is not None and self._loader_length(last)
             case cst.Call(args=[cst.Arg(value=first), *_], func=func):
-                name = self.names.qualified(func) or dotted(func) or ""
+                name = self.names.qualified(func) or dotted(func) or _method(func)
                 last_part = name.rpartition(".")[2]
                 if name in tables.PASS_THROUGH or last_part in (
                     "enumerate",
@@ -590,6 +590,11 @@ class Frequencies:
             case cst.Integer(value="0"):
                 return True
         return False
+
+
+def _method(func: cst.BaseExpression) -> str:
+    """The method of `Logger().log_every`, which no dotted name spells."""
+    return func.attr.value if isinstance(func, cst.Attribute) else ""
 
 
 def _of_event(call: cst.Call) -> Frequency:

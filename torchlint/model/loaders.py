@@ -143,7 +143,8 @@ def _called(call: cst.Call, context: Context, path: tuple[int, ...], depth: int)
 
 def wrapped(call: cst.Call, context: Context) -> cst.BaseExpression | None:
     """The loader, or whatever it is, whose items a call gives as they are: `tqdm(loader)`."""
-    name = context.qualified_name(call.func) or dotted(call.func) or ""
+    method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+    name = context.qualified_name(call.func) or dotted(call.func) or method
     is_wrapper = (
         name in _WRAPPERS
         or name in tables.PASS_THROUGH
