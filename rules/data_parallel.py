@@ -23,17 +23,14 @@ RULE = Rule(
 _WRAPPERS = frozenset({"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"})
 _NAME = "DataParallel"
 _ADVICE = "`DistributedDataParallel` keeps one process and one copy per GPU"
+_BESIDE = "the `DistributedDataParallel` of this file does better on one machine, too: start it with `torchrun`"
 _NO_GRADIENTS = "to evaluate, leave it out, or start a process per GPU with its part of the data"
 
 
 @RULE.on(Call("torch.nn.DataParallel"), Call("torch.nn.parallel.DataParallel"))
 def check_wrapper(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the construction of the wrapper."""
-    from torchlint.model.replicas import (
-        is_one_by_default,
-        is_one_device,
-        is_only_saved,
-    )  # the model's parts load LibCST
+    from torchlint.model.replicas import is_one_by_default, is_one_device, is_only_saved  # they load LibCST
 
     class_ = context.tree.enclosing_class(node)
     if class_ is not None and "DataParallel" in class_.name.value:
@@ -46,12 +43,10 @@ def check_wrapper(node: cst.Call, context: Context) -> Iterator[Flag]:
             "and runs nothing in parallel; leave it out",
         )
         return
-    advice = _advice(node, context)
-    if advice is None or is_one_by_default(devices, context) or is_only_saved(node, context):
+    if is_one_by_default(devices, context) or is_only_saved(node, context):
         return
-    yield Flag(
-        node, f"`DataParallel` copies the model to every GPU and gathers the outputs on one at each step; {advice}"
-    )
+    told = "`DataParallel` copies the model to every GPU and gathers the outputs on one at each step"
+    yield Flag(node, f"{told}; {_advice(node, context)}")
 
 
 @RULE.on(Call("torch.nn.parallel.data_parallel"))
@@ -61,9 +56,7 @@ def check_call(node: cst.Call, context: Context) -> Iterator[Flag]:
 
     if is_one_device(context.argument(node, "device_ids", 2)):
         return  # the function calls the module itself then
-    advice = _advice(node, context)
-    if advice is not None:
-        yield Flag(node, f"`data_parallel` copies the module to every GPU at each call; {advice}")
+    yield Flag(node, f"`data_parallel` copies the module to every GPU at each call; {_advice(node, context)}")
 
 
 @RULE.on(Node("ClassDef", (b"DataParallel",)))
@@ -79,7 +72,7 @@ def check_subclass(node: cst.ClassDef, context: Context) -> Iterator[Flag]:
     for use in context.uses.of(node.name.value, node):
         call = context.parent(use)
         if isinstance(call, cst.Call) and call.func is use and context.tree.enclosing_class(call) is not node:
-            yield from _derived(call, f"`{node.name.value}`", context)
+            yield _derived(call, f"`{node.name.value}`", context)
 
 
 @RULE.on(Node("Call", (b"DataParallel",)))
@@ -89,7 +82,7 @@ def check_imported(node: cst.Call, context: Context) -> Iterator[Flag]:
         case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)) if name.endswith(_NAME) and name != _NAME:
             described = context.described(node.func)
             if described is not None and not _WRAPPERS.isdisjoint(described.bases):
-                yield from _derived(node, f"`{name}` of {described.path}", context)
+                yield _derived(node, f"`{name}` of {described.path}", context)
 
 
 @RULE.on(Call("lightning.pytorch.Trainer"))
@@ -106,16 +99,15 @@ def check_trainer(node: cst.Call, context: Context) -> Iterator[Flag]:
             return
 
 
-def _derived(call: cst.Call, what: str, context: Context) -> Iterator[Flag]:
-    advice = _advice(call, context)
-    if advice is not None:
-        yield Flag(call, f"{what} is a `DataParallel`, which copies the model to every GPU at each step; {advice}")
+def _derived(call: cst.Call, what: str, context: Context) -> Flag:
+    told = f"{what} is a `DataParallel`, which copies the model to every GPU at each step; {_advice(call, context)}"
+    return Flag(call, told)
 
 
-def _advice(node: cst.Call, context: Context) -> str | None:
-    """What to do instead; None where the file offers that already, for those who start it so."""
+def _advice(node: cst.Call, context: Context) -> str:
+    """What to do instead."""
     from torchlint.model.replicas import has_distributed_beside, only_evaluates
 
     if has_distributed_beside(context):
-        return None
+        return _BESIDE
     return _NO_GRADIENTS if only_evaluates(node, context) else _ADVICE

@@ -139,7 +139,7 @@ def test_nothing_is_rewritten() -> None:
         "smart_DDP(model)",
     ],
 )
-def test_a_file_that_offers_the_other_wrapper_is_left_alone(made: str) -> None:
+def test_a_file_that_offers_the_other_wrapper_is_told_to_start_it(made: str) -> None:
     code = f"""
         import apex.parallel
         import torch
@@ -147,10 +147,10 @@ def test_a_file_that_offers_the_other_wrapper_is_left_alone(made: str) -> None:
         def wrap(model, rank):
             if rank >= 0:
                 return {made}
-            return torch.nn.DataParallel(model)
+            return torch.nn.DataParallel(model)  # <- data-parallel
         """
-    check_snippet(code, RULE)
-    check_snippet(code.replace(made, "model").replace("Parallel(model)", "Parallel(model)  # <- data-parallel"), RULE)
+    assert "torchrun" in check_snippet(code, RULE).findings[0].message
+    assert "torchrun" not in check_snippet(code.replace(made, "model"), RULE).findings[0].message
 
 
 @pytest.mark.parametrize(
