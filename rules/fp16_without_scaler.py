@@ -40,10 +40,10 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
     if "autocast" not in context.source.text or _SCALES.search(context.source.text) is not None:
         return
-    loss = node.func.value if isinstance(node.func, cst.Attribute) else None
-    if not isinstance(loss, cst.Name) or not _is_cast(loss, context):
+    loss = getattr(node.func, "value", None)
+    if not isinstance(loss, cst.Name) or context.frequency(node) < Frequency.BATCH:
         return
-    if context.frequency(node) < Frequency.BATCH or not _steps(node, context):
+    if not _is_cast(loss, context) or not _steps(node, context):
         return
     yield Flag(
         node,
@@ -93,8 +93,7 @@ def _casts_to_float16(call: cst.Call, context: Context) -> bool:
     enabled = context.argument(call, "enabled", 0 if is_cuda else 2)
     if context.has_unpacking(call) or not (enabled is None or context.code(enabled) == "True"):
         return False
-    dtype = context.argument(call, "dtype", 1)
-    if dtype is not None:
+    if (dtype := context.argument(call, "dtype", 1)) is not None:
         return context.qualified_name(dtype) in _FLOAT16
     device = None if is_cuda else context.argument(call, "device_type", 0)
     return is_cuda or (isinstance(device, cst.SimpleString) and str(device.evaluated_value).startswith("cuda"))

@@ -40,9 +40,10 @@ def check(node: cst.For, context: Context) -> Iterator[Flag]:
     found = blend(node)
     if found is None or not _runs_often(node, context) or is_host_only(context, context.device(found.targets)):
         return
+    owner = context.shown(found.targets).removesuffix(".parameters()")
     yield Flag(
         node.iter,
-        f"two or more kernels are launched for each parameter of `{_owner(found, context)}` {_often(node, context)}; "
+        f"two or more kernels are launched for each parameter of `{owner}` {_often(node, context)}; "
         "`torch._foreach_mul_` and `torch._foreach_add_` take all parameters at once",
         title="Update all parameters at once",
         edits=_edits(node, found, context),
@@ -61,10 +62,6 @@ def _runs_often(node: cst.For, context: Context) -> bool:
 def _often(node: cst.For, context: Context) -> str:
     frequency = context.frequency(node)
     return str(frequency) if frequency >= Frequency.BATCH else "at each update"
-
-
-def _owner(found: Blend, context: Context) -> str:
-    return context.shown(found.targets).removesuffix(".parameters()")
 
 
 def _edits(node: cst.For, found: Blend, context: Context) -> tuple[NodeEdit, ...]:

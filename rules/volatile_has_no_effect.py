@@ -31,9 +31,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.model.names import dotted
     from torchlint.model.no_grad import without_grad
 
-    if _volatile(node, context) is None:
-        return
-    if not (runs := _runs(node, context)):
+    if _volatile(node, context) is None or not (runs := _runs(node, context)):
         return
     uses = "the backward pass may use" if context.evaluations.trains_with(runs[0]) else "nothing here uses"
     evaluation = _evaluation(runs, context)
