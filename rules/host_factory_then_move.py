@@ -27,6 +27,7 @@ RULE = Rule(
 )
 # Fewer elements than this take no time worth a word, unless it adds up.
 _SMALL = 10_000
+_TINY = 100
 
 
 @RULE.on(*(Call(name) for name in NAMES))
@@ -55,7 +56,7 @@ def _costs_nothing(made: Factory, moved: Move, context: Context) -> bool:
     from torchlint.model.amounts import amount, sizes
     from torchlint.model.finite import is_exceptional
     from torchlint.model.moves import is_enlarged
-    from torchlint.model.occasions import is_made_once, is_made_to_look, is_trial, runs_once
+    from torchlint.model.occasions import is_made_once, is_made_to_look, is_preparation, runs_once
 
     number = amount(made.call, context)
     if number == 0 or is_made_to_look(moved.call, context) or is_exceptional(moved.call, context):
@@ -65,10 +66,9 @@ def _costs_nothing(made: Factory, moved: Move, context: Context) -> bool:
     if is_no_block and is_made_once(moved.call, context):
         return True
     # A move in another block is one that somebody thought about.
-    if not _share_a_block(made.call, moved.call, context):
-        return False
-    is_small = number is not None and number < _SMALL and not is_enlarged(moved)
-    return (is_small and runs_once(moved.call, context)) or is_trial(moved.call, context)
+    limit = _SMALL if _share_a_block(made.call, moved.call, context) else _TINY
+    is_small = number is not None and number < limit and not is_enlarged(moved)
+    return (is_small and runs_once(moved.call, context)) or is_preparation(moved.call, context)
 
 
 def _share_a_block(first: cst.CSTNode, second: cst.CSTNode, context: Context) -> bool:

@@ -13,8 +13,10 @@ import pytest
 import torch
 from laws import active, check_snippet, fix, lint
 
+from torchlint import linter
 from torchlint.cli import run
 from torchlint.finding import Applicability
+from torchlint.source import SourceFile
 
 RULE = "host-factory-then-move"
 # In a loop: what is made once and is small is left alone.
@@ -427,6 +429,27 @@ def test_a_move_in_a_branch_of_its_own_is_reported_however_small() -> None:
         f"import torch\nx = torch.Tensor(1, 3, 32, 32)\nif args.gpu:\n    x = x.cuda()  # <- {RULE}\nwrite(net, x)\n",
         RULE,
     )
+
+
+def test_hardly_anything_and_once_is_no_matter_in_a_branch_either() -> None:
+    check_snippet("import torch\nx = torch.FloatTensor(1)\nif args.gpu:\n    x = x.cuda()\nwrite(net, x)\n", RULE)
+
+
+@pytest.mark.parametrize("name", ["_init_weights", "reset_parameters", "make_dummy_batch"])
+def test_first_weights_and_dummies(name: str) -> None:
+    check_snippet(f"import torch\ndef {name}(n, layer):\n    return torch.ones(n, n).to(layer.weight.device)\n", RULE)
+
+
+def test_a_check_of_gradients() -> None:
+    code = "import torch\ndef check(n):\n    x = torch.rand(n, n).cuda(){}\n    print({}(net, x))\n"
+    check_snippet(code.format("", "torch.autograd.gradcheck"), RULE)
+    check_snippet(code.format(f"  # <- {RULE}", "net"), RULE)
+
+
+def test_a_file_that_exports_a_model() -> None:
+    text = "import torch\ndef run(net, n):\n    x = torch.zeros(n, 3).cuda()\n    net(x)\n"
+    for path, count in (("export.py", 0), ("net_to_onnx.py", 0), ("exporter_test/net.py", 1), ("net.py", 1)):
+        assert len(linter.lint(SourceFile(path, text), active(RULE)).findings) == count
 
 
 def test_a_function_that_another_file_calls_runs_more_than_once(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from torchlint.model.context import Context
 
 _EXPORTS = re.compile(r"onnx|(?:^|_)export(?:_|$)|torchscript")
+_OF_FIRST_WEIGHTS = frozenset({"_init_weights", "init_weights", "reset_parameters", "weights_init"})
 _DEFINITIONS = (cst.FunctionDef, cst.Lambda, cst.ClassDef)
 
 
@@ -73,6 +74,18 @@ def _is_of_batches(loop: cst.For | cst.While, context: Context) -> bool:
 def is_export(context: Context) -> bool:
     """Whether the file is there to export a model, by its name: `export.py`, `model2onnx.py`."""
     return bool(_EXPORTS.search(PurePath(context.source.path).stem))
+
+
+def is_preparation(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the node is not part of what a program is there for: it tries out, exports, or makes first weights."""
+    if is_export(context) or is_trial(node, context):
+        return True
+    if "gradcheck" in context.source.text and context.tree.enclosing_class(node) is None:
+        return True
+    function = context.function(node)
+    return isinstance(function, cst.FunctionDef) and (
+        function.name.value in _OF_FIRST_WEIGHTS or "dummy" in function.name.value
+    )
 
 
 def is_made_once(value: cst.CSTNode, context: Context) -> bool:
