@@ -39,15 +39,18 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.finding import Frequency
     from torchlint.model.batches import is_to_accelerator  # the model's parts load LibCST
     from torchlint.model.values import Device
-    from torchlint.model.widths import cast_width, width
+    from torchlint.model.widths import cast_width, is_mask, width
 
     wide = cast_width(cast, context)
     if wide is None or not is_to_accelerator(node, context) or context.frequency(node) is Frequency.ONCE:
         return
     assert isinstance(cast.func, cst.Attribute)
     narrow = width(cast.func.value, context)
-    if narrow is None or narrow >= wide or context.device(cast.func.value) not in (Device.CPU, Device.UNKNOWN):
+    device = context.device(cast.func.value)
+    if narrow is None or narrow >= wide or device not in (Device.CPU, Device.UNKNOWN):
         return
+    if device is Device.UNKNOWN and is_mask(cast.func.value, context):
+        return  # it is where the tensors are that were compared
     shown = context.shown(cast.func.value)
     yield Flag(
         node,

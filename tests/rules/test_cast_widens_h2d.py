@@ -58,6 +58,7 @@ def test_the_copy_grows(line: str, fixed: str) -> None:
         ("x = (read_image(path).float() / 255).cuda()" + MARK,),
         ("image = np.array(Image.open(path).convert('RGB'))", "x = torch.from_numpy(image).float().cuda()" + MARK),
         ("image = read_image(path)", "x = (image > 3).float().cuda()" + MARK),
+        ("image = read_image(path)", "x = torch.gt(image, 3).float().cuda()" + MARK),
         ("image = read_image(path)", "small = image.half()", "x = small.float().cuda()" + MARK),
     ],
 )
@@ -80,6 +81,22 @@ def test_where_the_type_is_in_sight(lines: tuple[str, ...]) -> None:
 )
 def test_narrowed_unknown_or_small(lines: tuple[str, ...]) -> None:
     check_snippet(each(*lines), RULE)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["torch.eq(labels, labels.T)", "labels.unsqueeze(0).eq(1)", "(labels[:, None] == labels.view(-1))", "~mask[0]"],
+)
+def test_a_mask_is_where_the_labels_are(expression: str) -> None:
+    code = f"""
+        import torch
+        class Loss(torch.nn.Module):
+            def forward(self, features: torch.Tensor, labels: torch.Tensor):
+                mask = torch.eq(labels, 3)
+                same = {expression}.float().to(features.device)
+                return (features * same).sum()
+        """
+    check_snippet(code, RULE)
 
 
 def test_what_loaders_give_is_out_of_sight() -> None:

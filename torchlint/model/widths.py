@@ -89,6 +89,28 @@ def width(node: cst.BaseExpression, context: Context, depth: int = 0) -> int | N
     return None
 
 
+def is_mask(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
+    """Whether it is what a comparison gives of tensors of which nothing is in sight, not even the device."""
+    if depth > _DEEPEST:
+        return False
+    match node:
+        case cst.Comparison(left=left):
+            return width(left, context) is None
+        case cst.UnaryOperation(expression=inner) | cst.Subscript(value=inner):
+            return is_mask(inner, context, depth + 1)
+        case cst.BinaryOperation(left=left, right=right):
+            return is_mask(left, context, depth + 1) or is_mask(right, context, depth + 1)
+        case cst.Name():
+            values = (binding.value for binding in context.reaching(node))
+            return any(value is not None and is_mask(value, context, depth + 1) for value in values)
+        case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=name)), args=args):
+            if name in _COMPARES:
+                compared = args[0].value if context.qualified_name(node.func) and args else owner
+                return width(compared, context) is None
+            return name in _SHAPES and is_mask(owner, context, depth + 1)
+    return False
+
+
 def _of_call(call: cst.Call, context: Context, depth: int) -> int | None:
     name = context.qualified_name(call.func) or ""
     if name in _IMAGES or name == "cv2.imread":
