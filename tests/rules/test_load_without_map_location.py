@@ -53,6 +53,19 @@ SILENT = (
 )
 
 
+@pytest.mark.parametrize(
+    ("top", "found"),
+    [
+        ("device = torch.device('cpu')", False),
+        ("device = torch.device(kind)", True),
+        ("device = torch.device('cpu')\nother = torch.device('cuda')", True),
+        ("device = torch.device('cpu')\nnet = nn.Linear(1, 1).cuda()", True),
+    ],
+)
+def test_processes_of_the_cpu(top: str, found: bool) -> None:  # noqa: FBT001
+    assert bool(findings(program("model.load_state_dict(torch.load(path))", top=top), RULE)) is found
+
+
 @pytest.mark.parametrize(("before", "after"), FIXES.items())
 def test_the_fix(before: str, after: str) -> None:
     assert fixed(program(before), RULE, Applicability.UNSAFE) == program(after)

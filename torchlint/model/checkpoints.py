@@ -34,9 +34,23 @@ def is_loaded_by_each_process(load: cst.Call, context: Context) -> bool:
     if any(word in text for word in _SHARDED) or not context.names.imported.isdisjoint(_FRAMEWORKS):
         return False
     calls = {context.qualified_name(call.func) for call in context.tree.of(cst.Call)}
+    if _is_of_the_cpu(context):
+        return False
     return bool(calls & _PROCESSES) and not any(
         word in context.code(test).lower() for test in _tests(load, context) for word in _SINGLED_OUT
     )
+
+
+def _is_of_the_cpu(context: Context) -> bool:
+    """Whether the only device that the file makes is the CPU, and nothing in it speaks of CUDA."""
+    devices = [call for call in context.tree.of(cst.Call) if context.qualified_name(call.func) == "torch.device"]
+    is_cpu = [
+        bool(call.args)
+        and isinstance(call.args[0].value, cst.SimpleString)
+        and call.args[0].value.evaluated_value == "cpu"
+        for call in devices
+    ]
+    return bool(is_cpu) and all(is_cpu) and "cuda" not in context.source.text
 
 
 def _tests(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]:
