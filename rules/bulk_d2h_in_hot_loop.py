@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.model.names import dotted
 from torchlint.model.values import Device, Kind
 from torchlint.rule import Flag, Method, Rule
 
@@ -35,16 +36,15 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     if purpose(_chain(node, context), context) is Purpose.NEEDED or is_listed(node, context):
         return
-    if not is_hot(node, context) or context.trips.of(node) is not None:
+    if not is_hot(node, context) or context.trips.of(node) is not None or _is_offloaded(node, context):
         return
     code = context.shown(node)
     loop = context.frequencies.batch_loop(node)
     if _is_piecewise(node, context):
-        if _is_offloaded(node, context):
-            return
-        yield Flag(
-            node, f"`{code}` copies a piece at a time, and the CPU waits for each; copy once for the whole batch"
-        )
+        if not _is_cut_to_measure(node, context):
+            yield Flag(
+                node, f"`{code}` copies a piece at a time, and the CPU waits for each; copy once for the whole batch"
+            )
     elif loop is not None and (trains(loop, context) or is_averaged(node, context) or _feeds_a_loss(node, context)):
         yield Flag(
             node,
@@ -72,6 +72,18 @@ def _is_piecewise(node: cst.Call, context: Context) -> bool:
     if loop is None or loop is context.frequencies.batch_loop(node):
         return False
     return depends_on_turn(node, loop, context)
+
+
+def _is_cut_to_measure(node: cst.Call, context: Context) -> bool:
+    """Whether each turn keeps as much of its piece as non-maximum suppression leaves."""
+    from torchlint.model.dependence import computed_in
+
+    loop = context.loop(node)
+    assert loop is not None
+    return any(
+        isinstance(call, cst.Call) and "nms" in (dotted(call.func) or "").rpartition(".")[2]
+        for call in computed_in(loop, node, context)
+    )
 
 
 def _feeds_a_loss(node: cst.Call, context: Context) -> bool:

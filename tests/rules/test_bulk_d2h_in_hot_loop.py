@@ -160,8 +160,64 @@ def test_copies(code: str) -> None:
                 for i in range(out.shape[0]):
                     np.save(folder / names[i], out[i].cpu().numpy())
         """,
+        """
+        import torch
+        from torchvision.ops import batched_nms
+        @torch.no_grad()
+        def detect(model, loader, found):
+            for images in loader:
+                boxes, scores, labels = model(images.cuda())
+                for i in range(boxes.shape[0]):
+                    kept = batched_nms(boxes[i], scores[i], labels[i], 0.5)
+                    left = boxes[i][kept]
+                    found.append({"boxes": left.cpu().numpy(), "scores": scores[i][kept].cpu().numpy()})
+        """,
+        """
+        import torch
+        def train(model, loader, optimizer, criterion, count):
+            kept = torch.zeros(count, 10)
+            for rows, x, y in loader:
+                out = model(x.cuda())
+                kept[rows] = out.detach().cpu()
+                loss = criterion(out, y.cuda())
+                loss.backward()
+                optimizer.step()
+            return kept
+        """,
+        """
+        import torch
+        @torch.no_grad()
+        def evaluate(model, loader, metric):
+            for x, y in loader:
+                predicted = model(x.cuda()).argmax(1).cpu().numpy()
+                truth = y.numpy()
+                metric.update(truth, predicted)
+        """,
+        """
+        import numpy as np
+        import torch
+        @torch.no_grad()
+        def evaluate(model, loader, classes, correct):
+            for x, y in loader:
+                predicted = model(x.cuda()).argmax(1).cpu().numpy()
+                for one in range(classes):
+                    correct[one] += np.sum((predicted == one) & (y.numpy() == one))
+        """,
     ],
-    ids=["one value", "rate", "offloading", "sklearn", "environment", "batch", "once", "files"],
+    ids=[
+        "one value",
+        "rate",
+        "offloading",
+        "sklearn",
+        "environment",
+        "batch",
+        "once",
+        "files",
+        "suppressed",
+        "kept on the CPU",
+        "metric",
+        "by class",
+    ],
 )
 def test_look_alikes(code: str) -> None:
     check_snippet(code, RULE)

@@ -55,3 +55,21 @@ def _walks_a_tensor(iterated: cst.BaseExpression, context: Context) -> bool:
         case cst.Call(func=cst.Name(value="enumerate" | "zip"), args=args):
             return any(_walks_a_tensor(argument.value, context) for argument in args)
     return context.kind(iterated) is Kind.TENSOR
+
+
+def computed_in(loop: cst.For | cst.While, node: cst.CSTNode, context: Context) -> list[cst.CSTNode]:
+    """All expressions of the loop's turn that the node is computed from."""
+    parts: list[cst.CSTNode] = []
+    seen: set[int] = set()
+    waiting: list[cst.CSTNode] = [node]
+    while waiting:
+        current = waiting.pop()
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        for part in descendants(current):
+            parts.append(part)
+            if isinstance(part, cst.Name):
+                own = [found for found in context.reaching(part) if context.tree.within(found.node, loop)]
+                waiting += [found.value for found in own if found.value is not None and found.node is not loop]
+    return parts

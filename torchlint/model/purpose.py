@@ -12,6 +12,8 @@ from torchlint.model.tree import Comprehension, descendants
 from torchlint.model.values import Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from torchlint.model.context import Context
     from torchlint.model.names import Binding
 
@@ -208,8 +210,8 @@ def is_averaged(copy: cst.Call, context: Context) -> bool:
     names: set[str] = set()
     for above in context.ancestors(copy):
         match above:
-            case cst.Call(func=cst.Attribute(attr=cst.Name(value="update" | "add"))):
-                return True
+            case cst.Call(func=cst.Attribute(attr=cst.Name(value="update" | "add")), args=args):
+                return not _compares(args, context)
             case cst.AugAssign(value=value):
                 return _reduces(value)
             case cst.Assign(targets=targets, value=value):
@@ -224,11 +226,20 @@ def is_averaged(copy: cst.Call, context: Context) -> bool:
         match node:
             case cst.Call(func=cst.Attribute(attr=cst.Name(value="update" | "add")), args=args):
                 if any(isinstance(argument.value, cst.Name) and argument.value.value in names for argument in args):
-                    return True
+                    return not _compares(args, context)
             case cst.AugAssign(value=added) if _reduces(added) or _reduces(value):
-                if any(isinstance(part, cst.Name) and part.value in names for part in descendants(added)):
+                # In an inner loop something is worked out of the copy, class by class.
+                if context.loop(node) is loop and any(
+                    isinstance(part, cst.Name) and part.value in names for part in descendants(added)
+                ):
                     return True
     return False
+
+
+def _compares(args: Sequence[cst.Arg], context: Context) -> bool:
+    """`metric.update(truth, predicted)`, of two arrays: what comes of it is worked out on the host."""
+    kinds = [context.kind(argument.value) for argument in args]
+    return sum(kind in (Kind.NDARRAY, Kind.TENSOR) for kind in kinds) > 1
 
 
 def _reduces(value: cst.CSTNode) -> bool:
