@@ -44,6 +44,9 @@ def test_modules_made_alike(made: str, call: str) -> None:
     ("made", "call"),
     [
         ("self.heads = nn.ModuleList([nn.Linear(width, size) for size in sizes])", CALL),
+        ("self.heads = nn.ModuleList([nn.Sequential(nn.LayerNorm(4), nn.Linear(4, n)) for _ in range(n)])", CALL),
+        ("self.heads = nn.ModuleList([nn.Sequential(nn.Linear(4, n), nn.Dropout()) for _ in range(n)])", CALL),
+        ("self.heads = nn.ModuleList([nn.Sequential(OrderedDict(a=Attention(4))) for _ in range(n)])", CALL),
         ("self.heads = nn.ModuleList([nn.Linear(width, 4), nn.Linear(width, 8)])", CALL),
         ("self.heads = nn.ModuleList([nn.MaxPool2d(2) for _ in range(n)])", CALL),
         ("self.heads = sizes", CALL),

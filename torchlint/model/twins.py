@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _WIDE = frozenset(
     {"Linear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "Bilinear", "MultiheadAttention"}
 )
+# Activations.
+_ELEMENTWISE = ("LU", "LU6", "Sigmoid", "Tanh", "Mish", "swish", "Softplus", "Identity")
 
 
 def alike(listed: cst.BaseExpression, context: Context) -> cst.Call | None:
@@ -76,9 +78,21 @@ def _is_of_turn(node: cst.CSTNode, repeating: cst.CSTNode, context: Context) -> 
 
 def _is_network(made: cst.Call, context: Context) -> bool:
     name = context.qualified_name(made.func) or ""
+    if name == SEQUENTIAL:
+        return all(_joins(argument, context) for argument in made.args)
     if name.startswith("torch.nn."):
-        return name == SEQUENTIAL or name.rpartition(".")[2] in _WIDE
+        return name.rpartition(".")[2] in _WIDE
     class_ = context.constructions.class_of(made)
     if class_ is not None:
         return context.classes.is_module(class_)
     return False
+
+
+def _joins(argument: cst.Arg, context: Context) -> bool:
+    """Whether a part of a sequence is a layer that may be wider, or one that works on each number by itself.
+
+    Norms of their own, dropout and modules that nobody here knows are no matter of one wide layer.
+    """
+    name = context.qualified_name(argument.value.func) or "" if isinstance(argument.value, cst.Call) else ""
+    last = name.rpartition(".")[2]
+    return name.startswith("torch.nn.") and not argument.star and (last in _WIDE or last.endswith(_ELEMENTWISE))
