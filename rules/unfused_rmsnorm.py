@@ -44,5 +44,5 @@ def check(call: cst.Call, context: Context) -> Iterator[Flag]:
     yield Flag(
         product,
         f"this root mean square norm runs a kernel for each operation{how_often(product, context)}, and autograd "
-        "keeps their results; `torch.nn.functional.rms_norm` is one on CUDA, the weight included",
+        "keeps their results; `torch.nn.functional.rms_norm` is one on CUDA, and takes a weight of the last axis",
     )
