@@ -178,3 +178,16 @@ SNIPPETS = {
 @pytest.mark.parametrize("code", SNIPPETS.values(), ids=SNIPPETS)
 def test_programs(code: str) -> None:
     check_snippet(code, RULE)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "torch.polar(torch.ones(3), torch.arange(3.0))",
+        "torch.view_as_complex(torch.ones(3, 2)).conj()",
+        "torch.ones(3, dtype=torch.complex64)",
+    ],
+)
+def test_complex_tensors_would_be_cast(made: str) -> None:
+    check_snippet(module(f"self.a = {made}", "x * self.a.to(x.device)"), RULE)
+    check_snippet(module(f"made = {made}; self.a = made", "x * self.a.to(x.device)"), RULE)

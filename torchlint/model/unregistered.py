@@ -9,6 +9,8 @@ import libcst as cst
 
 from torchlint.finding import Frequency
 from torchlint.model.classes import class_attribute
+from torchlint.model.numbers import definitions
+from torchlint.model.tree import descendants
 from torchlint.model.values import Device, Kind
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 _MOVES = frozenset({"to", "cuda", "type_as"})
 # What is asked of a tensor wherever it is.
 _SHAPE = frozenset({"shape", "size", "dim", "ndim", "dtype", "numel", "device"})
+_COMPLEX = frozenset({"torch.view_as_complex", "torch.polar", "torch.complex"})
+_COMPLEX_TYPES = frozenset({"complex32", "complex64", "complex128", "cfloat", "cdouble", "chalf"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,4 +132,17 @@ def _is_made_in_init(entry: AttributeSet, context: Context) -> bool:
     if not isinstance(entry.node, (cst.Assign, cst.AnnAssign)) or entry.value is None:
         return False
     value = context.value(entry.value)
-    return value.kind is Kind.TENSOR and value.proven and value.device is Device.CPU
+    if value.kind is not Kind.TENSOR or not value.proven or value.device is not Device.CPU:
+        return False
+    return not _is_complex(entry.value, context)
+
+
+def _is_complex(value: cst.BaseExpression, context: Context) -> bool:
+    """Whether a tensor is made complex: of a buffer `module.to(dtype)` keeps the real part only."""
+    parts = [value, *descendants(value)]
+    parts += [part for made in definitions(value, context) for part in (made, *descendants(made))]
+    return any(
+        (isinstance(part, cst.Call) and context.qualified_name(part.func) in _COMPLEX)
+        or (isinstance(part, cst.Attribute) and part.attr.value in _COMPLEX_TYPES)
+        for part in parts
+    )
