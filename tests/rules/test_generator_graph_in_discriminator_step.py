@@ -221,6 +221,7 @@ def test_networks_that_have_something_in_common_are_not(old: str, new: str) -> N
         ("        fake = G(z)", "        z.requires_grad_()\n        fake = G(z)"),
         ("        fake = G(z)", "        fake = G(z * scale)"),
         ("        fake = G(z)", "        fake = G(encoder(z))"),
+        ("        fake = G(z)", "        fake = G(z * nn.Parameter(torch.ones(8)))"),
         ("        fake = G(z)", "        fake = G(self.codes)"),
     ],
 )

@@ -509,7 +509,7 @@ def _is_closed(node: cst.BaseExpression, context: Context, depth: int) -> bool:
                 return given and _is_in_sight(func, context)
             if isinstance(func, cst.Attribute) and func.attr.value in _KEEPING:
                 return given and closed(func.value)
-            return given and root.startswith("torch")
+            return given and root in ("torch", "torch.nn.functional")
         case cst.Attribute(value=owner, attr=cst.Name(value=name)):
             return name in _CUT and closed(owner)
         case cst.BinaryOperation(left=left, right=right):
