@@ -38,6 +38,9 @@ SAFE = {
     ),
 }
 UNSAFE = {
+    "z = x.exp() if k else None\nrows = torch.arange(9)\ny = None if z is None else z[rows]": (
+        "z = x.exp() if k else None\nrows = torch.arange(9, device=z.device)\ny = None if z is None else z[rows]"
+    ),
     "y = x[(torch.arange(9) / 49).long()]": "y = x[(torch.arange(9, device=x.device) / 49).long()]",
     "y = x[(torch.arange(9) ** 0.5).long()]": "y = x[(torch.arange(9, device=x.device) ** 0.5).long()]",
     "y = x[2 ** torch.arange(9)]": "y = x[2 ** torch.arange(9, device=x.device)]",

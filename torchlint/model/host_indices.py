@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -11,7 +12,7 @@ from torchlint.model.factories import Factory, factory, is_whole
 from torchlint.model.fresh import reflects
 from torchlint.model.names import Binder, Binding, dotted
 from torchlint.model.origins import is_with_the_network
-from torchlint.model.tree import descendants
+from torchlint.model.tree import Comprehension, descendants
 from torchlint.model.values import Device, Kind
 
 if TYPE_CHECKING:
@@ -101,13 +102,17 @@ def _follows_at_once(made: cst.Call, subscript: cst.Subscript, context: Context)
         return False
     if any(reflects(node) or isinstance(node, cst.NamedExpr) for node in descendants(function.body)):
         return False
+    above = list(takewhile(lambda node: node is not last, context.ancestors(subscript)))
+    if any(isinstance(node, (cst.IfExp, cst.BooleanOperation, cst.Lambda, *Comprehension)) for node in above):
+        return False
     lines = list(block.body)
     between = [node for line in lines[lines.index(first) : lines.index(last) + 1] for node in descendants(line)]
     tensor = context.code(subscript.value)
+    before = [node for node in between[: between.index(subscript)] if not any(node is other for other in above)]
     return not any(
         isinstance(node, (cst.Return, cst.Raise, cst.Yield, cst.Await, cst.Continue, cst.Break))
         or (isinstance(node, cst.AssignTarget) and dotted(node.target) == f"{tensor}.data")
-        for node in between[: between.index(subscript)]
+        for node in before
     )
 
 
