@@ -198,6 +198,8 @@ SHARED = {
     "kept as attribute": ("for batch in loader:", "self.batch = batch", "x = batch[0]", "z = x.cuda()"),
     "a move that moves nothing": ("for x, y in loader:", "host = x.to('cpu')", "z = x.cuda()", "host.zero_()"),
     "a cast that casts nothing": ("for x, y in loader:", "host = x.to(torch.float32)", "z = x.cuda()", "host.zero_()"),
+    "by its text": ("for x, y in loader:", "z = x.cuda()", "eval('x.zero_()')"),
+    "of the module": ("for x, y in loader:", "global z", "z = y.cuda()"),
     "batches that are kept": ("for x, y in list(loader):", "z = x.cuda()"),
     "with a number": ("for i, batch in enumerate(loader):", "x, y = batch", "z = x.cuda()", "batch[0].zero_()"),
 }

@@ -13,6 +13,7 @@ import libcst as cst
 from torchlint.finding import Frequency
 from torchlint.model import tables
 from torchlint.model.arguments import constant
+from torchlint.model.fresh import reflects
 from torchlint.model.loaders import Made, made, option, wrapped
 from torchlint.model.moves import is_cuda_type
 from torchlint.model.names import Binder, Binding, dotted
@@ -317,6 +318,10 @@ def is_left_alone(move: BatchMove, context: Context) -> bool:
 
     So is all that shares its memory: the batch that it is a part of, and the other names for parts of that.
     """
+    function = context.function(move.call)
+    inside = descendants(function.body if function is not None else context.tree.module)
+    if any(isinstance(node, (cst.Global, cst.Nonlocal)) or reflects(node) for node in inside):
+        return False
     waiting = _bindings_of(move.receiver, context)
     seen: list[Binding] = []
     while waiting:
