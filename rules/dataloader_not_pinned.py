@@ -104,10 +104,10 @@ def _gives_no_host_memory(loader: cst.Call, context: Context) -> bool:
 
 def _pinning(loader: cst.Call, context: Context) -> NodeEdit:
     from torchlint.model.loaders import option
+    from torchlint.model.spelling import spelling
 
     # A program that runs without CUDA too would be warned there that nothing can be pinned.
     asks = "torch.cuda.is_available()"
-    imports_torch = any(binding.target == "torch" for binding in context.names.module.bindings.get("torch", ()))
-    code = asks if asks in context.source.text and imports_torch else "True"
+    code = asks if asks in context.source.text and spelling("torch", loader, context) == "torch" else "True"
     given = option(loader, "pin_memory", 7, context).given
     return Replace(given, code) if given is not None else context.with_argument(loader, f"pin_memory={code}")

@@ -147,3 +147,20 @@ def test_a_logger_that_is_made_on_the_spot_passes_batches_on() -> None:
     check_snippet(program(f"DataLoader(data, num_workers=4){MARK}", loop=loop), RULE, OTHER)
     other = "for x, y in Logger(delimiter=' ').shuffled(loader, 10):"
     check_snippet(program("DataLoader(data, num_workers=4)", loop=other), RULE, OTHER)
+
+
+def test_torch_is_not_asked_before_it_is_imported() -> None:
+    code = f"""
+from torch.utils.data import DataLoader
+loader = DataLoader(data, num_workers=4){MARK}
+import torch
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+for x, y in loader:
+    model(x.to(device)).sum().backward()
+    optimizer.step()
+"""
+    line = f"loader = DataLoader(data, num_workers=4){MARK}"
+    check_snippet(code, RULE, fixed=code.replace(line, "loader = DataLoader(data, num_workers=4, pin_memory=True)"))
+    above = code.replace("\nimport torch\n", "\n").replace("from torch", "import torch\nfrom torch", 1)
+    pinned = "loader = DataLoader(data, num_workers=4, pin_memory=torch.cuda.is_available())"
+    check_snippet(above, RULE, fixed=above.replace(line, pinned))

@@ -9,6 +9,7 @@ import libcst as cst
 
 from torchlint.model.arguments import may_pass
 from torchlint.model.names import Binder, last_part
+from torchlint.model.spelling import spelling
 from torchlint.model.tree import descendants, descendants_in_scope
 from torchlint.model.values import Device, Kind
 
@@ -136,16 +137,7 @@ def _may_hold_old_state(context: Context) -> bool:
 
 def torch_name(node: cst.CSTNode, context: Context) -> str | None:
     """The name that stands for torch at a place."""
-    scope = context.names.scope_of(node)
-    hidden: set[str] = set()
-    while True:
-        for name, bindings in scope.bindings.items():
-            if len(bindings) == 1 and bindings[0].target == "torch" and name not in hidden:
-                return name
-        hidden |= set(scope.bindings)
-        if scope.parent is None:
-            return None
-        scope = scope.parent
+    return spelling("torch", node, context) or None
 
 
 def updates_a_moved_model(call: cst.Call, context: Context) -> bool:
