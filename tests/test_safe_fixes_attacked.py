@@ -158,7 +158,7 @@ PROGRAMS: list[tuple[str, bool, str]] = [
     (CONSTANT, True, result("torch.tensor(-1, dtype=torch.uint8, device=x.device)")),
     (CONSTANT, True, result("torch.tensor(1e-46, dtype=torch.float16, device=x.device), torch.as_tensor([2, 2], device=x.device)")),
     (CONSTANT, True, result("torch.tensor(0.5, requires_grad=True, device=x.device)")),
-    (CONSTANT, True, net("if x.sum() < 0: return(torch.tensor(0.5, device=x.device))")),
+    (CONSTANT, True, net("return(torch.tensor(0.5, device=x.device))")),
     (CONSTANT, False, net('print(f"{torch.tensor(0.5, device=x.device)=}")')),
     (CONSTANT, False, result("torch.tensor(-1, dtype=torch.uint64, device=x.device)")),
     (CONSTANT, False, result("torch.tensor(70000, dtype=torch.float16, device=x.device)")),
