@@ -85,7 +85,13 @@ def test_narrowed_unknown_or_small(lines: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize(
     "expression",
-    ["torch.eq(labels, labels.T)", "labels.unsqueeze(0).eq(1)", "(labels[:, None] == labels.view(-1))", "~mask[0]"],
+    [
+        "torch.eq(labels, labels.T)",
+        "labels.unsqueeze(0).eq(1)",
+        "(labels[:, None] == labels.view(-1))",
+        "~mask[0]",
+        "(torch.arange(9) % 3 == 1)",
+    ],
 )
 def test_a_mask_is_where_the_labels_are(expression: str) -> None:
     code = f"""

@@ -90,7 +90,7 @@ def width(node: cst.BaseExpression, context: Context, depth: int = 0) -> int | N
 
 
 def is_mask(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
-    """Whether it is what a comparison gives of tensors of which nothing is in sight, not even the device."""
+    """Whether it is what a comparison gives of tensors of which nothing is in sight, neither device nor type."""
     if depth > _DEEPEST:
         return False
     match node:
