@@ -22,6 +22,7 @@ RULE = Rule(
 )
 
 _TOKENS = (b"mean(", b"sum(", b"_loss(", b"_with_logits(")
+_LOSS = 'take the loss with `reduction="none"`, and sum `torch.where(mask, loss, 0)`'
 _REDUCTIONS = frozenset({"mean", "sum"})
 # Losses that give each element its own before they reduce.
 _ELEMENTWISE = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy_with_logits"})
@@ -31,11 +32,12 @@ _ELEMENTWISE = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
 def check(node: cst.Subscript, context: Context) -> Iterator[Flag]:
     """Flag `x[mask].mean()`, `x[mask].sum()` and losses of what one mask picks, of device tensors, at each batch."""
     from torchlint.model.decisions import is_by_design  # the model's parts load LibCST
-    from torchlint.model.masks import mask_of
+    from torchlint.model.masks import is_for_gaps, mask_of
     from torchlint.model.reads import is_device_tensor, is_hot
 
     advice = _advice(node, context)
-    if advice is None or mask_of(node, context) is None or is_by_design(node, context):
+    mask = mask_of(node, context) if advice is not None else None
+    if mask is None or (advice == _LOSS and is_for_gaps(mask, context)) or is_by_design(node, context):
         return
     if not is_device_tensor(node.value, context) or not is_hot(node, context):
         return
@@ -62,9 +64,7 @@ def _advice(node: cst.Subscript, context: Context) -> str | None:
     last = name.rpartition(".")[2]
     if name != f"torch.nn.functional.{last}" or not _is_picked_alike(node, call, context):
         return None
-    return (
-        'take the loss with `reduction="none"`, and sum `torch.where(mask, loss, 0)`' if last in _ELEMENTWISE else None
-    )
+    return _LOSS if last in _ELEMENTWISE else None
 
 
 def _summed(reduction: str) -> str:

@@ -28,7 +28,7 @@ def module(*lines: str) -> str:
         ("m = (y > 0) & ~x.isnan()", "return torch.sum(x[m])" + MARK),
         ("m = y.ne(0).to(x.device)", "return torch.mean(x[m])" + MARK),
         ("m = y.bool()", "return F.mse_loss(x[m], y[m])" + MARK),
-        ("m = torch.isfinite(y)", "return F.smooth_l1_loss(x[m], y[m])" + MARK),
+        ("m = torch.gt(y, 0)", "return F.smooth_l1_loss(x[m], y[m])" + MARK),
         ("return x[y > 0].mean() + x[y < 0].mean()" + MARK,),
     ],
 )
@@ -55,6 +55,10 @@ def test_only_reduced(lines: tuple[str, ...]) -> None:
         ("m = y > 0", "return F.mse_loss(x[m], y[m], z)"),
         ("m = y > 0", "return F.cross_entropy(x[m], y[m])"),
         ("m = y if z else y > 0", "return x[m].sum()"),
+        # The loss of what is not a number has no gradient, chosen or not.
+        ("m = y == y", "return F.mse_loss(x[m], y[m])"),
+        ("m = ~torch.isnan(y)", "return F.mse_loss(x[m], y[m])"),
+        ("m = (x > 0) & y.isfinite().to(x.device)", "return F.mse_loss(x[m], y[m])"),
     ],
 )
 def test_look_alikes(lines: tuple[str, ...]) -> None:

@@ -53,3 +53,28 @@ def is_mask(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
                 for binding in bindings
             )
     return False
+
+
+_FINITE = frozenset("isnan isinf isfinite".split())
+
+
+def is_for_gaps(mask: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
+    """Whether the mask tells what is not a number: `x == x`, `~torch.isnan(x)`.
+
+    What it leaves out would poison the gradients of a loss that is taken of all, whatever is chosen of it in the end.
+    """
+    match mask:
+        case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(comparator=right)]):
+            return context.code(left) == context.code(right)
+        case cst.UnaryOperation(expression=inner):
+            return is_for_gaps(inner, context, depth)
+        case cst.BinaryOperation(left=left, right=right):
+            return is_for_gaps(left, context, depth) or is_for_gaps(right, context, depth)
+        case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=name))):
+            return name in _FINITE or is_for_gaps(owner, context, depth)
+        case cst.Name() if depth < _DEEP:
+            return any(
+                binding.value is not None and is_for_gaps(binding.value, context, depth + 1)
+                for binding in context.reaching(mask)
+            )
+    return False
