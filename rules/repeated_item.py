@@ -26,7 +26,8 @@ RULE = Rule(
 @RULE.on(Method("item"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the second read of a value that the block has already read; the fix names the value once."""
-    from torchlint.model.reads import scalar_read  # reads and repeats load LibCST
+    from torchlint.model.beside import is_beside_a_wait  # the model's parts load LibCST
+    from torchlint.model.reads import scalar_read
     from torchlint.model.repeats import Repeats
 
     tensor = scalar_read(node, context)
@@ -35,6 +36,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     repeats = Repeats.of(node, tensor, context)
     if repeats is None or repeats.counted[1] is not node:
         return
+    if all(is_beside_a_wait(read, tensor, context) for read in repeats.counted[1:]):
+        return  # none of them waits for anything
     read = f"{repeats.name}.item()"
     name = repeats.fresh_name()
     yield Flag(

@@ -391,3 +391,22 @@ def test_the_second_read_is_flagged() -> None:
                 writer.add_scalar("again", loss_value, step)
         """,
     )
+
+
+def test_a_second_read_that_waits_for_nothing_more() -> None:
+    check_snippet(
+        """
+        import math
+        import torch
+        def train(model, loader, optimizer, criterion, meter):
+            for inputs, targets in loader:
+                loss = criterion(model(inputs.cuda()), targets.cuda())
+                if not math.isfinite(loss.item()):
+                    raise ValueError
+                loss.backward()
+                optimizer.step()
+                torch.cuda.synchronize()
+                meter.update(loss=loss.item())
+        """,
+        RULE,
+    )
