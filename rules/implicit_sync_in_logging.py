@@ -50,7 +50,8 @@ RULE = Rule(
 )
 def check(node: cst.Call | cst.FormattedStringExpression | cst.BinaryOperation, context: Context) -> Iterator[Flag]:
     """Flag the first device tensor that a logging call or a format string turns into text at each step."""
-    from torchlint.model.logs import formatted, is_log_statement  # the model's parts load LibCST
+    from torchlint.model.decisions import is_switched_on  # the model's parts load LibCST
+    from torchlint.model.logs import formatted, is_log_statement, is_number_by_then
     from torchlint.model.purpose import is_known_already
     from torchlint.model.reads import is_awaited_by_loop, is_device_tensor, is_exceptional, is_hot, scalar_read
 
@@ -61,6 +62,8 @@ def check(node: cst.Call | cst.FormattedStringExpression | cst.BinaryOperation, 
     if tensor is None or scalar_read(tensor, context) is not None or not is_hot(node, context):
         return
     if is_awaited_by_loop(tensor, context) or is_known_already(node, tensor, context) or _is_alarm(node, context):
+        return
+    if is_switched_on(node, context) or is_number_by_then(tensor, context):
         return
     frequency = context.frequency(node)
     statement = context.tree.line(node)

@@ -125,8 +125,61 @@ def test_look_alikes(line: str) -> None:
                 self.log("loss", loss)
                 return loss
         """,
+        """
+        import torch
+        from torch import nn
+        class Adder(nn.Module):
+            def forward(self, x: torch.Tensor, y: torch.Tensor):
+                return self.functional.add_scalar(x, y)
+        """,
+        """
+        import torch
+        def train(args, model, loader, optimizer, criterion):
+            for x, y in loader:
+                loss = criterion(model(x.cuda()), y.cuda())
+                loss.backward()
+                optimizer.step()
+                if args.verbose:
+                    print("loss %.3f" % loss)
+        """,
+        """
+        import torch
+        class Criterion(torch.nn.Module):
+            def forward(self, model, sample):
+                for label in sample["labels"].cuda():
+                    if label is not None:
+                        label = 1 if label else 0
+                    print("{}".format(label), file=self.file)
+        """,
+        """
+        import torch
+        class Task:
+            def one(self, model, criterion, sample, optimizer):
+                loss, size, output = criterion(model, sample)
+                optimizer.backward(loss)
+                return loss, size, output
+            def train_step(self, sample, model, criterion, optimizer):
+                model.train()
+                found = {}
+                for pair in self.pairs:
+                    loss, size, output = self.one(model, criterion, sample[pair], optimizer)
+                    for k in output:
+                        found[f"{pair}:{k}"] = output[k]
+                return found
+        """,
     ],
-    ids=["awaited by the loop", "known by the branch", "once an epoch", "full batch", "a path", "lightning"],
+    ids=[
+        "awaited by the loop",
+        "known by the branch",
+        "once an epoch",
+        "full batch",
+        "a path",
+        "lightning",
+        "no writer",
+        "when asked",
+        "a number by then",
+        "a key",
+    ],
 )
 def test_look_alike_programs(code: str) -> None:
     check_snippet(code, RULE)

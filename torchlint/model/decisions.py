@@ -29,6 +29,8 @@ _LOADING = re.compile(
 )
 # Checks that somebody has to ask for, and code that only an export sees.
 _OPTED = re.compile(r"debug|anomal|verbos|valid|sanity|check|strict|is_scripting|is_tracing|is_exporting|onnx")
+# Names of what somebody has to switch on to see more.
+_SWITCH = re.compile(r"debug|verbos")
 
 
 def is_by_design(node: cst.CSTNode, context: Context) -> bool:
@@ -57,6 +59,22 @@ def is_by_design(node: cst.CSTNode, context: Context) -> bool:
                     return True
         child = above
     return False
+
+
+def is_switched_on(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the node runs only if somebody asks for it: `if args.verbose`, `if debug`."""
+    child = node
+    for above in context.ancestors(node):
+        if isinstance(above, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
+            return False
+        if isinstance(above, cst.If) and child is above.body and _is_switch(above.test, context):
+            return True
+        child = above
+    return False
+
+
+def _is_switch(test: cst.BaseExpression, context: Context) -> bool:
+    return bool(_SWITCH.search(context.code(test))) or _is_off_by_default(test, context)
 
 
 def _is_off_by_default(test: cst.BaseExpression, context: Context) -> bool:

@@ -19,7 +19,7 @@ from torchlint.model.parameters import Parameters, is_class_name
 from torchlint.model.questions import Questions
 from torchlint.model.results import Results
 from torchlint.model.torch_table import MODULES
-from torchlint.model.tree import descendants_in_scope
+from torchlint.model.tree import descendants, descendants_in_scope
 from torchlint.model.values import (
     BATCH,
     DTYPE,
@@ -134,6 +134,8 @@ class Kinds:
                 return annotated
         value = self.value(binding.value)
         if binding.binder is Binder.LOOP:
+            if value.kind is Kind.TENSOR and not value.proven and _walks_keys(binding):
+                return UNKNOWN
             value = turn_of(value)
             if not value and self.is_loader_like(binding.value):
                 value = BATCH
@@ -363,4 +365,21 @@ def _is_key(node: cst.Subscript) -> bool:
     return any(
         isinstance(part.slice, cst.Index) and isinstance(part.slice.value, (cst.SimpleString, cst.FormattedString))
         for part in node.slice
+    )
+
+
+def _walks_keys(binding: Binding) -> bool:
+    """`for k in found: found[k]`: what is walked is a dict, whatever it looked like."""
+    loop, walked = binding.node, binding.value
+    if binding.path or not isinstance(loop, cst.For) or not isinstance(walked, cst.Name):
+        return False
+    return any(
+        isinstance(node, cst.Subscript)
+        and isinstance(node.value, cst.Name)
+        and node.value.value == walked.value
+        and len(node.slice) == 1
+        and isinstance(node.slice[0].slice, cst.Index)
+        and isinstance(node.slice[0].slice.value, cst.Name)
+        and node.slice[0].slice.value.value == binding.name
+        for node in descendants(loop.body)
     )

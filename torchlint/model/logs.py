@@ -52,7 +52,23 @@ def _writes_at_once(call: cst.Call, context: Context) -> bool:
             return name.rpartition(".")[2] in _TRACKERS
         case cst.Attribute(value=owner, attr=cst.Name(value="format")):
             return context.kind(owner) in (Kind.STRING, Kind.UNKNOWN)
+        case cst.Attribute(attr=cst.Name(value="add_scalar" | "add_scalars" | "add_histogram")):
+            # What a summary writer is told begins with a tag; a quantized `add_scalar(x, y)` adds.
+            return bool(call.args) and context.kind(call.args[0].value) is not Kind.TENSOR
     return True
+
+
+def is_number_by_then(tensor: cst.BaseExpression, context: Context) -> bool:
+    """Whether the loop's own turn has put a number in its place: `label = 1 if label else 0`."""
+    loop = context.loop(tensor)
+    return (
+        isinstance(tensor, cst.Name)
+        and loop is not None
+        and any(
+            context.kinds.binding(binding).kind is Kind.NUMBER and context.tree.within(binding.node, loop)
+            for binding in context.reaching(tensor)
+        )
+    )
 
 
 def is_log_statement(line: cst.CSTNode | None, context: Context) -> bool:
