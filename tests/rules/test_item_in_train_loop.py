@@ -1033,3 +1033,21 @@ def test_a_read_given_to_what_has_no_name(kernel: str) -> None:
         """,
         RULE,
     )
+
+
+def test_a_ratio_of_elements_is_read_element_by_element() -> None:
+    result = check_snippet(
+        """
+        import torch
+        def train(model, loader, optimizer, criterion, log):
+            for inputs, targets in loader:
+                sums, counts = torch.stack([model(inputs.cuda()).sum(0)] * 2)
+                loss = sums.sum()
+                loss.backward()
+                optimizer.step()
+                for name, total, count in zip("ab", sums, counts):
+                    log[name] = (total / count).item()  # <- item-in-train-loop
+        """,
+        RULE,
+    )
+    assert "tolist()" in result.findings[0].message

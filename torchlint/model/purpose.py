@@ -309,6 +309,8 @@ def is_element_read(tensor: cst.BaseExpression, context: Context) -> bool:
                 isinstance(node, cst.Name) and node.value in targets for part in parts for node in descendants(part)
             )
             return indexed and _is_outside(base, loop, context)
+        case cst.BinaryOperation(left=left, right=right):
+            return is_element_read(left, context) and is_element_read(right, context)
         case cst.Name(value=name) if name in targets:
             return any(
                 binding.value is not None and _iterates_tensor(binding, context) for binding in context.reaching(tensor)
