@@ -27,7 +27,7 @@ RULE = Rule(
 # processes or libraries see.
 _ORDERED = re.compile(
     r"[Ss]tream\b|\.stream\(|CUDAGraph|make_graphed|cuda_graph|\.replay\(|record_event|share_memory|\.put\(|ipc_|cupy|numba|triton|execute_async|"
-    r"trt|pycuda|fork\(|cpu['\"]?\)?,\s*non_blocking|copy_\([^\n]*non_blocking|async_op|offload|device=['\"]cpu"
+    r"trt|pycuda|fork\(|cpu['\"]?\)?,\s*non_blocking|copy_\([^\n]*non_blocking|async_op|isend|irecv|P2POp|offload|device=['\"]cpu"
 )
 
 

@@ -29,7 +29,7 @@ _ASKED = re.compile(r"mem|cache|free|oom|collect|sync|debug|profil|time|bench|ex
 # What a comment says that gives the reason.
 _REASON = re.compile(
     r"oom|out of memory|out-of-memory|required|need|fragment|leak|otherwise|necessary|workaround|important|avoid|"
-    r"prevent|protect|ensure|make sure|\brace\b|hack|bug|issue|http",
+    r"prevent|protect|against|ensure|make sure|guarantee|\brace\b|deadlock|\bhang|\bsafe|hack|bug|issue|http",
     re.IGNORECASE,
 )
 # What looks at the clock.
