@@ -20,6 +20,8 @@ HEAD = "import torch\nfrom torch import nn\nfrom torch.utils.data import DataLoa
         ("for epoch in range(9):\n    for x in loader:\n        pass\n    LOOK(1)", Frequency.EPOCH),
         ("for epoch in range(9):\n    for x in loader:\n        LOOK(1)", Frequency.BATCH),
         ("for loader in loaders:\n    LOOK(1)", Frequency.EPOCH),
+        ("for name in names:\n    net = nn.Linear(8, name)\n    net(x)\n    LOOK(1)", Frequency.UNKNOWN),
+        ("net = nn.Linear(8, 8)\nfor x in xs:\n    net = net.train()\n    net(x)\n    LOOK(1)", Frequency.BATCH),
         ("for i, loader in enumerate(test_loaders):\n    for x in loader:\n        LOOK(1)", Frequency.BATCH),
         ("for loader in loaders:\n    f(next(loader)).backward()\n    LOOK(1)", Frequency.BATCH),
         ("for x in loader:\n    for y in x:\n        LOOK(1)", Frequency.SAMPLE),

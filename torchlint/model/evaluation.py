@@ -230,12 +230,12 @@ class Evaluations:
 
     def _is_a_trial(self, call: cst.Call) -> bool:
         """Whether the model runs once, and nobody wants what it gives: to warm up, for its hooks, for the shapes."""
-        if self.context.frequency(call) > Frequency.ONCE or self.context.loop(call) is not None:
-            return False
-        if not self.is_model_call(call):
+        if self.context.frequency(call) > Frequency.ONCE or not self.is_model_call(call):
             return False
         if self._stays_on_the_cpu(call.func):
             return True
+        if self.context.loop(call) is not None:
+            return False
         match self.context.parent(call):
             case cst.Expr():
                 return True

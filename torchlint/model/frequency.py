@@ -328,9 +328,21 @@ class Frequencies:
             return False
         for call in self._direct_calls(loop):
             value = self.kinds.value(call.func)
-            if value.kind is Kind.MODULE and call.args:
+            if value.kind is Kind.MODULE and call.args and not self._is_made_in(loop, call.func):
                 return True
         return False
+
+    def _is_made_in(self, loop: cst.For | cst.While, model: cst.BaseExpression) -> bool:
+        """Whether each turn makes the model that it runs: the loop goes over models, and not over batches."""
+        if not isinstance(model, cst.Name):
+            return False
+        bindings = self.names.reaching(model)
+        return bool(bindings) and all(
+            self.tree.within(binding.node, loop.body)
+            and isinstance(binding.value, cst.Call)
+            and not any(isinstance(part, cst.Name) and part.value == model.value for part in descendants(binding.value))
+            for binding in bindings
+        )
 
     def _direct_calls(self, loop: cst.For | cst.While) -> Iterator[cst.Call]:
         """Calls made at each turn, those of inner loops left out."""
