@@ -29,12 +29,14 @@ _LEGACY = (f"torch.{family}{name}" for family in ("", "cuda.") for name in sorte
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a constructor that is given a list of arrays; the fix makes one array of them first."""
     from torchlint.finding import Frequency
-    from torchlint.model.arrays import is_list_of_arrays, name_of  # the model's parts load LibCST
+    from torchlint.model.arrays import is_list_of_arrays, is_of_examples, name_of  # the model's parts load LibCST
 
     data = context.argument(node, "data", 0)
     if data is None or "numpy" not in context.names.imported or not is_list_of_arrays(data, context):
         return
     how_often = context.frequency(node)
+    if how_often < Frequency.BATCH and is_of_examples(data, context):
+        return
     often = f" {how_often}" if how_often >= Frequency.BATCH else ""
     numpy = name_of("numpy", node, context)
     shown = f"{numpy or 'numpy'}.array"

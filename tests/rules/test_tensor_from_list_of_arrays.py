@@ -206,3 +206,34 @@ def test_what_the_page_says_may_differ() -> None:
 def test_no_fix_without_a_name_for_numpy(top: str) -> None:
     code = f"import torch\n{top}\n\ndef load(n):\n    return torch.tensor([ones(n) for _ in range(n)])\n"
     assert [finding.fix for finding in findings(code, RULE)] == [None]
+
+
+EXAMPLES = """
+import numpy as np
+import torch
+words = {words}
+codes = dict((word, i) for i, word in enumerate(words))
+def rows():
+    made = []
+    for word in words:
+        made.append(np.eye(9) * len(word))
+    return made
+made = rows()
+x = torch.FloatTensor(made)
+y = torch.LongTensor([np.arange(codes[word]) for word in words])
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [("['a', 'b', 'c']", 0), ("[('a', 1), ('b', 2)]", 0), ("load()", 2), ("[" + "1, " * 200 + "]", 2)],
+    ids=["words", "pairs", "loaded", "many"],
+)
+def test_a_few_examples_that_are_written_out(words: str, found: int) -> None:
+    code = EXAMPLES.replace("{words}", words)
+    assert len(findings(code, RULE)) == found
+
+
+def test_examples_of_each_batch() -> None:
+    code = "import numpy as np\nimport torch\nfor x in loader:\n    y = torch.tensor([np.ones(x) for n in (1, 2)])\n"
+    assert findings(code, RULE)

@@ -56,6 +56,8 @@ _IMAGES = frozenset(
     "rotate copyMakeBorder normalize addWeighted dilate erode".split()
 )
 _DEEPEST = 6
+# Of so many words or numbers nobody could tell how they become a tensor.
+_FEW = 100
 
 
 def axes(node: cst.BaseExpression, context: Context, depth: int = 0) -> int:
@@ -91,6 +93,36 @@ def is_list_of_arrays(node: cst.BaseExpression, context: Context) -> bool:
         element is not None and (axes(element, context) > 0 or _is_sequence_of_arrays(element, context))
         for element in elements
     )
+
+
+def is_of_examples(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether each array is made in a loop over a few words or numbers that are written out in the file."""
+    elements = list(_elements(node, context, 0))
+    return bool(elements) and all(element is not None and _is_of_an_example(element, context) for element in elements)
+
+
+def _is_of_an_example(element: cst.BaseExpression, context: Context) -> bool:
+    for above in context.ancestors(element):
+        match above:
+            case cst.FunctionDef():
+                return False
+            case cst.For(iter=iterated) | cst.ListComp(for_in=cst.CompFor(iter=iterated)):
+                return all(map(_is_written_out, _held(iterated, context)))
+    return False
+
+
+def _held(iterated: cst.BaseExpression, context: Context) -> list[cst.BaseExpression | None]:
+    if not isinstance(iterated, cst.Name):
+        return [iterated]
+    bindings = context.names.lookup(iterated)[1]
+    return [binding.value if not binding.path else None for binding in bindings] or [None]
+
+
+def _is_written_out(node: cst.BaseExpression | None) -> bool:
+    match node:
+        case cst.List(elements=elements) | cst.Tuple(elements=elements):
+            return len(elements) < _FEW and all(_is_written_out(element.value) for element in elements)
+    return isinstance(node, (cst.BaseString, cst.BaseNumber))
 
 
 def name_of(module: str, place: cst.CSTNode, context: Context) -> str | None:
