@@ -220,6 +220,11 @@ def test_what_is_rare_on_the_cpu_or_ruled_by_the_data(code: str) -> None:
         (("if mask[0] > 0:", "    x = fused(x)"), "handed in by the caller"),
         (("if self.count >= 3:", "    x = fused(x)"), "Python attribute"),
         (("if mask.any():", "    warnings.warn('masked')"), "now and then"),
+        (("for i in range(4):", "    word = mask[i]", "    if word == 2:", "        best[i] = i"), "tolist()"),
+        (
+            ("for i in range(4):", "    for j in range(2):", "        if mask[i][x[j]] == 2:", "            a[j] = i"),
+            "tolist()",
+        ),
         (("both = mask.any() and x.any()",), "keep the answer on the device"),
     ],
 )

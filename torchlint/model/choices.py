@@ -55,6 +55,8 @@ def _instead_of_branch(node: cst.If | cst.IfExp, condition: cst.BaseExpression, 
         return None if is_under_a_test(node, context) else CHECK
     if any(_asks_a_buffer(part, context) for part in _parts(condition, context)):
         return KNOW
+    if any(_is_element(side, context) for part in _parts(condition, context) for side in _sides(part)):
+        return AT_ONCE
     if _compares_all(condition) or _is_needed_as_number(condition, context):
         return None
     if isinstance(node, cst.IfExp):
@@ -117,6 +119,28 @@ def _asks_a_buffer(condition: cst.BaseExpression, context: Context) -> bool:
     sides = _sides(condition)
     kept = [side for side in sides if isinstance(side, cst.Attribute) and is_buffer(side, context)]
     return bool(kept) and all(side in kept or context.kind(side) is not Kind.TENSOR for side in sides)
+
+
+def _is_element(side: cst.BaseExpression, context: Context) -> bool:
+    """`words[i]` in a loop over `i`, or a name for it: one of many elements that are there before the loop."""
+    if isinstance(side, cst.Name):
+        values = [binding.value for binding in context.reaching(side) if not binding.path]
+        return len(values) == 1 and isinstance(values[0], cst.Subscript) and _is_element(values[0], context)
+    loop = context.loop(side)
+    if not isinstance(side, cst.Subscript) or not isinstance(loop, cst.For):
+        return False
+    whole: cst.BaseExpression = side
+    turns: set[str] = set()
+    while isinstance(whole, cst.Subscript):
+        turns |= {node.value for part in whole.slice for node in descendants(part) if isinstance(node, cst.Name)}
+        whole = whole.value
+    walked = {node.value for node in descendants(loop.target) if isinstance(node, cst.Name)}
+    return (
+        bool(turns & walked)
+        and isinstance(whole, cst.Name)
+        and context.kind(whole) is Kind.TENSOR
+        and not any(context.tree.within(binding.node, loop) for binding in context.reaching(whole))
+    )
 
 
 def _asks_for_an_argument(condition: cst.BaseExpression, context: Context) -> bool:
