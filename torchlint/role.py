@@ -14,7 +14,11 @@ class Role(Enum):
     TEST_BY_NAME = "test by name"
     """Called as pytest would have it; `test_net.py` may also evaluate a model, so that what is in it decides."""
     SHOWING = "showing"
-    """It draws, converts or exports, once, for somebody who waits."""
+    """It draws or converts, once, for somebody who waits."""
+    EXPORTING = "exporting"
+    """It exports a model, once."""
+    TRANSFORMS = "transforms"
+    """It holds transforms of samples, which the workers of a loader run."""
 
 
 _OF_TESTS = frozenset({"tests", "testing", "test_utils", "testutils"})
@@ -29,7 +33,11 @@ def role_of(path: str) -> Role:
         return Role.TEST_BY_NAME
     lowered = name.lower()
     is_showing = lowered == "vis.py" or any(word in lowered for word in _SHOWING)
-    return Role.SHOWING if is_showing else Role.CODE
+    if is_showing:
+        return Role.SHOWING
+    if any(word in lowered for word in _EXPORTING):
+        return Role.EXPORTING
+    return Role.TRANSFORMS if "transforms" in folders else Role.CODE
 
 
 def holds_tests(text: str) -> bool:
@@ -39,4 +47,5 @@ def holds_tests(text: str) -> bool:
 
 # Compiled when it is first asked for, which in most runs it is not.
 _TESTS = r"^\s*(def test_|class Test|import (pytest|unittest)|from (pytest|unittest) )"
-_SHOWING = ("visualis", "visualiz", "plot", "debug", "export", "convert")
+_SHOWING = ("visualis", "visualiz", "plot", "debug", "convert")
+_EXPORTING = ("export", "onnx", "torchscript")

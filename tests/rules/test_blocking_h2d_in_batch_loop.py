@@ -9,6 +9,7 @@ from laws import active, check_snippet
 
 from torchlint import linter
 from torchlint.finding import Applicability
+from torchlint.role import Role
 from torchlint.source import SourceFile
 
 RULE = "blocking-h2d-in-batch-loop"
@@ -141,10 +142,9 @@ def test_in_a_file_of_graphs_what_is_no_tensor_for_certain(line: str, mark: str)
 
 
 def test_a_file_that_exports_a_model() -> None:
-    text, settings = step("x = x.to(device)"), active(RULE)
-    assert linter.lint(SourceFile("model.py", text), settings).findings
-    assert not linter.lint(SourceFile("model2onnx.py", text), settings).findings
-    assert not linter.lint(SourceFile("tools/export_model.py", text), settings).findings
+    source = SourceFile("net.py", step("x = x.to(device)"))
+    assert linter.lint(source, active(RULE)).findings
+    assert not linter.lint(source, active(RULE, role=Role.EXPORTING)).findings
 
 
 @pytest.mark.parametrize("loop", ["for x in graphs:", "for x in loader:", "for x, y in accelerator.prepare(loader):"])

@@ -8,6 +8,7 @@ from twins import findings, fixed
 
 from torchlint import linter
 from torchlint.finding import Applicability
+from torchlint.role import Role
 from torchlint.source import SourceFile
 
 RULE = "list-to-device-in-hot-path"
@@ -199,9 +200,9 @@ def test_the_message_names_the_list_not_the_move() -> None:
 
 
 def test_transforms_of_images_run_in_workers() -> None:
-    text, settings = program("torch.tensor([n, 1], device=device)"), active(RULE)
-    assert linter.lint(SourceFile("train.py", text), settings).findings
-    assert not linter.lint(SourceFile("vision/transforms/shapes.py", text), settings).findings
+    source = SourceFile("shapes.py", program("torch.tensor([n, 1], device=device)"))
+    assert linter.lint(source, active(RULE)).findings
+    assert not linter.lint(source, active(RULE, role=Role.TRANSFORMS)).findings
 
 
 def test_the_layout_stays() -> None:

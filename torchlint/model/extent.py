@@ -146,7 +146,7 @@ def is_in_a_dataset(node: cst.CSTNode, context: Context) -> bool:
 
 def runs_rarely(loop: cst.CSTNode, context: Context) -> bool:
     """Whether the loop, or whatever it is, is one of start-up, of pictures and reports."""
-    if context.settings.role is Role.SHOWING:
+    if context.settings.role in (Role.SHOWING, Role.EXPORTING):
         return True
     function = context.function(loop)
     while function is not None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -11,11 +9,11 @@ import libcst as cst
 from torchlint.model.frequency import LoopKind
 from torchlint.model.missing import kept, missing
 from torchlint.model.tree import Comprehension, Loop, descendants_in_scope
+from torchlint.role import Role
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
 
-_EXPORTS = re.compile(r"onnx|(?:^|_)export(?:_|$)|torchscript")
 _OF_FIRST_WEIGHTS = frozenset({"_init_weights", "init_weights", "reset_parameters", "weights_init"})
 _DEFINITIONS = (cst.FunctionDef, cst.Lambda, cst.ClassDef)
 
@@ -73,7 +71,7 @@ def _is_of_batches(loop: cst.For | cst.While, context: Context) -> bool:
 
 def is_export(context: Context) -> bool:
     """Whether the file is there to export a model, by its name: `export.py`, `model2onnx.py`."""
-    return bool(_EXPORTS.search(PurePath(context.source.path).stem))
+    return context.settings.role is Role.EXPORTING
 
 
 def is_preparation(node: cst.CSTNode, context: Context) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -16,6 +15,7 @@ from torchlint.model.names import Binder, Binding, dotted
 from torchlint.model.tables import OF_LISTS
 from torchlint.model.tree import descendants, descendants_in_scope
 from torchlint.model.values import Device, Kind
+from torchlint.role import Role
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -185,7 +185,7 @@ def _is_elsewhere(node: cst.Call, context: Context) -> bool:
             return True
     class_ = context.tree.enclosing_class(node)
     # A transform of images is what the workers of a loader run.
-    if "transforms" in PurePath(context.source.path).parts or (class_ is not None and "PIL" in context.code(class_)):
+    if context.settings.role is Role.TRANSFORMS or (class_ is not None and "PIL" in context.code(class_)):
         return True
     above: cst.CSTNode | None = node
     while above is not None and above is not function:
