@@ -41,7 +41,7 @@ _REASON = re.compile(
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a loader that loads, decodes or transforms in the main process while something waits for its batches."""
     from torchlint.model.loading import Reader, Work, no_workers, reader, work  # the model's parts load LibCST
-    from torchlint.model.spared import is_collated_on_device, is_made_up, is_on_the_cpu, may_cost_nothing
+    from torchlint.model.spared import is_collated_on_device, is_made_up, is_on_the_cpu, is_one_by_one, may_cost_nothing
 
     lack = no_workers(node, context)
     if lack is None or _is_meant(node, lack, context):
@@ -54,6 +54,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     if found is Work.UNKNOWN and (may_cost_nothing(node, dataset, context) or is_on_the_cpu(context)):
         return
+    if found is Work.UNKNOWN and lack.given is not None and is_one_by_one(node, context):
+        return  # somebody has written the 0 for it
     if is_made_up(node, dataset, context):
         return
     by = reader(node, context)

@@ -448,6 +448,9 @@ def test_a_loop_that_computes_nothing(body: str, flagged: bool) -> None:  # noqa
         ("hydrated.FakeData(), 8", False),
         ("Builder(MockRows, 3).build()[0], 8", False),
         ("DeepFakeRows(), 8", True),
+        ("open_rows(), batch_size=1, num_workers=0", False),
+        ("open_rows(), batch_size=8, num_workers=0", True),
+        ("open_rows(), batch_size=1", True),
     ],
 )
 def test_what_workers_would_not_load(given: str, flagged: bool) -> None:  # noqa: FBT001

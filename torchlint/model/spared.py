@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.model.arguments import constant
 from torchlint.model.loading import is_put_on_device
 from torchlint.model.names import Binder, dotted
 from torchlint.model.tree import descendants
@@ -45,6 +46,13 @@ def is_made_up(loader: cst.Call, dataset: cst.BaseExpression, context: Context) 
 def _names_made_up(value: cst.BaseExpression) -> bool:
     """`MockDataset(8)`, `Builder(MockDataset, sizes).build()`."""
     return any(isinstance(part, cst.Name) and _MADE_UP.search(part.value) for part in descendants(value))
+
+
+def is_one_by_one(loader: cst.Call, context: Context) -> bool:
+    """Whether each batch is written to be a single sample: the model may have far more to do with it."""
+    size = context.argument(loader, "batch_size", 1)
+    number = constant(size, context) if size is not None else None
+    return isinstance(number, cst.Integer) and number.value == "1"
 
 
 def is_collated_on_device(loader: cst.Call, context: Context) -> bool:
