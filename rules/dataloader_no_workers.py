@@ -52,7 +52,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     found = work(dataset, context)
     if found not in (Work.UNKNOWN, Work.LOADS) or is_collated_on_device(node, context):
         return
-    if found is Work.UNKNOWN and (may_cost_nothing(node, dataset, context) or is_on_the_cpu(context)):
+    if is_on_the_cpu(context) or (found is Work.UNKNOWN and may_cost_nothing(node, dataset, context)):
         return
     if found is Work.UNKNOWN and lack.given is not None and is_one_by_one(node, context):
         return  # somebody has written the 0 for it

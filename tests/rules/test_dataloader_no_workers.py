@@ -448,6 +448,8 @@ def test_a_loop_that_computes_nothing(body: str, flagged: bool) -> None:  # noqa
         ("hydrated.FakeData(), 8", False),
         ("Builder(MockRows, 3).build()[0], 8", False),
         ("DeepFakeRows(), 8", True),
+        ("self.data_buffer, 8, collate_fn=join", False),
+        ("buffered, 8", True),
         ("open_rows(), batch_size=1, num_workers=0", False),
         ("open_rows(), batch_size=8, num_workers=0", True),
         ("open_rows(), batch_size=1", True),
@@ -462,7 +464,16 @@ def test_what_workers_would_not_load(given: str, flagged: bool) -> None:  # noqa
 def test_a_script_without_a_word_of_an_accelerator(line: str, flagged: bool) -> None:  # noqa: FBT001
     mark = f"  # <- {RULE}" if flagged else ""
     model = f"class Net(torch.nn.Module):\n    pass\n{line}\n"
-    check_snippet(f"{SHORT}{model}for x in DataLoader(open_rows(), 8):{mark}\n    model(x).backward()\n", RULE)
+    for rows in ("open_rows()", "torchvision.datasets.MNIST('data')"):
+        loop = f"for x in DataLoader({rows}, 8):{mark}\n    model(x).backward()\n"
+        check_snippet(f"import torchvision\n{SHORT}{model}{loop}", RULE)
+
+
+@pytest.mark.parametrize(("kind", "flagged"), [("torch.utils.data.TensorDataset", False), ("PhotoDataset", True)])
+def test_what_is_put_into_a_dictionary(kind: str, flagged: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if flagged else ""
+    put = f"for split in data:\n    data[split] = {kind}(data[split])\n"
+    check_snippet(f"{SHORT}{put}for x in DataLoader(data['train'], 8):{mark}\n    model(x).backward()\n", RULE)
 
 
 def test_whatever_callers_elsewhere_pass() -> None:

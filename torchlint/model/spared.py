@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # Names of the numbers of rows, nodes and the like, of which a batch is a slice.
 _NUMBERS = re.compile(r"(^|_)(idx|idxs|ids|nid|nids|indices)$")
+# Names of what the program itself fills, in memory.
+_FILLED = re.compile(r"(^|_)(buffer|replay|replay_memory)$")
 # Data that is made up so that there is some.
 _MADE_UP = re.compile(r"(?i:mock|dummy|synthetic)|(^|_)fake|\bFakeData\b")
 # A word of an accelerator, or of something that brings one.
@@ -74,19 +76,31 @@ def _is_device(node: cst.BaseExpression, context: Context) -> bool:
 def may_cost_nothing(loader: cst.Call, dataset: cst.BaseExpression, context: Context) -> bool:
     """Whether a dataset that is out of sight may as well pick samples from memory.
 
-    It gives whole batches or what nobody collates, it is named like a list of numbers, or it is whatever callers in
-    other files pass.
+    It gives whole batches or what nobody collates, it is named like a list of numbers or a buffer, or it is whatever
+    callers in other files pass.
     """
     size, collate = context.argument(loader, "batch_size", 1), context.argument(loader, "collate_fn", 6)
     if isinstance(size, cst.Name) and size.value == "None":
         return True
-    if collate is None:
-        name = dotted(dataset)
-        if name is not None and _NUMBERS.search(name):
-            return True
-    elif _gives_back(collate, context):
+    name = dotted(dataset) or ""
+    if _FILLED.search(name) or (collate is None and _NUMBERS.search(name)) or _is_entry(dataset, context):
         return True
-    return _is_from_elsewhere(dataset, context)
+    return (collate is not None and _gives_back(collate, context)) or _is_from_elsewhere(dataset, context)
+
+
+def _is_entry(dataset: cst.BaseExpression, context: Context) -> bool:
+    """Whether tensors are put where this is taken from: `data[split] = TensorDataset(x, y)`."""
+    if not isinstance(dataset, cst.Subscript) or not isinstance(dataset.value, cst.Name):
+        return False
+    owner = dataset.value.value
+    for assign in context.tree.of(cst.Assign):
+        match assign:
+            case cst.Assign(
+                targets=[cst.AssignTarget(target=cst.Subscript(value=cst.Name(value=name)))],
+                value=cst.Call(func=func),
+            ) if name == owner and context.qualified_name(func) == "torch.utils.data.TensorDataset":
+                return True
+    return False
 
 
 def _gives_back(collate: cst.BaseExpression, context: Context) -> bool:
