@@ -25,6 +25,16 @@ HEAD = "import torch\nfrom torch import nn\nfrom torch.utils.data import DataLoa
         ("for i, loader in enumerate(test_loaders):\n    for x in loader:\n        LOOK(1)", Frequency.BATCH),
         ("for loader in loaders:\n    f(next(loader)).backward()\n    LOOK(1)", Frequency.BATCH),
         ("for x in loader:\n    for y in x:\n        LOOK(1)", Frequency.SAMPLE),
+        ("for val_loader in trainer.val_loaders:\n    for x in val_loader:\n        LOOK(1)", Frequency.BATCH),
+        ("for loader in loaders:\n    LOOK(1)\n    for x in loader:\n        pass", Frequency.EPOCH),
+        (
+            "def f(x, log=False):\n    if log:\n        LOOK(1)\nfor i, x in enumerate(loader):\n    f(x, i % 9 == 0)",
+            Frequency.EPOCH,
+        ),
+        (
+            "def f(x, log=False):\n    if log:\n        LOOK(1)\nfor i, x in enumerate(loader):\n    f(x, log=True)",
+            Frequency.BATCH,
+        ),
         ("for x in loader:\n    for p in model.parameters():\n        LOOK(1)", Frequency.BATCH),
         ("for x in loader:\n    for i in range(x.size(0)):\n        LOOK(1)", Frequency.SAMPLE),
         ("for x in loader:\n    size = len(x)\n    for i in range(size):\n        LOOK(1)", Frequency.SAMPLE),

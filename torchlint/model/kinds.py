@@ -136,6 +136,8 @@ class Kinds:
         if binding.binder is Binder.LOOP:
             if value.kind is Kind.TENSOR and not value.proven and _walks_keys(binding):
                 return UNKNOWN
+            if value.kind is Kind.LOADER and not value.proven and tables.LOADER_NAME.search(binding.name):
+                return value  # `for loader in loaders`
             value = turn_of(value)
             if not value and self.is_loader_like(binding.value):
                 value = BATCH
