@@ -108,6 +108,6 @@ def _advice(node: cst.Call, context: Context) -> str:
     """What to do instead."""
     from torchlint.model.replicas import has_distributed_beside, only_evaluates
 
-    if has_distributed_beside(context):
-        return _BESIDE
-    return _NO_GRADIENTS if only_evaluates(node, context) else _ADVICE
+    if only_evaluates(node, context):
+        return _NO_GRADIENTS
+    return _BESIDE if has_distributed_beside(context) else _ADVICE

@@ -157,6 +157,7 @@ def test_a_file_that_offers_the_other_wrapper_is_told_to_start_it(made: str) -> 
     ("others", "advice"),
     [
         ("", "a process per GPU"),
+        ("model = torch.nn.parallel.DistributedDataParallel(model)", "a process per GPU"),
         ("optimizer = torch.optim.SGD(model.parameters(), 0.1)", "DistributedDataParallel"),
         ("optimizer = make_optimizer(model)", "DistributedDataParallel"),
         ("model.train()", "DistributedDataParallel"),
