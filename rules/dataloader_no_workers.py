@@ -59,7 +59,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if is_made_up(node, dataset, context):
         return
     by = reader(node, context)
-    if by in (Reader.NOBODY, Reader.PEEK) or (by is Reader.UNSEEN and found is Work.UNKNOWN):
+    if by in (Reader.NOBODY, Reader.PEEK, Reader.SHOW) or (by is Reader.UNSEEN and found is Work.UNKNOWN):
         return
     workers = context.settings.dataloader_workers
     yield Flag(

@@ -50,7 +50,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     sampler = context.argument(node, "sampler", 3)
     if sampler is not None and not gives_numbers(sampler, context):
         return
-    if not picks(dataset, context) or reader(node, context) in (Reader.NOBODY, Reader.PEEK):
+    if not picks(dataset, context) or reader(node, context) in (Reader.NOBODY, Reader.PEEK, Reader.SHOW):
         return
     mended = batched(node, context)
     yield Flag(

@@ -316,12 +316,16 @@ def _is_light_call(call: cst.Call, context: Context, depth: int) -> bool:
 
 
 class Reader(IntEnum):
-    """Who reads a loader: nobody, nobody in sight, something that takes one batch of it, or a loop over its batches."""
+    """Who reads a loader: nobody, nobody in sight, something that takes one batch of it, or a loop over its batches.
+
+    SHOW is a loop that computes nothing with them.
+    """
 
     NOBODY = 0
     UNSEEN = 1
     PEEK = 2
-    LOOP = 3
+    SHOW = 3
+    LOOP = 4
 
 
 # What asks for no batch.
@@ -348,8 +352,9 @@ class _Readers:
         parent = self.context.parent(node)
         match parent:
             case cst.For(iter=iterated) if iterated is node:
-                is_peek = self._takes_one(parent) or computes_nothing(parent, self.context)
-                return Reader.PEEK if is_peek else Reader.LOOP
+                if self._takes_one(parent):
+                    return Reader.PEEK
+                return Reader.SHOW if computes_nothing(parent, self.context) else Reader.LOOP
             case cst.CompFor(iter=iterated) if iterated is node:
                 return Reader.LOOP
             case cst.Arg():
