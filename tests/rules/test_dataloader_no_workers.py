@@ -477,9 +477,11 @@ def test_what_is_put_into_a_dictionary(kind: str, flagged: bool) -> None:  # noq
 
 
 def test_whatever_callers_elsewhere_pass() -> None:
-    body = "    for x in DataLoader(rows, 8):{}\n        model(x).backward()\n"
-    check_snippet(f"{SHORT}def train(rows):\n{body.format('')}", RULE)
-    check_snippet(f"{SHORT}def train(rows):\n{body.format(f'  # <- {RULE}')}train(open_rows())\n", RULE)
+    body = "    for x in DataLoader(rows, 8):{}\n        model(x){}\n"
+    mark = f"  # <- {RULE}"
+    check_snippet(f"{SHORT}def score(rows):\n{body.format('', '')}", RULE)
+    check_snippet(f"{SHORT}def score(rows):\n{body.format(mark, '')}score(open_rows())\n", RULE)
+    check_snippet(f"{SHORT}def train(rows):\n{body.format(mark, '.backward()')}", RULE)
 
 
 def test_what_a_function_returns_beside_others() -> None:

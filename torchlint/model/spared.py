@@ -114,7 +114,7 @@ def _gives_back(collate: cst.BaseExpression, context: Context) -> bool:
 
 
 def _is_from_elsewhere(dataset: cst.BaseExpression, context: Context) -> bool:
-    """Whether this is a parameter of a function that nothing in the file calls."""
+    """Whether this is a parameter of a function that nothing in the file calls, and that does not train with it."""
     bindings = context.reaching(dataset) if isinstance(dataset, cst.Name) else []
     if len(bindings) != 1 or bindings[0].binder is not Binder.PARAMETER:
         return False
@@ -123,4 +123,5 @@ def _is_from_elsewhere(dataset: cst.BaseExpression, context: Context) -> bool:
         isinstance(function, cst.FunctionDef)
         and context.classes.owner(function) is None
         and not list(context.calls.callers(function))
+        and ".backward(" not in context.code(function)
     )
