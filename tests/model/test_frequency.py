@@ -75,6 +75,8 @@ HEAD = "import torch\nfrom torch import nn\nfrom torch.utils.data import DataLoa
             "for x in loader:\n    if 'n' in state:\n        f()\n    else:\n        state['n'] = LOOK(1)",
             Frequency.EPOCH,
         ),
+        ("d = {}\ndef f(x):\n    if x not in d:\n        d[x] = LOOK(1)\nfor x in loader:\n    f(x)", Frequency.EPOCH),
+        ("def f(x, d):\n    if x not in d:\n        d[x] = LOOK(1)\nfor x in loader:\n    f(x, {})", Frequency.BATCH),
         ("for x in loader:\n    if 'n' not in x:\n        x['n'] = LOOK(1)", Frequency.BATCH),
         ("for x in loader:\n    if y is None:\n        y = LOOK(1)\n        self.seen[x] = y", Frequency.EPOCH),
         ("for x in loader:\n    if not self.initialized:\n        LOOK(1)", Frequency.EPOCH),

@@ -441,6 +441,15 @@ def test_first_weights_and_dummies(name: str) -> None:
     check_snippet(f"import torch\ndef {name}(n, layer):\n    return torch.ones(n, n).to(layer.weight.device)\n", RULE)
 
 
+def test_a_dictionary_of_the_module_keeps_it() -> None:
+    code = (
+        "import torch\nwindows = {}\ndef spectrum(y, size, known):\n    if size not in %s:\n"
+        "        windows[size] = torch.hann_window(size).to(y.device)%s\n    return y * windows[size]\n"
+    )
+    check_snippet(code % ("windows", ""), RULE)
+    check_snippet(code % ("known", f"  # <- {RULE}"), RULE)
+
+
 def test_a_check_of_gradients() -> None:
     code = "import torch\ndef check(n):\n    x = torch.rand(n, n).cuda(){}\n    print({}(net, x))\n"
     check_snippet(code.format("", "torch.autograd.gradcheck"), RULE)

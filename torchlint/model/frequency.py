@@ -104,11 +104,24 @@ class Frequencies:
     def _is_limited(self, above: cst.CSTNode, child: cst.CSTNode) -> bool:
         """Whether the statement lets its part run at some turns only."""
         if isinstance(above, cst.If):
-            return child is above.body and (self.is_rate_limit(above.test) or makes_what_is_missing(above))
+            is_first = makes_what_is_missing(above) or self.is_first_of_its_kind(above)
+            return child is above.body and (is_first or self.is_rate_limit(above.test))
         if isinstance(above, cst.Else):
             statement = self.tree.parent(above)
             return isinstance(statement, cst.If) and makes_what_is_not_there(above, statement)
         return isinstance(above, cst.IndentedBlock) and self._skips_most(above, child)
+
+    def is_first_of_its_kind(self, statement: cst.If) -> bool:
+        """Whether a dictionary outside of the function lacks a key, and gets it: `if n not in of: of[n] = …`."""
+        match statement.test:
+            case cst.Comparison(
+                left=key, comparisons=[cst.ComparisonTarget(operator=cst.NotIn(), comparator=cst.Name() as asked)]
+            ):
+                scope, bindings = self.names.lookup(asked)
+                is_outer = scope is not None and scope is not self.names.scope_of(asked)
+                is_kept = is_outer and any(_is_dictionary(binding.value) for binding in bindings)
+                return is_kept and any(_has_key(node, key) for node in descendants(statement.body))
+        return False
 
     def _skips_most(self, block: cst.IndentedBlock, child: cst.CSTNode) -> bool:
         """Whether an earlier statement of the block leaves it at most turns: `if step % n != 0: return`."""
@@ -607,6 +620,21 @@ class Frequencies:
 def _method(func: cst.BaseExpression) -> str:
     """The method of `Logger().log_every`, which no dotted name spells."""
     return func.attr.value if isinstance(func, cst.Attribute) else ""
+
+
+def _has_key(node: cst.CSTNode, key: cst.BaseExpression) -> bool:
+    match node:
+        case cst.AssignTarget(target=cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=value))])):
+            return value.deep_equals(key)
+    return False
+
+
+def _is_dictionary(value: cst.BaseExpression | None) -> bool:
+    """`{}` and `dict()`, which are filled later."""
+    match value:
+        case cst.Dict(elements=[]) | cst.Call(func=cst.Name(value="dict" | "OrderedDict"), args=[]):
+            return True
+    return False
 
 
 def _of_event(call: cst.Call) -> Frequency:

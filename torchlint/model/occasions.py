@@ -93,8 +93,10 @@ def is_made_once(value: cst.CSTNode, context: Context) -> bool:
     for above in context.ancestors(value):
         if isinstance(above, _DEFINITIONS):
             return False
-        if isinstance(above, cst.If) and child is above.body and missing(above.test) == name is not None:
-            return True
+        if isinstance(above, cst.If) and child is above.body:
+            is_first = context.frequencies.is_first_of_its_kind(above)
+            if is_first or missing(above.test) == name is not None:
+                return True
         child = above
     return False
 
