@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.model.names import dotted
 from torchlint.model.values import Device, Kind
 from torchlint.rule import Flag, Method, Rule
 
@@ -77,6 +76,7 @@ def _is_piecewise(node: cst.Call, context: Context) -> bool:
 def _is_cut_to_measure(node: cst.Call, context: Context) -> bool:
     """Whether each turn keeps as much of its piece as non-maximum suppression leaves."""
     from torchlint.model.dependence import computed_in
+    from torchlint.model.names import dotted
 
     loop = context.loop(node)
     assert loop is not None
