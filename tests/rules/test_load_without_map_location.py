@@ -32,6 +32,9 @@ FIXES = {
         'state = torch.load(path, weights_only=True, map_location="cpu")\n'
         "    model.load_state_dict(state['model'], strict=False)"
     ),
+    "if args.distributed:\n        model.load_state_dict(torch.load(path))": (
+        'if args.distributed:\n        model.load_state_dict(torch.load(path, map_location="cpu"))'
+    ),
     "state = torch.load(path)\n    if state:\n        optimizer.load_state_dict(state['a']['b'])": (
         "state = torch.load(path, map_location=\"cpu\")\n    if state:\n        optimizer.load_state_dict(state['a']['b'])"
     ),
@@ -49,6 +52,9 @@ SILENT = (
     "if rank == 0:\n        model.load_state_dict(torch.load(path))",
     "if torch.distributed.get_rank() == 0:\n        model.load_state_dict(torch.load(path))",
     "if args.gpu is None:\n        model.load_state_dict(torch.load(path))",
+    "if args.distributed:\n        pass\n    else:\n        model.load_state_dict(torch.load(path))",
+    "if not args.distributed:\n        model.load_state_dict(torch.load(path))",
+    "state = None if args.world_size > 1 else torch.load(path)\n    model.load_state_dict(state)",
     "state = torch.load(path) if args.local_rank == 0 else None\n    model.load_state_dict(state)",
 )
 

@@ -26,6 +26,8 @@ _FRAMEWORKS = frozenset(
 _SHARDED = ("torch.distributed.fsdp", "torch.distributed.checkpoint", "FullyShardedDataParallel")
 # A condition that names one of these lets one process through, or has thought of the device.
 _SINGLED_OUT = ("rank", "master", "main_process", "is_main", "gpu", "device", "cpu", "local")
+# A condition that names one of these asks whether there are several processes at all.
+_SEVERAL = ("distributed", "ddp", "world_size", "is_initialized")
 
 
 def is_loaded_by_each_process(load: cst.Call, context: Context) -> bool:
@@ -36,9 +38,22 @@ def is_loaded_by_each_process(load: cst.Call, context: Context) -> bool:
     calls = {context.qualified_name(call.func) for call in context.tree.of(cst.Call)}
     if _is_of_the_cpu(context):
         return False
-    return bool(calls & _PROCESSES) and not any(
-        word in context.code(test).lower() for test in _tests(load, context) for word in _SINGLED_OUT
-    )
+    if not calls & _PROCESSES or _is_of_one_process(load, context):
+        return False
+    return not any(word in context.code(test).lower() for test in _tests(load, context) for word in _SINGLED_OUT)
+
+
+def _is_of_one_process(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the branch around the node runs where the program has but one process: `if distributed: … else: …`."""
+    child = node
+    for above in context.ancestors(node):
+        if isinstance(above, (cst.If, cst.IfExp)) and child is not above.test:
+            asked = context.code(above.test).lower()
+            is_denied = isinstance(above.test, cst.UnaryOperation) and isinstance(above.test.operator, cst.Not)
+            if any(word in asked for word in _SEVERAL) and (child is above.orelse) is not is_denied:
+                return True
+        child = above
+    return False
 
 
 def _is_of_the_cpu(context: Context) -> bool:
