@@ -70,9 +70,9 @@ HEAD = "import torch\nfrom torch import nn\nfrom torch.utils.data import DataLoa
         ("for i, x in enumerate(loader):\n    log = i % 50 == 0\n    if log:\n        LOOK(1)", Frequency.EPOCH),
         ("for i, x in enumerate(loader):\n    log = x.ok\n    if log:\n        LOOK(1)", Frequency.BATCH),
         ("for x in loader:\n    LOOK(1)\n    break", Frequency.ONCE),
-        ("for x in loader:\n    if 'n' not in state:\n        state['n'] = LOOK(1)", Frequency.EPOCH),
+        ("for x in loader:\n    s = self.state[x]\n    if 'n' not in s:\n        s['n'] = LOOK(1)", Frequency.EPOCH),
         (
-            "for x in loader:\n    if 'n' in state:\n        f()\n    else:\n        state['n'] = LOOK(1)",
+            "for x in loader:\n    s = self.state[x]\n    if 'n' in s:\n        f()\n    else:\n        s['n'] = LOOK(1)",
             Frequency.EPOCH,
         ),
         ("d = {}\ndef f(x):\n    if x not in d:\n        d[x] = LOOK(1)\nfor x in loader:\n    f(x)", Frequency.EPOCH),

@@ -105,10 +105,11 @@ class Frequencies:
         """Whether the statement lets its part run at some turns only."""
         if isinstance(above, cst.If):
             is_first = makes_what_is_missing(above) or self.is_first_of_its_kind(above)
+            is_first = is_first or self._makes_an_entry(above, above.body, cst.NotIn)
             return child is above.body and (is_first or self.is_rate_limit(above.test))
         if isinstance(above, cst.Else):
             statement = self.tree.parent(above)
-            return isinstance(statement, cst.If) and makes_what_is_not_there(above, statement)
+            return isinstance(statement, cst.If) and self._makes_an_entry(statement, above.body, cst.In)
         return isinstance(above, cst.IndentedBlock) and self._skips_most(above, child)
 
     def is_first_of_its_kind(self, statement: cst.If) -> bool:
@@ -121,6 +122,18 @@ class Frequencies:
                 is_outer = scope is not None and scope is not self.names.scope_of(asked)
                 is_kept = is_outer and any(_is_dictionary(binding.value) for binding in bindings)
                 return is_kept and any(_has_key(node, key) for node in descendants(statement.body))
+        return False
+
+    def _makes_an_entry(self, statement: cst.If, body: cst.CSTNode, operator: type[cst.BaseCompOp]) -> bool:
+        """Whether what belongs to the object gets an entry that it lacks: `if "n" not in state: state["n"] = …`."""
+        match statement.test:
+            case cst.Comparison(
+                left=cst.SimpleString() as key,
+                comparisons=[cst.ComparisonTarget(operator=asked, comparator=cst.Name() as name)],
+            ) if isinstance(asked, operator):
+                values = [binding.value for binding in self.names.reaching(name) if binding.value is not None]
+                is_own = any(map(_is_own, values))
+                return is_own and any(_has_key(node, key) for node in descendants(body))
         return False
 
     def _skips_most(self, block: cst.IndentedBlock, child: cst.CSTNode) -> bool:
@@ -620,6 +633,14 @@ class Frequencies:
 def _method(func: cst.BaseExpression) -> str:
     """The method of `Logger().log_every`, which no dotted name spells."""
     return func.attr.value if isinstance(func, cst.Attribute) else ""
+
+
+def _is_own(value: cst.BaseExpression) -> bool:
+    """Whether it is a part of an attribute: `self.state[p]`, or what a loop goes over."""
+    return any(
+        isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name) and node.value.value == "self"
+        for node in descendants(value)
+    )
 
 
 def _has_key(node: cst.CSTNode, key: cst.BaseExpression) -> bool:

@@ -9,8 +9,6 @@ import libcst as cst
 from torchlint.model.names import dotted
 from torchlint.model.tree import descendants
 
-# What lives on from one call to the next, by its name.
-_LASTING = re.compile(r"state|group|cache|buffers|memo")
 _STARTED = re.compile(r"initiali[sz]ed|_init(ed)?$|built$|is_set_?up")
 
 
@@ -33,19 +31,6 @@ def missing(test: cst.BaseExpression) -> str | None:
         ):
             return f"{name}[]"
         case cst.UnaryOperation(operator=cst.Not(), expression=cst.Name(value="state" as name)):
-            return f"{name}[]"
-        case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=cst.NotIn())]):
-            return _entries(test)
-    return None
-
-
-def _entries(test: cst.BaseExpression) -> str | None:
-    """`state[]` of `"step" in state` and of `"step" not in state`."""
-    match test:
-        case cst.Comparison(
-            left=cst.SimpleString(),
-            comparisons=[cst.ComparisonTarget(operator=cst.In() | cst.NotIn(), comparator=cst.Name(value=name))],
-        ) if _LASTING.search(name):
             return f"{name}[]"
     return None
 
@@ -92,15 +77,6 @@ def _remembers(node: cst.CSTNode, name: str) -> bool:
             targets=[cst.AssignTarget(target=cst.Subscript(value=cst.Attribute()))], value=cst.Name() as of
         ):
             return of.value == name
-    return False
-
-
-def makes_what_is_not_there(branch: cst.Else, statement: cst.If) -> bool:
-    """Whether the other branch makes it: `if "step" in state: … else: state["step"] = …`."""
-    match statement.test:
-        case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=cst.In())]):
-            wanted = _entries(statement.test)
-            return wanted is not None and any(kept(node) == wanted for node in descendants(branch.body))
     return False
 
 
