@@ -41,7 +41,14 @@ _REASON = re.compile(
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a loader that loads, decodes or transforms in the main process while something waits for its batches."""
     from torchlint.model.loading import Reader, Work, no_workers, reader, work  # the model's parts load LibCST
-    from torchlint.model.spared import is_collated_on_device, is_made_up, is_on_the_cpu, is_one_by_one, may_cost_nothing
+    from torchlint.model.spared import (
+        is_collated_on_device,
+        is_drawn_on_device,
+        is_made_up,
+        is_on_the_cpu,
+        is_one_by_one,
+        may_cost_nothing,
+    )
 
     lack = no_workers(node, context)
     if lack is None or _is_meant(node, lack, context):
@@ -56,10 +63,12 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     if found is Work.UNKNOWN and lack.given is not None and is_one_by_one(node, context):
         return  # somebody has written the 0 for it
-    if is_made_up(node, dataset, context):
+    if is_made_up(node, dataset, context) or is_drawn_on_device(node, context):
         return
     by = reader(node, context)
-    if by in (Reader.NOBODY, Reader.PEEK, Reader.SHOW) or (by is Reader.UNSEEN and found is Work.UNKNOWN):
+    if by in (Reader.NOBODY, Reader.PEEK, Reader.SHOW):
+        return
+    if by in (Reader.UNSEEN, Reader.SLOW) and found is Work.UNKNOWN:
         return
     workers = context.settings.dataloader_workers
     yield Flag(
@@ -80,6 +89,7 @@ def _is_meant(call: cst.Call, lack: NoWorkers, context: Context) -> bool:
     """Whether somebody chose to have no workers, or the loader is there to be looked at."""
     from torchlint.model.intent import comment_behind
     from torchlint.model.loading import NEED_WORKERS, is_self_check
+    from torchlint.model.spared import is_in_a_process
 
     if any(context.argument(call, option) is not None for option in NEED_WORKERS):
         return True
@@ -90,7 +100,9 @@ def _is_meant(call: cst.Call, lack: NoWorkers, context: Context) -> bool:
         for above in context.ancestors(call)
     ):
         return True
-    return lack.zero is not None and _REASON.search(comment_behind(lack.zero, context)) is not None
+    return lack.zero is not None and (
+        _REASON.search(comment_behind(lack.zero, context)) is not None or is_in_a_process(call, context)
+    )
 
 
 def _is_one_batch(call: cst.Call, context: Context) -> bool:

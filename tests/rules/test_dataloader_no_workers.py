@@ -503,3 +503,53 @@ def test_what_a_function_returns_beside_others() -> None:
 def test_one_batch_of_a_loader_that_each_turn_makes() -> None:
     code = "for part in parts:\n    loader = DataLoader(PhotoDataset(part), 1)\n    model(next(iter(loader)))\n"
     check_snippet(f"{SHORT}{code}", RULE)
+
+
+@pytest.mark.parametrize(
+    ("given", "flagged"),
+    [
+        ("trivial_collate", False),
+        ("mylib.identity_collate", False),
+        ("kept", False),
+        ("mylib.pad_collate", True),
+        ("padded", True),
+    ],
+)
+def test_what_nobody_collates(given: str, flagged: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if flagged else ""
+    functions = (
+        'def kept(rows):\n    """As they are."""\n    return rows\ndef padded(rows):\n    return torch.stack(rows)\n'
+    )
+    loop = f"for x in DataLoader(open_rows(), 8, collate_fn={given}):{mark}\n    model(x).backward()\n"
+    check_snippet(f"{SHORT}import mylib\nfrom mylib import trivial_collate\n{functions}{loop}", RULE)
+
+
+@pytest.mark.parametrize(
+    ("rows", "body", "flagged"),
+    [
+        ("open_rows()", "print(model.generate(x))", False),
+        ("ImageFolder('a')", "print(model.generate(x))", True),
+        ("open_rows()", "model(x).backward()\n    model.generate(x)", True),
+        ("open_rows()", "model(x)\n    if step % 100 == 0:\n        model.generate(x)", True),
+    ],
+)
+def test_a_loop_that_writes_text(rows: str, body: str, flagged: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if flagged else ""
+    loader = "from torchvision.datasets import ImageFolder\n"
+    check_snippet(f"{SHORT}{loader}for step, x in enumerate(DataLoader({rows}, 8)):{mark}\n    {body}\n", RULE)
+
+
+@pytest.mark.parametrize(("device", "flagged"), [("'cuda'", False), ("torch.device('cuda')", False), ("'cpu'", True)])
+def test_numbers_drawn_on_the_device(device: str, flagged: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if flagged else ""
+    generator = f"g = torch.Generator(device={device})\n"
+    loop = f"for x in DataLoader(open_rows(), 8, generator=g):{mark}\n    model(x).backward()\n"
+    check_snippet(f"{SHORT}{generator}{loop}", RULE)
+
+
+@pytest.mark.parametrize(("target", "flagged"), [("part", False), ("other", True)])
+def test_one_of_several_processes(target: str, flagged: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if flagged else ""
+    function = f"def part():\n    for x in DataLoader(PhotoDataset('a'), 8, num_workers=0):{mark}\n        model(x)\n"
+    start = f"from multiprocessing import Process\nProcess(target={target}).start()\n"
+    check_snippet(f"{SHORT}{function}{start}", RULE)

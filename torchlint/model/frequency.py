@@ -11,7 +11,7 @@ import libcst as cst
 from torchlint.finding import Frequency
 from torchlint.model import tables
 from torchlint.model.looped import is_shape, is_short, is_size, iterables, takes_loaders
-from torchlint.model.missing import is_missing, makes_what_is_missing, makes_what_is_not_there
+from torchlint.model.missing import is_missing, makes_what_is_missing
 from torchlint.model.names import Names, dotted, last_part
 from torchlint.model.tree import Comprehension, Loop, Tree, children, descendants, descendants_in_scope
 from torchlint.model.values import Kind

@@ -1,4 +1,4 @@
-"""Loops over batches that compute nothing with them: they show the first ones, measure or store them."""
+"""Loops over batches that compute nothing with them, or so much that nothing else counts beside it."""
 
 from __future__ import annotations
 
@@ -35,6 +35,8 @@ _METHODS = frozenset(
     "pop ravel replace reshape save set_description set_postfix size split squeeze startswith std strip sum title to "
     "tobytes tolist transpose type unsqueeze values var view warning write".split()
 )
+# Methods that take a pass of the model for each token.
+_WRITES = frozenset({"generate", "generate_experience", "generate_completions", "generate_responses", "generate_text"})
 
 
 def computes_nothing(loop: cst.For, context: Context) -> bool:
@@ -46,6 +48,15 @@ def computes_nothing(loop: cst.For, context: Context) -> bool:
     if all(isinstance(part, cst.Pass) for part in parts):
         return False
     return not any(_may_compute(node, context) for node in descendants(loop.body))
+
+
+def generates(loop: cst.For, context: Context) -> bool:
+    """Whether the loop writes text with a language model, token by token, for each of its batches."""
+    calls = [node for node in descendants(loop.body) if isinstance(node, cst.Call)]
+    methods = [(call, call.func.attr.value) for call in calls if isinstance(call.func, cst.Attribute)]
+    return not any(name == "backward" for _, name in methods) and any(
+        name in _WRITES and not context.frequencies.is_rate_limited(call) for call, name in methods
+    )
 
 
 def _may_compute(node: cst.CSTNode, context: Context) -> bool:

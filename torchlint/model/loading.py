@@ -12,7 +12,7 @@ import libcst as cst
 
 from torchlint.model.arguments import constant, keywords
 from torchlint.model.frequency import LoopKind
-from torchlint.model.idle import computes_nothing
+from torchlint.model.idle import computes_nothing, generates
 from torchlint.model.names import Binder, dotted
 from torchlint.model.occasions import is_guarded
 from torchlint.model.tables import FACTORIES, LEGACY_TENSORS
@@ -318,14 +318,16 @@ def _is_light_call(call: cst.Call, context: Context, depth: int) -> bool:
 class Reader(IntEnum):
     """Who reads a loader: nobody, nobody in sight, something that takes one batch of it, or a loop over its batches.
 
-    SHOW is a loop that computes nothing with them.
+    SHOW is a loop that computes nothing with them. SLOW is one that generates text for each, beside which it costs
+    nothing to pick tokens from memory.
     """
 
     NOBODY = 0
     UNSEEN = 1
     PEEK = 2
     SHOW = 3
-    LOOP = 4
+    SLOW = 4
+    LOOP = 5
 
 
 # What asks for no batch.
@@ -354,7 +356,9 @@ class _Readers:
             case cst.For(iter=iterated) if iterated is node:
                 if self._takes_one(parent):
                     return Reader.PEEK
-                return Reader.SHOW if computes_nothing(parent, self.context) else Reader.LOOP
+                if computes_nothing(parent, self.context):
+                    return Reader.SHOW
+                return Reader.SLOW if generates(parent, self.context) else Reader.LOOP
             case cst.CompFor(iter=iterated) if iterated is node:
                 return Reader.LOOP
             case cst.Arg():

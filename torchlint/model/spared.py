@@ -9,7 +9,7 @@ import libcst as cst
 
 from torchlint.model.arguments import constant
 from torchlint.model.loading import is_put_on_device
-from torchlint.model.names import Binder, dotted
+from torchlint.model.names import Binder, dotted, last_part
 from torchlint.model.tree import descendants
 from torchlint.model.values import Device, Kind
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _NUMBERS = re.compile(r"(^|_)(idx|idxs|ids|nid|nids|indices)$")
 # Names of what the program itself fills, in memory.
 _FILLED = re.compile(r"(^|_)(buffer|replay|replay_memory)$")
+# What a function is called that is out of sight and gives back what it gets.
+_AS_IT_IS = re.compile(r"(^|_)(trivial|identity|noop|no_op|passthrough|no)_?(collate|collator|$)")
 # Data that is made up so that there is some.
 _MADE_UP = re.compile(r"(?i:mock|dummy|synthetic)|(^|_)fake|\bFakeData\b")
 # A word of an accelerator, or of something that brings one.
@@ -68,9 +70,32 @@ def is_collated_on_device(loader: cst.Call, context: Context) -> bool:
     return definition is not None and any(is_put_on_device(part, context) for part in descendants(definition))
 
 
+def is_in_a_process(call: cst.Call, context: Context) -> bool:
+    """Whether the function is one of several processes that the file starts: `Process(target=self.run)`."""
+    function = context.function(call)
+    return isinstance(function, cst.FunctionDef) and any(
+        (context.qualified_name(started.func) or last_part(started.func)).rpartition(".")[2] == "Process"
+        and (target := context.argument(started, "target", 1)) is not None
+        and last_part(target) == function.name.value
+        for started in context.tree.of(cst.Call)
+    )
+
+
+def is_drawn_on_device(loader: cst.Call, context: Context) -> bool:
+    """Whether the numbers of the samples are drawn on an accelerator: then so are all tensors, the dataset's too."""
+    given = context.argument(loader, "generator", 12)
+    made = [given]
+    if isinstance(given, cst.Name):
+        made = [binding.value for binding in context.reaching(given)]
+    return any(
+        isinstance(call, cst.Call) and any(_is_device(argument.value, context) for argument in call.args)
+        for call in made
+    )
+
+
 def _is_device(node: cst.BaseExpression, context: Context) -> bool:
     value = context.value(node)
-    return value.kind is Kind.DEVICE and value.device in (Device.ACCELERATOR, Device.MAYBE)
+    return value.kind in (Kind.DEVICE, Kind.STRING) and value.device in (Device.ACCELERATOR, Device.MAYBE)
 
 
 def may_cost_nothing(loader: cst.Call, dataset: cst.BaseExpression, context: Context) -> bool:
@@ -104,13 +129,30 @@ def _is_entry(dataset: cst.BaseExpression, context: Context) -> bool:
 
 
 def _gives_back(collate: cst.BaseExpression, context: Context) -> bool:
-    """`list`, `lambda samples: samples`."""
-    match collate:
+    """`list`, `lambda samples: samples`, a function that only returns what it gets, or one that is called so."""
+    definition = context.value(collate).definition
+    match definition if isinstance(definition, cst.FunctionDef) else collate:
         case cst.Lambda(
             params=cst.Parameters(params=[cst.Param(name=cst.Name(value=name))]), body=cst.Name(value=body)
         ):
             return name == body
-    return context.qualified_name(collate) == "list"
+        case cst.FunctionDef(
+            params=cst.Parameters(params=[cst.Param(name=cst.Name(value=name))]),
+            body=cst.IndentedBlock(
+                body=[*_, cst.SimpleStatementLine(body=[cst.Return(value=cst.Name(value=body))])] as lines
+            ),
+        ):
+            return name == body and all(_is_text(line) for line in lines[:-1])
+    name = context.qualified_name(collate) or dotted(collate) or ""
+    return name == "list" or _AS_IT_IS.search(name.rpartition(".")[2]) is not None
+
+
+def _is_text(line: cst.CSTNode) -> bool:
+    """Whether a line is a docstring."""
+    match line:
+        case cst.SimpleStatementLine(body=[cst.Expr(value=cst.SimpleString() | cst.ConcatenatedString())]):
+            return True
+    return False
 
 
 def _is_from_elsewhere(dataset: cst.BaseExpression, context: Context) -> bool:
