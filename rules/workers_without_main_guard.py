@@ -43,7 +43,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     if is_forked(node, context) or _knows_platforms(node, count, context):
         return
-    if reader(node, context) in (Reader.SHOW, Reader.LOOP) and _is_read_on_import(context):
+    if reader(node, context) >= Reader.PEEK and _is_read_on_import(context):
         yield Flag(
             node,
             "each worker that is spawned, or comes from a fork server, runs this script once more from its top and "
