@@ -33,6 +33,7 @@ RULE = Rule(
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a loader with workers that a loop over epochs goes over again and again."""
     from torchlint.model.loaders import option  # the model's parts load LibCST
+    from torchlint.model.spared import is_on_the_cpu
     from torchlint.model.workers import needs_new_workers, starts_again, workers
 
     kept = option(node, "persistent_workers", None, context)
@@ -40,7 +41,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     found = workers(node, context)
     again = starts_again(node, context) if found is not None else None
-    if found is None or again is None or needs_new_workers(node, context):
+    if found is None or again is None or needs_new_workers(node, context) or is_on_the_cpu(context):
         return
     code = found.condition or "True"
     yield Flag(

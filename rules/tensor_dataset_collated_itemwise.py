@@ -36,6 +36,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a loader with batches of some size over a dataset that only picks from tensors."""
     from torchlint.model.itemwise import batched, gives_numbers, picks  # the model's parts load LibCST
     from torchlint.model.loading import Reader, reader
+    from torchlint.model.spared import is_on_the_cpu
 
     size = context.argument(node, "batch_size", 1)
     dataset = context.argument(node, "dataset", 0)
@@ -50,7 +51,9 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     sampler = context.argument(node, "sampler", 3)
     if sampler is not None and not gives_numbers(sampler, context):
         return
-    if not picks(dataset, context) or reader(node, context) in (Reader.NOBODY, Reader.PEEK, Reader.SHOW):
+    if not picks(dataset, context) or is_on_the_cpu(context):
+        return
+    if reader(node, context) in (Reader.NOBODY, Reader.PEEK, Reader.SHOW):
         return
     mended = batched(node, context)
     yield Flag(

@@ -229,3 +229,9 @@ def test_each_loader_is_gone_over_where_it_is_passed() -> None:
 def test_a_loop_that_computes_nothing(body: str) -> None:
     loop = f"import time\nfor epoch in range(2):\n    for batch in loader:\n        {body}\n"
     check_snippet(program("loader = DataLoader(data, num_workers=4)", loop), RULE)
+
+
+@pytest.mark.parametrize(("move", "mark"), [("", ""), (".cuda()", MARK)])
+def test_a_script_without_a_word_of_an_accelerator(move: str, mark: str) -> None:
+    loader = f"loader = DataLoader(data, num_workers=2){mark}"
+    check_snippet(program(f"class Net(torch.nn.Module):\n    pass\nmodel = Net(){move}\n{loader}"), RULE)
