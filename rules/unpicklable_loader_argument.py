@@ -36,9 +36,9 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if number_of_workers(node, context) is None or is_forked(node, context):
         return
     for name, found in unpicklable(node, context):
-        what = "a lambda" if isinstance(found, cst.Lambda) else f"`{context.shown(found)}`, which is local,"
+        what = f"a lambda in `{name}`" if isinstance(found, cst.Lambda) else f"the local `{context.shown(found)}`"
         yield Flag(
             found,
-            f"{what} in `{name}` cannot be pickled: where workers are spawned, or come from a fork server, the loop "
+            f"{what} cannot be pickled: where workers are spawned, or come from a fork server, the loop "
             "over the loader fails, and can only do without workers; define it at the top of a module",
         )

@@ -78,3 +78,10 @@ def test_cannot_be_pickled(lines: tuple[str, ...]) -> None:
 )
 def test_is_fine(lines: tuple[str, ...]) -> None:
     check_snippet(f"{HEAD}def make(data, args):\n" + "".join(f"    {line}\n" for line in lines), RULE)
+
+
+@pytest.mark.parametrize(("default", "mark"), [("0", ""), ("2", MARK)])
+def test_workers_that_somebody_has_to_ask_for(default: str, mark: str) -> None:
+    option = f"    parser.add_argument('--workers', type=int, default={default})\n    args = parser.parse_args()\n"
+    loader = f"    return DataLoader(data, num_workers=args.workers, collate_fn=lambda b: b){mark}\n"
+    check_snippet(f"{HEAD}def make(data, parser):\n{option}{loader}", RULE)

@@ -10,6 +10,7 @@ from torchlint.model.arguments import constant
 from torchlint.model.loaders import option
 from torchlint.model.names import Binder, last_part
 from torchlint.model.values import Kind
+from torchlint.model.workers import is_zero_by_default
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +33,7 @@ def number_of_workers(loader: cst.Call, context: Context) -> cst.BaseExpression 
             return None
         if any(_is_zero(binding.value) for binding in bindings):
             return None
-    return given
+    return None if is_zero_by_default(given, context) else given
 
 
 def _is_zero(node: cst.CSTNode | None) -> bool:

@@ -114,6 +114,21 @@ def _is_positive_by_default(owner: cst.Name, name: str, context: Context) -> boo
         for binding in context.reaching(owner)
     ) and owner.value not in ("args", "opt", "opts", "flags", "FLAGS", "options", "cfg", "hparams"):
         return None
+    default = _default(name, context)
+    return False if isinstance(default, cst.Integer) and default.value != "0" else None
+
+
+def is_zero_by_default(number: cst.BaseExpression, context: Context) -> bool:
+    """Whether a number is an option of the command line that is 0 unless somebody asks for more: `args.workers`."""
+    match number:
+        case cst.Attribute(value=cst.Name(), attr=cst.Name(value=name)):
+            default = _default(name, context)
+            return isinstance(default, cst.Integer) and default.value == "0"
+    return False
+
+
+def _default(name: str, context: Context) -> cst.BaseExpression | None:
+    """The default of an option of the command line; None where there is none, or no such option."""
     for call in context.tree.of(cst.Call):
         if not isinstance(call.func, cst.Attribute) or call.func.attr.value != "add_argument":
             continue
@@ -125,8 +140,7 @@ def _is_positive_by_default(owner: cst.Name, name: str, context: Context) -> boo
             if isinstance(word, cst.SimpleString)
         ]
         if name in words:
-            default = context.argument(call, "default")
-            return False if isinstance(default, cst.Integer) and default.value != "0" else None
+            return context.argument(call, "default")
     return None
 
 
