@@ -33,11 +33,12 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         is_first_step,
         optimizes_inputs,
         refuses_autocast,
+        takes_no_step,
     )
 
     if not is_first_step(node, context) or has_settled_on_a_precision(context):
         return
-    if refuses_autocast(context) or optimizes_inputs(context):
+    if refuses_autocast(context) or optimizes_inputs(context) or takes_no_step(context):
         return
     if attends(context) or convolves(context):
         yield Flag(

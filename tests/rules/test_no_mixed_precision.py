@@ -74,6 +74,7 @@ def train(net, other, loader):
     for x in loader:
         net(x.cuda()).sum().backward()  # <- {RULE}
         other(x.cuda()).sum().backward()
+        optimizer.step()
 
 def main():
     net = {CONVS}.to("cuda")
@@ -125,6 +126,23 @@ def test_an_image_that_is_optimized(given: str, mark: str) -> None:
             optimizer.zero_grad()
             loss.backward(){mark}
             optimizer.step()
+        """,
+        RULE,
+    )
+
+
+@pytest.mark.parametrize(
+    ("last", "mark"), [("total = total + gradients(net)", ""), ("optimizer.step()", f"  # <- {RULE}")]
+)
+def test_gradients_that_are_what_is_wanted(last: str, mark: str) -> None:
+    check_snippet(
+        f"""
+        import torch
+        from torchvision.models import vgg19
+        net = vgg19().cuda()
+        for x in loader:
+            net(x.cuda()).square().mean().backward(){mark}
+            {last}
         """,
         RULE,
     )

@@ -95,6 +95,13 @@ def refuses_autocast(context: Context) -> bool:
     return not set(_made(context)).isdisjoint(_REFUSING)
 
 
+def takes_no_step(context: Context) -> bool:
+    """Whether no optimizer of the file takes a step, so that the gradients themselves are what is wanted."""
+    return not any(
+        isinstance(call.func, cst.Attribute) and "step" in call.func.attr.value for call in context.tree.of(cst.Call)
+    )
+
+
 def optimizes_inputs(context: Context) -> bool:
     """Whether what the script optimizes are tensors such as an image, and no parameters of a model."""
     made = [
