@@ -117,6 +117,8 @@ def test_moves_left_alone(line: str) -> None:
         ("for x, y in loader:", ("x = x.to(device)", "torch.cuda.synchronize()")),
         ("for x, y in loader:", ("x = x.cuda()", "break")),
         ("for x, y in loader:", ("x = x.to(data.device)",)),
+        ("for x, y in calib_loader:", ("x = x.to(device)",)),
+        ("for x, y in data.calibration_batches(loader):", ("x = x.to(device)",)),
     ],
 )
 def test_no_tensor_or_nothing_gained(loop: str, lines: tuple[str, ...]) -> None:
@@ -139,6 +141,29 @@ def test_tensors_after_all(loop: str, lines: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(("line", "mark"), [("x = x.to(device)", ""), ("y = x.to(device).squeeze()", MARK)])
 def test_in_a_file_of_graphs_what_is_no_tensor_for_certain(line: str, mark: str) -> None:
     check_snippet("import dgl\n" + step(line + mark), RULE)
+
+
+def test_batches_that_are_only_collected() -> None:
+    lines = ["images.append(x.to(device))", "labels += [y]"]
+    code = step(*lines, loop="for x, y in loader:")
+    head, _, model = code.rpartition("        model(x)")
+    check_snippet(head, RULE)
+    check_snippet(
+        f"{head.replace('(device))', f'(device)){MARK}')}        model(x){model.removeprefix('model(x)')}", RULE
+    )
+
+
+@pytest.mark.parametrize(("pin", "mark"), [("", ""), (", pin_memory=True", MARK), (", pin_memory=data.pin", MARK)])
+def test_the_loaders_of_the_file_speak_for_one_out_of_sight(pin: str, mark: str) -> None:
+    made = f"def loaders(data):\n    return DataLoader(data, 8{pin}), DataLoader(data, 16)\n"
+    made = made.replace("16)", "16, pin_memory=True)") if pin else made
+    check_snippet(step(f"x = x.to(device){mark}") + made, RULE)
+
+
+def test_the_keys_of_a_batch_are_no_samples() -> None:
+    line = "for key in batch.keys():\n    batch[key] = batch[key].to(device)" + MARK
+    (found,) = check_snippet(step(*line.split("\n"), loop="for batch in loader:"), RULE).findings
+    assert "per batch" in found.message
 
 
 def test_a_file_that_exports_a_model() -> None:

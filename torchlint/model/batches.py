@@ -14,7 +14,7 @@ from torchlint.finding import Frequency
 from torchlint.model import tables
 from torchlint.model.arguments import constant
 from torchlint.model.fresh import reflects
-from torchlint.model.loaders import Made, made, option, wrapped
+from torchlint.model.loaders import Made, is_loader, made, option, wrapped
 from torchlint.model.moves import is_cuda_type
 from torchlint.model.names import Binder, Binding, dotted
 from torchlint.model.torch_table import METHODS
@@ -263,11 +263,20 @@ def pinned(loader: cst.Call, context: Context) -> Pinned:
 
 
 def pinned_of(sources: Made, context: Context) -> Pinned:
-    """Whether batches are pinned that come from one of these; NO where one is known that does not pin them."""
-    states = {pinned(call, context) for call in sources.calls}
+    """Whether batches are pinned that come from one of these; NO where one is known that does not pin them.
+
+    Where none is in sight, those that the file makes for others speak for it, if none of them pins.
+    """
+    states = {pinned(call, context) for call in sources.calls or _made_in_the_file(context)}
     if Pinned.NO in states:
         return Pinned.NO
     return Pinned.YES if states == {Pinned.YES} and sources.complete else Pinned.UNKNOWN
+
+
+def _made_in_the_file(context: Context) -> tuple[cst.Call, ...]:
+    """All loaders that the file makes, if it is known of each that it does not pin."""
+    calls = tuple(call for call in context.tree.of(cst.Call) if is_loader(call, context))
+    return calls if all(pinned(call, context) is Pinned.NO for call in calls) else ()
 
 
 def is_collated_by_torch(sources: Made, context: Context) -> bool:

@@ -332,6 +332,8 @@ class Frequencies:
         if value.kind is Kind.TENSOR:
             return True
         match iterated:
+            case cst.Call(func=cst.Attribute(attr=cst.Name(value="keys" | "values")), args=[]):
+                return False  # the parts of a batch, which have names
             case cst.Call(func=cst.Name(value="range"), args=args):
                 return any(is_size(argument.value) or self._is_bound_to_size(argument.value) for argument in args)
             case cst.Attribute(value=cst.Name(value="self")):

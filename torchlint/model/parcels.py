@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.model.idle import computes_nothing
 from torchlint.model.names import Binder
 from torchlint.model.torch_table import METHODS
 from torchlint.model.tree import Comprehension, Loop, children, descendants
@@ -113,6 +114,23 @@ def is_waited_for(moved: cst.CSTNode, context: Context) -> bool:
     loop = context.frequencies.batch_loop(moved)
     return loop is not None and any(
         context.qualified_name(call.func) == "torch.cuda.synchronize" for call in _always_called(loop.body)
+    )
+
+
+def is_collected(moved: cst.CSTNode, context: Context) -> bool:
+    """Whether the loop only puts what it moves into lists, `parts.append(x.cuda())`, and gives the device no work."""
+    argument, loop = context.parent(moved), context.frequencies.batch_loop(moved)
+    match context.parent(argument) if isinstance(argument, cst.Arg) else None:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="append"))):
+            return isinstance(loop, cst.For) and computes_nothing(loop, context)
+    return False
+
+
+def is_of_calibration(moved: cst.CSTNode, context: Context) -> bool:
+    """Whether the batches are there to calibrate, by their name: a few of them, once."""
+    loop = context.frequencies.batch_loop(moved)
+    return isinstance(loop, cst.For) and any(
+        isinstance(node, cst.Name) and "calib" in node.value.lower() for node in descendants(loop.iter)
     )
 
 
