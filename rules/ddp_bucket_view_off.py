@@ -42,9 +42,16 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     if _is_frozen(node.args[0].value) or _replaces_gradients(context):
         return
-    from torchlint.model.replicas import is_for_the_host, keeps_gradients_elsewhere, takes_one_step
+    from torchlint.model.replicas import (
+        is_for_old_torch,
+        is_for_the_host,
+        keeps_gradients_elsewhere,
+        takes_one_step,
+    )
 
     if is_for_the_host(node, context) or keeps_gradients_elsewhere(context) or takes_one_step(node, context):
+        return
+    if is_for_old_torch(node, context):
         return
     yield Flag(
         node,

@@ -112,6 +112,8 @@ def test_wrappers_for_the_cpu(code: str) -> None:
     [
         "import torch\ndef step(id, loss):\n    torch.distributed.autograd.backward(id, [loss])",
         "def step(self):\n    self.mp_trainer.zero_grad()",
+        "from apex.fp16_utils import FP16_Optimizer\noptimizer = FP16_Optimizer(optimizer)",
+        "import deepspeed\nengine, *_ = deepspeed.initialize(model=model)",
     ],
 )
 def test_gradients_that_are_not_in_grad(other: str) -> None:
@@ -130,3 +132,18 @@ def test_one_step() -> None:
         "    model(x)", "    for x in x: model(x)"
     )
     check_snippet(looped, RULE)
+
+
+def test_a_branch_for_old_releases() -> None:
+    code = f"""
+        import torch
+        from torch.nn.parallel import DistributedDataParallel as DDP
+        def wrap(model):
+            if newer(torch.__version__, "1.11"):
+                return DDP(model, static_graph=True)  # <- {RULE}
+            else:
+                return DDP(model)
+        def step(model, x):
+            model(x).sum().backward()
+        """
+    check_snippet(code, RULE)

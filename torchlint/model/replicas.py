@@ -99,15 +99,36 @@ def is_for_the_host(call: cst.Call, context: Context) -> bool:
 
 
 def keeps_gradients_elsewhere(context: Context) -> bool:
-    """Whether gradients are not what `.grad` holds: those of `dist_autograd`, or of a trainer that empties its own."""
+    """Whether gradients are not what `.grad` holds, or an optimizer detaches them in place, which no view allows.
+
+    Those of `dist_autograd`, of a trainer that empties its own, of DeepSpeed, and of the `FP16_Optimizer` of Apex.
+    """
     return any(
-        (context.qualified_name(call.func) or "").startswith("torch.distributed.autograd.")
+        "FP16_Optimizer" in (_last(call.func), (context.qualified_name(call.func) or "").rpartition(".")[2])
+        or (context.qualified_name(call.func) or "").startswith(("torch.distributed.autograd.", "deepspeed.initialize"))
         or (
             isinstance(call.func, cst.Attribute)
             and call.func.attr.value == "zero_grad"
             and "trainer" in _last(call.func.value).lower()
         )
         for call in context.tree.of(cst.Call)
+    )
+
+
+def is_for_old_torch(call: cst.Call, context: Context) -> bool:
+    """Whether the call stands in the branch for releases before the one that is asked for."""
+    child: cst.CSTNode = call
+    for above in context.ancestors(call):
+        if isinstance(above, cst.If) and child is above.orelse and _asks_for_the_release(above.test, context):
+            return True
+        child = above
+    return False
+
+
+def _asks_for_the_release(test: cst.BaseExpression, context: Context) -> bool:
+    return any(
+        isinstance(part, cst.Attribute) and context.qualified_name(part) == "torch.__version__"
+        for part in descendants(test)
     )
 
 
