@@ -134,3 +134,13 @@ def test_how_many_graphs_dynamo_makes(function: Callable[[torch.Tensor], torch.T
     counter = CompileCounter()
     torch.compile(function, backend=counter)(torch.linspace(0.1, 1, 8))
     assert counter.frame_count == graphs
+
+
+@pytest.mark.parametrize(
+    ("call", "mark"),
+    [("n = size(y)", MARK), ("if isinstance(flag, int):\n    n = flag\nelse:\n    n = size(y)", "")],
+)
+def test_a_function_that_is_called_under_a_condition(call: str, mark: str) -> None:
+    helper = f"def size(y: torch.Tensor):\n    z = y.cumsum(0)\n    return (z < 1).sum().item() + 1{mark}\n\n\n"
+    code = function(*call.split("\n"), "y = y[:n]").removeprefix(TOP)
+    check_snippet(f"{TOP}{helper}{code}", RULE)

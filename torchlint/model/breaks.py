@@ -39,7 +39,7 @@ def breaks(context: Context) -> Iterator[tuple[cst.BaseExpression, str]]:
     captures = any(name in context.source.text for name in _CAPTURES)
     functions = compiled.functions - compiled.in_one_graph if compiled.is_used else frozenset()
     for function in sorted(functions, key=context.tree.place):
-        if not isinstance(function, cst.FunctionDef):
+        if not isinstance(function, cst.FunctionDef) or _is_called_conditionally(function, context):
             continue
         for node in descendants_in_scope(function.body):
             found = _broken(node, context, captures=captures)
@@ -85,6 +85,14 @@ def _effect(call: cst.Call, context: Context) -> str:
         case _:
             return ""
     return "" if reason and _is_conditional(call, context) else reason
+
+
+def _is_called_conditionally(function: cst.FunctionDef, context: Context) -> bool:
+    """Whether compiled code calls the function under conditions only, which Dynamo may know not to hold."""
+    if context.compiled.is_root(function):
+        return False
+    calls = [call for call in context.calls.callers(function) if context.compiled.holds(call)]
+    return bool(calls) and all(_is_conditional(call, context) for call in calls)
 
 
 def _is_conditional(node: cst.CSTNode, context: Context) -> bool:
