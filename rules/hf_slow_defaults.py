@@ -29,6 +29,8 @@ _DECIDED = frozenset(
 )
 # What a model is loaded with that is not float32 anyway.
 _NARROW = frozenset({"torch_dtype", "dtype", "load_in_8bit", "load_in_4bit", "quantization_config"})
+# So many samples are trained on in no time.
+_FEW = 128
 
 
 @RULE.on(Call("transformers.TrainingArguments"), Call("transformers.Seq2SeqTrainingArguments"))
@@ -38,7 +40,11 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         argument.keyword is not None and argument.keyword.value in _DECIDED for argument in node.args
     ):
         return
-    if not _trains(context) or any(_is_narrow(call, context) for call in context.tree.of(cst.Call)):
+    if (
+        not _trains(context)
+        or _tries_out(context)
+        or any(_is_narrow(call, context) for call in context.tree.of(cst.Call))
+    ):
         return
     yield Flag(
         node,
@@ -56,6 +62,21 @@ def _trains(context: Context) -> bool:
         for call in calls
     )
     return makes and any(isinstance(call.func, cst.Attribute) and call.func.attr.value == "train" for call in calls)
+
+
+def _tries_out(context: Context) -> bool:
+    """Whether the script takes a few samples of its data: `rows.select(range(100))`."""
+    return any(_selects_few(call) for call in context.tree.of(cst.Call))
+
+
+def _selects_few(call: cst.Call) -> bool:
+    match call:
+        case cst.Call(
+            func=cst.Attribute(attr=cst.Name(value="select")),
+            args=[cst.Arg(value=cst.Call(func=cst.Name(value="range"), args=[cst.Arg(value=cst.Integer() as number)]))],
+        ):
+            return number.evaluated_value <= _FEW
+    return False
 
 
 def _is_narrow(call: cst.Call, context: Context) -> bool:

@@ -61,3 +61,9 @@ def test_decided(arguments: str) -> None:
 )
 def test_not_trained_or_not_in_float32(last: str, load: str) -> None:
     check_snippet(program("TrainingArguments('out')", last=last, load=load), RULE)
+
+
+@pytest.mark.parametrize(("rows", "mark"), [("100", ""), ("20_000", MARK), ("count", MARK)])
+def test_a_few_samples(rows: str, mark: str) -> None:
+    last = f"trainer.train_dataset = dataset.select(range({rows}))\ntrainer.train()"
+    check_snippet(program(f"TrainingArguments('out'){mark}", last=last), RULE)
