@@ -31,9 +31,10 @@ RULE = Rule(
 )
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag what a loader with workers would have to pickle for them and cannot."""
-    from torchlint.model.spawning import is_forked, number_of_workers, unpicklable  # the model's parts load LibCST
+    from torchlint.model.loading import Reader, reader  # the model's parts load LibCST
+    from torchlint.model.spawning import is_forked, number_of_workers, unpicklable
 
-    if number_of_workers(node, context) is None or is_forked(node, context):
+    if number_of_workers(node, context) is None or is_forked(node, context) or reader(node, context) is Reader.PEEK:
         return
     for name, found in unpicklable(node, context):
         what = f"a lambda in `{name}`" if isinstance(found, cst.Lambda) else f"the local `{context.shown(found)}`"

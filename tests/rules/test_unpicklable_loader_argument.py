@@ -85,3 +85,11 @@ def test_workers_that_somebody_has_to_ask_for(default: str, mark: str) -> None:
     option = f"    parser.add_argument('--workers', type=int, default={default})\n    args = parser.parse_args()\n"
     loader = f"    return DataLoader(data, num_workers=args.workers, collate_fn=lambda b: b){mark}\n"
     check_snippet(f"{HEAD}def make(data, parser):\n{option}{loader}", RULE)
+
+
+@pytest.mark.parametrize(
+    ("body", "mark"), [("print(batch)", ""), ("model(batch)\n        break", ""), ("model(batch)", MARK)]
+)
+def test_a_loader_that_is_only_looked_at(body: str, mark: str) -> None:
+    loader = f"    loader = DataLoader(data, num_workers=4, collate_fn=lambda b: b){mark}\n"
+    check_snippet(f"{HEAD}def look(data, model):\n{loader}    for batch in loader:\n        {body}\n", RULE)
