@@ -18,7 +18,7 @@ RULE = "constant-tensor-in-hot-path"
 
 def module(expression: str, *, top: str = "") -> str:
     return (
-        f"import torch\nfrom torch import nn\n{top}\n\nclass Net(nn.Module):\n"
+        f"import math\nimport torch\nfrom torch import nn\n{top}\n\nclass Net(nn.Module):\n"
         f"    def forward(self, x, device, gpu, n, labels, half: torch.dtype):\n        return {expression}\n"
     )
 
@@ -56,6 +56,8 @@ UNSAFE = {
     "torch.tensor(1e10, device=x.device)": "torch.full((), 1e10, device=x.device)",
     "torch.tensor(float('-inf'), device=x.device)": "torch.full((), float('-inf'), device=x.device)",
     "torch.tensor(1 / 3, device=x.device)": "torch.full((), 1 / 3, device=x.device)",
+    "torch.tensor([2 / math.pi]).to(x.device)": "torch.full((1,), 2 / math.pi, device=x.device)",
+    "torch.tensor(-math.inf, device=x.device)": "torch.full((), -math.inf, device=x.device)",
     "torch.tensor(2, dtype=torch.uint64, device=x.device)": "torch.full((), 2, dtype=torch.uint64, device=x.device)",
 }
 REPORTED_ONLY = (
@@ -277,6 +279,61 @@ SNIPPETS = {
                 return torch.tensor([1.0, 2.0], device=device)
             def other(self, device):
                 return torch.tensor([1.0, 2.0], device=device)  # <- constant-tensor-in-hot-path
+        """,
+    "kept by the module for each device": """
+        import torch
+        from torch import nn
+        kept = {}
+        class Net(nn.Module):
+            def forward(self, x, found: dict):
+                weight = kept.get(x.device)
+                if weight is None:
+                    weight = torch.tensor([0.1, 0.9], device=x.device)
+                    kept[x.device] = weight
+                own = {}
+                bias = own.get("bias")
+                if bias is None:
+                    bias = torch.tensor([0.1, 0.9], device=x.device)  # <- constant-tensor-in-hot-path
+                    own["bias"] = bias
+                return x * weight + bias
+        """,
+    "the first time": """
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            init = False
+            def forward(self, x):
+                if not self.init:
+                    self.begin(x)
+                return x * self.weight
+            def begin(self, x):
+                weight = torch.tensor([0.1, 0.9], device=x.device)
+                self.init, self.weight = True, weight
+        """,
+    "right behind a wait": """
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def forward(self, x: torch.Tensor):
+                x = x.exp()
+                if torch.isinf(x).any():
+                    raise ValueError("too large")
+                x = x * torch.tensor(0.5, device=x.device)
+                x = x + 1
+                x = x + 1
+                return x * torch.tensor(0.5, device=x.device)  # <- constant-tensor-in-hot-path
+        """,
+    "where there is no gradient": """
+        import torch
+        class Steady(torch.optim.Optimizer):
+            def step(self):
+                norms = []
+                for group in self.param_groups:
+                    for p in group["params"]:
+                        if p.grad is None:
+                            norms.append(torch.tensor([0.0], device="cuda"))
+                            continue
+                        norms.append(p.grad.norm())
         """,
     "compiled": """
         import torch

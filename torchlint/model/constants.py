@@ -9,6 +9,7 @@ import libcst as cst
 
 from torchlint.model.factories import Factory, Sameness
 from torchlint.model.moves import is_plain, move
+from torchlint.model.reads import tests_a_tensor
 from torchlint.model.tables import OF_LISTS
 from torchlint.model.tree import descendants
 from torchlint.model.values import Device, Kind
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _PLAIN = ("torch.tensor", "torch.as_tensor")
 _EMPTY = (
+    "grad is None",
     "numel(",
     "len(",
     ".any(",
@@ -32,6 +34,8 @@ _EMPTY = (
 )
 # Questions that the CPU waits for the device to answer: behind them it waits for nothing but the copy.
 _WAITS = (".item()", ".tolist()", ".cpu()")
+# So many statements behind such a question, little has been launched again.
+_NEAR = 3
 # Questions about the device, beside one that matters.
 _OF_DEVICES = ("is_available(", "is_cuda", "use_gpu", "use_cuda", ".type ==", "cuda")
 # Conditions under which something else runs than a step of a network: an export, a trace.
@@ -96,6 +100,19 @@ def stands_in_for_nothing(node: cst.CSTNode, context: Context) -> bool:
                 return False
         child = above
     return False
+
+
+def is_behind_a_wait(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the CPU has waited in one of the statements right before: `if x.isnan().any(): raise …`."""
+    line = context.tree.line(node)
+    block = context.parent(line) if line is not None else None
+    if line is None or not isinstance(block, cst.IndentedBlock):
+        return False
+    place = list(block.body).index(line)
+    return any(
+        isinstance(before, cst.If) and tests_a_tensor(before.test, context)
+        for before in block.body[max(place - _NEAR, 0) : place]
+    )
 
 
 def is_kept_by_object(node: cst.Call, context: Context) -> bool:
@@ -170,6 +187,8 @@ def _is_number(node: cst.BaseExpression) -> bool:
     match node:
         case cst.Integer() | cst.Float() | cst.Name(value="True" | "False"):
             return True
+        case cst.Attribute(value=cst.Name(value="math" | "np" | "numpy"), attr=cst.Name(value=name)):
+            return name in ("pi", "e", "inf", "nan", "tau")
         case cst.UnaryOperation(operator=cst.Minus() | cst.Plus(), expression=inner):
             return _is_number(inner)
         case cst.BinaryOperation(left=left, right=right):

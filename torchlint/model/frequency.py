@@ -10,8 +10,9 @@ import libcst as cst
 
 from torchlint.finding import Frequency
 from torchlint.model import tables
+from torchlint.model.firsts import is_first_time, makes_an_entry
 from torchlint.model.looped import is_shape, is_short, is_size, iterables, takes_loaders
-from torchlint.model.missing import is_missing, makes_what_is_missing
+from torchlint.model.missing import is_missing
 from torchlint.model.names import Names, dotted, last_part
 from torchlint.model.tree import Comprehension, Loop, Tree, children, descendants, descendants_in_scope
 from torchlint.model.values import Kind
@@ -104,37 +105,11 @@ class Frequencies:
     def _is_limited(self, above: cst.CSTNode, child: cst.CSTNode) -> bool:
         """Whether the statement lets its part run at some turns only."""
         if isinstance(above, cst.If):
-            is_first = makes_what_is_missing(above) or self.is_first_of_its_kind(above)
-            is_first = is_first or self._makes_an_entry(above, above.body, cst.NotIn)
-            return child is above.body and (is_first or self.is_rate_limit(above.test))
+            return child is above.body and (is_first_time(above, self.names) or self.is_rate_limit(above.test))
         if isinstance(above, cst.Else):
             statement = self.tree.parent(above)
-            return isinstance(statement, cst.If) and self._makes_an_entry(statement, above.body, cst.In)
+            return isinstance(statement, cst.If) and makes_an_entry(statement, above.body, cst.In, self.names)
         return isinstance(above, cst.IndentedBlock) and self._skips_most(above, child)
-
-    def is_first_of_its_kind(self, statement: cst.If) -> bool:
-        """Whether a dictionary outside of the function lacks a key, and gets it: `if n not in of: of[n] = …`."""
-        match statement.test:
-            case cst.Comparison(
-                left=key, comparisons=[cst.ComparisonTarget(operator=cst.NotIn(), comparator=cst.Name() as asked)]
-            ):
-                scope, bindings = self.names.lookup(asked)
-                is_outer = scope is not None and scope is not self.names.scope_of(asked)
-                is_kept = is_outer and any(_is_dictionary(binding.value) for binding in bindings)
-                return is_kept and any(_has_key(node, key) for node in descendants(statement.body))
-        return False
-
-    def _makes_an_entry(self, statement: cst.If, body: cst.CSTNode, operator: type[cst.BaseCompOp]) -> bool:
-        """Whether what belongs to the object gets an entry that it lacks: `if "n" not in state: state["n"] = …`."""
-        match statement.test:
-            case cst.Comparison(
-                left=cst.SimpleString() as key,
-                comparisons=[cst.ComparisonTarget(operator=asked, comparator=cst.Name() as name)],
-            ) if isinstance(asked, operator):
-                values = [binding.value for binding in self.names.reaching(name) if binding.value is not None]
-                is_own = any(map(_is_own, values))
-                return is_own and any(_has_key(node, key) for node in descendants(body))
-        return False
 
     def _skips_most(self, block: cst.IndentedBlock, child: cst.CSTNode) -> bool:
         """Whether an earlier statement of the block leaves it at most turns: `if step % n != 0: return`."""
@@ -635,29 +610,6 @@ class Frequencies:
 def _method(func: cst.BaseExpression) -> str:
     """The method of `Logger().log_every`, which no dotted name spells."""
     return func.attr.value if isinstance(func, cst.Attribute) else ""
-
-
-def _is_own(value: cst.BaseExpression) -> bool:
-    """Whether it is a part of an attribute: `self.state[p]`, or what a loop goes over."""
-    return any(
-        isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name) and node.value.value == "self"
-        for node in descendants(value)
-    )
-
-
-def _has_key(node: cst.CSTNode, key: cst.BaseExpression) -> bool:
-    match node:
-        case cst.AssignTarget(target=cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=value))])):
-            return value.deep_equals(key)
-    return False
-
-
-def _is_dictionary(value: cst.BaseExpression | None) -> bool:
-    """`{}` and `dict()`, which are filled later."""
-    match value:
-        case cst.Dict(elements=[]) | cst.Call(func=cst.Name(value="dict" | "OrderedDict"), args=[]):
-            return True
-    return False
 
 
 def _of_event(call: cst.Call) -> Frequency:

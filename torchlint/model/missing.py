@@ -9,7 +9,7 @@ import libcst as cst
 from torchlint.model.names import dotted
 from torchlint.model.tree import descendants
 
-_STARTED = re.compile(r"initiali[sz]ed|_init(ed)?$|built$|is_set_?up")
+_STARTED = re.compile(r"initiali[sz]ed|(^|_)init(ed)?$|built$|is_set_?up")
 
 
 def missing(test: cst.BaseExpression) -> str | None:

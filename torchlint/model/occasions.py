@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.model.firsts import is_first_of_its_kind
 from torchlint.model.frequency import LoopKind
 from torchlint.model.missing import kept, missing
 from torchlint.model.tree import Comprehension, Loop, descendants_in_scope
@@ -94,7 +95,7 @@ def is_made_once(value: cst.CSTNode, context: Context) -> bool:
         if isinstance(above, _DEFINITIONS):
             return False
         if isinstance(above, cst.If) and child is above.body:
-            is_first = context.frequencies.is_first_of_its_kind(above)
+            is_first = is_first_of_its_kind(above, context.names)
             if is_first or missing(above.test) == name is not None:
                 return True
         child = above
