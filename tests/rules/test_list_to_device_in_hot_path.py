@@ -179,6 +179,49 @@ SNIPPETS = {
                 loss.backward()
                 optimizer.step()
         """,
+    "repeats": """
+        import torch
+        def train(model, optimizer, loader, device: torch.device):
+            for x, texts in loader:
+                counts = [len(text) for text in texts]
+                rows = torch.arange(len(texts), device=device)
+                own = torch.repeat_interleave(rows, torch.tensor(counts, device=device))
+                all_in_all = sum(counts)
+                same = torch.repeat_interleave(
+                    rows,
+                    torch.tensor(counts, device=device),  # <- list-to-device-in-hot-path
+                    output_size=all_in_all,
+                )
+                model(x, own, same).sum().backward()
+                optimizer.step()
+        """,
+    "asked of all processes": """
+        import torch
+        import torch.distributed as dist
+        def train(model, optimizer, loader, device: torch.device, ranks: int):
+            for x, mask in loader:
+                mine = torch.tensor([mask is not None, 1], dtype=torch.int64, device=device)
+                of_all = [torch.empty_like(mine) for _ in range(ranks)]
+                dist.all_gather(of_all, mine)
+                if torch.any(torch.stack(of_all)):
+                    x = x.clone()
+                own = torch.tensor([mask is not None, 1], device=device)  # <- list-to-device-in-hot-path
+                if dist.get_rank() == 0:
+                    x = x * own
+                model(x).sum().backward()
+                optimizer.step()
+        """,
+    "a device that is never given": """
+        import torch
+        def lengths(texts, device: str | None = None):
+            return torch.tensor([len(text) for text in texts], device=device)
+        def rows(texts, device: str | None = None):
+            return torch.tensor([len(text) for text in texts], device=device)  # <- list-to-device-in-hot-path
+        def train(model, optimizer, loader):
+            for x, texts in loader:
+                model(x, lengths(texts), rows(texts, "cuda"), rows(texts)).sum().backward()
+                optimizer.step()
+        """,
     "compiled": """
         import torch
         @torch.compile

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.model.classes import is_static
 from torchlint.model.factories import Factory, Sameness
 from torchlint.model.moves import is_plain, move
+from torchlint.model.names import parameters
 from torchlint.model.reads import tests_a_tensor
 from torchlint.model.tables import OF_LISTS
 from torchlint.model.tree import descendants
@@ -167,9 +169,38 @@ def _keywords(call: cst.Call) -> list[cst.Name | None]:
 
 def _is_device(node: cst.BaseExpression, context: Context) -> bool:
     value = context.value(node)
-    if isinstance(node, cst.Name) and node.value == "None":
+    if (isinstance(node, cst.Name) and node.value == "None") or is_left_out(node, context):
         return False
     return value.kind in (Kind.DEVICE, Kind.STRING, Kind.NUMBER) and value.device is not Device.CPU
+
+
+def is_left_out(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether it is a parameter that is None by default, and no call in sight gives anything for it."""
+    bindings = context.reaching(node) if isinstance(node, cst.Name) else ()
+    return bool(bindings) and all(
+        isinstance(binding.node, cst.Param) and _is_never_given(binding.node, context) for binding in bindings
+    )
+
+
+def _is_never_given(parameter: cst.Param, context: Context) -> bool:
+    function = context.tree.function_of_parameter(parameter)
+    if not isinstance(parameter.default, cst.Name) or parameter.default.value != "None":
+        return False
+    if not isinstance(function, cst.FunctionDef):
+        return False
+    given = [context.calls.argument_for(call, function, parameter) for call in context.calls.callers(function)]
+    if any(value is not parameter.default for value in given):
+        return False
+    names = [other.name.value for other in parameters(function)]
+    place = names.index(parameter.name.value) if parameter.name.value in names else None
+    if place is not None and context.classes.owner(function) is not None and not is_static(function):
+        place -= 1
+    calls = context.elsewhere.callers(function)
+    return bool(given or calls) and not any(
+        call.arguments is None
+        or any(argument.keyword == parameter.name.value or argument.place == place for argument in call.arguments)
+        for call in calls
+    )
 
 
 def _axes(node: cst.BaseExpression) -> tuple[int, ...] | None:

@@ -9,6 +9,7 @@ import libcst as cst
 
 from torchlint.finding import Frequency
 from torchlint.model.constants import constant as constant_tensor
+from torchlint.model.constants import is_left_out
 from torchlint.model.factories import Factory, Sameness
 from torchlint.model.moves import is_plain, move
 from torchlint.model.names import Binder, Binding, dotted
@@ -80,6 +81,8 @@ def _is_device(node: cst.BaseExpression, context: Context) -> bool:
         return False
     if isinstance(node, cst.Name) and any(map(_is_unpacked, context.reaching(node))):
         return False  # one of several things that a call gives, such as the device of a generator of random numbers
+    if is_left_out(node, context):
+        return False
     value = context.value(node)
     return value.kind in (Kind.DEVICE, Kind.STRING, Kind.NUMBER) and value.device is not Device.CPU
 
@@ -228,14 +231,20 @@ def _is_read_back(moved: cst.Call, context: Context) -> bool:
     """Whether the tensor, or what is computed from it next, is read by the CPU soon, which then waits anyway."""
     function = context.function(moved)
     line = context.tree.line(moved)
+    if _is_repeats(moved, context):
+        return True
     if not isinstance(line, cst.SimpleStatementLine):
         return False
     names = _bound(line)
     scope = function.body if function is not None else context.tree.module
     for statement in descendants_in_scope(scope):
-        if not names or not isinstance(statement, (cst.SimpleStatementLine, cst.For)) or statement is line:
+        if not names or not isinstance(statement, (cst.SimpleStatementLine, cst.For, cst.If)) or statement is line:
             continue
         if context.tree.place(statement) < context.tree.place(line):
+            continue
+        if isinstance(statement, cst.If):
+            if _is_asked(statement.test, names):
+                return True
             continue
         if isinstance(statement, cst.For):
             names |= _turned_to(statement, names)
@@ -246,6 +255,24 @@ def _is_read_back(moved: cst.Call, context: Context) -> bool:
             return True
         if len(names) < _MOST and _speaks_of(statement, names):
             names |= _bound(statement) | _gathered(statement)
+    return False
+
+
+def _is_repeats(moved: cst.Call, context: Context) -> bool:
+    """Whether it goes into `repeat_interleave` as it is, which asks for the sum of the repeats."""
+    argument = context.parent(moved)
+    match context.parent(argument) if isinstance(argument, cst.Arg) else None:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="repeat_interleave")), args=args):
+            return not any(given.keyword is not None and given.keyword.value == "output_size" for given in args)
+    return False
+
+
+def _is_asked(test: cst.BaseExpression, names: set[str]) -> bool:
+    """Whether the condition is a tensor of what one of these holds: `if torch.any(torch.stack(flags)):`."""
+    asked = test.expression if isinstance(test, cst.UnaryOperation) else test
+    match asked:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="any" | "all" | "equal"))):
+            return _speaks_of(asked, names)
     return False
 
 
