@@ -34,7 +34,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if found is None:
         return
     how_often = max(map(context.frequency, (node, *found.indexed)))
-    if how_often <= Frequency.ONCE:
+    if how_often <= Frequency.ONCE or context.frequencies.is_of_the_first_time(node):
         return
     indexed = found.indexed[0]
     where = device(found, context)

@@ -148,6 +148,23 @@ SNIPPETS = {
                     loss.backward()
                     optimizer.step()
         """,
+    "the first time": """
+        import torch
+        from torch import nn
+        class Codes(nn.Module):
+            def __init__(self, count):
+                super().__init__()
+                self.init, self.count = False, count
+            def begin(self, x):
+                self.init = True
+                self.codes = x[torch.randperm(x.shape[0])][: self.count]
+            def forward(self, x, update):
+                x = torch.relu(x.cuda())
+                if update and not self.init:
+                    self.begin(x)
+                drawn = x[torch.randperm(x.shape[0])]  # <- host-index-for-device-tensor
+                return torch.cdist(drawn, self.codes)
+        """,
     "once": """
         import torch
         x = torch.randn(100, 3).cuda()

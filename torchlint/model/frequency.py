@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from torchlint.model.elsewhere import Elsewhere
     from torchlint.model.kinds import Kinds
 
+_CALLS_DEEP = 2
 _COUNTER = re.compile(r"^[ijkn]$|step|iter|batch|idx|index|count|^it$|^epoch$")
 
 
@@ -110,6 +111,20 @@ class Frequencies:
             statement = self.tree.parent(above)
             return isinstance(statement, cst.If) and makes_an_entry(statement, above.body, cst.In, self.names)
         return isinstance(above, cst.IndentedBlock) and self._skips_most(above, child)
+
+    def is_of_the_first_time(self, node: cst.CSTNode, depth: int = 0) -> bool:
+        """Whether the node runs where something is not there yet, and is made: here, or wherever its caller stands."""
+        child = node
+        for above in self.tree.ancestors(node):
+            if isinstance(above, cst.If) and child is above.body and is_first_time(above, self.names):
+                return True
+            if isinstance(above, (cst.Lambda, cst.ClassDef)) or depth > _CALLS_DEEP:
+                return False
+            if isinstance(above, cst.FunctionDef):
+                callers = () if self.elsewhere.callers(above) else self.calls.callers(above)
+                return bool(callers) and all(self.is_of_the_first_time(call, depth + 1) for call in callers)
+            child = above
+        return False
 
     def _skips_most(self, block: cst.IndentedBlock, child: cst.CSTNode) -> bool:
         """Whether an earlier statement of the block leaves it at most turns: `if step % n != 0: return`."""

@@ -62,11 +62,21 @@ def makes_what_is_missing(statement: cst.If) -> bool:
     wanted = missing(statement.test)
     if wanted is not None:
         return any(kept(node) == wanted for node in descendants(statement.body))
+    if _is_not_started(statement.test):
+        return True
     match statement.test:
-        case cst.UnaryOperation(operator=cst.Not(), expression=cst.Attribute(attr=cst.Name(value=name))):
-            return bool(_STARTED.search(name))
         case cst.Comparison(left=cst.Name(value=name)) if is_missing(statement.test):
             return any(_remembers(node, name) for node in descendants(statement.body))
+    return False
+
+
+def _is_not_started(test: cst.BaseExpression) -> bool:
+    """`not self.initialized`, and `self.training and not self.initialized`."""
+    match test:
+        case cst.BooleanOperation(left=left, operator=cst.And(), right=right):
+            return _is_not_started(left) or _is_not_started(right)
+        case cst.UnaryOperation(operator=cst.Not(), expression=cst.Attribute(attr=cst.Name(value=name))):
+            return bool(_STARTED.search(name))
     return False
 
 
