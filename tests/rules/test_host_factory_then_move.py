@@ -505,6 +505,22 @@ def test_what_tries_out_the_modules_of_a_file() -> None:
     check_snippet(TRIAL.format("", f"  # <- {RULE}").replace("(torch.nn.Module)", ""), RULE)
 
 
+def test_what_tries_out_a_module_in_a_function_for_that() -> None:
+    claim = "        assert self(x).abs().max() < 9\n"
+    for checked, calls, mark in (
+        (claim, "    net.check()\n", ""),
+        ("        print(self(x))\n", "    net.check()\n", f"  # <- {RULE}"),
+        (claim, "", f"  # <- {RULE}"),
+        (claim, "    net.check()\ndef use(net: Net):\n    net.check()\n", f"  # <- {RULE}"),
+    ):
+        check_snippet(
+            "import torch\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x\n"
+            f"    def check(self):\n        x = torch.randn(16, 3, 512, 512).cuda(){mark}\n{checked}"
+            f"if __name__ == '__main__':\n    net = Net()\n{calls}",
+            RULE,
+        )
+
+
 @pytest.mark.parametrize(
     ("test", "kept", "found"),
     [

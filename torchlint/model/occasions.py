@@ -47,8 +47,19 @@ def is_guarded(node: cst.CSTNode, context: Context) -> bool:
 
 
 def is_trial(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the node stands in the main block of a file that only defines modules, and tries them out there."""
-    return is_guarded(node, context) and runs_once(node, context) and _only_defines_modules(context)
+    """Whether the main block of a file that only defines modules tries them out here, or in a function for that."""
+    is_here = is_guarded(node, context) and runs_once(node, context)
+    return (is_here or _is_called_to_try(node, context)) and _only_defines_modules(context)
+
+
+def _is_called_to_try(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the main block alone calls the function around the node, which claims something of what comes out."""
+    function = context.function(node)
+    if not isinstance(function, cst.FunctionDef) or context.elsewhere.callers(function):
+        return False
+    callers = context.calls.callers(function)
+    is_for_that = any(isinstance(line, cst.Assert) for line in descendants_in_scope(function.body))
+    return bool(callers) and is_for_that and all(is_guarded(call, context) for call in callers)
 
 
 def _only_defines_modules(context: Context) -> bool:
