@@ -49,6 +49,8 @@ HEAD = "import torch\nfrom torch import nn\nfrom torch.utils.data import DataLoa
         ("for x, y in zip(['a', 'b'], [0, 1]):\n    f(x).backward()\n    LOOK(1)", Frequency.UNKNOWN),
         ("for phase in ['train', 'val']:\n    for x in loader:\n        pass\n    LOOK(1)", Frequency.EPOCH),
         ("for x in loader:\n    if i % 8 == 0 or kept is None:\n        LOOK(1)", Frequency.EPOCH),
+        ("for x in loader:\n    if i % 8 == 0 or step == last:\n        LOOK(1)", Frequency.EPOCH),
+        ("for x in loader:\n    if i % 8 == 0 or stopping:\n        LOOK(1)", Frequency.EPOCH),
         ("for x in loader:\n    if i % 8 == 0 or x.ok:\n        LOOK(1)", Frequency.BATCH),
         (
             "class M(nn.Module):\n  def forward(self, x):\n    if not hasattr(self, 'w'):\n      self.w = LOOK(1)",

@@ -123,7 +123,7 @@ UNSAFE = {
         "other = loss.view(1).detach()\nlog.append(loss.item())\nother[0] = 3\nlog.append(loss.item())", NEW
     ),
     "an array": Case(
-        "other = loss.detach().numpy()\nlog.append(loss.item())\nother[...] = 3\nlog.append(loss.item())", NEW
+        "other = loss.detach().numpy(force=True)\nlog.append(loss.item())\nother[...] = 3\nlog.append(loss.item())", NEW
     ),
     "another name": Case(
         "other, _ = loss, 1\nlog.append(loss.item())\nother.data.mul_(2)\nlog.append(loss.item())", NEW
@@ -410,3 +410,21 @@ def test_a_second_read_that_waits_for_nothing_more() -> None:
         """,
         RULE,
     )
+
+
+def test_a_function_that_tells_every_nth_step() -> None:
+    code = """
+        import torch
+        def divides(n, by):
+            return n % by == 0
+        def train(model, loader, optimizer, criterion, every):
+            for step, (inputs, targets) in enumerate(loader):
+                loss = criterion(model(inputs.cuda()), targets.cuda())
+                loss.backward()
+                optimizer.step()
+                if divides(step, {}):
+                    print(loss.item())
+                    print(loss.item())  {}
+        """
+    check_snippet(code.format("every", ""), RULE)
+    check_snippet(code.format("2", f"# <- {RULE}"), RULE)

@@ -559,7 +559,9 @@ class Frequencies:
             case cst.BooleanOperation():
                 parts = _alternatives(test)
                 limits = [part for part in parts if self.is_rate_limit(part)]
-                return bool(limits) and all(part in limits or is_missing(part) for part in parts)
+                return bool(limits) and all(
+                    part in limits or is_missing(part) or _is_now_and_then(part) for part in parts
+                )
             case cst.UnaryOperation(operator=cst.Not(), expression=inner):
                 return _is_modulo(inner)
             case cst.Comparison(left=left, comparisons=[target]):
@@ -581,7 +583,19 @@ class Frequencies:
                 return isinstance(test, cst.Name) and self._holds_a_limit(test)
             case cst.Call(func=func):
                 name = (dotted(func) or "").rpartition(".")[2]
-                return name.startswith(("should_", "is_time", "every_", "check_interval"))
+                if name.startswith(("should_", "is_time", "every_", "check_interval")):
+                    return True
+                return self._divides(test)
+        return False
+
+    def _divides(self, call: cst.Call) -> bool:
+        """`divisible_by(step, 100)`, of a function that returns `a % b == 0` and nothing else."""
+        function = self.calls.target(call)
+        if function is None or any(_is_small(argument.value) for argument in call.args):
+            return False
+        match function.body:
+            case cst.IndentedBlock(body=[cst.SimpleStatementLine(body=[cst.Return(value=answer)])]):
+                return isinstance(answer, (cst.Comparison, cst.UnaryOperation)) and self.is_rate_limit(answer)
         return False
 
     def _holds_a_limit(self, name: cst.Name) -> bool:
@@ -645,6 +659,14 @@ def _alternatives(test: cst.BaseExpression) -> list[cst.BaseExpression]:
     return [test]
 
 
+def _is_now_and_then(part: cst.BaseExpression) -> bool:
+    """What stands beside `step % 100 == 0 or`: a turn of its own, `step == last`, or a flag raised at the end."""
+    match part:
+        case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=cst.Equal(), comparator=right)]):
+            return _is_counter(left) or _is_counter(right)
+    return isinstance(part, cst.Name)
+
+
 def _is_counter(node: cst.BaseExpression) -> bool:
     """Whether this counts turns, by its name: `step`, `batch_idx`, `i + 1`; a rank does not."""
     if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
@@ -667,7 +689,11 @@ def _parts(test: cst.BaseExpression) -> list[cst.BaseExpression]:
 def _is_modulo(node: cst.BaseExpression) -> bool:
     """Whether this is `step % n`; every second or third turn is no limit worth the name."""
     modulus = _modulus(node)
-    return modulus is not None and not (isinstance(modulus, cst.Integer) and modulus.value in ("1", "2", "3", "4"))
+    return modulus is not None and not _is_small(modulus)
+
+
+def _is_small(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Integer) and node.value in ("1", "2", "3", "4")
 
 
 def _text(node: cst.CSTNode) -> str:
