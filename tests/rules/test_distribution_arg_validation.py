@@ -116,3 +116,22 @@ def test_a_branch_for_others() -> None:
         """,
         RULE,
     )
+
+
+def test_one_for_each_device() -> None:
+    check_snippet(
+        """
+        import torch
+        from torch.distributions import Normal
+        from torch import nn
+        KEPT = {}
+        class Noisy(nn.Module):
+            def forward(self, x: torch.Tensor):
+                noise = KEPT.get(x.device)
+                if noise is None:
+                    noise = Normal(torch.zeros(1, device=x.device), torch.ones(1, device=x.device)).sample
+                    KEPT[x.device] = noise
+                return x + noise(x.shape)
+        """,
+        RULE,
+    )
