@@ -242,3 +242,20 @@ def test_fixtures_have_the_marked_lines() -> None:
     folder = files("torchlint.fixtures") / "tensor_truthiness_branch"
     assert places((folder / "ok.py").read_text("utf-8"), active(RULE)) == []
     assert len(places((folder / "slow.py").read_text("utf-8"), active(RULE))) == 5
+
+
+def test_more_rows_are_no_choice() -> None:
+    check_snippet(forward("if mask.any():", "    x = torch.cat((mask, x))"), RULE)
+
+
+def test_bounds_that_are_handed_in_are_no_tensor() -> None:
+    from torchlint import engine
+    from torchlint.registry import find
+    from torchlint.source import SourceFile
+
+    code = forward("if x.max() > bounds[1] or x.min() < 0:", "    warnings.warn('out of range')").replace(
+        "mask:", "bounds, mask:"
+    )
+    source = SourceFile.from_bytes("net.py", code.encode())
+    (finding,) = engine.examine(source, (find(RULE),), Settings((RULE,))).findings
+    assert "now and then" in finding.message

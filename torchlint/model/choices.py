@@ -26,10 +26,12 @@ AT_ONCE = "bring all elements over at once with `tolist()`"
 SELDOM = "ask only now and then"
 COMBINE = "`&`, `|` and `~` keep the answer on the device"
 
-# Operations whose result has a size that the data decides, or that draw random numbers: not to be run for nothing.
+# Operations whose result has a size that the data decides, that add rows, or that draw random numbers: not to be run
+# for nothing.
 _UNFIT = frozenset(
     "nonzero argwhere masked_select unique unique_consecutive item tolist numpy cpu multinomial bernoulli rand randn "
-    "randint randperm rand_like randn_like normal pad Parameter".split()
+    "randint randperm rand_like randn_like normal pad Parameter cat concat "
+    "concatenate hstack vstack".split()
 )
 
 
@@ -145,12 +147,14 @@ def _is_element(side: cst.BaseExpression, context: Context) -> bool:
 
 def _asks_for_an_argument(condition: cst.BaseExpression, context: Context) -> bool:
     """`position[0] > 0`, of a parameter: one element that whoever made the tensor knows."""
+    sides = _sides(condition)
     return isinstance(condition, cst.Comparison) and any(
         isinstance(side, cst.Subscript)
+        and not any(context.kind(other) is Kind.TENSOR for other in sides if other is not side)
         and isinstance(side.value, cst.Name)
         and all(isinstance(part.slice, cst.Index) and _is_literal(part.slice.value) for part in side.slice)
         and any(binding.binder is Binder.PARAMETER for binding in context.reaching(side.value))
-        for side in _sides(condition)
+        for side in sides
     )
 
 
