@@ -51,7 +51,7 @@ RULE = Rule(
 def check(node: cst.Call | cst.FormattedStringExpression | cst.BinaryOperation, context: Context) -> Iterator[Flag]:
     """Flag the first device tensor that a logging call or a format string turns into text at each step."""
     from torchlint.model.decisions import is_switched_on  # the model's parts load LibCST
-    from torchlint.model.logs import formatted, is_log_statement, is_number_by_then
+    from torchlint.model.logs import formatted, is_key, is_log_statement, is_number_by_then
     from torchlint.model.purpose import is_known_already
     from torchlint.model.reads import is_awaited_by_loop, is_device_tensor, is_exceptional, is_hot, scalar_read
 
@@ -63,7 +63,7 @@ def check(node: cst.Call | cst.FormattedStringExpression | cst.BinaryOperation, 
         return
     if is_awaited_by_loop(tensor, context) or is_known_already(node, tensor, context) or _is_alarm(node, context):
         return
-    if is_switched_on(node, context) or is_number_by_then(tensor, context):
+    if is_switched_on(node, context) or is_number_by_then(tensor, context) or is_key(node, context):
         return
     frequency = context.frequency(node)
     statement = context.tree.line(node)
@@ -79,10 +79,13 @@ def check(node: cst.Call | cst.FormattedStringExpression | cst.BinaryOperation, 
 
 
 def _is_alarm(node: cst.CSTNode, context: Context) -> bool:
-    """Whether it is said only where a tensor holds what it should not: `if x.max() > 1: print(x.max())`."""
+    """Whether it is said only where something holds what it should not: `if x.max() > 1`, `if overflow`."""
     from torchlint.model.reads import tests_a_tensor
 
-    return any(isinstance(above, cst.If) and tests_a_tensor(above.test, context) for above in context.ancestors(node))
+    return any(
+        isinstance(above, cst.If) and ("overflow" in context.code(above.test) or tests_a_tensor(above.test, context))
+        for above in context.ancestors(node)
+    )
 
 
 def _every(context: Context) -> int:

@@ -239,3 +239,52 @@ def test_without_a_counter_there_is_no_fix() -> None:
         RULE,
     )
     assert result.findings[0].fix is None
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        'parts = {f"{loss}": x}',
+        'parts["{}/loss".format(loss)] = x',
+        'tokens = model.tokenizer([f"{loss}."])',
+        'if step % 50 == 0 or step == 999:\n            print(f"{loss}")',
+        'if overflow:\n            print(f"{loss}")',
+    ],
+)
+def test_names_texts_and_rare_lines(lines: str) -> None:
+    check_snippet(LOOP.format(lines), RULE)
+
+
+def test_an_option_to_see_more_is_off_by_default() -> None:
+    options = """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--{}-loss", action="store_true")
+args = parser.parse_args()
+"""
+    check_snippet(options.format("print") + LOOP.format('if args.print_loss:\n            print(f"{loss}")'), RULE)
+    line = f'if args.fast_loss:\n            print(f"{{loss}}")  # <- {RULE}'
+    check_snippet(options.format("fast") + LOOP.format(line), RULE)
+
+
+def test_a_trial_on_random_numbers() -> None:
+    check_snippet(
+        """
+        import torch
+        class Loss(torch.nn.Module):
+            def forward(self, x, y):
+                return (x - y).pow(2).mean()
+        if __name__ == "__main__":
+            if torch.cuda.is_available():
+                torch.cuda.manual_seed(1)
+            embed, loss = torch.nn.Embedding(8, 4), Loss()
+            optimizer = torch.optim.SGD(embed.parameters(), lr=1)
+            for _ in range(10):
+                y = embed(torch.rand(5).long())
+                error = loss(y, torch.ones_like(y))
+                print(error)
+                error.backward()
+                optimizer.step()
+        """,
+        RULE,
+    )

@@ -29,6 +29,8 @@ _LOADING = re.compile(
 )
 # Checks that somebody has to ask for, and code that only an export sees.
 _OPTED = re.compile(r"debug|anomal|verbos|valid|sanity|check|strict|is_scripting|is_tracing|is_exporting|onnx")
+# Names of options that are for seeing more.
+_SHOWS = re.compile(r"print|show|dump|display|monitor|report|^log|_log")
 # Names of what somebody has to switch on to see more.
 _SWITCH = re.compile(r"debug|verbos")
 
@@ -74,7 +76,15 @@ def is_switched_on(node: cst.CSTNode, context: Context) -> bool:
 
 
 def _is_switch(test: cst.BaseExpression, context: Context) -> bool:
-    return bool(_SWITCH.search(context.code(test))) or _is_off_by_default(test, context)
+    return bool(_SWITCH.search(context.code(test))) or _is_off_by_default(test, context) or _is_asked_for(test, context)
+
+
+def _is_asked_for(test: cst.BaseExpression, context: Context) -> bool:
+    """`if args.print_loss`, where this file has `add_argument("--print_loss", action="store_true")`."""
+    if not isinstance(test, cst.Attribute) or not _SHOWS.search(test.attr.value):
+        return False
+    option = re.compile(rf"""["']--{test.attr.value.replace("_", "[-_]")}["'][^()]*["']store_true["']""")
+    return option.search(context.source.text) is not None
 
 
 def _is_off_by_default(test: cst.BaseExpression, context: Context) -> bool:

@@ -58,6 +58,23 @@ def _writes_at_once(call: cst.Call, context: Context) -> bool:
     return True
 
 
+def is_key(text: cst.CSTNode, context: Context) -> bool:
+    """Whether the text names something, or is one that a model reads: a key, what a tokenizer is given."""
+    child = text
+    for above in context.ancestors(text):
+        match above:
+            case cst.DictElement(key=key) | cst.StarredDictElement(value=key) if key is child:
+                return True
+            case cst.SubscriptElement():
+                return True
+            case cst.Call(func=func) if child is not func and "token" in (dotted(func) or "").rpartition(".")[2]:
+                return True
+            case cst.BaseSmallStatement() | cst.BaseCompoundStatement():
+                return False
+        child = above
+    return False
+
+
 def is_number_by_then(tensor: cst.BaseExpression, context: Context) -> bool:
     """Whether the loop's own turn has put a number in its place: `label = 1 if label else 0`."""
     loop = context.loop(tensor)
