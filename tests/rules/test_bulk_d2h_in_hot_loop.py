@@ -237,3 +237,20 @@ def test_a_piece_at_a_time_says_so() -> None:
         RULE,
     )
     assert "copy once for the whole batch" in result.findings[0].message
+
+
+def test_numpy_alone_copies_only_if_told_to() -> None:
+    check_snippet(
+        """
+        import torch
+        def train(model, loader, optimizer, criterion, log):
+            for x, y in loader:
+                out = model(x.cuda())
+                loss = criterion(out, y.cuda())
+                loss.backward()
+                optimizer.step()
+                log.extend(out[::4].detach().numpy())
+                log.extend(torch.ones_like(y.cuda()).numpy(force=True))  # <- bulk-d2h-in-hot-loop
+        """,
+        RULE,
+    )

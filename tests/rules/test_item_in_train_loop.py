@@ -1051,3 +1051,23 @@ def test_a_ratio_of_elements_is_read_element_by_element() -> None:
         RULE,
     )
     assert "tolist()" in result.findings[0].message
+
+
+def test_a_read_for_a_warning_and_reads_on_the_cpu() -> None:
+    check_snippet(
+        """
+        import torch
+        def train(model, loader, optimizer, limit, stats):
+            for x in loader:
+                x = x.cuda()
+                if x.max() > limit:
+                    warn_once("too long: {}".format(x.max().item()))
+                first, second = model(x).chunk(2)
+                first.mean().backward()
+                optimizer.step()
+                stats.extend(first[::4].detach().numpy())
+                stats.append(first.mean().item())
+                stats.append(second.mean().item())  # <- item-in-train-loop
+        """,
+        RULE,
+    )

@@ -71,6 +71,8 @@ def bulk_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | None:
         case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value="cpu" | "numpy" | "tolist"))):
             if _is_item(node, context):
                 return None  # one value, which another rule reads
+            if isinstance(node.func, cst.Attribute) and node.func.attr.value == "numpy" and not node.args:
+                return None  # unless it is told to copy, it raises for any tensor that is not on the CPU already
             return receiver if is_device_tensor(receiver, context) else None
     return None
 
@@ -187,16 +189,8 @@ def is_alarm(line: cst.CSTNode) -> bool:
             called = dotted(func) or ""
             if called.endswith("_assert"):
                 return bool(args) and isinstance(args[0].value, cst.Name) and args[0].value.value == "False"
-            return called.rpartition(".")[2] in (
-                "exit",
-                "_exit",
-                "quit",
-                "abort",
-                "warn",
-                "warning",
-                "error",
-                "critical",
-            )
+            last = called.rpartition(".")[2]
+            return last.startswith("warn") or last in ("exit", "_exit", "quit", "abort", "error", "critical")
     return False
 
 

@@ -1,30 +1,85 @@
-"""What a loader gives and nobody moves, while what comes with it is moved to the device: it stays on the CPU."""
+"""What stays on the CPU: what a loader gives and nobody moves beside what is moved, what is read with `numpy()`."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.model.names import Binder
 from torchlint.model.tree import descendants
+from torchlint.model.values import Kind
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
     from torchlint.model.names import Binding
+    from torchlint.model.tree import Tree
 
 _PAIRS = ("zip", "enumerate", "reversed", "list", "len", "range", "print", "str", "int", "float")
 
 
 def stays_on_host(node: cst.BaseExpression, context: Context) -> bool:
     """Whether this is `ids`, or an element of it, where `for images, ids in loader` moves the images alone."""
+    if _is_tried_out(node, context):
+        return True
     match node:
         case cst.Subscript(value=owner):
             return stays_on_host(owner, context)
         case cst.Name():
             bindings = context.reaching(node)
-            return bool(bindings) and all(_is_left(binding, context) for binding in bindings)
+            is_left = bool(bindings) and all(_is_left(binding, context) for binding in bindings)
+            return is_left or _is_seen_as_array(node, context)
+        case cst.Call() | cst.BinaryOperation() | cst.UnaryOperation() if ".numpy()" in context.source.text:
+            names = [part for part in descendants(node) if isinstance(part, cst.Name)]
+            arrays = [name for name in names if _is_seen_as_array(name, context)]
+            return bool(arrays) and all(name in arrays or context.kind(name) is not Kind.TENSOR for name in names)
     return False
+
+
+def _is_tried_out(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the main block of a file of modules tries them out on random numbers, and moves nothing anywhere."""
+    if "__main__" not in context.source.text or ".rand" not in context.source.text:
+        return False
+    for above in context.ancestors(node):
+        if isinstance(above, cst.If) and "__name__" in context.code(above.test):
+            text = context.code(above.body)
+            is_moving = any(word in text for word in (".cuda(", ".to(", "device", "default_tensor"))
+            is_random = ".rand" in text and not is_moving
+            return is_random and any(map(context.classes.is_module, context.tree.of(cst.ClassDef)))
+    return False
+
+
+def _is_seen_as_array(name: cst.Name, context: Context) -> bool:
+    """Whether `x.numpy()` is called on the same value of the name: that raises unless it is on the CPU."""
+    if ".numpy()" not in context.source.text:
+        return False
+    here = context.function(name)
+    bindings = set(context.reaching(name))
+    return bool(bindings) and any(
+        seen is not name and context.function(seen) is here and bindings == set(context.reaching(seen))
+        for seen in _seen_as_arrays(context.tree).get(name.value, ())
+    )
+
+
+@lru_cache(maxsize=4)
+def _seen_as_arrays(tree: Tree) -> dict[str, list[cst.Name]]:
+    """The `x` of `x.numpy()` and of `x[::2].detach().numpy()`, by name."""
+    found: dict[str, list[cst.Name]] = {}
+    for call in tree.of(cst.Call):
+        match call:
+            case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="numpy")), args=[]):
+                while True:
+                    match owner:
+                        case cst.Subscript(value=inner) | cst.Attribute(value=inner, attr=cst.Name(value="data")):
+                            owner = inner
+                        case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value="detach" | "clone"))):
+                            owner = inner
+                        case _:
+                            break
+                if isinstance(owner, cst.Name):
+                    found.setdefault(owner.value, []).append(owner)
+    return found
 
 
 def _is_left(binding: Binding, context: Context) -> bool:
