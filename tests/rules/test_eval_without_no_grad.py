@@ -584,3 +584,83 @@ def test_no_grad_is_no_eval() -> None:
 )
 def test_trials_frozen_models_and_volatile_inputs(code: str) -> None:
     check(code)
+
+
+BASE = """
+class Base:
+    def everything(self, loader):
+        with torch.{mode}():
+            for x in loader:
+                self.translation(x)
+
+class Derived({base}):
+    def translation(self, x):
+        self.model.eval()
+        print(self.model(x).argmax(1).tolist()){mark}
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "base", "mark"), [("no_grad", "Base", ""), ("enable_grad", "Base", HERE), ("no_grad", "object", HERE)]
+)
+def test_a_class_that_is_extended_calls_the_method(mode: str, base: str, mark: str) -> None:
+    check_snippet(HEAD + BASE.format(mode=mode, base=base, mark=mark), RULE)
+
+
+STEP = """
+from framework import Agent
+
+class Mine({base}):
+    def {name}(self, x):
+        self.model.eval()
+        return self.model(x).argmax(1).tolist(){mark}
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "name", "mark"), [("Agent", "eval_step", ""), ("object", "eval_step", HERE), ("Agent", "predict", HERE)]
+)
+def test_a_class_of_another_file_calls_the_hook(base: str, name: str, mark: str) -> None:
+    check_snippet(HEAD + STEP.format(base=base, name=name, mark=mark), RULE)
+
+
+CASE = """
+import unittest
+
+class Cases({base}):
+    def looks(self):
+        def at(net, batches):
+            net.eval()
+            for x in batches:
+                print(net(x).argmax(1)){mark}
+        at(nn.Linear(2, 2), self.batches)
+"""
+
+
+@pytest.mark.parametrize(("base", "mark"), [("unittest.TestCase", ""), ("object", HERE)])
+def test_a_test_case_looks_at_a_model(base: str, mark: str) -> None:
+    check_snippet(HEAD + CASE.format(base=base, mark=mark), RULE)
+
+
+SCRIPT = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(1, 1)
+
+    def forward(self, x):
+        return self.out(x)
+
+net = Net(){move}
+for step in range(500):
+    if step % 10 == 0:
+        net.eval()
+        curve = net(xs){mark}
+        draw(curve.data)
+        net.train()
+"""
+
+
+@pytest.mark.parametrize(("move", "mark"), [("", ""), (".cuda()", HERE)])
+def test_a_script_on_the_cpu_looks_now_and_then(move: str, mark: str) -> None:
+    check_snippet(HEAD + SCRIPT.format(move=move, mark=mark), RULE)

@@ -86,6 +86,20 @@ class Calls:
     def _find_callers(self, function: cst.FunctionDef) -> tuple[cst.Call, ...]:
         return tuple(call for call in self._candidates(function) if self.target(call) is function)
 
+    def dispatched(self, function: cst.FunctionDef) -> tuple[cst.Call, ...]:
+        """The calls of `self.method(…)` in the classes that the method's own extends, which reach it there."""
+        class_ = self.classes.owner(function)
+        if class_ is None or function.name.value.startswith("__"):
+            return ()
+        bases = [base for base in self.classes.lineage(class_) if isinstance(base, cst.ClassDef) and base is not class_]
+        return tuple(call for call in self._candidates(function) if bases and self._class_of_self(call) in bases)
+
+    def _class_of_self(self, call: cst.Call) -> cst.ClassDef | None:
+        match call.func:
+            case cst.Attribute(value=cst.Name() as owner):
+                return self.classes.self_class(owner)
+        return None
+
     def _candidates(self, function: cst.FunctionDef) -> list[cst.Call]:
         """Calls that could reach the function, by the last part of what they call."""
         if self._by_name is None:

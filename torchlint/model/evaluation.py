@@ -118,10 +118,21 @@ class Evaluations:
             return True
         if function.asynchronous is not None or self.context.frequencies.is_diagnostic(function.body):
             return True
+        if self._is_of_a_test_case(function):
+            return True
         owner = self.context.classes.owner(function)
         if owner is not None and self.context.classes.is_module(owner) and function not in self._switches:
             return True
         return any(_is_strange(item.decorator) for item in function.decorators)
+
+    def _is_of_a_test_case(self, function: cst.FunctionDef) -> bool:
+        """Whether a `unittest.TestCase` holds the function, itself or in a method: it runs a model to look at it."""
+        return any(
+            isinstance(base, str) and base.rpartition(".")[2] == "TestCase"
+            for above in self.context.ancestors(function)
+            if isinstance(above, cst.ClassDef)
+            for base in self.context.classes.lineage(above)
+        )
 
     # What marks an evaluation
 
@@ -230,7 +241,8 @@ class Evaluations:
 
     def _is_a_trial(self, call: cst.Call) -> bool:
         """Whether the model runs once, and nobody wants what it gives: to warm up, for its hooks, for the shapes."""
-        if self.context.frequency(call) > Frequency.ONCE or not self.is_model_call(call):
+        is_rare = self.context.frequency(call) <= Frequency.ONCE or self.context.frequencies.is_rate_limited(call)
+        if not is_rare or not self.is_model_call(call):
             return False
         if self._stays_on_the_cpu(call.func):
             return True
@@ -249,8 +261,14 @@ class Evaluations:
         """Whether the file makes the model, and never speaks of another device."""
         if self.context.program.mentions_accelerator or not isinstance(model, cst.Name):
             return self.context.device(model) is Device.CPU
+        if self.context.function(model) is None and any(map(self.context.classes.is_module, self._classes)):
+            return True
         made = [binding.value for binding in self.context.reaching(model) if binding.binder is Binder.ASSIGN]
         return bool(made) and all(isinstance(value, cst.Call) for value in made)
+
+    @cached_property
+    def _classes(self) -> list[cst.ClassDef]:
+        return self.context.tree.of(cst.ClassDef)
 
     def _is_asked_for_shape(self, node: cst.CSTNode) -> bool:
         parent = self.context.parent(node)

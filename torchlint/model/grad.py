@@ -70,12 +70,23 @@ class Grads:
         around = self._around(function)
         if around is not None:
             return around
-        callers = self.calls.callers(function)
+        if self._is_hook(function):
+            return GradMode.OFF
+        callers = (*self.calls.callers(function), *self.calls.dispatched(function))
         modes = {self.mode(call) for call in callers}
         modes |= {GradMode(call.grad) for call in self.elsewhere.callers(function)}
         if len(modes) == 1:
             return modes.pop()
         return GradMode.UNKNOWN if modes else GradMode.ON
+
+    def _is_hook(self, function: cst.FunctionDef) -> bool:
+        """Whether a class from elsewhere that this one extends calls the method, and turns autograd off around it."""
+        class_ = self.classes.owner(function)
+        return (
+            class_ is not None
+            and function.name.value in tables.INHERITED_NO_GRAD_METHODS
+            and any(isinstance(base, str) and base not in ("", "object") for base in self.classes.lineage(class_))
+        )
 
     def _around(self, function: cst.FunctionDef) -> GradMode | None:
         """A function defined inside another, which is called where that one runs."""

@@ -182,6 +182,8 @@ NO_GRAD_METHODS = frozenset(
     "validation_step test_step predict_step on_validation_epoch_end on_validation_epoch_start on_test_epoch_end "
     "validation_epoch_end test_epoch_end on_validation_batch_end on_test_batch_end prediction_step".split()
 )
+# The same, of trainers and agents that projects write themselves: only where the class extends one of another file.
+INHERITED_NO_GRAD_METHODS = frozenset({"eval_step", "valid_step", "evaluation_step"})
 NO_GRAD_CONTEXTS = frozenset(
     {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode"}
 )
