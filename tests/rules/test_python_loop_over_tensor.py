@@ -314,6 +314,55 @@ READS = {
         """,
 }
 INDEPENDENT = {
+    "the axes of a tensor": """
+        import torch
+        def scale(grid: torch.Tensor, image: torch.Tensor, n):
+            for i, size in enumerate(image.shape[1 : 1 + n]):
+                grid[i] = grid[i] * 2 / max(2, size)
+            return grid
+        """,
+    "the few objectives of a problem": """
+        import torch
+        def front(self, x: torch.Tensor):
+            found = []
+            for i in range(self.num_objectives):
+                found.append(x[..., i].cos())
+            return torch.stack(found)
+        """,
+    "a comment above the list that is filled": """
+        import torch
+        def scores(x: torch.Tensor, y: torch.Tensor):
+            # One at a time: fits in memory.
+            found = []
+            for i in range(x.size(0)):
+                for j in range(y.size(0)):
+                    found.append((x[i] * y[j]).sum())
+            return found
+        """,
+    "the message of an assertion": """
+        import torch
+        def compare(a: torch.Tensor, b: torch.Tensor):
+            assert torch.equal(a, b), [i for i in range(len(a)) if (a[i] - b[i]).abs().max() > 1e-6]
+        """,
+    "a table that is made once": """
+        import torch
+        def make_lut(layout: torch.Tensor):
+            sizes = torch.zeros(layout.size(0))
+            for i in range(layout.size(0)):
+                sizes[i] = layout[i].sum()
+            return sizes
+        """,
+    "what is converted from a rate of its own": """
+        import torch
+        from audio import convert
+        def at_one_rate(wav: torch.Tensor, rates):
+            found = []
+            for i, sound in enumerate(wav):
+                rate = rates[i]
+                sound = convert(sound, rate)
+                found.append(sound)
+            return torch.stack(found)
+        """,
     "layers": """
         import torch
         from torch import nn
@@ -497,6 +546,31 @@ DEPENDENT = {
         """,
 }
 HOST = {
+    "a message": """
+        import logging
+        import torch
+        def tell(seen: torch.Tensor):
+            logging.info("seen: %s", " ".join([str(int(x)) for x in seen]))
+        """,
+    "a sampler": """
+        import torch
+        from torch.utils.data import Sampler
+        class Repeats(Sampler):
+            def __init__(self, times: torch.Tensor):
+                self.whole = torch.trunc(times)
+                self.part = times - self.whole
+            def indices(self):
+                times = self.whole + (torch.rand(len(self.part)) < self.part).float()
+                found = []
+                for i, n in enumerate(times):
+                    found.extend([i] * int(n.item()))
+                return found
+        """,
+    "conditions written into pictures": """
+        import torch
+        def log_conditionings(x: torch.Tensor, write):
+            return write([str(x[i].item()) for i in range(x.shape[0])])
+        """,
     "boxes on the host": """
         import torch
         def results(net, x):

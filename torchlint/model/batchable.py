@@ -10,7 +10,8 @@ from torchlint.finding import Frequency
 from torchlint.model.carried import Carried
 from torchlint.model.elements import ElementLoop, Step, Work, element_loop
 from torchlint.model.extent import is_few, is_in_a_dataset, is_over_classes, is_plain, runs_rarely, saves_memory
-from torchlint.model.reads import is_host_only
+from torchlint.model.logs import is_written
+from torchlint.model.reads import is_exceptional, is_host_only
 from torchlint.model.stacks import is_all_there_is
 from torchlint.model.visits import visit
 
@@ -47,7 +48,9 @@ def _worth_batching(loop: LoopNode, context: Context) -> ElementLoop | None:
     found = element_loop(loop, visited, context)
     if found is None or found.runs or not is_plain(loop, context) or _only_complains(loop):
         return None
-    return None if runs_rarely(loop, context) or saves_memory(loop, context) else found
+    if runs_rarely(loop, context) or is_exceptional(loop, context) or is_written(loop, context):
+        return None
+    return None if saves_memory(loop, context) else found
 
 
 def _only_complains(loop: LoopNode) -> bool:

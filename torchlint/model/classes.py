@@ -94,6 +94,13 @@ class Classes:
             for base in self.lineage(class_)
         )
 
+    def is_sampler(self, class_: cst.ClassDef) -> bool:
+        """Whether instances say which samples of a dataset come next."""
+        return any(
+            isinstance(base, str) and base.startswith("torch.utils.data.") and base.endswith("Sampler")
+            for base in self.lineage(class_)
+        )
+
     def is_optimizer(self, class_: cst.ClassDef) -> bool:
         """Whether instances are optimizers."""
         return self._inherits(class_, frozenset({"torch.optim.Optimizer"}), frozenset({"Optimizer"}))

@@ -405,7 +405,8 @@ class _Following:
         return sum(bool(names_in(argument.value) & (counters | elements)) for argument in call.args) > 1
 
     def _named(self, name: str, above: cst.Assign, element: Element) -> None:
-        if element.opaque is not None and name in names_in(above.value):
+        is_own = any(name == visited for visited, _ in self.turn.visit.elements)
+        if element.opaque is not None and name in names_in(above.value) and not is_own:
             self._add_up(above, element)  # `total = total + f(x[i])`
             return
         known = self.turn.elements.get(name)

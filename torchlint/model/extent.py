@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -13,7 +14,7 @@ from torchlint.model.loading import is_put_on_device
 from torchlint.model.occasions import runs_once
 from torchlint.model.reads import is_exceptional, is_host_only
 from torchlint.model.tree import descendants, descendants_in_scope
-from torchlint.model.visits import LoopNode, Visit, is_surely_no_tensor, owner_of, parts_of
+from torchlint.model.visits import LoopNode, Visit, is_surely_no_tensor, loops_around, owner_of, parts_of
 from torchlint.role import Role
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 # What a `range` counts that is no data: there are few of them, or they follow each other.
 _STRUCTURE = re.compile(
     r"layer|level|lvl|stage|block|scale|kernel|order|degree|depth|iter|epoch|repeat|round|trial|fold|stack|branch|"
-    r"resolution|tap|axis|axes|ndim|dims?$|shapes|rank|world|gpu|device|worker|shard|attempt|tries|chunk|group|n_?gram",
+    r"resolution|tap|axis|axes|ndim|dims?$|shapes|rank|world|gpu|device|worker|shard|attempt|tries|chunk|group|n_?gram|objective",
     re.IGNORECASE,
 )
 _CHANNELS = re.compile(r"(^|_)(mean|std)s?$")
@@ -31,7 +32,7 @@ _CLASSES = re.compile(r"class|cls|label|categor|num_c$|n_c$|bins?$|cluster|segme
 _RARE = re.compile(
     r"(^|_)(__)?init(_|$|ializ)|__repr__|reset_parameters|plot|draw|show|visual(?!s)|(^|_)vis(_|$)|display|save|dump|"
     r"export|^_?(download|load|read|parse|write|report|print)(_|$)|^_?process$|^prepare_data$|summary|"
-    r"(^|_)verify(_|$)",
+    r"(^|_)verify(_|$)|(^|_)lut(_|$)|^_?log_(image|img|video|audio|sample|conditioning|figure)",
     re.IGNORECASE,
 )
 # Branches that are there to show things.
@@ -46,6 +47,7 @@ _FOR_MEMORY = re.compile(
     re.IGNORECASE,
 )
 _COMMENT = re.compile(r"#[^\n]*")
+_EMPTY = re.compile(r"= *(\[\]|list\(\)|\{\}|dict\(\))")
 FEW = 4
 # As many turns are few where they are all there are.
 FEW_IN_ALL = 16
@@ -67,10 +69,24 @@ def is_few(loop: LoopNode, visit: Visit, context: Context) -> bool:
         return True
     if any("shapes" in word for _, tensor in visit.elements for word in _words(tensor)):
         return True  # of the levels of a pyramid
+    if any(map(_is_shape, (container for _, container in (*visit.elements, *visit.others)))):
+        return True
     return any(
         0 < len(context.value(container).items) <= FEW or any(_CHANNELS.search(word) for word in _words(container))
         for _, container in visit.others
     )
+
+
+def _is_shape(node: cst.BaseExpression) -> bool:
+    """`x.shape`, `x.size()[2:]`: there is a turn for each axis."""
+    while isinstance(node, cst.Subscript):
+        node = node.value
+    match node:
+        case cst.Attribute(attr=cst.Name(value="shape")):
+            return True
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="size")), args=[]):
+            return True
+    return False
 
 
 def _literal(node: cst.BaseExpression, context: Context) -> int | None:
@@ -135,11 +151,11 @@ def may_wait(tensor: cst.BaseExpression, context: Context) -> bool:
 
 
 def is_in_a_dataset(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the node stands in a dataset that puts nothing on an accelerator: its tensors are the host's."""
+    """Whether the node stands in a dataset or sampler that puts nothing on an accelerator: it works on the host."""
     class_ = context.tree.enclosing_class(node)
     return (
         class_ is not None
-        and context.classes.is_dataset(class_)
+        and (context.classes.is_dataset(class_) or context.classes.is_sampler(class_))
         and not any(is_put_on_device(part, context) for part in descendants(class_.body))
     )
 
@@ -162,7 +178,8 @@ def runs_rarely(loop: cst.CSTNode, context: Context) -> bool:
 
 def saves_memory(loop: LoopNode, context: Context) -> bool:
     """Whether the author chose the loop for the memory that one batched operation would take, or says so beside it."""
-    if any(map(_FOR_MEMORY.search, _comments(loop, context))):
+    around = (loop, *loops_around(loop, context))
+    if any(_FOR_MEMORY.search(comment) for each in around for comment in _comments(each, context)):
         return True
     function = context.function(loop)
     return function is not None and any(
@@ -171,8 +188,14 @@ def saves_memory(loop: LoopNode, context: Context) -> bool:
 
 
 def _comments(loop: LoopNode, context: Context) -> list[str]:
-    """The comments in the loop, right above it and behind its first line."""
+    """The comments in the loop, right above it and behind its first line, and above the empty list that it fills."""
     owner = owner_of(loop, context)
     line = context.tree.line(owner)
     whole = line if isinstance(line, cst.SimpleStatementLine) else owner
-    return _COMMENT.findall(context.code(whole))
+    comments = _COMMENT.findall(context.code(whole))
+    block = context.parent(whole)
+    if isinstance(block, (cst.IndentedBlock, cst.Module)) and whole is not block.body[0]:
+        above = next(before for before, line in pairwise(block.body) if line is whole)
+        if isinstance(above, cst.SimpleStatementLine) and _EMPTY.search(context.code(above)):
+            comments += _COMMENT.findall(context.code(above))
+    return comments

@@ -45,6 +45,19 @@ def formatted(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpressio
                     yield argument.value
 
 
+def is_written(loop: cst.CSTNode, context: Context) -> bool:
+    """Whether the loop, a comprehension, makes a text that is printed or logged then and there."""
+    for above in context.ancestors(loop):
+        match above:
+            case cst.BaseStatement() | cst.BaseSmallStatement() | cst.Lambda():
+                return False
+            case cst.Call(func=cst.Name(value="print")):
+                return True
+            case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="info" | "debug" | "warning"))):
+                return "log" in (dotted(owner) or "").lower()
+    return False
+
+
 def _writes_at_once(call: cst.Call, context: Context) -> bool:
     match call.func:
         case cst.Attribute(value=owner, attr=cst.Name(value="log")):
