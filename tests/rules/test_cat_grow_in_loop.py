@@ -323,3 +323,27 @@ def sample(out: torch.Tensor, images, generator):
 """,
         RULE,
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "loop", "mark"),
+    [
+        ("join", "for k in range(len(pieces) - 1)", ""),
+        ("join", "for k in range(len(frames) - 1)", f"  # <- {RULE}"),
+        ("join", "for ch_idx in range(x.shape[1])", ""),
+        ("join", "for k in range(x.shape[1])", f"  # <- {RULE}"),
+        ("make_lut", "for k in range(x.shape[1])", ""),
+    ],
+)
+def test_few_turns_by_what_they_go_over(name: str, loop: str, mark: str) -> None:
+    check_snippet(
+        f"""
+import torch
+def {name}(x: torch.Tensor, pieces, frames, step):
+    out = x[:1]
+    {loop}:
+        out = torch.cat((out, step(x)), dim=0){mark}
+    return out
+""",
+        RULE,
+    )

@@ -18,6 +18,7 @@ from torchlint.model.operators import integer
 from torchlint.model.reads import is_exceptional
 from torchlint.model.rewriting import loses_comment
 from torchlint.model.tree import descendants, descendants_in_scope
+from torchlint.model.values import Kind
 from torchlint.model.visits import names_in, visit
 from torchlint.rule import Insert, InsertBelow, NodeEdit, Replace
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from torchlint.model.context import Context
 
 # What there are few of beside what `is_few` knows.
-_FEW = re.compile(r"crop|head|view|nums?$|part|kernel|expert|camera|modalit", re.IGNORECASE)
+_FEW = re.compile(r"crop|head|view|nums?$|part|kernel|expert|camera|modalit|channel|(^|_)ch(_|$)", re.IGNORECASE)
 # Attributes of a model that count what there may be many of.
 _MANY = re.compile(r"step|frame|time|len|token|sample|horizon|point|batch", re.IGNORECASE)
 
@@ -175,7 +176,10 @@ def _has_many_turns(loop: cst.For | cst.While, context: Context) -> bool:
         return False
     if isinstance(loop, cst.For):
         walked = found.count if found.count is not None else loop.iter
-        if any(_FEW.search(part.value) for part in descendants(walked) if isinstance(part, cst.Name)):
+        words = (part.value for part in descendants(walked) if isinstance(part, cst.Name))
+        if any(map(_FEW.search, (*words, *found.counters))):
+            return False
+        if found.count is not None and _is_length_of_a_list(found.count, context):
             return False
     kind = context.frequencies.loop_kind(loop)
     if kind is not LoopKind.OTHER:
@@ -188,6 +192,18 @@ def _has_many_turns(loop: cst.For | cst.While, context: Context) -> bool:
         case cst.Attribute(value=cst.Name(value="self"), attr=cst.Name(value=attribute)):
             return bool(_MANY.search(attribute))
     return True
+
+
+def _is_length_of_a_list(count: cst.BaseExpression, context: Context) -> bool:
+    """`len(inputs) - 1`, of a parameter that is not known to be a tensor or to hold data."""
+    while isinstance(count, cst.BinaryOperation) and isinstance(count.right, cst.Integer):
+        count = count.left
+    match count:
+        case cst.Call(func=cst.Name(value="len"), args=[cst.Arg(value=cst.Name() as given)]):
+            if context.kind(given) not in (Kind.SEQUENCE, Kind.UNKNOWN):
+                return False
+            return not context.kinds.is_tensor(given) and not _MANY.search(given.value)
+    return False
 
 
 # The fix
