@@ -104,6 +104,7 @@ SILENT = (
     "x.sort(dim=1)[0][:, 0]",
     "x.sort(dim=1)[0][mask, :k]",
     "x.sort(dim=1)[0][:, : self.max_boxes]",
+    "x.sort(dim=1)[0][:, : self.rank_budget]",
     "x.sort(dim=1)[0][:, : x.size(1) // 2]",
     "torch.rand_like(x).argsort(dim=1)[:, :k]",
     "names.sort()[:k]",
@@ -120,3 +121,15 @@ def test_silent(expression: str) -> None:
 
 def test_look_alikes_obey_the_laws() -> None:
     check_snippet(files("torchlint.fixtures").joinpath("sort_for_topk/ok.py").read_text("utf-8"), RULE)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "mark"),
+    [
+        ("order = x.argsort(descending=True)", "pass", ""),
+        ("pass", "order = x.argsort(descending=True)", "  # <- " + RULE),
+    ],
+)
+def test_what_is_sorted_once_may_be_cut_at_each_turn(first: str, second: str, mark: str) -> None:
+    lines = [f"    {first}", "    while is_open(k):", f"        {second}{mark}", "        k = take(order[:k])"]
+    check_snippet("import torch\ndef search(x: torch.Tensor, k, take, is_open):\n" + "\n".join(lines) + "\n", RULE)

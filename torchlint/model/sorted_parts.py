@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # A bound that there is mostly less of, or a large share of all: both are as fast with a sort.
 _CAP = re.compile(
-    r"max|limit|nms|cap(acity)?$|keep|ratio|frac|percent|quantile|drop|half|len|size|total", re.IGNORECASE
+    r"max|limit|nms|cap(acity)?$|keep|ratio|frac|percent|quantile|drop|half|len|size|total|budget", re.IGNORECASE
 )
 # Numbers drawn to be sorted are a permutation, of which mostly a good part is taken.
 _DRAWN = re.compile(r"rand|noise|sampl", re.IGNORECASE)
@@ -78,6 +78,8 @@ def partial_sort(call: cst.Call, context: Context) -> Sort | None:
     parts = tuple(_parts(call, tensor, axis, context))
     if not parts or _is_drawn(tensor, context) or any(_CAP.search(context.code(part.count)) for part in parts):
         return None
+    if any(context.loop(part.node) is not context.loop(call) for part in parts):
+        return None  # sorted once, and cut at each turn
     if len({(context.code(part.count), part.is_last) for part in parts}) > 1 or not is_sure_tensor(tensor, context):
         return None
     is_descending = isinstance(descending, cst.Name) and descending.value == "True"
