@@ -104,6 +104,19 @@ def test_silent(expression: str) -> None:
     check_snippet(code, RULE)
 
 
+@pytest.mark.parametrize(
+    ("made", "mark"),
+    [
+        ("a.reshape(1, 3)", ""),
+        ("torch.nn.functional.normalize(torch.randn(1, 3)).to(a)", ""),
+        ("a.reshape(8, 3)", f"  # <- {RULE}"),
+    ],
+)
+def test_distances_to_one_point(made: str, mark: str) -> None:
+    code = "import torch\ndef far(a: torch.Tensor, b: torch.Tensor):\n    center = {}\n    return {}{}\n"
+    check_snippet(code.format(made, "torch.norm(center.unsqueeze(1) - b.unsqueeze(0), dim=-1)", mark), RULE)
+
+
 def test_it_is_asked_for() -> None:
     assert not find(RULE).default
 

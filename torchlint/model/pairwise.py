@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -64,6 +65,8 @@ def distances(call: cst.Call, context: Context) -> Distances | None:
     if found is None:
         return None
     rows, columns, axes = found
+    if _is_one_point(rows, context) or _is_one_point(columns, context):
+        return None
     last = -1 if axes is None else axes
     if integer(dim) not in (-1, last) or not all(is_sure_tensor(part, context) for part in (rows, columns)):
         return None
@@ -73,6 +76,37 @@ def distances(call: cst.Call, context: Context) -> Distances | None:
     return Distances(call, rows, columns, order, is_sum and order > 1, is_certain=not extra and axes is not None)
 
 
+def _is_one_point(points: cst.BaseExpression, context: Context) -> bool:
+    """Whether all that the name is given is one point: `p.reshape(1, 1, 3)`, `torch.randn(1, 3)`."""
+    if not isinstance(points, cst.Name):
+        return False
+    values = [binding.value for binding in context.reaching(points)]
+    return bool(values) and all(value is not None and any(map(_has_one_row, _chain(value))) for value in values)
+
+
+def _chain(node: cst.BaseExpression) -> Iterator[cst.Call]:
+    """The calls in `p.reshape(1, 1, 3).cuda()` and `F.normalize(torch.randn(1, 3))`, outermost first."""
+    while isinstance(node, cst.Call):
+        yield node
+        if isinstance(node.func, cst.Attribute) and isinstance(node.func.value, cst.Call):
+            node = node.func.value
+        elif node.args:
+            node = node.args[0].value
+        else:
+            return
+
+
+def _has_one_row(call: cst.Call) -> bool:
+    """Whether the call gives a shape whose axes but the last are one: `randn(1, 1, 3)`, `view(1, -1)`."""
+    if not isinstance(call.func, cst.Attribute) or call.func.attr.value not in _SHAPED:
+        return False
+    given = [argument.value for argument in call.args if argument.keyword is None]
+    if len(given) == 1 and isinstance(given[0], (cst.Tuple, cst.List)):
+        given = [element.value for element in given[0].elements]
+    return len(given) > 1 and all(integer(axis) == 1 for axis in given[:-1])
+
+
+_SHAPED = frozenset({"reshape", "view", "randn", "rand", "zeros", "ones", "empty"})
 _KNOWN = ("dim", "axis", "p", "ord")
 
 
