@@ -33,13 +33,14 @@ _KNOWN = re.compile(r"nn\.RMSNorm\b|\brms_norm(_fn)?\(|[Ff]used_?[Rr][Mm][Ss]|us
 def check(call: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the product of a tensor and the root of the mean of its squares, over the last axis."""
     from torchlint.model.fused import is_fused_elsewhere  # the model's parts load LibCST
+    from torchlint.model.reads import is_exceptional
     from torchlint.model.rms import rms_norm
     from torchlint.model.wording import how_often
 
     product = rms_norm(call, context)
     if product is None or _KNOWN.search(context.source.text) or is_fused_elsewhere(call, context):
         return
-    if context.frequency(product) is Frequency.ONCE:
+    if context.frequency(product) is Frequency.ONCE or is_exceptional(product, context):
         return
     yield Flag(
         product,
