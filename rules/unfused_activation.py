@@ -56,7 +56,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 def _is_meant(found: Activation, context: Context) -> bool:
     """Whether the author knows of torch's own, or somebody else fuses the formula."""
     from torchlint.model.fused import is_fused_elsewhere
-    from torchlint.model.references import has_own_gradient, is_reference
+    from torchlint.model.references import has_own_gradient, is_reference, is_unchosen
 
     names = (f"nn.{found.layer}", f"F.{found.function}", f"functional.{found.function}")
     if any(name in context.source.text for name in names) or any(  # in a comment too
@@ -67,7 +67,9 @@ def _is_meant(found: Activation, context: Context) -> bool:
         return True
     if re.search(rf"#.*\bPyTorch\b.*\b{found.layer}\b", context.source.text):
         return True  # a comment that says why not
-    if is_reference(found.formula, context) or has_own_gradient(_PARTS, context):
+    if is_reference(found.formula, context) or is_unchosen(found.formula, context):
+        return True
+    if has_own_gradient(_PARTS, context):
         return True
     return is_fused_elsewhere(found.formula, context)
 

@@ -177,3 +177,22 @@ def test_a_comment_that_says_why() -> None:
     code = "import torch\n{comment}\nclass Swish(torch.nn.Module):\n    def forward(self, x):\n        return x * torch.sigmoid(x)"
     check_snippet(code.format(comment="# PyTorch 1.7 has SiLU, we run with 1.5"), RULE)
     check_snippet(code.format(comment="# Swish of the paper") + MARK, RULE)
+
+
+TABLE = """
+import torch
+
+def swish(x):
+    return x * torch.sigmoid(x){mark}
+
+ACTIVATIONS = {{"relu": torch.relu, "swish": swish}}
+
+def act(x, name="{default}"):
+    return ACTIVATIONS[name](x)
+"""
+
+
+@pytest.mark.parametrize(("default", "mark"), [("relu", ""), ("swish", MARK)])
+def test_an_entry_of_a_table_that_nobody_chooses(default: str, mark: str) -> None:
+    check_snippet(TABLE.format(default=default, mark=mark), RULE)
+    check_snippet(TABLE.format(default=default, mark=MARK) + "\ndef gate(x):\n    return swish(x)\n", RULE)

@@ -28,6 +28,30 @@ def is_reference(node: cst.CSTNode, context: Context) -> bool:
     )
 
 
+def is_unchosen(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the function around the node is but an entry of a table, under a name that no default of the file says.
+
+    `ACTIVATIONS = {"relu": relu, "swish": swish}` is there for who asks for another one than the usual.
+    """
+    function = context.function(node)
+    if not isinstance(function, cst.FunctionDef) or context.classes.owner(function) is not None:
+        return False
+    keys = [_key(use, context) for use in context.uses.of(function.name.value, function)]
+    if not keys or None in keys or context.elsewhere.callers(function):
+        return False
+    defaults = (parameter.default for parameter in context.tree.of(cst.Param))
+    chosen = {default.evaluated_value for default in defaults if isinstance(default, cst.SimpleString)}
+    return chosen.isdisjoint(keys)
+
+
+def _key(use: cst.CSTNode, context: Context) -> str | bytes | None:
+    """The text under which a dict holds the name."""
+    match context.parent(use):
+        case cst.DictElement(key=cst.SimpleString() as key, value=value) if value is use:
+            return key.evaluated_value
+    return None
+
+
 def has_own_gradient(words: tuple[str, ...], context: Context) -> bool:
     """Whether the file has a `torch.autograd.Function` that speaks of one of the words."""
     return any(
