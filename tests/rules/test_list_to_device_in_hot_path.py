@@ -222,6 +222,25 @@ SNIPPETS = {
                 model(x, lengths(texts), rows(texts, "cuda"), rows(texts)).sum().backward()
                 optimizer.step()
         """,
+    "around what was traced": """
+        import torch
+        from torch import nn
+        class Packed(nn.Module):
+            def __init__(self, model, sample, end):
+                super().__init__()
+                self.end = end
+                self.model = torch.jit.trace(model, sample)
+            def forward(self, x):
+                return self.model(torch.cat([x, torch.tensor([self.end], dtype=torch.long).to(x.device)]))
+        class Whole(nn.Module):
+            def __init__(self, model, end):
+                super().__init__()
+                self.end = end
+                self.model = model
+            def forward(self, x):
+                ends = torch.tensor([self.end], dtype=torch.long).to(x.device)  # <- list-to-device-in-hot-path
+                return self.model(torch.cat([x, ends]))
+        """,
     "compiled": """
         import torch
         @torch.compile

@@ -187,6 +187,8 @@ def _is_elsewhere(node: cst.Call, context: Context) -> bool:
         if ".step(" not in context.source.text and ".backward(" in context.code(function.body):
             return True
     class_ = context.tree.enclosing_class(node)
+    if class_ is not None and _is_of_traced_parts(class_, context):
+        return True
     # A transform of images is what the workers of a loader run.
     if context.settings.role is Role.TRANSFORMS or (class_ is not None and "PIL" in context.code(class_)):
         return True
@@ -196,6 +198,15 @@ def _is_elsewhere(node: cst.Call, context: Context) -> bool:
             return True
         above = context.parent(above)
     return not _is_run_per_batch(node, context)
+
+
+def _is_of_traced_parts(class_: cst.ClassDef, context: Context) -> bool:
+    """Whether a class traces what it is made of, which is there for TorchScript to compile the class as a whole."""
+    return any(
+        context.qualified_name(part.func) in ("torch.jit.trace", "torch.jit.trace_module", "torch.jit.script")
+        for part in descendants(class_.body)
+        if isinstance(part, cst.Call)
+    )
 
 
 def _is_run_per_batch(node: cst.Call, context: Context) -> bool:
