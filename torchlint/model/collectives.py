@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.model.names import last_part
+from torchlint.model.names import last_part, method_name
 from torchlint.model.tree import descendants, descendants_in_scope
 from torchlint.model.visits import names_in
 
@@ -57,7 +57,7 @@ def is_only_told(node: cst.CSTNode, context: Context, depth: int = 0) -> bool:
                     return False
             case cst.Call(func=func):
                 if func is not child:
-                    return last_part(func) not in _CHECKS and _method(func) not in _CHECKS
+                    return last_part(func) not in _CHECKS and method_name(func) not in _CHECKS
             case cst.Arg() | cst.BinaryOperation() | cst.IfExp() | cst.Subscript() | cst.ParenthesizedWhitespace():
                 pass
             case cst.Tuple() | cst.List() | cst.Element() | cst.Dict() | cst.DictElement():
@@ -86,10 +86,6 @@ def uses_behind(call: cst.Call, tensor: cst.Name, context: Context) -> Iterator[
         for use in context.names.uses(binding):
             if context.tree.place(use) > context.tree.end(call) and place < context.tree.place(use):
                 yield use
-
-
-def _method(func: cst.BaseExpression) -> str:
-    return func.attr.value if isinstance(func, cst.Attribute) else ""
 
 
 def is_timed(node: cst.CSTNode, context: Context) -> bool:

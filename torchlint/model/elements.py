@@ -12,7 +12,7 @@ import libcst as cst
 from torchlint.model import tables
 from torchlint.model.carried import Carried, carried_by, is_read
 from torchlint.model.company import HOST_METHODS, RAGGED, is_mixed, is_ragged, runs_a_network
-from torchlint.model.names import dotted
+from torchlint.model.names import dotted, final_part
 from torchlint.model.torch_table import METHODS
 from torchlint.model.tree import descendants
 from torchlint.model.turns import ASK, META, Element, Turn
@@ -297,7 +297,7 @@ class _Following:
 
     def _is_joining(self, argument: cst.CSTNode | None) -> bool:
         call = self.context.parent(argument) if isinstance(argument, cst.Arg) else None
-        return isinstance(call, cst.Call) and _last(call.func) in _JOINS
+        return isinstance(call, cst.Call) and final_part(call.func) in _JOINS
 
     def _taken(self, above: cst.Subscript, child: cst.CSTNode, element: Element) -> Element | None:
         if child is not above.value:
@@ -428,7 +428,7 @@ class _Following:
         if child is call.func:
             return self._method(call, element)
         name = self.context.qualified_name(call.func) or ""
-        last = _last(call.func)
+        last = final_part(call.func)
         if name in _CONVERSIONS:
             self._note(Work.READ, call, element)
             return None
@@ -449,7 +449,7 @@ class _Following:
         return self._elsewhere(call, child, element)
 
     def _torch(self, call: cst.Call, child: cst.CSTNode, element: Element) -> Element | None:
-        last = _last(call.func)
+        last = final_part(call.func)
         if last in _VIEWS or last == "Variable":
             return element
         if last in ("tensor", "as_tensor"):
@@ -466,7 +466,7 @@ class _Following:
 
     def _method(self, call: cst.Call, element: Element) -> Element | None:
         """A method of the element itself."""
-        method = _last(call.func)
+        method = final_part(call.func)
         if method == "item":
             self._note(Work.READ, call, element)
         if method == "numpy" and element.direct and element.device is not Device.CPU:
@@ -488,17 +488,17 @@ class _Following:
 
     def _computed(self, call: cst.Call, child: cst.CSTNode, element: Element) -> Element | None:
         """A kernel with an element among its arguments."""
-        if _last(call.func) in _SIZED and any(map(self.turn.varies, call.args[1:])):
+        if final_part(call.func) in _SIZED and any(map(self.turn.varies, call.args[1:])):
             self.ragged = True
         if any(self.turn.is_foreign(argument.value) for argument in call.args if argument is not child):
             return None
         element = self._beside(element, *(argument.value for argument in call.args if argument is not child))
         self._note(Work.KERNEL, call, element)
-        return replace(element, direct=False, selected=element.selected and _last(call.func) not in _REDUCE)
+        return replace(element, direct=False, selected=element.selected and final_part(call.func) not in _REDUCE)
 
     def _elsewhere(self, call: cst.Call, child: cst.CSTNode, element: Element) -> Element | None:
         """A call of something not in torch: it computes if what it gives is added up; else nobody knows."""
-        if _last(call.func) in _SIZED and any(map(self.turn.varies, call.args[1:])):
+        if final_part(call.func) in _SIZED and any(map(self.turn.varies, call.args[1:])):
             self.ragged = True
         function = self.context.calls.target(call)
         known = function is not None and not element.selected and self.context.kind(call) is Kind.TENSOR
@@ -516,11 +516,6 @@ class _Following:
         return self.turn.is_foreign(argument.value) or any(
             isinstance(part, cst.Subscript) and self.turn.has_own_bounds(part) for part in descendants(argument.value)
         )
-
-
-def _last(func: cst.CSTNode) -> str:
-    """`f` of `a.f(…)` and of `f(…)`."""
-    return func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
 
 
 def _is_test(above: cst.CSTNode | None, node: cst.CSTNode) -> bool:

@@ -13,7 +13,7 @@ from torchlint.model import tables
 from torchlint.model.firsts import is_first_time, makes_an_entry
 from torchlint.model.looped import is_shape, is_short, is_size, iterables, takes_loaders
 from torchlint.model.missing import is_missing
-from torchlint.model.names import Names, dotted, last_part
+from torchlint.model.names import Names, dotted, last_part, method_name
 from torchlint.model.tree import Comprehension, Loop, Tree, children, descendants, descendants_in_scope
 from torchlint.model.values import Kind
 
@@ -248,7 +248,7 @@ class Frequencies:
                 last = args[min(len(args), 2) - 1].value if args else None
                 return last is not None and self._loader_length(last)
             case cst.Call(args=[cst.Arg(value=first), *_], func=func):
-                name = self.names.qualified(func) or dotted(func) or _method(func)
+                name = self.names.qualified(func) or dotted(func) or method_name(func)
                 last_part = name.rpartition(".")[2]
                 if name in tables.PASS_THROUGH or last_part in (
                     "enumerate",
@@ -634,11 +634,6 @@ class Frequencies:
             case cst.Integer(value="0"):
                 return True
         return False
-
-
-def _method(func: cst.BaseExpression) -> str:
-    """The method of `Logger().log_every`, which no dotted name spells."""
-    return func.attr.value if isinstance(func, cst.Attribute) else ""
 
 
 def _of_event(call: cst.Call) -> Frequency:

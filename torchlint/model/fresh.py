@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.model.names import dotted
+from torchlint.model.names import dotted, final_part
 from torchlint.model.torch_table import FUNCTIONAL, MODULES
 from torchlint.model.tree import descendants_in_scope
 from torchlint.model.values import Kind
@@ -80,7 +80,7 @@ def _changes(node: cst.CSTNode, names: set[str]) -> bool:
             return dotted(owner) in names
         case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=method))) if is_in_place(method):
             return _root(receiver) in names
-        case cst.Call(func=func, args=args) if _last_name(func) in _WRITERS:
+        case cst.Call(func=func, args=args) if final_part(func) in _WRITERS:
             return any(dotted(argument.value) in names for argument in args)
     return False
 
@@ -95,7 +95,3 @@ def _root(node: cst.CSTNode) -> str | None:
                 node = inner
             case _:
                 return dotted(node)
-
-
-def _last_name(node: cst.CSTNode) -> str:
-    return node.attr.value if isinstance(node, cst.Attribute) else getattr(node, "value", "")

@@ -9,6 +9,7 @@ import libcst as cst
 
 from torchlint.finding import Frequency
 from torchlint.model.fresh import reflects
+from torchlint.model.names import final_part
 from torchlint.model.tree import Comprehension, descendants_in_scope
 
 if TYPE_CHECKING:
@@ -155,10 +156,6 @@ def _is_conversion(line: cst.CSTNode) -> bool:
 
 def _suppresses(statement: cst.With) -> bool:
     return any(
-        isinstance(item.item, cst.Call) and _last_name(item.item.func) in ("suppress", "raises", "assertRaises")
+        isinstance(item.item, cst.Call) and final_part(item.item.func) in ("suppress", "raises", "assertRaises")
         for item in statement.items
     )
-
-
-def _last_name(node: cst.CSTNode) -> str:
-    return node.attr.value if isinstance(node, cst.Attribute) else getattr(node, "value", "")

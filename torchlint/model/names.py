@@ -114,6 +114,19 @@ def last_part(node: cst.CSTNode) -> str:
     return (dotted(node) or "").rpartition(".")[2]
 
 
+def final_part(node: cst.CSTNode) -> str:
+    """`f` of `a().f` and of `f`; nothing for what ends in no name."""
+    match node:
+        case cst.Attribute(attr=cst.Name(value=name)) | cst.Name(value=name):
+            return name
+    return ""
+
+
+def method_name(func: cst.CSTNode) -> str:
+    """`f` of `a().f`; nothing for what is no attribute."""
+    return func.attr.value if isinstance(func, cst.Attribute) else ""
+
+
 class Names:
     """Scopes and bindings of one module."""
 

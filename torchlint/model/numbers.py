@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.model.names import final_part
+
 if TYPE_CHECKING:
     from torchlint.model.context import Context
 
@@ -83,7 +85,7 @@ def is_floating(tensor: cst.BaseExpression, context: Context) -> bool:
                     continue
         names = [node.value for node in (value, tensor) if isinstance(node, cst.Name)]
         names += [node.attr.value for node in (value, tensor) if isinstance(node, cst.Attribute)]
-        called = _last_name(value.func) if isinstance(value, cst.Call) else ""
+        called = final_part(value.func) if isinstance(value, cst.Call) else ""
         if not any("loss" in name.lower() for name in (*names, called)) and "criterion" not in called:
             return False
     return True
@@ -91,7 +93,3 @@ def is_floating(tensor: cst.BaseExpression, context: Context) -> bool:
 
 def _is_torch(node: cst.BaseExpression, context: Context) -> bool:
     return isinstance(node, cst.Name) and context.qualified_name(node) == "torch"
-
-
-def _last_name(node: cst.CSTNode) -> str:
-    return node.attr.value if isinstance(node, cst.Attribute) else getattr(node, "value", "")

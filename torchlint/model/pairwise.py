@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.model.extent import is_sure_tensor
+from torchlint.model.names import method_name
 from torchlint.model.operators import integer
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def distances(call: cst.Call, context: Context) -> Distances | None:
         operand, first = (call.func.value if isinstance(call.func, cst.Attribute) else None), 0
     if operand is None:
         return None
-    is_sum = name == "torch.sum" or (not is_function and _method(call) == "sum")
+    is_sum = name == "torch.sum" or (not is_function and method_name(call.func) == "sum")
     dim = context.argument(call, "dim", first) if is_sum else context.argument(call, "dim", first + 1)
     dim = dim if dim is not None else context.argument(call, "axis")
     raised = _raised(operand, context) if is_sum else None
@@ -116,10 +117,6 @@ def _order(call: cst.Call, first: int, context: Context) -> int | None:
     given = given if given is not None else context.argument(call, "ord", first)
     number = 2 if given is None else integer(given)
     return number if number in (1, 2) else None
-
-
-def _method(call: cst.Call) -> str:
-    return call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
 
 
 def _raised(node: cst.BaseExpression, context: Context) -> tuple[cst.BaseExpression, int] | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.model.names import dotted
+from torchlint.model.names import dotted, final_part
 from torchlint.model.tree import Comprehension, descendants
 from torchlint.model.values import Kind
 
@@ -99,11 +99,7 @@ def _passed_to(call: cst.Call, context: Context) -> Purpose | None:
     """What a call makes of its argument; None where it only converts it."""
     name = context.qualified_name(call.func) or ""
     root, _, _ = name.partition(".")
-    match call.func:
-        case cst.Attribute(attr=cst.Name(value=last)) | cst.Name(value=last):
-            pass
-        case _:
-            last = ""  # a kernel of Triton's, `kernel[grid](…)`
+    last = final_part(call.func)
     if root in _HOST_LIBRARIES or last.startswith(_SHOWN) or (root == "numpy" and last.startswith("save")):
         return Purpose.NEEDED
     if isinstance(call.func, cst.Attribute) and context.kind(call.func.value) is Kind.TENSOR:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 import libcst as cst
 
 from torchlint.model.fresh import is_in_place, makes_new, reflects
-from torchlint.model.names import dotted
+from torchlint.model.names import dotted, final_part
 from torchlint.model.reads import is_hot
 from torchlint.model.tree import Comprehension, Loop, descendants, descendants_in_scope
 from torchlint.model.values import Kind
@@ -175,7 +175,7 @@ class Repeats:
                 name = context.qualified_name(call.func) or ""
                 if name in _BUILTINS:
                     return name not in ("max", "min")  # which give back one of their arguments
-                return name.startswith("math.") or _called(call) == "backward" or self._scales(call)
+                return name.startswith("math.") or final_part(call.func) == "backward" or self._scales(call)
         return False
 
     def _scales(self, call: cst.Call) -> bool:
@@ -415,11 +415,3 @@ def _suspends(node: cst.CSTNode) -> bool:
     if isinstance(node, (cst.Await, cst.Yield)):
         return True
     return isinstance(node, (cst.For, cst.With, cst.CompFor)) and node.asynchronous is not None
-
-
-def _called(node: cst.CSTNode) -> str:
-    """The last part of what is called, if it has a name."""
-    match node:
-        case cst.Call(func=cst.Attribute(attr=cst.Name(value=name)) | cst.Name(value=name)):
-            return name
-    return ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.model import tables
-from torchlint.model.names import Binder, Binding
+from torchlint.model.names import Binder, Binding, method_name
 from torchlint.model.origins import is_with_the_network
 from torchlint.model.reads import is_device_tensor, is_hot
 from torchlint.model.tree import descendants
@@ -114,7 +114,7 @@ _STRINGS = frozenset({cst.SimpleString, cst.ConcatenatedString, cst.FormattedStr
 
 def _is_judgement(node: cst.Call, context: Context) -> bool:
     """`mask.any()`, `torch.all(x > 0)`, `torch.equal(a, b)`."""
-    name = _method(node)
+    name = method_name(node.func)
     if name in _COMPARE_ALL:
         assert isinstance(node.func, cst.Attribute)
         operands = [node.func.value, *(argument.value for argument in node.args[:2])]
@@ -260,10 +260,6 @@ def is_buffer(node: cst.Attribute, context: Context) -> bool:
     return class_ is not None and any(
         isinstance(entry.node, cst.Call) for entry in context.classes.attribute_sets(class_, node.attr.value)
     )
-
-
-def _method(node: cst.Call) -> str:
-    return node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
 
 
 def asks_before(name: cst.Name, context: Context) -> bool:
