@@ -27,13 +27,14 @@ RULE = Rule(
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a copy to the host in a training loop, in an inner loop over a batch, or into a running average."""
     from torchlint.model.listings import is_listed  # the model's parts load LibCST
-    from torchlint.model.purpose import Purpose, is_averaged, purpose
+    from torchlint.model.purpose import Purpose, is_averaged, is_measured, purpose
     from torchlint.model.reads import bulk_read, is_hot, is_needed_on_host, trains
 
     tensor = bulk_read(node, context)
     if tensor is None or context.loop(node) is None or is_needed_on_host(node, context):
         return
-    if purpose(_chain(node, context), context) is Purpose.NEEDED or is_listed(node, context):
+    whole = _chain(node, context)
+    if purpose(whole, context) is Purpose.NEEDED or is_listed(node, context):
         return
     if not is_hot(node, context) or context.trips.of(node) is not None or _is_offloaded(node, context):
         return
@@ -44,6 +45,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
             yield Flag(
                 node, f"`{code}` copies a piece at a time, and the CPU waits for each; copy once for the whole batch"
             )
+    elif is_measured(whole, context):
+        return
     elif loop is not None and (trains(loop, context) or is_averaged(node, context) or _feeds_a_loss(node, context)):
         yield Flag(
             node,

@@ -254,3 +254,24 @@ def test_numpy_alone_copies_only_if_told_to() -> None:
         """,
         RULE,
     )
+
+
+def test_a_measure_of_ones_own_in_numpy() -> None:
+    check_snippet(
+        """
+        import numpy as np
+        import torch
+        from metrics import accuracy
+        def train(model, loader, optimizer, criterion, log):
+            for x, y in loader:
+                out = model(x.cuda())
+                loss = criterion(out, y.cuda())
+                loss.backward()
+                optimizer.step()
+                hits = accuracy(out.detach().cpu().numpy(), y.numpy())
+                log.append(hits)
+                mean = np.mean(loss.detach().cpu().numpy())  # <- bulk-d2h-in-hot-loop
+                log.append(mean)
+        """,
+        RULE,
+    )

@@ -290,6 +290,20 @@ def _is_looked_at(node: cst.CSTNode, context: Context) -> bool:
     return False
 
 
+def is_measured(copy: cst.CSTNode, context: Context) -> bool:
+    """Whether a function of one's own is given an array, and its result is kept: a measure that works in NumPy."""
+    match copy:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="numpy"))):
+            argument = context.parent(copy)
+            call = context.parent(argument) if isinstance(argument, cst.Arg) else None
+            if not isinstance(call, cst.Call) or not isinstance(context.parent(call), cst.Assign):
+                return False
+            name = context.qualified_name(call.func)
+            is_function = name is not None or isinstance(call.func, cst.Name)
+            return is_function and not (name or "").startswith(("numpy.", "torch."))
+    return False
+
+
 def is_element_read(tensor: cst.BaseExpression, context: Context) -> bool:
     """Whether a loop reads a tensor element by element: `t[i].item()`, or `v.item()` for `v` in `t`.
 
