@@ -259,3 +259,9 @@ def test_bounds_that_are_handed_in_are_no_tensor() -> None:
     source = SourceFile.from_bytes("net.py", code.encode())
     (finding,) = engine.examine(source, (find(RULE),), Settings((RULE,))).findings
     assert "now and then" in finding.message
+
+
+def test_rows_that_a_mask_picks_are_no_choice() -> None:
+    lines = ("good = mask != 3", "if good.sum() == 0:", "    x = x[-2:]", "else:", "    x = x[good]")
+    check_snippet(forward(*lines), RULE)
+    check_snippet(forward("good = mask > 3", "if good.any():" + MARK, "    x[good] = mask[good]"), RULE)

@@ -252,6 +252,9 @@ def _is_picking(line: cst.CSTNode, context: Context) -> bool:
         case cst.Pass():
             return True
         case cst.Assign(targets=targets, value=value):
+            into_names = all(isinstance(target.target, cst.Name) for target in targets)
+            if into_names and any(_is_picked_by_mask(node, context) for node in descendants(value)):
+                return False
             return _is_fit(value, context) and not any(_was_none(target.target, context) for target in targets)
         case cst.AugAssign(value=value) | cst.AnnAssign(value=cst.BaseExpression() as value):
             return _is_fit(value, context)
@@ -261,6 +264,24 @@ def _is_picking(line: cst.CSTNode, context: Context) -> bool:
         case cst.Expr(value=cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=name))) as call):
             return name.endswith("_") and context.kind(owner) is Kind.TENSOR and _is_fit(call, context)
     return False
+
+
+def _is_picked_by_mask(node: cst.CSTNode, context: Context) -> bool:
+    """`x[y > 0]`, `x[mask, :]`: as many rows as the data has."""
+    if not isinstance(node, cst.Subscript):
+        return False
+    return any(
+        isinstance(part.slice, cst.Index)
+        and any(isinstance(value, cst.Comparison) for value in _values(part.slice.value, context))
+        for part in node.slice
+    )
+
+
+def _values(node: cst.BaseExpression, context: Context) -> list[cst.BaseExpression]:
+    """The expression, or what a name for it is bound to."""
+    if not isinstance(node, cst.Name):
+        return [node]
+    return [binding.value for binding in context.reaching(node) if binding.value is not None and not binding.path]
 
 
 def _may_give_none(line: cst.CSTNode, context: Context) -> bool:
