@@ -1071,3 +1071,21 @@ def test_a_read_for_a_warning_and_reads_on_the_cpu() -> None:
         """,
         RULE,
     )
+
+
+def test_reads_that_somebody_asks_for() -> None:
+    check_snippet(
+        """
+        import torch
+        def train(model, loader, optimizer, verbose, save, log):
+            for x in loader:
+                loss = model(x.cuda()).mean()
+                loss.backward()
+                optimizer.step()
+                if verbose:
+                    log(loss.item())
+                if save:
+                    log(loss.item())  # <- item-in-train-loop
+        """,
+        RULE,
+    )

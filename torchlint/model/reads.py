@@ -323,7 +323,8 @@ def avoidable_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | 
 
     None where it reads none, or where no later read, of many values at once or none at all, would do as well.
     """
-    from torchlint.model.purpose import Purpose, is_element_read, is_known_already, purpose  # needs this module
+    from torchlint.model.decisions import is_switched_on  # these need this module
+    from torchlint.model.purpose import Purpose, is_element_read, is_known_already, purpose
 
     tensor = scalar_read(node, context)
     if tensor is None or is_needed_on_host(node, context):
@@ -337,6 +338,8 @@ def avoidable_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | 
         # In a loop that trains, what is not acted upon is there to be looked at.
         if found is Purpose.NEEDED or (found is Purpose.OTHER and not is_part_of_a_step(node, context)):
             return None
+    if is_switched_on(node, context):
+        return None
     # Last, since the callers in other files may have to be asked.
     return tensor if is_hot(node, context) else None
 
