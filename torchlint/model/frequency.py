@@ -593,10 +593,9 @@ class Frequencies:
         function = self.calls.target(call)
         if function is None or any(_is_small(argument.value) for argument in call.args):
             return False
-        match function.body:
-            case cst.IndentedBlock(body=[cst.SimpleStatementLine(body=[cst.Return(value=answer)])]):
-                return isinstance(answer, (cst.Comparison, cst.UnaryOperation)) and self.is_rate_limit(answer)
-        return False
+        returned = [node.value for node in descendants_in_scope(function.body) if isinstance(node, cst.Return)]
+        answer = returned[0] if len(returned) == 1 else None
+        return isinstance(answer, (cst.Comparison, cst.UnaryOperation)) and self.is_rate_limit(answer)
 
     def _holds_a_limit(self, name: cst.Name) -> bool:
         """Whether every binding of a name is such a condition: `log = step % 100 == 0`."""
