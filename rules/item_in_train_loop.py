@@ -27,7 +27,6 @@ RULE = Rule(
         "grad-norm-by-hand",
         "graph-break-in-compiled",
         "collective-every-step-for-logging",
-        "eval-without-no-grad",
     ),
 )
 

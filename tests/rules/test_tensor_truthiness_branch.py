@@ -265,3 +265,23 @@ def test_rows_that_a_mask_picks_are_no_choice() -> None:
     lines = ("good = mask != 3", "if good.sum() == 0:", "    x = x[-2:]", "else:", "    x = x[good]")
     check_snippet(forward(*lines), RULE)
     check_snippet(forward("good = mask > 3", "if good.any():" + MARK, "    x[good] = mask[good]"), RULE)
+
+
+@pytest.mark.parametrize("line", ['print("too loud", y.max())', 'log.info("too loud")', "warnings.warn('too loud')"])
+def test_what_only_tells_is_to_be_asked_now_and_then(line: str) -> None:
+    result = check_snippet(
+        f"""
+        import torch
+        import warnings
+        def spectrum(y, log):
+            if torch.max(y) > 1.0:  # <- {RULE}
+                {line}
+            return torch.stft(y, 64)
+        def train(model, loader, optimizer, criterion, log):
+            for x, target in loader:
+                criterion(spectrum(model(x.cuda()), log), target.cuda()).backward()
+                optimizer.step()
+        """,
+        RULE,
+    )
+    assert "now and then" in result.findings[0].message

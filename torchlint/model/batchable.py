@@ -58,14 +58,25 @@ def _only_complains(loop: LoopNode) -> bool:
     if not isinstance(loop, cst.For) or not isinstance(loop.body, cst.IndentedBlock):
         return False
     return all(
-        isinstance(statement, cst.If)
-        and statement.orelse is None
-        and all(
-            isinstance(line, cst.SimpleStatementLine) and isinstance(line.body[-1], cst.Raise)
-            for line in statement.body.body
-        )
+        isinstance(statement, cst.If) and statement.orelse is None and _fails(statement.body)
         for statement in loop.body.body
+        if not _is_pass(statement)
     )
+
+
+def _fails(suite: cst.BaseSuite) -> bool:
+    """Whether the block raises, and does nothing else."""
+    if isinstance(suite, cst.SimpleStatementSuite):
+        return isinstance(suite.body[-1], cst.Raise)
+    return all(
+        isinstance(line, cst.SimpleStatementLine) and isinstance(line.body[-1], cst.Raise)
+        for line in suite.body
+        if not _is_pass(line)
+    )
+
+
+def _is_pass(line: cst.CSTNode) -> bool:
+    return isinstance(line, cst.SimpleStatementLine) and all(isinstance(part, cst.Pass) for part in line.body)
 
 
 def _reads(loop: ElementLoop, context: Context) -> list[Step]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.model.names import Binder, dotted
+from torchlint.model.names import Binder, dotted, final_part
 from torchlint.model.purpose import Purpose, purpose
 from torchlint.model.reads import is_alarm, tests_a_tensor
 from torchlint.model.syncs import conditions, is_buffer, joined
@@ -33,6 +33,9 @@ _UNFIT = frozenset(
     "randint randperm rand_like randn_like normal pad Parameter cat concat "
     "concatenate hstack vstack".split()
 )
+
+# What tells somebody what it has seen.
+_TELLS = frozenset({"print", "info", "debug", "log"})
 
 
 def instead(node: cst.CSTNode, condition: cst.BaseExpression, context: Context) -> str | None:
@@ -67,7 +70,14 @@ def _instead_of_branch(node: cst.If | cst.IfExp, condition: cst.BaseExpression, 
         return CHOOSE
     if any(_asks_for_an_argument(part, context) for part in _parts(condition, context)):
         return HAND_OVER
-    return SELDOM if all(is_alarm(line) for line in node.body.body) else None
+    return SELDOM if all(is_alarm(line) or _is_printed(line) for line in node.body.body) else None
+
+
+def _is_printed(line: cst.CSTNode) -> bool:
+    match line:
+        case cst.SimpleStatementLine(body=[cst.Expr(value=cst.Call(func=func))]):
+            return final_part(func) in _TELLS
+    return False
 
 
 def instead_of_answer(
