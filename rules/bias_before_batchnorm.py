@@ -23,7 +23,7 @@ RULE = Rule(
     fix=(Applicability.UNSAFE,),
 )
 
-# Weights that this file loads, or its framework for it, hold the bias.
+# Weights that this file loads, or its framework for it, may hold the bias.
 _LOADS_WEIGHTS = re.compile(
     r"load_state_dict|load_url|load_checkpoint|load_from_checkpoint|load_pretrained\w*|load_weights|from_pretrained|"
     r"PreTrainedModel|build_model_with_cfg"
@@ -80,7 +80,7 @@ def _reason_to_keep(call: cst.Call, made: Wrapper, context: Context) -> str:
     without = f"setting `{made.parameter}=False`"
     loads = _LOADS_WEIGHTS.search(context.source.text)
     if loads:
-        return f"weights loaded by `{loads[0]}` hold it, so convert them before {without}"
+        return f"weights loaded by `{loads[0]}` may hold it, so convert those before {without}"
     if needs_bias(call, made.layer, context):
         return f"this file uses `.bias` without a test for None, so add one before {without}"
     if made.expects_bias:

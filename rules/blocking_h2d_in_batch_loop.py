@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Flag, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Flag, Method, NodeEdit, Replace, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -20,7 +20,6 @@ RULE = Rule(
     group="transfer",
     summary="The CPU waits until each batch has been copied to the device.",
     since="0.2.0",
-    status=Status.PREVIEW,
     fix=(Applicability.SAFE, Applicability.UNSAFE),
     yields_to=("item-in-train-loop", "item-in-eval-loop"),
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Flag, Node, Rule, Status
+from torchlint.rule import Flag, Node, Rule
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -18,7 +18,6 @@ RULE = Rule(
     group="sync",
     summary="Picking elements by a mask, only to reduce them, makes the CPU wait to learn how many there are.",
     since="0.2.0",
-    status=Status.PREVIEW,
 )
 
 _TOKENS = (b"mean(", b"sum(", b"_loss(", b"_with_logits(")

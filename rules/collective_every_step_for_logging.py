@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.rule import Call, Flag, Method, Node, Rule, Status
+from torchlint.rule import Call, Flag, Method, Node, Rule
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -19,7 +19,6 @@ RULE = Rule(
     group="distributed",
     summary="All processes wait for each other for each batch, to log a value or for no reason of the computation.",
     since="0.2.0",
-    status=Status.PREVIEW,
 )
 _ADVICE = "do it once in many batches, or sum it up and do it once behind the loop"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchlint.model.tables import OF_LISTS
-from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -20,7 +20,6 @@ RULE = Rule(
     group="transfer",
     summary="A tensor of constants is made on the CPU and sent to the device for each batch.",
     since="0.2.0",
-    status=Status.PREVIEW,
     fix=(Applicability.SAFE, Applicability.UNSAFE),
     yields_to=("host-factory-then-move",),
     eager=True,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, Rule
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -18,7 +18,6 @@ RULE = Rule(
     group="distributed",
     summary="`DistributedDataParallel` copies all gradients into its buckets and back, and keeps them twice.",
     since="0.2.0",
-    status=Status.PREVIEW,
     default=False,
     fix=(Applicability.UNSAFE,),
 )

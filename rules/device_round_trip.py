@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Method, Node, Rule
+from torchlint.rule import Call, Flag, Method, Node, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -19,6 +19,7 @@ RULE = Rule(
     group="transfer",
     summary="A tensor goes to the CPU and back for what torch can do on the device.",
     since="0.2.0",
+    status=Status.PREVIEW,
 )
 _MOST_NAMED = 2
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Node, Rule, Status
+from torchlint.rule import Applicability, Flag, Node, Rule
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -18,7 +18,6 @@ RULE = Rule(
     group="sync",
     summary="A distribution made at each batch checks its parameters, and the CPU waits for the answer.",
     since="0.2.0",
-    status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -18,7 +18,6 @@ RULE = Rule(
     group="sync",
     summary="Emptying the memory cache at each batch makes the CPU wait, and the next batch allocates again.",
     since="0.2.0",
-    status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
 )
 

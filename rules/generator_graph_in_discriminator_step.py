@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Flag, Insert, Method, Rule, Status
+from torchlint.rule import Applicability, Flag, Insert, Method, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -20,7 +20,6 @@ RULE = Rule(
     group="autograd",
     summary="The discriminator's backward pass goes on through the generator, whose gradients are then zeroed.",
     since="0.2.0",
-    status=Status.PREVIEW,
     fix=(Applicability.SAFE, Applicability.UNSAFE),
 )
 # What may see that the generator's backward pass does not run: hooks, recomputation, wrappers that reduce gradients,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Node, Rule, Status
+from torchlint.rule import Applicability, Flag, Node, Rule
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -18,7 +18,6 @@ RULE = Rule(
     group="optimizer",
     summary="A gradient scaler reads from the device at each step whether to step; a fused optimizer decides there.",
     since="0.2.0",
-    status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
 )
 # Scalers of these devices wait for nothing that the host does not know.

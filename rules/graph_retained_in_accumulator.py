@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Insert, Node, Replace, Rule, Status
+from torchlint.rule import Applicability, Flag, Insert, Node, Replace, Rule
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -19,7 +19,6 @@ RULE = Rule(
     group="autograd",
     summary="A total or a list of losses keeps the autograd graph of every step alive.",
     since="0.2.0",
-    status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
 )
 _BACKWARD = (b"backward",)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -18,7 +18,6 @@ RULE = Rule(
     group="transfer",
     summary="An index that is made on the CPU is copied to the device each time it indexes a tensor there.",
     since="0.2.0",
-    status=Status.PREVIEW,
     fix=(Applicability.SAFE, Applicability.UNSAFE),
 )
 

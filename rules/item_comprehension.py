@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Method, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Call, Flag, Method, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -20,6 +20,7 @@ RULE = Rule(
     group="vectorise",
     summary="A comprehension that reads the elements of a tensor one by one waits for the device at each of them.",
     since="0.2.0",
+    status=Status.PREVIEW,
     fix=(Applicability.SAFE, Applicability.UNSAFE),
     yields_to=("graph-break-in-compiled",),
 )

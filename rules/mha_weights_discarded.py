@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Node, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Flag, Node, NodeEdit, Replace, Rule
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -18,7 +18,6 @@ RULE = Rule(
     group="modules",
     summary="`nn.MultiheadAttention` computes attention weights that nothing reads, and no fused kernel can then run.",
     since="0.2.0",
-    status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
 )
 _ATTENTION = "torch.nn.MultiheadAttention"

@@ -10,7 +10,7 @@ import libcst as cst
 from torchlint.finding import Frequency
 from torchlint.model import functionals
 from torchlint.model.functionals import DROPOUTS, PLAIN, WEIGHTED, function_for
-from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -21,7 +21,6 @@ RULE = Rule(
     group="modules",
     summary="A layer is made at each forward pass: needless work in Python, and new random weights if it has any.",
     since="0.2.0",
-    status=Status.PREVIEW,
     fix=(Applicability.SAFE,),
     yields_to=("naive-attention",),
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Method, Rule, Status
+from torchlint.rule import Call, Flag, Method, Rule
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -19,7 +19,6 @@ RULE = Rule(
     group="modules",
     summary="Attention that is spelt out keeps a weight for each pair of tokens in memory.",
     since="0.2.0",
-    status=Status.PREVIEW,
     eager=True,
 )
 # Who names the fused kernels in a file knows them, and spells attention out as well for a reason. They have no second

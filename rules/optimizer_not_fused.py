@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -18,7 +18,6 @@ RULE = Rule(
     group="optimizer",
     summary="An optimizer updates the parameters with a kernel per operation, where a fused one takes one pass.",
     since="0.2.0",
-    status=Status.PREVIEW,
     default=False,
     fix=(Applicability.UNSAFE,),
     yields_to=("gradscaler-step-syncs",),

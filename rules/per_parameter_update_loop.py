@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.rule import Applicability, Flag, Node, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Flag, Node, NodeEdit, Replace, Rule
 
 if TYPE_CHECKING:
     from torchlint.model.blends import Blend
@@ -21,7 +21,6 @@ RULE = Rule(
     group="optimizer",
     summary="A moving average of parameters launches kernels for each of them; operations on lists take all at once.",
     since="0.2.0",
-    status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
     eager=True,
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, Method, NodeEdit, Replace, Rule
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -19,7 +19,6 @@ RULE = Rule(
     group="vectorise",
     summary="A tensor is sorted, and only its first few places are used; `topk` finds these alone.",
     since="0.2.0",
-    status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
 )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.model.values import Kind
-from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -20,6 +20,7 @@ RULE = Rule(
     group="vectorise",
     summary="Rows of a tensor that are taken one by one and stacked; one index would take them all.",
     since="0.2.0",
+    status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
     eager=True,
 )

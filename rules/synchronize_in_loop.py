@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -19,7 +19,6 @@ RULE = Rule(
     group="sync",
     summary="Waiting for the device by hand at each batch lets it run dry until the CPU has queued the next.",
     since="0.2.0",
-    status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Flag, Node, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Flag, Node, NodeEdit, Replace, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -19,7 +19,6 @@ RULE = Rule(
     group="modules",
     summary="A tensor that a module keeps as a plain attribute is copied to the device in each forward pass.",
     since="0.2.0",
-    status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
 )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, Replace, Rule
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -18,7 +18,6 @@ RULE = Rule(
     group="data",
     summary="A `DataLoader` picks each sample of a batch from tensors that are in memory, and stacks them again.",
     since="0.2.0",
-    status=Status.PREVIEW,
     default=False,
     fix=(Applicability.UNSAFE,),
 )

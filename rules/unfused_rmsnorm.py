@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchlint.finding import Frequency
-from torchlint.rule import Call, Flag, Method, Rule, Status
+from torchlint.rule import Call, Flag, Method, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -20,7 +20,6 @@ RULE = Rule(
     group="modules",
     summary="A root mean square norm written as a formula runs a kernel for each operation and keeps their results.",
     since="0.2.0",
-    status=Status.PREVIEW,
     default=False,
     eager=True,
     torch=(2, 9),

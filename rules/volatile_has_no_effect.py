@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -19,7 +19,6 @@ RULE = Rule(
     group="autograd",
     summary="`volatile=True` no longer turns autograd off: the model records a graph that nobody goes back through.",
     since="0.2.0",
-    status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
 )
 _VARIABLE = "torch.autograd.Variable"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Rule, Status
+from torchlint.rule import Call, Flag, Rule
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -18,7 +18,6 @@ RULE = Rule(
     group="data",
     summary="Workers that are spawned run a script without a main guard again from its top, and fail.",
     since="0.2.0",
-    status=Status.PREVIEW,
     default=False,
 )
 

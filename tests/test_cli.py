@@ -321,11 +321,17 @@ def test_explain(capsys: Capture, rule: str) -> None:
 
 @pytest.mark.parametrize("arguments", [[], ["--show"]])
 def test_config(project: Path, capsys: Capture, arguments: list[str]) -> None:
-    (project / "torchlint.toml").write_text('select = ["TL2"]\n')
+    (project / "torchlint.toml").write_text('select = ["TL2", "TL206"]\nignore = ["TL203"]\n')
     assert cli.run(["config", *arguments]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["file"] == str(project / "torchlint.toml")
-    assert shown["rules"] == ["host-factory-then-move", "device-round-trip"]
+    assert shown["rules"] == [
+        "host-factory-then-move",
+        "host-index-for-device-tensor",
+        "device-round-trip",
+        "constant-tensor-in-hot-path",
+        "list-to-device-in-hot-path",
+    ]
     assert cli.run(["config", *arguments, "--isolated"]) == 0
     assert json.loads(capsys.readouterr().out)["file"] is None
 
