@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchlint.model.tables import OF_LISTS
-from torchlint.rule import Applicability, Call, Flag, Insert, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Call, Flag, Insert, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -20,6 +20,7 @@ RULE = Rule(
     group="transfer",
     summary="A Python list is made into a tensor and sent to the device for each batch.",
     since="0.2.0",
+    status=Status.PREVIEW,
     default=False,
     fix=(Applicability.UNSAFE,),
     yields_to=(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Flag, Method, Rule
+from torchlint.rule import Flag, Method, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -18,6 +18,7 @@ RULE = Rule(
     group="sync",
     summary="Several values read back one by one at each batch make the CPU wait for each of them.",
     since="0.2.0",
+    status=Status.PREVIEW,
     yields_to=("repeated-item", "per-step-nan-check", "item-comprehension"),
 )
 

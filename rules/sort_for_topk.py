@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Method, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Call, Flag, Method, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -19,6 +19,7 @@ RULE = Rule(
     group="vectorise",
     summary="A tensor is sorted, and only its first few places are used; `topk` finds these alone.",
     since="0.2.0",
+    status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
 )
 
