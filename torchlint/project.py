@@ -14,7 +14,7 @@ _IMPORT = re.compile(
     re.MULTILINE,
 )
 _NAME = re.compile(rb"[A-Za-z_]\w*(?:[ \t]+as[ \t]+\w+)?")
-_CALLED = re.compile(rb"([A-Za-z_]\w*)[ \t]*\(")
+_CALLED = re.compile(rb"\b([A-Za-z_]\w*)[ \t]*\(")
 _SUFFIX = ".py"
 # Through how many modules a name is followed that each imports from the next.
 _HANDED_ON = 4
