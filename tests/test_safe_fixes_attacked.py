@@ -177,12 +177,12 @@ PROGRAMS: list[tuple[str, bool, str]] = [
     (INDEX, False, result("y[rows], sorted(locals())", ON_GPU, "rows = torch.arange(3)")),
     # Batches: whoever else has the memory may write to it before the copy has arrived.
     (BATCH, True, loop("seen.append((x.cuda(), y.cuda()))")),
-    (BATCH, True, loop("x, y = batch", "seen.append(x.cuda())", "seen.append(len(batch))", target="batch")),
-    (BATCH, False, loop("seen.append(x.cuda())", "x.zero_()")),
-    (BATCH, False, loop("x = batch[0]", "seen.append(x.cuda())", "batch[0].zero_()", target="batch")),
-    (BATCH, False, loop("x, y = batch", "seen.append(x.cuda())", "batch[0].mul_(2)", target="batch")),
+    (BATCH, True, loop("x, y = batch", "seen.append((x.cuda(), len(batch)))", target="batch")),
+    (BATCH, False, loop("seen.append((x.cuda(),))", "x.zero_()")),
+    (BATCH, False, loop("x = batch[0]", "seen.append((x.cuda(),))", "batch[0].zero_()", target="batch")),
+    (BATCH, False, loop("x, y = batch", "seen.append((x.cuda(),))", "batch[0].mul_(2)", target="batch")),
     (BATCH, False, loop("seen += [part.cuda() for part in batch]", "batch[0].zero_()", target="batch")),
-    (BATCH, False, loop("host = x.to(torch.float32)", "seen.append(x.cuda())", "host.zero_()")),
+    (BATCH, False, loop("host = x.to(torch.float32)", "seen.append((x.cuda(),))", "host.zero_()")),
     (BATCH, False, loop("seen.append(x.cuda())", "[part.fill_(7) for part in rest]", target="x, *rest").replace("x.cuda", "rest[0].cuda")),
     # Reads.
     (READ, True, net("print(nn.functional.relu(x.cuda()).to('cpu', non_blocking=True).numpy())")),

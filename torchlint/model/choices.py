@@ -77,6 +77,8 @@ def _is_printed(line: cst.CSTNode) -> bool:
     match line:
         case cst.SimpleStatementLine(body=[cst.Expr(value=cst.Call(func=func))]):
             return final_part(func) in _TELLS
+        case cst.SimpleStatementLine(body=[cst.Pass()]):
+            return True
     return False
 
 

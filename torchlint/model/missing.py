@@ -81,10 +81,10 @@ def _is_not_started(test: cst.BaseExpression) -> bool:
 
 
 def _remembers(node: cst.CSTNode, name: str) -> bool:
-    """`self.cache[key] = name`, `cache[key] = name`."""
+    """`self.cache[key] = name`."""
     match node:
         case cst.Assign(
-            targets=[cst.AssignTarget(target=cst.Subscript(value=cst.Attribute() | cst.Name()))],
+            targets=[cst.AssignTarget(target=cst.Subscript(value=cst.Attribute()))],
             value=cst.Name() as of,
         ):
             return of.value == name

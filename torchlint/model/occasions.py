@@ -55,11 +55,13 @@ def is_trial(node: cst.CSTNode, context: Context) -> bool:
 def _is_called_to_try(node: cst.CSTNode, context: Context) -> bool:
     """Whether the main block alone calls the function around the node, which claims something of what comes out."""
     function = context.function(node)
-    if not isinstance(function, cst.FunctionDef) or context.elsewhere.callers(function):
+    if not isinstance(function, cst.FunctionDef):
         return False
     callers = context.calls.callers(function)
+    if not callers or not all(is_guarded(call, context) for call in callers):
+        return False
     is_for_that = any(isinstance(line, cst.Assert) for line in descendants_in_scope(function.body))
-    return bool(callers) and is_for_that and all(is_guarded(call, context) for call in callers)
+    return is_for_that and not context.elsewhere.callers(function)
 
 
 def _only_defines_modules(context: Context) -> bool:
