@@ -66,8 +66,12 @@ def examine(
     """
     with _deep_recursion():
         try:
-            read = _read(source, settings, facts)
-            return Result(diagnostics=(read,)) if isinstance(read, Diagnostic) else _run(read, rules, thorough=thorough)
+            with _reading(source, settings, facts) as read:
+                return (
+                    Result(diagnostics=(read,))
+                    if isinstance(read, Diagnostic)
+                    else _run(read, rules, thorough=thorough)
+                )
         except RecursionError:
             message = "the code nests too deeply to be read"
             return Result(diagnostics=(Diagnostic("E999", "invalid-syntax", message),))
@@ -79,8 +83,8 @@ def answer(source: SourceFile, settings: Settings, facts: Facts, asked: Asked) -
 
     with _deep_recursion():
         try:
-            read = _read(source, settings, facts)
-            return Answers() if isinstance(read, Diagnostic) else answers(read, asked)
+            with _reading(source, settings, facts) as read:
+                return Answers() if isinstance(read, Diagnostic) else answers(read, asked)
         except RecursionError:
             return Answers()
 
@@ -91,10 +95,21 @@ def tell(source: SourceFile, settings: Settings, facts: Facts, row: int) -> Tell
 
     with _deep_recursion():
         try:
-            read = _read(source, settings, facts)
-            return None if isinstance(read, Diagnostic) else telling(read, row)
+            with _reading(source, settings, facts) as read:
+                return None if isinstance(read, Diagnostic) else telling(read, row)
         except RecursionError:
             return None
+
+
+@contextmanager
+def _reading(source: SourceFile, settings: Settings, facts: Facts) -> Iterator[Context | Diagnostic]:
+    """The parsed source as long as it is asked, or why it can't be parsed."""
+    read = _read(source, settings, facts)
+    try:
+        yield read
+    finally:
+        if not isinstance(read, Diagnostic):
+            read.release()
 
 
 def _read(source: SourceFile, settings: Settings, facts: Facts) -> Context | Diagnostic:

@@ -29,7 +29,7 @@ LEAST_LINES = 15_000
 _CHUNK_BYTES = 128 * 1024
 _MOST_PROCESSES = 61  # what Windows can wait for
 # The collector takes 40 % of the parse, so it is off, and called after this much source to keep memory within bounds.
-_BYTES_BETWEEN_COLLECTIONS = 1024 * 1024
+_BYTES_BETWEEN_COLLECTIONS = 8 * 1024 * 1024
 
 
 class Job(NamedTuple):

@@ -29,18 +29,22 @@ def settled(
     rows = [row(each[0].start) for each in spans]
     known: dict[int, bool] = {}
 
-    def speaks(one: int) -> bool:
-        if one not in known:
-            to = flagged[one][0].yields_to
-            known[one] = not any(
-                flagged[other][0].name in to
-                and (rows[other] == rows[one] or any(_overlap(spans[one][0], span) for span in spans[other]))
-                and speaks(other)
-                for other in range(len(flagged) if to else 0)
-            )
-        return known[one]
+    return [each for place, each in enumerate(flagged) if _speaks(place, flagged, spans, rows, known)]
 
-    return [each for place, each in enumerate(flagged) if speaks(place)]
+
+def _speaks(
+    one: int, flagged: Sequence[Flagged], spans: Sequence[Sequence[Span]], rows: Sequence[int], known: dict[int, bool]
+) -> bool:
+    """Whether no other flag that speaks takes precedence over one."""
+    if one not in known:
+        to = flagged[one][0].yields_to
+        known[one] = not any(
+            flagged[other][0].name in to
+            and (rows[other] == rows[one] or any(_overlap(spans[one][0], span) for span in spans[other]))
+            and _speaks(other, flagged, spans, rows, known)
+            for other in range(len(flagged) if to else 0)
+        )
+    return known[one]
 
 
 def merged(findings: Iterable[Finding], row: Callable[[int], int]) -> list[Finding]:

@@ -167,23 +167,13 @@ class Classes:
         found: dict[cst.ClassDef, dict[str, list[AttributeSet]]] = {}
 
         def note(
-            target: cst.CSTNode,
-            value: cst.BaseExpression | None,
-            node: cst.CSTNode,
-            path: tuple[int, ...] = (),
-            *,
-            augmented: bool = False,
+            target: cst.CSTNode, value: cst.BaseExpression | None, node: cst.CSTNode, *, augmented: bool = False
         ) -> None:
-            match target:
-                case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
-                    class_ = self.self_class(owner)
-                    if class_ is not None:
-                        entry = AttributeSet(name, value, path, node, augmented)
-                        found.setdefault(class_, {}).setdefault(name, []).append(entry)
-                case cst.Tuple(elements=elements) | cst.List(elements=elements):
-                    for place, element in enumerate(elements):
-                        step = -1 if isinstance(element, cst.StarredElement) else place
-                        note(element.value, value, node, (*path, step))
+            for owner, name, path in _attributes(target):
+                class_ = self.self_class(owner)
+                if class_ is not None:
+                    entry = AttributeSet(name, value, path, node, augmented)
+                    found.setdefault(class_, {}).setdefault(name, []).append(entry)
 
         of = self.tree.of
         for assign in of(cst.Assign):
@@ -204,6 +194,17 @@ class Classes:
                     if class_ is not None and isinstance(key, str):
                         found.setdefault(class_, {}).setdefault(key, []).append(AttributeSet(key, value, (), call))
         return found
+
+
+def _attributes(target: cst.CSTNode, path: tuple[int, ...] = ()) -> Iterator[tuple[cst.Name, str, tuple[int, ...]]]:
+    """The `self` and `x` of each `self.x` that a target sets, with the way to its value; -1 is a starred step."""
+    match target:
+        case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
+            yield owner, name, path
+        case cst.Tuple(elements=elements) | cst.List(elements=elements):
+            for place, element in enumerate(elements):
+                step = -1 if isinstance(element, cst.StarredElement) else place
+                yield from _attributes(element.value, (*path, step))
 
 
 def is_static(function: cst.FunctionDef) -> bool:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from torchlint.source import SourceFile
 
 _LONGEST_SHOWN = 60
+_MODEL = __name__.rpartition(".")[0]
 
 
 class Context:
@@ -54,6 +55,15 @@ class Context:
         self.tree = tree
         self.source = source
         self.settings = settings
+
+    def release(self) -> None:
+        """Let go of all that was worked out: parts that know each other stay in memory until the collector comes."""
+        given = {id(one) for one in (self.tree, self.source, self.settings, self.facts)}
+        parts: list[object] = [self]
+        while parts:
+            held = vars(parts.pop())
+            parts += [one for one in held.values() if id(one) not in given and _is_part(one)]
+            held.clear()
 
     @cached_property
     def names(self) -> Names:
@@ -243,3 +253,8 @@ class Context:
     def spans(self, wanted: Iterable[cst.CSTNode]) -> Spans:
         """Where nodes stand in the text."""
         return Spans(self.tree, wanted, self.source.text)
+
+
+def _is_part(one: object) -> bool:
+    """Whether an object is one of the model's."""
+    return type(one).__module__.startswith(_MODEL) and hasattr(one, "__dict__")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import sys
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -12,7 +11,6 @@ import libcst as cst
 from torchlint.facts import Answers, Asked, Called, Described, Facts, FunctionName, Passed
 from torchlint.finding import Frequency, Wanted
 from torchlint.model.names import Binder
-from torchlint.model.spans import Spans
 from torchlint.model.values import UNKNOWN, Device, Kind, Value, join
 
 if TYPE_CHECKING:
@@ -136,16 +134,10 @@ def _calls(context: Context, asked: tuple[str, ...]) -> tuple[tuple[str, tuple[C
                     found.setdefault(name, []).append(call)
     if not found:
         return ()
-    spans = _spans_of_calls(context.tree, context.source.text)
+    spans = context.spans(call for calls in found.values() for call in calls)
     return tuple(
         (name, tuple(_called(call, spans.inner(call).start, context) for call in found[name])) for name in sorted(found)
     )
-
-
-@lru_cache(maxsize=4)
-def _spans_of_calls(tree: Tree, text: str) -> Spans:
-    """Where the calls stand. The same tree is asked again as more becomes known of the files around it."""
-    return Spans(tree, tree.of(cst.Call), text)
 
 
 def _names(call: cst.Call, context: Context) -> Iterator[str]:

@@ -72,11 +72,15 @@ class Trace:
         self.tree = context.tree
         self.uses = context.uses
         self.constructions = context.constructions
-        self.sequences = Sequences(self)
         self.found: dict[cst.Call, None] = {}
         self.end = end
         self.has_ended = False
         self._seen: set[tuple[str, int]] = set()
+
+    @property
+    def sequences(self) -> Sequences:
+        """The steps within sequences. Made anew: what holds each other stays in memory until the collector comes."""
+        return Sequences(self)
 
     def is_new(self, what: str, node: cst.CSTNode) -> bool:
         """Whether this step was not taken from the node before."""

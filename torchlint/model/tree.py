@@ -8,12 +8,13 @@ from __future__ import annotations
 import dataclasses
 from abc import ABCMeta
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import libcst as cst
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 NodeT = TypeVar("NodeT", bound=cst.CSTNode)
 
@@ -43,7 +44,7 @@ _ORDER: dict[type[cst.CSTNode], tuple[str, ...]] = {
     cst.Float: (),
     cst.SimpleString: (),
 }
-_fields: dict[type[cst.CSTNode], tuple[str, ...]] = {}
+_fields: dict[type[cst.CSTNode], Callable[[cst.CSTNode], tuple[Any, ...]] | None] = {}
 _node_types: dict[type, bool] = {}
 
 # Asking whether something is of an abstract class, as all of LibCST's are, is slow: these are for `type(node) in …`.
@@ -74,16 +75,17 @@ def _lighten() -> None:
     while waiting:
         kind = waiting.pop()
         kind.__class__ = _Answering
+        # By identity, which is what LibCST's own methods say too; it gives them to each type.
+        kind.__hash__ = object.__hash__  # type: ignore[assignment,method-assign]
+        kind.__eq__ = object.__eq__  # type: ignore[assignment,method-assign]
         waiting += type.__subclasses__(kind)
-    # By identity, which is what LibCST's own methods say too.
-    cst.CSTNode.__hash__ = object.__hash__  # type: ignore[method-assign]
-    cst.CSTNode.__eq__ = object.__eq__  # type: ignore[method-assign]
 
 
 _lighten()
 
 
-def _child_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
+def _child_fields(kind: type[cst.CSTNode]) -> Callable[[cst.CSTNode], tuple[Any, ...]] | None:
+    """What gives the values of the fields of a node that may hold others; None where none may."""
     names = _ORDER.get(kind)
     if names is None:
         names = tuple(
@@ -91,8 +93,9 @@ def _child_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
             for field in dataclasses.fields(kind)
             if field.name not in _SKIPPED and not field.name.startswith("whitespace")
         )
-    _fields[kind] = names
-    return names
+    # `attrgetter` gives a tuple for two names or more; the name of a module is no node.
+    fields = _fields[kind] = attrgetter(*names, "__module__") if names else None
+    return fields
 
 
 def _is_node_type(kind: type) -> bool:
@@ -104,9 +107,11 @@ def _is_node_type(kind: type) -> bool:
 def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     """The nodes directly below `node`, in source order."""
     kind = type(node)
+    fields = _fields[kind] if kind in _fields else _child_fields(kind)
     found: list[cst.CSTNode] = []
-    for name in _fields[kind] if kind in _fields else _child_fields(kind):
-        value = getattr(node, name)
+    if fields is None:
+        return found
+    for value in fields(node):
         if value is None:
             continue
         kind = type(value)
@@ -181,11 +186,13 @@ class Tree:
                 by_type[kind].append(node)
             else:
                 by_type[kind] = [node]
+            if (_fields[kind] if kind in _fields else _child_fields(kind)) is None:
+                continue  # half of all nodes
             found = children(node)
-            if found:
-                for child in found:
-                    parents[id(child)] = node
-                stack += found[::-1]
+            for child in found:
+                parents[id(child)] = node
+            found.reverse()
+            stack += found
 
     @cached_property
     def _places(self) -> dict[int, int]:

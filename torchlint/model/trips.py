@@ -59,6 +59,9 @@ class Trips:
 
     def of(self, read: cst.Call) -> Trip | None:
         """The trip that begins with this call, alone or with others; None where the CPU needs the data, or may."""
+        tensor = tensor_read(read, self.context)
+        if tensor is None or not is_on_device(tensor, self.context):
+            return None
         function = self.context.function(read)
         if isinstance(function, cst.Lambda):
             return None
