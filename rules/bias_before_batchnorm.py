@@ -52,6 +52,8 @@ def check(_: cst.Module, context: Context) -> Iterator[Flag]:
             features = width(made, call, context)
             if not all(is_over_features(norm, features, context) for norm in norms):
                 continue
+        if _is_only_served(call, context):
+            continue
         reason = _reason_to_keep(call, made, context)
         yield Flag(
             call,
@@ -60,6 +62,14 @@ def check(_: cst.Module, context: Context) -> Iterator[Flag]:
             title=f"Set `{made.parameter}=False`",
             edits=() if reason else _without_bias(call, made, context),
         )
+
+
+def _is_only_served(call: cst.Call, context: Context) -> bool:
+    """Whether the layer is one of a network that nobody trains."""
+    from torchlint.model.served import is_only_served
+
+    class_ = context.tree.enclosing_class(call)
+    return class_ is not None and is_only_served(class_, context)
 
 
 def _class_name(call: cst.Call, context: Context) -> str:

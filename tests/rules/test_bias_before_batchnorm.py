@@ -12,10 +12,12 @@ import torch
 from laws import active, check_snippet, fix, lint
 from torch import nn
 
+from torchlint.cli import run
 from torchlint.finding import Applicability
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 RULE = "bias-before-batchnorm"
 IMPORTS = """
@@ -874,3 +876,61 @@ def test_a_network_that_is_only_used(name: str, flagged: bool) -> None:  # noqa:
         head = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)){mark}
         """
     check_snippet(code, RULE)
+
+
+SERVED = """
+import torch
+from torch import nn
+class Block(nn.Module):
+    def __init__(self):
+        super(Block, self).__init__()
+        self.layers = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)){mark}
+    def forward(self, x):
+        return self.layers(x)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block = Block()
+    def forward(self, x):
+        return self.block(x)
+{rest}
+"""
+LOADED = "net = Net()\nnet.load_state_dict(torch.load('net.pt'))\n"
+MAKERS = [
+    (LOADED + "net = net.cuda().eval()", False),
+    ("net = Net().to('cuda')\nnet.load_state_dict(torch.load('net.pt'))\nnet.eval()", False),
+    ("class Wide(Net):\n    pass\n" + LOADED.replace("Net()", "Wide()") + "net.eval()", False),
+    (LOADED, True),
+    ("net = Net()\nnet.eval()", True),
+    (LOADED + "net.eval()\nnet.train()", True),
+    (LOADED + "net.eval()\noptimizer = torch.optim.SGD(net.parameters(), 0.1)", True),
+    (LOADED + "net.eval()\nother = Net()", True),
+    (LOADED + "net.eval()\nNETS = {'net': Net}", True),
+    (LOADED + "net.eval()\nblock = Block()", True),
+    ("def make():\n    return Net()", True),
+    ("", True),
+]
+
+
+@pytest.mark.parametrize(("rest", "flagged"), MAKERS)
+def test_a_network_that_everybody_only_asks(rest: str, flagged: bool) -> None:  # noqa: FBT001 - of a table
+    check_snippet(SERVED.format(mark="  # <- bias-before-batchnorm" if flagged else "", rest=rest), RULE)
+
+
+@pytest.mark.parametrize(
+    ("rest", "flagged"),
+    [(LOADED + "net.eval()", False), (LOADED + "net.train()", True), (LOADED + "net.eval()\nother = Net()", True)],
+)
+def test_a_network_that_other_files_only_ask(
+    rest: str,
+    flagged: bool,  # noqa: FBT001 - of a table
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "torchlint.toml").touch()
+    (tmp_path / "nets.py").write_text(SERVED.format(mark="", rest=""))
+    (tmp_path / "use.py").write_text("import torch\nfrom nets import Block, Net\n" + rest)
+    run(["check", "--select", RULE, "--output-format", "concise", "--no-cache"])
+    assert ("nets.py:7" in capsys.readouterr().out) is flagged

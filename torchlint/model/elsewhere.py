@@ -10,7 +10,8 @@ import libcst as cst
 
 from torchlint.facts import Answers, Asked, Called, Described, Facts, FunctionName, Passed
 from torchlint.finding import Frequency, Wanted
-from torchlint.model.names import Binder
+from torchlint.model.names import Binder, last_part
+from torchlint.model.parameters import is_class_name
 from torchlint.model.values import UNKNOWN, Device, Kind, Value, join
 
 if TYPE_CHECKING:
@@ -55,6 +56,14 @@ class Elsewhere:
         """The calls of a function from other files, as far as they are known; that they matter is noted."""
         name = self._name(function)
         if name is None:
+            return ()
+        self._functions.add(name)
+        return self.facts.of(name)
+
+    def makers(self, class_: cst.ClassDef) -> tuple[Called, ...]:
+        """The calls from other files that make a class, as far as they are known; that they matter is noted."""
+        name = class_.name.value
+        if self.tree.function(class_) is not None or self.tree.enclosing_class(class_) is not None:
             return ()
         self._functions.add(name)
         return self.facts.of(name)
@@ -187,14 +196,16 @@ def _arguments_for(parameter: cst.Param, context: Context) -> Iterator[cst.BaseE
 
 
 def _called(call: cst.Call, start: int, context: Context) -> Called:
-    from torchlint.model.purpose import purpose  # it stands on the context
+    from torchlint.model.purpose import Purpose, purpose  # they stand on the context
+    from torchlint.model.served import is_served
 
+    is_class = isinstance(call.func, (cst.Name, cst.Attribute)) and is_class_name(last_part(call.func))
     row, _ = context.source.position(start)
     return Called(
         f"{context.source.path}:{row}",
         _frequency(call, context),
         context.grad(call).value,
-        purpose(call, context).value,
+        (Purpose.SERVED if is_class and is_served(call, context) else purpose(call, context)).value,
         None if context.has_unpacking(call) else tuple(_arguments(call, context)),
     )
 

@@ -19,10 +19,14 @@ if TYPE_CHECKING:
 
 
 class Purpose(Enum):
-    """What becomes of a value. DEFER: it is collected, logged or only computed with; NEEDED: the host acts on it."""
+    """What becomes of a value. DEFER: it is collected, logged or only computed with; NEEDED: the host acts on it.
+
+    SERVED is said of networks: one that gets its weights where it is made, and then only answers.
+    """
 
     DEFER = "defer"
     NEEDED = "needed"
+    SERVED = "served"
     OTHER = "other"
 
 
