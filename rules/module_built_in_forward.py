@@ -9,7 +9,7 @@ import libcst as cst
 
 from torchlint.finding import Frequency
 from torchlint.model import functionals
-from torchlint.model.functionals import DROPOUTS, PLAIN, WEIGHTED, function_for
+from torchlint.model.functionals import DROPOUTS, PLAIN, WEIGHTED, function_for, same_as
 from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule
 
 if TYPE_CHECKING:
@@ -50,12 +50,10 @@ def check(made: cst.Call, context: Context) -> Iterator[Flag]:
                 "`__init__`",
             )
     elif not context.compiled.holds(made):
-        function = function_for(layer)
-        advice = f"`{function}` does the same without one" if function else "make it in `__init__`"
         yield Flag(
             made,
-            f"`{shown}` makes a module {often} only to call it; {advice}",
-            title=f"Call `{function}`",
+            f"`{shown}` makes a module {often} only to call it; `{same_as(layer, made)}` does the same without one",
+            title=f"Call `{function_for(layer)}`",
             edits=_edits(made, layer, called, context),
             applicability=Applicability.SAFE,
         )

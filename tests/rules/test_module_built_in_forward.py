@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import textwrap
 
+import libcst as cst
 import pytest
 import torch
 from laws import check_snippet
 from torch import nn
 
-from torchlint.model.functionals import DROPOUTS, PLAIN, WEIGHTED, function_for, takes
+from torchlint.model.functionals import DROPOUTS, PLAIN, WEIGHTED, function_for, same_as, takes
 
 RULE = "module-built-in-forward"
 MARK = "  # <- module-built-in-forward"
@@ -178,6 +179,36 @@ def test_the_function_gives_what_the_layer_gives(layer: str) -> None:
         first, second = getattr(nn, layer)(*arguments)(x.clone()), function(x.clone(), *arguments)
         pairs = zip(first, second, strict=True) if isinstance(first, tuple) else ((first, second),)
         assert all(torch.equal(one, other) for one, other in pairs)
+
+
+@pytest.mark.parametrize(
+    ("layer", "arguments", "call"),
+    [
+        ("ReplicationPad2d((0, 1, 2, 0))", "(0, 1, 2, 0)", 'nn.functional.pad(…, mode="replicate")'),
+        ("ReflectionPad1d((1, 2))", "(1, 2)", 'nn.functional.pad(…, mode="reflect")'),
+        ("ZeroPad2d((0, 0, 0, 3))", "(0, 0, 0, 3)", "nn.functional.pad"),
+        ("ConstantPad1d((1, 0), 7)", "(1, 0), value=7", "nn.functional.pad"),
+        ("Hardtanh(-2, 2)", "-2, 2", "nn.functional.hardtanh"),
+        ("UpsamplingNearest2d(None, 2)", "None, 2", 'nn.functional.interpolate(…, mode="nearest")'),
+        (
+            "UpsamplingBilinear2d((5, 5))",
+            "(5, 5)",
+            'nn.functional.interpolate(…, mode="bilinear", align_corners=True)',
+        ),
+        ("Flatten()", "", "torch.flatten(…, 1)"),
+        ("Flatten(2)", "2", "torch.flatten"),
+        ("Unflatten(1, (2, 2))", "1, (2, 2)", "torch.Tensor.unflatten"),
+        ("Unfold(2)", "2", "nn.functional.unfold"),
+    ],
+)
+def test_what_a_message_names_does_the_same(layer: str, arguments: str, call: str) -> None:
+    made = cst.ensure_type(cst.parse_expression(f"nn.{layer}"), cst.Call)
+    said = same_as(layer.partition("(")[0], made)
+    assert said.removeprefix("torch.nn").removeprefix("torch") == call.removeprefix("nn").removeprefix("torch")
+    named = said if "…" in said else f"{said}(…)"
+    filled = named.replace("…", f"x, {arguments}" if arguments else "x")
+    x = torch.randn(2, 4, 4) if "1d" in layer else torch.randn(2, 4, 4, 4)
+    assert torch.equal(eval(f"nn.{layer}")(x), eval(filled)), filled  # noqa: S307 - of a table
 
 
 def test_all_layers_exist() -> None:

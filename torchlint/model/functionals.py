@@ -28,12 +28,17 @@ _FUNCTIONS = {
     "Upsample": ("interpolate", _ALL), "PixelShuffle": ("pixel_shuffle", _ALL),
     "PixelUnshuffle": ("pixel_unshuffle", _ALL),
 }  # fmt: skip
-# Without parameters too, but their functions are called in another way.
-_OTHERS = (
-    "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d",
-    "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d", "Hardtanh",
-    "UpsamplingNearest2d", "UpsamplingBilinear2d", "CosineSimilarity", "Flatten", "Unflatten", "Unfold", "Fold",
-)  # fmt: skip
+# Without parameters too, but their functions are called in another way: what is the same, as a message says it.
+_OTHERS = {
+    **{f"{kind}{rank}d": call for rank in (1, 2, 3) for kind, call in (
+        ("ConstantPad", "pad"), ("ZeroPad", "pad"), ("ReflectionPad", 'pad(…, mode="reflect")'),
+        ("ReplicationPad", 'pad(…, mode="replicate")'),
+    )},
+    "Hardtanh": "hardtanh", "CosineSimilarity": "cosine_similarity", "Unfold": "unfold", "Fold": "fold",
+    "UpsamplingNearest2d": 'interpolate(…, mode="nearest")',
+    "UpsamplingBilinear2d": 'interpolate(…, mode="bilinear", align_corners=True)',
+    "Flatten": "torch.flatten(…, 1)", "Unflatten": "torch.Tensor.unflatten",
+}  # fmt: skip
 PLAIN = (*_FUNCTIONS, *_OTHERS)
 DROPOUTS = ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout")
 WEIGHTED = (
@@ -52,6 +57,14 @@ def function_for(layer: str) -> str:
     """The qualified name of the function that does what a layer of `torch.nn` does; empty if it is not that simple."""
     name = _FUNCTIONS.get(layer, ("", 0))[0].rstrip("!")
     return name if not name or name.startswith("torch.") else _OF_FUNCTIONAL + name
+
+
+def same_as(layer: str, made: cst.Call) -> str:
+    """What does the same as a layer of `torch.nn` without parameters, as a message says it."""
+    name = _OTHERS.get(layer, "")
+    if layer == "Flatten" and made.args:
+        return "torch.flatten"
+    return function_for(layer) if not name else name if name.startswith("torch.") else _OF_FUNCTIONAL + name
 
 
 def takes(layer: str, positional: int, keywords: frozenset[str]) -> bool:
