@@ -44,7 +44,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
             yield Flag(
                 softmax,
                 f"a weight for each pair of a query and a key goes through memory{how_often(softmax, context)}, and "
-                f"autograd keeps them; `torch.nn.functional.scaled_dot_product_attention`{mask} computes the same "
+                f"training keeps them; `torch.nn.functional.scaled_dot_product_attention`{mask} computes the same "
                 "from queries, keys and values and stores no weights",
                 about=(found.scores, found.output),
             )

@@ -47,7 +47,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     yield Flag(
         found.formula,
         f"`{context.shown(found.formula)}` runs {found.operations} kernels{how_often(found.formula, context)}, and "
-        f"autograd keeps what they give; `torch.nn.functional.{shown}` is one and keeps its input",
+        f"training keeps what they give; `torch.nn.functional.{shown}` is one and keeps its input",
         title=f"Call `{found.function}`",
         edits=_edits(found, context),
     )

@@ -43,6 +43,6 @@ def check(call: cst.Call, context: Context) -> Iterator[Flag]:
         return
     yield Flag(
         product,
-        f"this root mean square norm runs a kernel for each operation{how_often(product, context)}, and autograd "
+        f"this root mean square norm runs a kernel for each operation{how_often(product, context)}, and training "
         "keeps their results; `torch.nn.functional.rms_norm` is one on CUDA, and takes a weight of the last axis",
     )
