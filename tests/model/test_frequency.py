@@ -10,6 +10,25 @@ from torchlint.finding import Frequency
 HEAD = "import torch\nfrom torch import nn\nfrom torch.utils.data import DataLoader\n"
 
 
+# A method that makes a list, and then goes over it.
+PARTS = """
+class M(nn.Module):
+    def forward(self, x):
+        out = [x]
+        {fill}
+        for y in {over}:
+            LOOK(1)
+"""
+NESTED = """
+def f(x):
+    if isinstance(x, list):
+        return [f(y) for y in x]
+    return LOOK(1)
+for x in loader:
+    {call}
+"""
+
+
 @pytest.mark.parametrize(
     ("code", "frequency"),
     [
@@ -43,6 +62,17 @@ HEAD = "import torch\nfrom torch import nn\nfrom torch.utils.data import DataLoa
         ("for x in loader:\n    for i in range(crops):\n        LOOK(1)", Frequency.BATCH),
         ("for x in loader:\n    for name in ('a', 'b'):\n        LOOK(1)", Frequency.BATCH),
         ("for x in loader:\n    while waiting():\n        LOOK(1)", Frequency.BATCH),
+        (PARTS.format(fill="while more():\n            out.append(f(x))", over="out"), Frequency.BATCH),
+        (PARTS.format(fill="while more():\n            out.append(f(x))", over="range(len(out))"), Frequency.BATCH),
+        (
+            PARTS.format(fill="for i in range(depth):\n            out.append(f(x))", over="enumerate(out)"),
+            Frequency.BATCH,
+        ),
+        (PARTS.format(fill="for y in x:\n            out.append(f(y))", over="out"), Frequency.SAMPLE),
+        (PARTS.format(fill="out.extend(x)", over="out"), Frequency.SAMPLE),
+        (PARTS.format(fill="out += x", over="out"), Frequency.SAMPLE),
+        (NESTED.format(call="f(x)"), Frequency.BATCH),
+        (NESTED.format(call="[f(y) for y in x]"), Frequency.SAMPLE),
         ("for epoch in range(9):\n    f().backward()\n    LOOK(1)", Frequency.EPOCH),
         ("for step in range(steps_per_epoch):\n    f().backward()\n    LOOK(1)", Frequency.BATCH),
         ("for x in ['a', 'b']:\n    f(x).backward()\n    LOOK(1)", Frequency.UNKNOWN),

@@ -11,7 +11,7 @@ import libcst as cst
 from torchlint.finding import Frequency
 from torchlint.model import tables
 from torchlint.model.firsts import is_first_time, makes_an_entry
-from torchlint.model.looped import is_shape, is_short, is_size, iterables, takes_loaders
+from torchlint.model.looped import is_shape, is_short, is_size, iterables, length_of, takes_loaders
 from torchlint.model.missing import is_missing
 from torchlint.model.names import Names, dotted, last_part, method_name
 from torchlint.model.tree import Comprehension, Loop, Tree, children, descendants, descendants_in_scope
@@ -321,6 +321,9 @@ class Frequencies:
         value = self.kinds.value(iterated)
         if value.kind is Kind.TENSOR:
             return True
+        listed = length_of(iterated)
+        if isinstance(listed, cst.Name) and self._is_list_of_parts(listed):
+            return False
         match iterated:
             case cst.Call(func=cst.Attribute(attr=cst.Name(value="keys" | "values")), args=[]):
                 return False  # the parts of a batch, which have names
@@ -329,6 +332,32 @@ class Frequencies:
             case cst.Attribute(value=cst.Name(value="self")):
                 return False
         return True
+
+    def _is_list_of_parts(self, name: cst.Name) -> bool:
+        """Whether the function makes the list itself, and in no loop that may go over samples or batches."""
+        function = self.tree.function(name)
+        bindings = self.names.reaching(name)
+        starts = [binding.value for binding in bindings if not binding.path]
+        if not isinstance(function, cst.FunctionDef) or not starts or len(starts) < len(bindings):
+            return False
+        if not all(isinstance(start, cst.List) for start in starts):
+            return False
+        filled = [
+            node
+            for node in descendants_in_scope(function.body)
+            if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name) and node.value.value == name.value
+        ]
+        loops = {
+            loop
+            for node in filled
+            for loop in self.tree.ancestors(node)
+            if isinstance(loop, Loop) and not all(self.tree.within(binding.node, loop) for binding in bindings)
+        }
+        return (
+            bool(filled)
+            and all(node.attr.value == "append" for node in filled)
+            and not any(self.loop_kind(loop) is LoopKind.BATCH or self._is_over_samples(loop) for loop in loops)
+        )
 
     def _is_bound_to_size(self, node: cst.BaseExpression) -> bool:
         """Whether every binding of a name is a size."""
@@ -431,8 +460,9 @@ class Frequencies:
         known = self._by_role(function)
         if known is not Frequency.UNKNOWN:
             return known
-        called = [self.frequency(call) for call in self.calls.callers(function)]
-        best = max(called, default=Frequency.UNKNOWN)
+        # What calls itself goes through something nested: who calls it from outside says how often.
+        outside = [call for call in self.calls.callers(function) if not self.tree.within(call, function)]
+        best = max(map(self.frequency, outside), default=Frequency.UNKNOWN)
         if best < Frequency.BATCH:
             for call in self.elsewhere.callers(function):
                 if call.frequency > best:

@@ -27,6 +27,17 @@ def iterables(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
             yield node
 
 
+def length_of(node: cst.BaseExpression) -> cst.BaseExpression:
+    """`x` of `range(len(x))`; anything else as it is."""
+    match node:
+        case cst.Call(
+            func=cst.Name(value="range"),
+            args=[cst.Arg(value=cst.Call(func=cst.Name(value="len"), args=[cst.Arg(value=of)]))],
+        ):
+            return of
+    return node
+
+
 def takes_loaders(target: cst.CSTNode) -> bool:
     """Whether what a loop binds is a loader by its name: `for name, loader in loaders` goes over no batches."""
     return any(
