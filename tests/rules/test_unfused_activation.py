@@ -196,3 +196,34 @@ def act(x, name="{default}"):
 def test_an_entry_of_a_table_that_nobody_chooses(default: str, mark: str) -> None:
     check_snippet(TABLE.format(default=default, mark=mark), RULE)
     check_snippet(TABLE.format(default=default, mark=MARK) + "\ndef gate(x):\n    return swish(x)\n", RULE)
+
+
+PICKED = """
+import torch
+{decorator}
+class Swish(torch.nn.Module):
+    def forward(self, x):
+        {before}return x * torch.sigmoid(x){mark}
+
+def get(name):
+    return {found}
+"""
+
+
+@pytest.mark.parametrize(
+    ("decorator", "before", "found", "flagged"),
+    [
+        ("", "", "globals()[name]", False),
+        ("", "", "globals().get(name)", False),
+        ("", "", "eval(name)()", False),
+        ("@ACTIVATIONS.register_module()", "", "build(name)", False),
+        ("@register", "", "build(name)", False),
+        ("@ACTIVATIONS.register('swish')", "x = x + 1; ", "build(name)", False),
+        ("", "x = x + 1; ", "eval(name)()", True),
+        ("", "", "name.eval()", True),
+        ("@final", "", "Swish()", True),
+    ],
+)
+def test_what_is_picked_by_name(decorator: str, before: str, found: str, flagged: bool) -> None:  # noqa: FBT001
+    mark = MARK if flagged else ""
+    check_snippet(PICKED.format(decorator=decorator, before=before, found=found, mark=mark), RULE)

@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.model.names import last_part
+
 if TYPE_CHECKING:
     from torchlint.model.context import Context
 
 _SAYS = re.compile(r"\breference (implementation|version|code)\b|\bfor (testing|comparison|debugging)\b", re.IGNORECASE)
+# A file whose functions and classes somebody picks by a name that is text.
+_PICKS_BY_NAME = re.compile(r"\bglobals\(\)(\.get\(|\[)|(?<![.\w])eval\(")
 _WORDS = frozenset({"ref", "reference", "naive", "slow"})
 
 
@@ -29,11 +33,14 @@ def is_reference(node: cst.CSTNode, context: Context) -> bool:
 
 
 def is_unchosen(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the function around the node is but an entry of a table, under a name that no default of the file says.
+    """Whether the code around the node is but one of several that are picked by name, and no default says its name.
 
-    `ACTIVATIONS = {"relu": relu, "swish": swish}` is there for who asks for another one than the usual.
+    `ACTIVATIONS = {"relu": relu, "swish": swish}`, a registry and `globals()[name]` are there for who asks for another
+    one than the usual.
     """
     function = context.function(node)
+    if _is_registered(node, context) or (_gives_no_more(function) and _PICKS_BY_NAME.search(context.source.text)):
+        return True
     if not isinstance(function, cst.FunctionDef) or context.classes.owner(function) is not None:
         return False
     keys = [_key(use, context) for use in context.uses.of(function.name.value, function)]
@@ -42,6 +49,25 @@ def is_unchosen(node: cst.CSTNode, context: Context) -> bool:
     defaults = (parameter.default for parameter in context.tree.of(cst.Param))
     chosen = {default.evaluated_value for default in defaults if isinstance(default, cst.SimpleString)}
     return chosen.isdisjoint(keys)
+
+
+def _gives_no_more(function: cst.CSTNode | None) -> bool:
+    """Whether a function is but a `return`, behind its docstring."""
+    if not isinstance(function, cst.FunctionDef):
+        return False
+    lines = function.body.body[1 if function.get_docstring() else 0 :]
+    return len(lines) == 1 and isinstance(lines[0], cst.SimpleStatementLine) and len(lines[0].body) == 1
+
+
+def _is_registered(node: cst.CSTNode, context: Context) -> bool:
+    """Whether a decorator puts the class around the node into a registry: `@ACTIVATIONS.register_module()`."""
+    class_ = context.tree.enclosing_class(node)
+    if class_ is None:
+        return False
+    called = [
+        item.decorator.func if isinstance(item.decorator, cst.Call) else item.decorator for item in class_.decorators
+    ]
+    return any(last_part(name).startswith("register") for name in called)
 
 
 def _key(use: cst.CSTNode, context: Context) -> str | bytes | None:
