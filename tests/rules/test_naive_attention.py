@@ -72,6 +72,9 @@ def method(*lines: str, top: str = "") -> str:
         ("return torch.bmm(q.bmm(k.mT).softmax(2), v)" + MARK,),
         ("w = torch.einsum('bqc,bkc->bqk', q, k)", "return F.softmax(w, 2) @ v" + MARK),
         ("return nn.Softmax(dim=2)(torch.bmm(q, k.mT)) @ v" + MARK,),
+        ("return (F.normalize(q, dim=-1) @ F.normalize(k, dim=-1).mT * 8).softmax(-1) @ v" + MARK,),
+        ("return (F.normalize(q, dim=-1) @ F.normalize(k, dim=-1).mT).div(0.1).softmax(-1) @ v" + MARK,),
+        ("return (F.normalize(q, dim=-1) @ k.mT).softmax(-1) @ v" + MARK,),
     ],
 )
 def test_attention_is_flagged(lines: tuple[str, ...]) -> None:
@@ -104,6 +107,13 @@ def test_attention_is_flagged(lines: tuple[str, ...]) -> None:
             "q, k = F.normalize(q.flatten(2), dim=-1), k",
             "q = F.normalize(v.flatten(2))",
             "return (q @ k.mT).softmax(-1) @ v",
+        ),
+        ("return (F.normalize(q, dim=-1) @ F.normalize(k, dim=-1).mT).softmax(-1) @ v",),
+        (
+            "q, u = q, F.normalize(k, dim=-1)",
+            "k = F.normalize(q)",
+            "u = F.normalize(v)",
+            "return (k @ u.mT).softmax(-1) @ v",
         ),
         ("return (q.mT @ k).softmax(-1) @ v.mT",),
         ("return v @ (q @ k.mT).softmax(-1)",),

@@ -60,6 +60,7 @@ class _Trail:
     names: dict[int, cst.Name] = field(default_factory=dict)
     binders: dict[int, tuple[str, cst.CSTNode]] = field(default_factory=dict)
     is_masked: bool = False
+    is_scaled: bool = False
     is_reshaped: bool = False
 
 
@@ -83,6 +84,8 @@ def attention(softmax: cst.Call, context: Context) -> Attention | None:
             return None
         if not _is_of_queries_and_keys(made, context) or not _are_only_scores(before, context):
             return None
+        if not before.is_scaled and _is_unit(made.left, context) and _is_unit(made.right, context):
+            return None  # a cosine alone hardly tells one from another: who attends scales it, and this blends a few
         _behind(softmax, behind, context, turned=False)
     except _LostError:
         return None
@@ -236,6 +239,7 @@ def _before_operator(
         if isinstance(operator, (cst.Multiply, cst.Divide)):
             if context.kind(other) is Kind.TENSOR:
                 raise _LostError  # a scale that is learnt, or a mask that is no mask
+            trail.is_scaled = True
         elif isinstance(operator, (cst.Add, cst.Subtract)):
             if _holds_product(other, context):
                 raise _LostError  # scores of positions, computed for each query
@@ -246,6 +250,7 @@ def _before_operator(
         trail.names |= part.names
         trail.binders |= part.binders
         trail.is_masked |= part.is_masked
+        trail.is_scaled |= part.is_scaled
         trail.is_reshaped |= part.is_reshaped
         return
     raise _LostError
@@ -396,6 +401,12 @@ def _has_places_last(node: cst.BaseExpression, context: Context) -> bool:
             case _:
                 return False
     return False
+
+
+def _is_unit(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether a factor is `F.normalize(x)`, turned or not."""
+    made = _bound(_unturned(node, context), context)
+    return isinstance(made, cst.Call) and _is_norm(made, context)
 
 
 def _is_norm(call: cst.Call, context: Context) -> bool:
