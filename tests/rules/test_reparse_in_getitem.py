@@ -85,3 +85,17 @@ def test_through_methods(line: str, more: str) -> None:
 
 def test_other_classes_with_getitem() -> None:
     check_snippet(dataset("return np.load(self.root)[index]", base="object"), RULE)
+
+
+def test_what_each_sample_makes_for_itself() -> None:
+    clip = (
+        "class Clip:\n    def __init__(self, path):\n        self.path = path\n        self._load()\n"
+        "    def _load(self):\n        self.sound = np.load(self.path)\n"
+    )
+    check_snippet(dataset("return Clip(self.paths[index]).sound") + clip, RULE)
+
+
+def test_the_path_of_a_base() -> None:
+    code = dataset(f"return np.load(self.path)[index]{MARK}").replace("(Dataset)", "(Stored)")
+    base = "class Stored(Dataset):\n    def __init__(self, path):\n        self.path = path\n"
+    check_snippet(code.replace("class ", f"{base}class ", 1), RULE)

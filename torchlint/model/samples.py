@@ -295,12 +295,18 @@ def _is_same_attribute(attribute: cst.Attribute, way: Way, context: Context, dep
         return all(binding.binder is Binder.IMPORT for binding in context.reaching(owner)) or is_same(
             owner, way, context, depth + 1
         )
-    if context.classes.method(class_, name) is not None:
+    if context.classes.method(class_, name) is not None or not _is_the_dataset(class_, way, context):
         return False
     sets = context.classes.attribute_sets(class_, name)
     if not sets:
         return class_attribute(context.names, class_, name) is not None
     return all(_is_set_up(entry.node, context) for entry in sets)
+
+
+def _is_the_dataset(class_: cst.ClassDef, way: Way, context: Context) -> bool:
+    """Whether an object of the class is the dataset itself, and not another, which each sample may make for itself."""
+    owner = context.classes.owner(way.getter)
+    return owner is not None and (class_ in context.classes.lineage(owner) or owner in context.classes.lineage(class_))
 
 
 def _is_set_up(node: cst.CSTNode, context: Context) -> bool:
