@@ -30,6 +30,12 @@ from looking import look
         ("class C:\n    import torch\n    def f(self):\n        LOOK(torch.zeros)", None),
         ("import torch\n[LOOK(torch.zeros) for torch in xs]", None),
         ("def f():\n    global torch\n    import torch\nLOOK(torch.zeros)", "torch.zeros"),
+        ("from torch import zeros\nfrom mine import zeros\ndef f():\n    LOOK(zeros)", "mine.zeros"),
+        ("from mine import zeros\nfrom torch import zeros\ndef f():\n    LOOK(zeros)", "torch.zeros"),
+        (
+            "try:\n    from mine import zeros\nexcept E:\n    from torch import zeros\ndef f():\n    LOOK(zeros)",
+            "torch.zeros",
+        ),
     ],
 )
 def test_qualified_name(code: str, name: str | None) -> None:

@@ -474,11 +474,21 @@ class Names:
         imports = [binding for binding in bindings if binding.binder is Binder.IMPORT]
         if not imports:
             return self._alias(bindings)
+        if self._replaces(imports[-1], imports[:-1]):
+            imports = imports[-1:]
         targets = {binding.target for binding in imports}
         fallbacks = [binding for binding in bindings if binding.binder is not Binder.IMPORT]
         if len(targets) != 1 or not all(self._is_fallback(binding) for binding in fallbacks):
             return self._preferred(targets) if not fallbacks else None
         return canonical(targets.pop())
+
+    def _replaces(self, last: Binding, others: list[Binding]) -> bool:
+        """Whether an import runs each time that one of the others has run: it stands on a line below them."""
+        line = self.tree.parent(last.node)
+        suite = self.tree.parent(line) if line is not None else None
+        return isinstance(suite, (cst.Module, cst.IndentedBlock)) and all(
+            self.tree.within(other.node, suite) for other in others
+        )
 
     @staticmethod
     def _preferred(targets: set[str]) -> str | None:
