@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from torchlint.model.kinds import Kinds
 
 _CALLS_DEEP = 2
-_COUNTER = re.compile(r"^[ijkn]$|step|iter|batch|idx|index|count|^it$|^epoch$")
+_COUNTER = re.compile(r"^[ijkn]$|step|iter|batch|idx|index|count|^it$|^(cur_|current_)?epoch(_(cnt|num|no|id|i))?$")
 
 
 class LoopKind(Enum):
@@ -695,7 +695,8 @@ def _is_counter(node: cst.BaseExpression) -> bool:
     """Whether this counts turns, by its name: `step`, `batch_idx`, `i + 1`; a rank does not."""
     if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
         return _is_counter(node.left)
-    return _COUNTER.search((dotted(node) or "").rpartition(".")[2]) is not None
+    name = (dotted(node) or "").rpartition(".")[2]
+    return _COUNTER.search(name if len(name) == 1 else name.lower()) is not None
 
 
 def _modulus(node: cst.BaseExpression) -> cst.BaseExpression | None:
