@@ -59,6 +59,10 @@ def test_qualified_name(code: str, name: str | None) -> None:
         ("def f():\n    LOOK(x)\nx = 1\nx = 2", ["1", "2"]),
         ("x = 1\nx = LOOK(x) + 1", ["1"]),
         ("(x := 4)\nLOOK(x)", ["4"]),
+        ("def f():\n    x = 1\n    if a:\n        x = 2\n        return\n    LOOK(x)", ["1"]),
+        ("def f():\n    x = 1\n    if a:\n        x = 2\n        return LOOK(x)", ["2"]),
+        ("def f():\n    x = 1\n    try:\n        x = 2\n        return\n    finally:\n        LOOK(x)", ["2"]),
+        ("def f():\n    x = 1\n    if a:\n        if b:\n            x = 2\n        return\n    LOOK(x)", ["1"]),
     ],
 )
 def test_reaching_bindings(code: str, values: list[str]) -> None:

@@ -147,6 +147,14 @@ def test_who_begins_again(code: str) -> None:
         LOOP.replace("    for batch", "    loader.dataset.set_epoch(epoch)\n    for batch"),
         LOOP.replace("model(batch)", "model(batch, next(iter(loader)))"),
         "for epoch in range(epochs):\n    if epoch % 10 == 0:\n        for batch in loader:\n            model(batch)\n",
+        LOOP.replace("    for batch", "    if epoch > 0:\n        loader = again()\n    for batch"),
+        LOOP.replace("    for batch", "    if epoch >= 1:\n        loader = again()\n    for batch"),
+        """\
+for EPOCH_CNT in range(9):
+    if EPOCH_CNT == 0 or EPOCH_CNT % 10 == 9:
+        for batch in loader:
+            model(batch)
+""",
         "for fold in folds:\n    for batch in loaders[fold]:\n        model(batch).sum().backward()\n",
     ],
 )
@@ -235,3 +243,29 @@ def test_a_loop_that_computes_nothing(body: str) -> None:
 def test_a_script_without_a_word_of_an_accelerator(move: str, mark: str) -> None:
     loader = f"loader = DataLoader(data, num_workers=2){mark}"
     check_snippet(program(f"class Net(torch.nn.Module):\n    pass\nmodel = Net(){move}\n{loader}"), RULE)
+
+
+@pytest.mark.parametrize("test", ["epoch == 5", "epoch >= 5", "epoch > 5", "grown", "epoch < 1"])
+def test_a_loader_that_is_replaced_after_some_epochs(test: str) -> None:
+    loop = LOOP.replace("    for batch", f"    if {test}:\n        loader = again()\n    for batch")
+    check_snippet(program(f"loader = DataLoader(data, num_workers=4){MARK}", loop), RULE)
+
+
+def test_a_loader_that_is_made_where_the_function_ends() -> None:
+    check_snippet(
+        f"""
+        from torch.utils.data import DataLoader
+        def score(loader):
+            return [model(batch) for batch in loader]
+        def main(phase, model, data, batches):
+            loader = DataLoader(data, num_workers=4){MARK}
+            if phase == "look":
+                loader = DataLoader(data, num_workers=2)
+                score(loader)
+                return
+            for epoch in range(9):
+                for batch in loader:
+                    model(batch).sum().backward()
+        """,
+        RULE,
+    )

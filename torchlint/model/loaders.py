@@ -242,7 +242,7 @@ class Passes:
         for node, iterated in self.of(loader):
             if self._is_peek(node) or (isinstance(node, cst.For) and computes_nothing(node, self.context)):
                 continue
-            if self._is_repeated(node, self._roots(iterated), loader):
+            if self._is_repeated(node, self._roots(iterated), loader) and not self._is_replaced(node, iterated, loader):
                 return node
         return None
 
@@ -253,6 +253,36 @@ class Passes:
         return (
             isinstance(node, cst.Call) and isinstance(outer, cst.Call) and dotted(outer.func) in ("next", "zip", "list")
         )
+
+    def _is_replaced(self, node: Reading, iterated: cst.BaseExpression, loader: cst.Call) -> bool:
+        """Whether each turn but the first makes another loader of that name: `if epoch > 0: loader = …`."""
+        return any(
+            self.context.tree.within(node, loop.body)
+            and not self.context.tree.within(loader, loop)
+            and self._runs_from_the_second_turn(binding.node, loop)
+            for name in descendants(self._core(iterated))
+            if isinstance(name, cst.Name)
+            for binding in self.context.reaching(name)
+            if binding.binder is Binder.ASSIGN
+            and isinstance(binding.value, cst.Call)
+            and isinstance(loop := self.context.loop(binding.node), (cst.For, cst.While))
+        )
+
+    def _runs_from_the_second_turn(self, node: cst.CSTNode, loop: cst.CSTNode) -> bool:
+        """Whether the nearest `if` in the loop around this is `if epoch > 0:`."""
+        child = node
+        for above in self.context.ancestors(node):
+            match above:
+                case cst.If(test=cst.Comparison(comparisons=[cst.ComparisonTarget(operator=operator, comparator=end)])):
+                    first = end.value if isinstance(end, cst.Integer) and child is above.body else ""
+                    is_later = isinstance(operator, (cst.GreaterThan, cst.NotEqual)) and first == "0"
+                    return is_later or (isinstance(operator, cst.GreaterThanEqual) and first == "1")
+                case cst.If():
+                    return False
+            if above is loop:
+                return False
+            child = above
+        return False
 
     def varies(self, expression: cst.BaseExpression, loop: cst.For | cst.While) -> bool:
         """Whether another turn of a loop may have another loader there: the loop names it, or makes it."""

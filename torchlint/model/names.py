@@ -396,8 +396,9 @@ class Names:
         return tuple(sorted(found, key=lambda binding: binding.effect)) or bindings
 
     def _excludes(self, binder: cst.CSTNode, above_use: set[int]) -> bool:
-        """Whether the two stand in branches of one `if` of which only one runs."""
+        """Whether what binds is never followed by the use: in the other branch of an `if`, or in one that returns."""
         child = binder
+        is_left = False
         for above in self.tree.ancestors(binder):
             if id(above) in above_use:
                 if isinstance(above, cst.If):
@@ -405,7 +406,8 @@ class Names:
                     return (taken and id(above.orelse) in above_use) or (
                         child is above.orelse and id(above.body) in above_use
                     )
-                return False
+                return is_left and not isinstance(above, (cst.Try, cst.TryStar))  # `finally` runs behind a `return`
+            is_left = is_left or (isinstance(above, cst.IndentedBlock) and _returns(above))
             child = above
         return False
 
@@ -535,6 +537,12 @@ class Names:
             if binding.binder is Binder.IMPORT
         }
         return frozenset(found | {name.partition(".")[0] for name in self.star_imports})
+
+
+def _returns(block: cst.IndentedBlock) -> bool:
+    """Whether a block ends with a `return`."""
+    last = block.body[-1] if block.body else None
+    return isinstance(last, cst.SimpleStatementLine) and isinstance(last.body[-1], cst.Return)
 
 
 def parameters(function: cst.FunctionDef | cst.Lambda) -> Iterator[cst.Param]:
