@@ -33,9 +33,14 @@ RULE = Rule(
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a loader with workers that does not pin its batches, though a loop moves them to the device."""
     from torchlint.model.batches import Pinned, pinned  # the model's parts load LibCST
+    from torchlint.model.loaders import option
     from torchlint.model.loading import no_workers
+    from torchlint.model.workers import is_zero_by_default
 
     if pinned(node, context) is not Pinned.NO or no_workers(node, context) is not None:
+        return
+    number = option(node, "num_workers", 5, context).given
+    if number is not None and is_zero_by_default(number, context):
         return
     if context.frequencies.is_diagnostic(node) or _gives_no_host_memory(node, context):
         return

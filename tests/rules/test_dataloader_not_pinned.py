@@ -164,3 +164,17 @@ for x, y in loader:
     above = code.replace("\nimport torch\n", "\n").replace("from torch", "import torch\nfrom torch", 1)
     pinned = "loader = DataLoader(data, num_workers=4, pin_memory=torch.cuda.is_available())"
     check_snippet(above, RULE, fixed=above.replace(line, pinned))
+
+
+@pytest.mark.parametrize(("default", "mark"), [("0", ""), ("4", MARK), ("None", MARK)])
+def test_an_option_that_is_0_by_default(default: str, mark: str) -> None:
+    parser = (
+        "import argparse\nparser = argparse.ArgumentParser()\n"
+        f"parser.add_argument('--workers', type=int, default={default})\noptions = parser.parse_args()\n"
+    )
+    check_snippet(parser + program(f"DataLoader(data, num_workers=options.workers){mark}"), RULE)
+
+
+def test_a_loader_of_that_name_from_elsewhere() -> None:
+    code = program("DataLoader(data, num_workers=4)")
+    check_snippet(code.replace("def train", "from mylib.data import DataLoader\ndef train"), RULE)
