@@ -17,6 +17,7 @@ from torchlint.model.names import Binder, dotted
 from torchlint.model.occasions import is_guarded
 from torchlint.model.tables import FACTORIES, LEGACY_TENSORS
 from torchlint.model.tree import Loop, descendants, descendants_in_scope
+from torchlint.model.unshared import in_one_process
 from torchlint.model.values import Device, Kind
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ class Work(IntEnum):
     """What making one sample takes; of several datasets in one, the greatest counts.
 
     INDEXES: it is picked from memory. ON_DEVICE: it is made on an accelerator. STREAMS: it is the next of a stream
-    that is not shared out among workers. LOADS: it is read, decoded or transformed.
+    that is not shared out among workers, or comes out of what only one process may read. LOADS: it is read, decoded
+    or transformed.
     """
 
     INDEXES = 0
@@ -279,6 +281,8 @@ def class_work(class_: cst.ClassDef, context: Context) -> Work:
     getter = context.classes.method(class_, "__getitem__") or context.classes.method(class_, "__getitems__")
     if getter is None:
         return Work.LOADS if any(base.startswith(_DATASETS) for base in bases) else Work.UNKNOWN
+    if in_one_process(class_, getter, context):
+        return Work.STREAMS
     return Work.INDEXES if _is_light(getter, context, 0) else Work.LOADS
 
 
