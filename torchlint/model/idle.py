@@ -23,6 +23,12 @@ _LOOKING = (
     "os.",
     "sys.",
     "collections.",
+    "cv2.",
+    "PIL.",
+    "imageio.",
+    "soundfile.",
+    "json.",
+    "pickle.",
 )
 _BUILTINS = frozenset(
     "abs bool bytes dict dir divmod enumerate filter float format getattr hasattr id int isinstance len list map max "
@@ -30,10 +36,10 @@ _BUILTINS = frozenset(
 )
 # Methods that no model has: of tensors and arrays, text, files, lists and bars.
 _METHODS = frozenset(
-    "add append astype bool clear close contiguous copy count cpu cuda debug detach dim double endswith extend flatten "
-    "float flush format get half imshow index info int item items join keys lower long mean median numel numpy permute "
-    "pop ravel replace reshape save set_description set_postfix size split squeeze startswith std strip sum title to "
-    "tobytes tolist transpose type unsqueeze values var view warning write".split()
+    "add all any append astype bool clear close contiguous copy count cpu cuda debug detach dim double endswith "
+    "extend flatten float flush format get half imshow index info int item items join keys long lower mean median "
+    "numel numpy permute pop ravel replace reshape save set_description set_postfix size split squeeze startswith "
+    "std strip sum title to tobytes tolist transpose type unsqueeze values var view warning write".split()
 )
 # Methods that take a pass of the model for each token.
 _WRITES = frozenset({"generate", "generate_experience", "generate_completions", "generate_responses", "generate_text"})
@@ -66,6 +72,6 @@ def _may_compute(node: cst.CSTNode, context: Context) -> bool:
         case cst.Call(func=func):
             name = context.qualified_name(func)
             if name is not None:
-                return name not in _BUILTINS and not name.startswith(_LOOKING)
+                return name not in _BUILTINS and not name.startswith(_LOOKING) and not name.endswith("Error")
             return not (isinstance(func, cst.Attribute) and func.attr.value in _METHODS)
     return False
