@@ -202,6 +202,7 @@ def test_loaders_left_alone(loader: str) -> None:
 def dataset(body: str, base: str = "Dataset") -> str:
     return (
         "import torch\nfrom torch.utils.data import DataLoader, Dataset, IterableDataset\nfrom PIL import Image\n"
+        "from sentence_transformers import InputExample\n"
         f"class D({base}):\n"
         "    def __init__(self, x, transform=None):\n        self.x = x\n        self.transform = transform\n"
         f"{body}for b in DataLoader(D(x), 8):  # <- {RULE}\n    model(b)\n"
@@ -229,10 +230,58 @@ def test_datasets_that_load(body: str) -> None:
         ("    def __getitem__(self, i):\n        return read(self.x[i]).cuda()\n", "Dataset"),
         ("    def __getitem__(self, i):\n        return read(self.x[i]).to('cuda')\n", "Dataset"),
         ("    def __iter__(self):\n        return iter(open(self.x))\n", "IterableDataset"),
+        (
+            """    def __getitem__(self, i):
+        row = self.x[i].pop(0)
+        self.x[i].append(row)
+        return InputExample(row)
+""",
+            "Dataset",
+        ),
+        (
+            "    def __getitem__(self, i):\n        self.day += 1\n        return read(self.x[self.day])\n",
+            "Dataset",
+        ),
     ],
 )
 def test_datasets_that_workers_would_not_help(body: str, base: str) -> None:
     check_snippet(dataset(body, base).replace(f"  # <- {RULE}", ""), RULE)
+
+
+@pytest.mark.parametrize(
+    ("opened", "line", "flagged"),
+    [
+        ("open(x)", "return parse(self.file.read(9))", False),
+        ("h5py.File(x)", "return parse(self.file['x'][i])", False),
+        ("h5py.File(x)", "return self.part(i)\n    def part(self, i):\n        return parse(self.file[i])", False),
+        ("open(x)", "return parse(self.x[i])", True),
+        ("open(x).read()", "return parse(self.file[i])", True),
+        ("x", "return parse(open(self.file).read(9))", True),
+        ("0", "self.file += 1\n        return parse(self.x[i])", True),
+    ],
+)
+def test_a_file_that_workers_would_share(opened: str, line: str, flagged: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if flagged else ""
+    check_snippet(
+        "import h5py\nfrom torch.utils.data import DataLoader, Dataset\nclass D(Dataset):\n"
+        f"    def __init__(self, x):\n        self.x = x\n        self.file = {opened}\n"
+        f"    def __getitem__(self, i):\n        {line}\nfor b in DataLoader(D(x), 8):{mark}\n    model(b)\n",
+        RULE,
+    )
+
+
+def test_which_of_several_that_are_returned() -> None:
+    code = (
+        "from torch.utils.data import DataLoader\nfrom torchvision import datasets\ndef build():\n"
+        "    data = datasets.MNIST('data')\n    return data, DataLoader(data, 8){}\n"
+        "def main():\n    {} = build()\n    {}\n"
+    )
+    mark = f"  # <- {RULE}"
+    check_snippet(code.format("", "data, loader", "fit(model, data)"), RULE)
+    check_snippet(code.format("", "data, loader", "fit(model, loader.dataset)"), RULE)
+    check_snippet(code.format(mark, "data, loader", "fit(model, loader)"), RULE)
+    check_snippet(code.format(mark, "*data, loader", "fit(model, loader)"), RULE)
+    check_snippet(code.format(mark, "both", "fit(model, both)"), RULE)
 
 
 @pytest.mark.parametrize(
@@ -373,6 +422,10 @@ show(x)
         ("for x in loader:\n    if show(x) > 3:\n        continue\n    break", True),
         ("for _ in range(1000):\n    for x in loader:\n        step(x)\n        break", True),
         ("for x in loader:\n    for y in x:\n        show(y)\n        break", True),
+        ("show(loader.__iter__().__next__())", False),
+        ("show(iter(loader).next())", False),
+        ("for _ in range(1000):\n    step(loader.__iter__().__next__())", True),
+        ("batches = loader.__iter__()\nfor _ in range(1000):\n    step(next(batches))", True),
     ],
 )
 def test_a_loop_that_ends_with_its_first_turn(loop: str, flagged: bool) -> None:  # noqa: FBT001
@@ -413,7 +466,7 @@ def test_a_dataset_of_what_a_function_yields() -> None:
     )
 
 
-SHORT = "import torch, numpy as np\nfrom torch.utils.data import DataLoader\n"
+SHORT = "import torch, cv2, numpy as np\nfrom torch.utils.data import DataLoader\n"
 
 
 @pytest.mark.parametrize(
@@ -422,6 +475,8 @@ SHORT = "import torch, numpy as np\nfrom torch.utils.data import DataLoader\n"
         ("means.append(np.mean(x.numpy(), axis=(0, 2, 3)))", False),
         ("file.write(x.numpy().tobytes())", False),
         ("print(x.shape)", False),
+        ("cv2.imwrite('a.jpg', x.numpy())", False),
+        ("if np.isnan(x.numpy()).any(): raise ValueError(x)", False),
         ("pass", True),
         ("total += x @ weight", True),
         ("scores.append(model(x).cpu())", True),
@@ -442,6 +497,8 @@ def test_a_loop_that_computes_nothing(body: str, flagged: bool) -> None:  # noqa
         ("split.train_idx, 8", False),
         ("train_nid, 8, collate_fn=sample_blocks", True),
         ("rows.to(device), 8", False),
+        ("(rows - low) / high, 8", False),
+        ("rows + others, 8", True),
         ("open_rows(), 8, collate_fn=batcher(torch.device('cuda'))", False),
         ("open_rows(), 8, collate_fn=batcher(3)", True),
         ("MockRows(3), 8", False),

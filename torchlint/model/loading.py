@@ -85,11 +85,19 @@ _LIGHT_BUILTINS = (
     "StopIteration",
     "NotImplementedError",
 )
+# Objects that hold what they are given.
+_PARCELS = (
+    "sentence_transformers.InputExample",
+    "sentence_transformers.readers.InputExample",
+    "torch_geometric.data.Data",
+    "torch_geometric.data.HeteroData",
+)
 _LIGHT_CALLS = frozenset(
     (
         *(f"torch.{name}" for name in _LIGHT_TORCH),
         *(f"numpy.{name}" for name in _LIGHT_NUMPY),
         *_LIGHT_BUILTINS,
+        *_PARCELS,
     )
 )
 _LIGHT_ROOTS = ("random.", "numpy.random.", "math.")
@@ -112,6 +120,9 @@ _LIGHT_METHODS = frozenset(
         "copy",
         "get",
         "append",
+        "extend",
+        "insert",
+        "pop",
         "to",
         "numpy",
         "size",
@@ -140,7 +151,7 @@ def work(dataset: cst.CSTNode, context: Context, depth: int = 0) -> Work:
         return Work.INDEXES
     if isinstance(dataset, cst.Call):
         return _constructed(dataset, context, depth + 1)
-    if _is_formatted(dataset, context):
+    if _is_formatted(dataset, context) or _is_arithmetic(dataset):
         return Work.INDEXES
     held = list(sources(dataset, context))
     if held:
@@ -149,6 +160,11 @@ def work(dataset: cst.CSTNode, context: Context, depth: int = 0) -> Work:
     if value.kind in (Kind.TENSOR, Kind.NDARRAY, Kind.SEQUENCE) and value.proven and not value.batch:
         return Work.INDEXES
     return Work.UNKNOWN
+
+
+def _is_arithmetic(dataset: cst.CSTNode) -> bool:
+    """Whether this is a tensor or an array, since it is computed; datasets can only be added."""
+    return isinstance(dataset, cst.BinaryOperation) and not isinstance(dataset.operator, cst.Add)
 
 
 def _is_formatted(dataset: cst.CSTNode, context: Context) -> bool:
@@ -373,6 +389,10 @@ class _Readers:
                 return self._target(target, parent)
             case cst.Return() | cst.Yield():
                 return self._returned(parent)
+            case cst.Element() if (returned := self._is_one_of_those_returned(parent)) is not None:
+                return self._returned(*returned)
+            case cst.Attribute(attr=cst.Name(value="__iter__" | "__next__")):
+                return self._begun(parent)
             case cst.Attribute():
                 return Reader.NOBODY if self._is_only_asked(parent) else self.of(parent)
             case (
@@ -407,13 +427,7 @@ class _Readers:
         if name in _LOOKS:
             return Reader.NOBODY
         if name in ("iter", "next"):
-            above = self.context.parent(call)
-            outer = self.context.parent(above) if isinstance(above, cst.Arg) else None
-            if isinstance(outer, cst.Call) and self.context.qualified_name(outer.func) == "next":
-                loop = self.context.frequencies.loop(outer)
-                is_one = loop is None or (self._root is not None and self.context.tree.within(self._root, loop))
-                return Reader.PEEK if is_one else Reader.LOOP
-            return self.of(call)
+            return self._begun(call)
         if (
             name in ("enumerate", "zip", "list", "tuple", "dict", "sorted", "reversed", "map", "cycle")
             or "tqdm" in name
@@ -430,6 +444,22 @@ class _Readers:
             if passed is argument.value:
                 return self._named(parameter.name.value, parameter)
         return Reader.LOOP if argument.star else Reader.UNSEEN
+
+    def _begun(self, node: cst.Call | cst.Attribute) -> Reader:
+        """Who reads an iterator: of `iter(loader)` or `loader.__iter__` only the first batch, or more."""
+        call = self.context.parent(node) if isinstance(node, cst.Attribute) else node
+        above = self.context.parent(call) if isinstance(call, cst.Call) else None
+        if isinstance(above, cst.Attribute) and above.attr.value in ("__next__", "next"):
+            outer = self.context.parent(above)
+        else:
+            outer = self.context.parent(above) if isinstance(above, cst.Arg) else None
+            if not isinstance(outer, cst.Call) or self.context.qualified_name(outer.func) != "next":
+                return self.of(call) if isinstance(call, cst.Call) else Reader.UNSEEN
+        if outer is None:
+            return Reader.UNSEEN
+        loop = self.context.frequencies.loop(outer)
+        is_one = loop is None or (self._root is not None and self.context.tree.within(self._root, loop))
+        return Reader.PEEK if is_one else Reader.LOOP
 
     def _receiver(self, call: cst.Call) -> Reader:
         """What reads `loaders` of `loaders.append(loader)`."""
@@ -479,13 +509,32 @@ class _Readers:
             return not is_look and any(self.context.kinds.is_loader_like(argument.value) for argument in node.args)
         return self.context.frequencies.loop_kind(node) is not LoopKind.OTHER
 
-    def _returned(self, node: cst.CSTNode) -> Reader:
+    def _is_one_of_those_returned(self, element: cst.Element) -> tuple[cst.Return, int] | None:
+        """The `return` of several values of which this is one, and its place among them."""
+        values = self.context.parent(element)
+        above = self.context.parent(values) if isinstance(values, cst.Tuple) else None
+        if not isinstance(values, cst.Tuple) or not isinstance(above, cst.Return):
+            return None
+        return above, next(place for place, value in enumerate(values.elements) if value is element)
+
+    def _unpacked(self, call: cst.Call, place: int | None) -> Reader:
+        """Who reads what a call returns, or the one of the values that has this place."""
+        match self.context.parent(call):
+            case cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple(elements=elements))]) as statement if (
+                place is not None and len(elements) > place
+            ):
+                if not any(isinstance(element, cst.StarredElement) for element in elements):
+                    return self._target(elements[place].value, statement)
+        return self.of(call)
+
+    def _returned(self, node: cst.CSTNode, place: int | None = None) -> Reader:
         function = self.context.function(node)
         if not isinstance(function, cst.FunctionDef):
             return Reader.UNSEEN
         if function.name.value.endswith("_dataloader") and self.context.classes.owner(function) is not None:
             return Reader.LOOP
-        return max((self.of(call) for call in self.context.calls.callers(function)), default=Reader.UNSEEN)
+        calls = self.context.calls.callers(function)
+        return max((self._unpacked(call, place) for call in calls), default=Reader.UNSEEN)
 
 
 # Options that only make sense with workers: the constructor refuses them without.
