@@ -499,6 +499,8 @@ def test_a_loop_that_computes_nothing(body: str, flagged: bool) -> None:  # noqa
         ("rows.to(device), 8", False),
         ("(rows - low) / high, 8", False),
         ("rows + others, 8", True),
+        ("find_class(names['data'])(path), 8", False),
+        ("find_dataset(names['data'], path), 8", True),
         ("open_rows(), 8, collate_fn=batcher(torch.device('cuda'))", False),
         ("open_rows(), 8, collate_fn=batcher(3)", True),
         ("MockRows(3), 8", False),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.model.arguments import constant
-from torchlint.model.loading import is_put_on_device
+from torchlint.model.loading import is_put_on_device, sources
 from torchlint.model.names import Binder, dotted, last_part
 from torchlint.model.tree import descendants
 from torchlint.model.values import Device, Kind
@@ -101,8 +101,8 @@ def _is_device(node: cst.BaseExpression, context: Context) -> bool:
 def may_cost_nothing(loader: cst.Call, dataset: cst.BaseExpression, context: Context) -> bool:
     """Whether a dataset that is out of sight may as well pick samples from memory.
 
-    It gives whole batches or what nobody collates, it is named like a list of numbers or a buffer, or it is whatever
-    callers in other files pass.
+    It gives whole batches or what nobody collates, it is named like a list of numbers or a buffer, its class is found
+    by a text, or it is whatever callers in other files pass.
     """
     size, collate = context.argument(loader, "batch_size", 1), context.argument(loader, "collate_fn", 6)
     if isinstance(size, cst.Name) and size.value == "None":
@@ -110,7 +110,15 @@ def may_cost_nothing(loader: cst.Call, dataset: cst.BaseExpression, context: Con
     name = dotted(dataset) or ""
     if _FILLED.search(name) or (collate is None and _NUMBERS.search(name)) or _is_entry(dataset, context):
         return True
+    if _is_found_by_text(dataset, context):
+        return True
     return (collate is not None and _gives_back(collate, context)) or _is_from_elsewhere(dataset, context)
+
+
+def _is_found_by_text(dataset: cst.BaseExpression, context: Context) -> bool:
+    """Whether the class is the result of a call: `find_class(config["dataset"])(path)`."""
+    made = [dataset, *sources(dataset, context)]
+    return any(isinstance(call, cst.Call) and isinstance(call.func, cst.Call) for call in made)
 
 
 def _is_entry(dataset: cst.BaseExpression, context: Context) -> bool:
