@@ -53,13 +53,16 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 def _costs_nothing(made: Factory, moved: Move, context: Context) -> bool:
     """Whether there is nothing to copy, or so little, and that once, that nobody could tell."""
-    from torchlint.model.amounts import amount, sizes
+    from torchlint.model.amounts import amount, is_an_image, sizes
     from torchlint.model.finite import is_exceptional
+    from torchlint.model.firsts import is_for_another
     from torchlint.model.moves import is_enlarged
-    from torchlint.model.occasions import is_made_once, is_made_to_look, is_preparation, runs_once
+    from torchlint.model.occasions import is_made_once, is_made_to_look, is_preparation, is_set_up, runs_once
 
     number = amount(made.call, context)
     if number == 0 or is_made_to_look(moved.call, context) or is_exceptional(moved.call, context):
+        return True
+    if is_for_another(moved.call, context.names):
         return True
     axes = sizes(made.call, context)
     is_no_block = axes is not None and axes.count(None) <= 1 and prod(size or 1 for size in axes) < _SMALL
@@ -68,7 +71,9 @@ def _costs_nothing(made: Factory, moved: Move, context: Context) -> bool:
     # A move in another block is one that somebody thought about.
     limit = _SMALL if _share_a_block(made.call, moved.call, context) else _TINY
     is_small = number is not None and number < limit and not is_enlarged(moved)
-    return (is_small and runs_once(moved.call, context)) or is_preparation(moved.call, context)
+    if (is_small or is_an_image(axes)) and runs_once(moved.call, context):
+        return True
+    return is_set_up(moved.call, context) or is_preparation(moved.call, context)
 
 
 def _share_a_block(first: cst.CSTNode, second: cst.CSTNode, context: Context) -> bool:

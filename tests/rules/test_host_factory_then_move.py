@@ -540,6 +540,123 @@ def test_made_once_and_kept(test: str, kept: str, found: bool) -> None:  # noqa:
 
 
 @pytest.mark.parametrize(
+    ("sizes", "found"),
+    [
+        ("1, 3, height, width", False),
+        ("1, 1, side, 64", False),
+        ("1, 3, 512, 512", True),
+        ("batch, 3, height, width", True),
+        ("1, 80, height, width", True),
+        ("1, 3, width", True),
+    ],
+)
+def test_one_image_to_try_a_model_on(sizes: str, found: bool) -> None:  # noqa: FBT001
+    code = "import torch\nx = torch.ones({}).to(device){}\nnet(x)\n"
+    check_snippet(code.format(sizes, f"  # <- {RULE}" if found else ""), RULE)
+    looped = "import torch\nfor _ in steps:\n    net(torch.ones({}).to(device))  # <- " + RULE + "\n"
+    check_snippet(looped.format(sizes), RULE)
+
+
+SET_UP = """
+import torch
+class Net({}):
+    def __init__(self, n):
+        super().__init__()
+        self.table = torch.randn(n, n).cuda(){}
+        self.start(n)
+
+    def start(self, n):
+        self.alphas = torch.randn(n, n).cuda(){}
+
+    def forward(self, x):
+        return x @ self.table + self.alphas
+{}
+"""
+MARK = f"  # <- {RULE}"
+
+
+@pytest.mark.parametrize(
+    ("base", "rest", "first", "second"),
+    [
+        ("torch.nn.Module", "net = Net(3)", "", ""),
+        ("torch.nn.Module", "net = Net(3)\nfor x in steps:\n    net.start(3)", "", MARK),
+        (
+            "torch.nn.Module",
+            "class Outer(torch.nn.Module):\n    def forward(self, x):\n        return Net(3)(x)",
+            MARK,
+            MARK,
+        ),
+        ("object", "net = Net(3)", MARK, MARK),
+    ],
+)
+def test_what_a_module_is_set_up_with(base: str, rest: str, first: str, second: str) -> None:
+    check_snippet(SET_UP.format(base, first, second, rest), RULE)
+
+
+def test_what_a_class_that_learns_is_set_up_with() -> None:
+    code = (
+        "import torch\nclass Agent:\n    def __init__(self, net, n):\n"
+        "        self.memory = torch.zeros(n, n).cuda(){}\n        self.optimizer = {}\n"
+    )
+    check_snippet(code.format("", "torch.optim.Adam(net.parameters())"), RULE)
+    check_snippet(code.format("", "torch.nn.Parameter(net.start)"), RULE)
+    check_snippet(code.format(MARK, "None"), RULE)
+
+
+@pytest.mark.parametrize(
+    ("test", "inner", "found"),
+    [
+        ("self.size != x.shape", "True", False),
+        ("mask is not None or self.size != x.shape", "mask is None", False),
+        ("self.size is None or self.size != x.shape", "True", False),
+        ("mask is not None or self.size != x.shape", "True", True),
+        ("self.other != x.shape", "True", True),
+        ("self.size == x.shape", "True", True),
+        ("self.size != x.shape and mask is None", "True", True),
+    ],
+)
+def test_made_anew_for_another_size(test: str, inner: str, found: bool) -> None:  # noqa: FBT001
+    code = (
+        "import torch\nclass Net:\n    def forward(self, x, mask):\n        if {}:\n            self.size = x.shape\n"
+        "            if {}:\n                mask = torch.ones(x.shape).to(x.device){}\n            self.mask = fit(mask)\n"
+    )
+    check_snippet(code.format(test, inner, MARK if found else ""), RULE)
+
+
+def test_a_stand_in_for_an_operator_of_an_exported_graph() -> None:
+    code = (
+        "import random\nimport torch\nclass Pick(torch.autograd.Function):\n    @staticmethod\n"
+        "    def forward(ctx, boxes):\n        n = {}\n        return torch.zeros(n).to(boxes.device){}\n"
+        "    @staticmethod\n    def {}(g, boxes):\n        return g.op('Pick', boxes)\n"
+    )
+    check_snippet(code.format("random.randint(0, 9)", "", "symbolic"), RULE)
+    check_snippet(code.format("len(boxes)", MARK, "symbolic"), RULE)
+    check_snippet(code.format("random.randint(0, 9)", MARK, "other"), RULE)
+
+
+def test_a_device_that_a_trace_is_asked_for() -> None:
+    check_snippet(
+        "import torch\ndef load(device):\n"
+        "    return torch.jit.trace(lambda: torch.ones([]).to(torch.device(device)), example_inputs=[])\n",
+        RULE,
+    )
+    check_snippet(
+        f"import torch\ndef load(device):\n    return lambda: torch.ones([]).to(torch.device(device)){MARK}\n", RULE
+    )
+
+
+def test_a_loss_that_is_tried_out_by_fitting_a_tensor() -> None:
+    code = (
+        "import torch\nclass Loss(torch.nn.Module):\n    def forward(self, x):\n        return x.sum()\n"
+        "if __name__ == '__main__':\n    x = torch.rand(sizes)\n    if torch.cuda.is_available():\n"
+        "        x = x.cuda(){}\n    optimizer = torch.optim.Adam({})\n    while Loss()(x) > 0.1:\n"
+        "        optimizer.zero_grad()\n        Loss()(x).backward()\n        optimizer.step()\n"
+    )
+    check_snippet(code.format("", "[x]"), RULE)
+    check_snippet(code.format(MARK, "net.parameters()"), RULE)
+
+
+@pytest.mark.parametrize(
     ("expression", "way"),
     [
         ("torch.tensor(n * [1000])", "`torch.full` with `device=` makes it there"),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 # The sizes of the axes, None for one that is not written out.
 Sizes: TypeAlias = "list[int | None]"
 
+_AXES_OF_IMAGES = 4
 _SIZED = frozenset("zeros ones empty rand randn".split())
 # Of the others, where the size stands: by position, and as a keyword.
 _PLACED = {
@@ -62,6 +63,11 @@ def amount(call: cst.Call, context: Context) -> int | None:
         return 0
     known = [size for size in found if size is not None]
     return math.prod(known) if len(known) == len(found) else None
+
+
+def is_an_image(axes: Sizes | None) -> bool:
+    """Whether this many elements are one image, as models are tried on, whose height or width is not written out."""
+    return axes is not None and len(axes) == _AXES_OF_IMAGES and axes[:2] in ([1, 3], [1, 1]) and None in axes
 
 
 def _is_data(given: list[cst.BaseExpression]) -> bool:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.model.missing import is_missing, makes_what_is_missing
+from torchlint.model.missing import is_missing, kept, makes_what_is_missing, missing
+from torchlint.model.names import dotted
 from torchlint.model.tree import descendants
 
 if TYPE_CHECKING:
@@ -33,6 +34,65 @@ def is_first_of_its_kind(statement: cst.If, names: Names) -> bool:
             is_outer = scope is not None and scope is not names.scope_of(asked)
             is_kept = is_outer and any(_is_dictionary(binding.value) for binding in bindings)
             return is_kept and any(_has_key(node, key) for node in descendants(statement.body))
+    return False
+
+
+def is_for_another(node: cst.CSTNode, names: Names) -> bool:
+    """Whether the node runs only when something is another than the object remembers, which then remembers it.
+
+    `if self.size != x.shape: self.size = x.shape`, also beside what does not hold at the node, or the first time only.
+    """
+    child = node
+    absent: list[cst.BaseExpression] = []
+    for above in names.tree.ancestors(node):
+        if isinstance(above, (cst.FunctionDef, cst.Lambda, cst.ClassDef)):
+            return False
+        if isinstance(above, cst.If) and child is above.body:
+            parts = _alternatives(above.test)
+            stored = {name for inner in descendants(above.body) if (name := kept(inner))}
+            differs = [bool(_compared(part) & stored) for part in parts]
+            if any(differs) and all(
+                is_other or missing(part) in stored or _is_there(part, absent)
+                for part, is_other in zip(parts, differs, strict=True)
+            ):
+                return True
+            absent += _absent(above.test)
+        child = above
+    return False
+
+
+def _alternatives(test: cst.BaseExpression) -> list[cst.BaseExpression]:
+    match test:
+        case cst.BooleanOperation(left=left, operator=cst.Or(), right=right):
+            return [*_alternatives(left), *_alternatives(right)]
+    return [test]
+
+
+def _compared(test: cst.BaseExpression) -> set[str]:
+    """The attributes that are compared for being another."""
+    match test:
+        case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=cst.NotEqual(), comparator=right)]):
+            return {dotted(side) or "" for side in (left, right) if isinstance(side, cst.Attribute)}
+    return set()
+
+
+def _absent(test: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """What is None where the condition holds."""
+    match test:
+        case cst.Comparison(
+            left=left, comparisons=[cst.ComparisonTarget(operator=cst.Is(), comparator=cst.Name(value="None"))]
+        ):
+            return [left]
+    return []
+
+
+def _is_there(test: cst.BaseExpression, absent: list[cst.BaseExpression]) -> bool:
+    """Whether the condition asks for what is None: `x is not None` above `x is None`."""
+    match test:
+        case cst.Comparison(
+            left=left, comparisons=[cst.ComparisonTarget(operator=cst.IsNot(), comparator=cst.Name(value="None"))]
+        ):
+            return any(left.deep_equals(other) for other in absent)
     return False
 
 

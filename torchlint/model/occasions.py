@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.finding import Frequency
 from torchlint.model.firsts import is_first_of_its_kind
 from torchlint.model.frequency import LoopKind
 from torchlint.model.missing import kept, missing
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from torchlint.model.context import Context
 
 _OF_FIRST_WEIGHTS = frozenset({"_init_weights", "init_weights", "reset_parameters", "weights_init"})
+_DEEPEST = 3
 _DEFINITIONS = (cst.FunctionDef, cst.Lambda, cst.ClassDef)
 
 
@@ -37,6 +39,39 @@ def runs_once(node: cst.CSTNode, context: Context) -> bool:
         if context.elsewhere.callers(function):
             return False
         node = uses[0]
+
+
+def is_set_up(node: cst.CSTNode, context: Context, depth: int = 0) -> bool:
+    """Whether this runs as a module is made and at no other time: in `__init__`, or in a method that it alone calls."""
+    function = context.function(node)
+    class_ = context.classes.owner(function) if isinstance(function, cst.FunctionDef) else None
+    if class_ is None or not isinstance(function, cst.FunctionDef) or depth > _DEEPEST:
+        return False
+    callers = context.calls.callers(function)
+    if function.name.value == "__init__":
+        # Some make a module at each step.
+        is_made_often = any(context.frequency(call) >= Frequency.EPOCH for call in callers)
+        return not is_made_often and (_is_a_module(class_, context) or _makes_parameters(function, context))
+    if context.elsewhere.callers(function):
+        return False
+    return bool(callers) and all(is_set_up(call, context, depth + 1) for call in callers)
+
+
+def _is_a_module(class_: cst.ClassDef, context: Context) -> bool:
+    for base in context.classes.lineage(class_):
+        if isinstance(base, str):
+            context.elsewhere.described(base)  # it matters
+    return context.classes.is_module(class_)
+
+
+def _makes_parameters(init: cst.FunctionDef, context: Context) -> bool:
+    """Whether something is set up that learns: parameters, or an optimizer for some."""
+    named = [
+        context.qualified_name(node.func) or ""
+        for node in descendants_in_scope(init.body)
+        if isinstance(node, cst.Call)
+    ]
+    return any(name == "torch.nn.Parameter" or name.startswith("torch.optim.") for name in named)
 
 
 def is_guarded(node: cst.CSTNode, context: Context) -> bool:
@@ -70,14 +105,25 @@ def _only_defines_modules(context: Context) -> bool:
     loops: list[cst.For | cst.While] = [*context.tree.of(cst.For), *context.tree.of(cst.While)]
     if any(_is_of_batches(loop, context) for loop in loops):
         return False
-    named = {context.qualified_name(call.func) or "" for call in context.tree.of(cst.Call)}
-    return not any(name.startswith(("torch.utils.data.", "torch.optim.")) for name in named)
+    return not any(_is_for_training(call, context) for call in context.tree.of(cst.Call))
+
+
+def _is_for_training(call: cst.Call, context: Context) -> bool:
+    """Whether the call makes a part of a training; an optimizer for tensors of the main block's own is none."""
+    name = context.qualified_name(call.func) or ""
+    if name.startswith("torch.optim.") and is_guarded(call, context) and call.args:
+        return not isinstance(call.args[0].value, (cst.List, cst.Tuple)) or any(
+            not isinstance(element.value, cst.Name) for element in call.args[0].value.elements
+        )
+    return name.startswith(("torch.utils.data.", "torch.optim."))
 
 
 def _is_of_batches(loop: cst.For | cst.While, context: Context) -> bool:
     """Whether the loop trains, or works with what a loader gives; one that samples calls a model as well."""
     if any(isinstance(node, cst.Yield) for node in descendants_in_scope(loop.body)):
         return False  # it hands the batches on
+    if isinstance(loop, cst.While) and is_guarded(loop, context):
+        return False  # what it goes on with are tensors of the main block's own, as there is no loader for others
     if context.frequencies.steps(loop.body) or context.frequencies.loop_kind(loop) is LoopKind.EPOCH:
         return True
     return isinstance(loop, cst.For) and context.kinds.is_loader_like(loop.iter)
@@ -96,7 +142,21 @@ def is_preparation(node: cst.CSTNode, context: Context) -> bool:
         return True
     function = context.function(node)
     return isinstance(function, cst.FunctionDef) and (
-        function.name.value in _OF_FIRST_WEIGHTS or "dummy" in function.name.value
+        function.name.value in _OF_FIRST_WEIGHTS
+        or "dummy" in function.name.value
+        or _stands_for_an_operator(function, context)
+    )
+
+
+def _stands_for_an_operator(function: cst.FunctionDef, context: Context) -> bool:
+    """Whether this is the `forward` of what becomes an operator in an exported graph, and draws what it gives."""
+    class_ = context.classes.owner(function)
+    if class_ is None or function.name.value != "forward" or context.classes.method(class_, "symbolic") is None:
+        return False
+    return any(
+        isinstance(node, cst.Call)
+        and (context.qualified_name(node.func) or "").startswith(("torch.rand", "random.", "numpy.random."))
+        for node in descendants_in_scope(function.body)
     )
 
 
@@ -138,8 +198,8 @@ def is_made_to_look(value: cst.CSTNode, context: Context) -> bool:
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]) as statement:
             uses = context.uses.of(name, statement)
             return bool(uses) and all(_is_exported(use, context) for use in uses)
-        case cst.Arg() as argument:
-            return _is_exported(argument, context)
+        case cst.Arg() | cst.Lambda() as above:
+            return _is_exported(above, context)
     return False
 
 
