@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -16,6 +18,12 @@ if TYPE_CHECKING:
 
 _TRAINS = frozenset({"backward", "manual_backward", "zero_grad", "train", "fit"})
 _EVALUATES = frozenset({"eval", "no_grad", "inference_mode"})
+# Files that say so themselves.
+_EVALUATING = re.compile(r"(^|[_-])(eval\w*|infer\w*|predict\w*)([_-]|$)")
+# What may be asked of a wrapper that never runs.
+_NO_CALLS = frozenset({"state_dict", "load_state_dict", "module"})
+# Frameworks whose optimizers go over gradients that lie in a buffer of theirs, as views.
+_BUFFERING = frozenset({"fastreid"})
 
 
 def has_distributed_beside(context: Context) -> bool:
@@ -33,7 +41,8 @@ def only_evaluates(node: cst.CSTNode, context: Context) -> bool:
     calls = [call.func for call in context.tree.of(cst.Call)]
     called = {_last(func) for func in calls}
     called |= {_last(decorator.decorator) for decorator in context.tree.of(cst.Decorator)}
-    if called.isdisjoint(_EVALUATES) or not called.isdisjoint(_TRAINS):
+    says_so = _EVALUATING.search(PurePath(context.source.path).stem.lower()) is not None
+    if (called.isdisjoint(_EVALUATES) and not says_so) or not called.isdisjoint(_TRAINS):
         return False
     return not any("optimizer" in name.lower() for name in called) and not any(
         (context.qualified_name(func) or "").startswith("torch.optim.") for func in calls
@@ -41,14 +50,14 @@ def only_evaluates(node: cst.CSTNode, context: Context) -> bool:
 
 
 def is_only_saved(call: cst.Call, context: Context) -> bool:
-    """Whether nothing is asked of what the call makes but its `state_dict`."""
+    """Whether nothing is asked of what the call makes but its `state_dict`, to save or to load it, and the module."""
     match context.parent(call):
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]) as assignment:
             uses = context.uses.of(name, assignment)
         case _:
             return False
     return bool(uses) and all(
-        isinstance(above := context.parent(use), cst.Attribute) and above.attr.value == "state_dict" for use in uses
+        isinstance(above := context.parent(use), cst.Attribute) and above.attr.value in _NO_CALLS for use in uses
     )
 
 
@@ -101,8 +110,11 @@ def is_for_the_host(call: cst.Call, context: Context) -> bool:
 def keeps_gradients_elsewhere(context: Context) -> bool:
     """Whether gradients are not what `.grad` holds, or an optimizer detaches them in place, which no view allows.
 
-    Those of `dist_autograd`, of a trainer that empties its own, of DeepSpeed, and of the `FP16_Optimizer` of Apex.
+    Those of `dist_autograd`, of a trainer that empties its own, of DeepSpeed and FastReID, and of the `FP16_Optimizer`
+    of Apex.
     """
+    if not context.names.imported.isdisjoint(_BUFFERING):
+        return True
     return any(
         "FP16_Optimizer" in (_last(call.func), (context.qualified_name(call.func) or "").rpartition(".")[2])
         or (context.qualified_name(call.func) or "").startswith(("torch.distributed.autograd.", "deepspeed.initialize"))
@@ -113,6 +125,26 @@ def keeps_gradients_elsewhere(context: Context) -> bool:
         )
         for call in context.tree.of(cst.Call)
     )
+
+
+def has_few_gradients(call: cst.Call, context: Context) -> bool:
+    """Whether the model that is wrapped is frozen before, or runs only where autograd is off and nobody trains it."""
+    model = context.argument(call, "module", 0)
+    text = context.source.text
+    if isinstance(model, cst.Name):
+        switched = set(re.findall(rf"(?<![\w.]){model.value}\.requires_grad_\((\w*)\)", text))
+        if switched == {"False"}:  # a GAN switches them on again
+            return True
+    match context.parent(call):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]) as assignment:
+            uses = context.uses.of(name, assignment)
+        case _:
+            return False
+    if any(f"{name}.{asked}(" in text for asked in ("parameters", "named_parameters", "train")):
+        return False
+    above = [(use, context.parent(use)) for use in uses]
+    runs = [parent for use, parent in above if isinstance(parent, cst.Call) and parent.func is use]
+    return bool(runs) and all(context.grad(run) is GradMode.OFF for run in runs)
 
 
 def is_for_old_torch(call: cst.Call, context: Context) -> bool:
