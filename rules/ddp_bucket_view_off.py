@@ -42,6 +42,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if _is_frozen(node.args[0].value) or _replaces_gradients(context):
         return
     from torchlint.model.replicas import (
+        has_few_gradients,
         is_for_old_torch,
         is_for_the_host,
         keeps_gradients_elsewhere,
@@ -50,7 +51,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
     if is_for_the_host(node, context) or keeps_gradients_elsewhere(context) or takes_one_step(node, context):
         return
-    if is_for_old_torch(node, context):
+    if is_for_old_torch(node, context) or has_few_gradients(node, context):
         return
     yield Flag(
         node,

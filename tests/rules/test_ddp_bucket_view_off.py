@@ -147,3 +147,45 @@ def test_a_branch_for_old_releases() -> None:
             model(x).sum().backward()
         """
     check_snippet(code, RULE)
+
+
+@pytest.mark.parametrize(
+    ("run", "others", "flagged"),
+    [
+        ("with torch.no_grad():\n        soft = average(x)", "", False),
+        ("soft = average(x)", "", True),
+        ("with torch.no_grad():\n        soft = average(x)", "average.train()", True),
+        ("with torch.no_grad():\n        soft = average(x)", "optimizer = SGD(average.parameters())", True),
+        ("fit(average)", "", True),
+    ],
+)
+def test_a_model_that_only_evaluates_has_no_gradients(run: str, others: str, flagged: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if flagged else ""
+    code = f"""import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+average = DDP(make(), device_ids=[rank]){mark}
+{others}
+for x in loader:
+    {run}
+    net(x, soft).sum().backward()
+"""
+    check_snippet(code, RULE)
+
+
+@pytest.mark.parametrize(
+    ("switches", "flagged"),
+    [
+        (["net.requires_grad_(False)", "net.head.requires_grad_(True)"], False),
+        (["net.requires_grad_(False)", "net.requires_grad_(True)"], True),
+        (["other_net.requires_grad_(False)"], True),
+    ],
+)
+def test_a_frozen_model_with_a_head(switches: list[str], flagged: bool) -> None:  # noqa: FBT001 - of a table
+    mark = f"  # <- {RULE}" if flagged else ""
+    lines = "\n".join(switches)
+    code = f"from torch.nn.parallel import DistributedDataParallel as DDP\n{lines}\nmodel = DDP(net){mark}\n{TRAINS}"
+    check_snippet(code, RULE)
+
+
+def test_a_framework_that_keeps_gradients_in_a_buffer() -> None:
+    check_snippet("from fastreid.solver import build_optimizer\n" + snippet("DDP(model)"), RULE)
