@@ -34,7 +34,9 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         fused,
         has_sparse_gradients,
         is_one_operation,
+        is_tried_out,
         lacks_fused,
+        never_steps,
         updates_a_moved_model,
         updates_few_tensors,
     )
@@ -43,7 +45,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     if is_one_operation(node, context) or updates_few_tensors(node, context) or has_sparse_gradients(context):
         return
-    if not context.names.imported.isdisjoint(_OTHERS):
+    if not context.names.imported.isdisjoint(_OTHERS) or never_steps(node, context) or is_tried_out(node, context):
         return
     name = context.qualified_name(node.func) or ""
     since = FUSED_SINCE[name]

@@ -104,3 +104,37 @@ def test_a_probe_that_is_wrapped() -> None:
         f"wide = nn.parallel.DistributedDataParallel(net)\nopt = optim.AdamW(wide.parameters())  # <- {RULE}\n",
         RULE,
     )
+
+
+@pytest.mark.parametrize(
+    ("uses", "flagged"),
+    [
+        ("opt.load_state_dict(state)", False),
+        ("print(opt.param_groups[0])\nopt.load_state_dict(state)", False),
+        ("opt.load_state_dict(state)\nopt.step()", True),
+        ("fit(opt)", True),
+    ],
+)
+def test_an_optimizer_that_never_steps(uses: str, flagged: bool) -> None:  # noqa: FBT001 - of a table
+    mark = f"  # <- {RULE}" if flagged else ""
+    check_snippet(f"{HEAD}state = torch.load(path)\nopt = AdamW(net.parameters()){mark}\n{uses}\n", RULE)
+
+
+@pytest.mark.parametrize(
+    ("head", "calls", "flagged"),
+    [
+        ("fit(x, device='cpu')", "", False),
+        ("fit(x, device='cpu')", "fit(x, 'cuda')\n", True),
+        ("fit(x, device='cuda')", "", True),
+        ("fit(x, device)", "", True),
+        ("test_attention(device)", "test_attention(device)\n", False),
+        ("bench_layer(device)", "bench_layer(device)\n", False),
+        ("tested(device)", "tested(device)\n", True),
+    ],
+)
+def test_functions_that_try_or_that_run_on_the_cpu(head: str, calls: str, flagged: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if flagged else ""
+    made = "model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 1)).to(device)"
+    check_snippet(
+        f"{HEAD}def {head}:\n    {made}\n    opt = AdamW(model.parameters()){mark}\n    return opt\n{calls}", RULE
+    )

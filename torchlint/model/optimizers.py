@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.model.arguments import may_pass
-from torchlint.model.names import Binder, last_part
+from torchlint.model.names import Binder, last_part, parameters
 from torchlint.model.spelling import spelling
 from torchlint.model.tree import descendants, descendants_in_scope
 from torchlint.model.values import Device, Kind
@@ -31,6 +31,10 @@ _LAYERS = frozenset(
     f"torch.nn.{name}" for name in ("Linear", "Embedding", "Conv1d", "Conv2d", "Dropout", "BatchNorm1d")
 )
 _FEW = 2
+# Functions that try something out, or time it.
+_TRIAL = re.compile(r"^(test|bench\w*|profile|time)_")
+# What is asked of an optimizer that never steps.
+_NO_STEPS = frozenset({"load_state_dict", "state_dict", "param_groups"})
 # Functions that put what was saved into an optimizer.
 _LOADING = re.compile(r"load|resum|restor|restart", re.IGNORECASE)
 
@@ -144,6 +148,35 @@ def updates_a_moved_model(call: cst.Call, context: Context) -> bool:
     """Whether all parameters given to an optimizer are those of models that have been moved to a device before."""
     owners = _models(call)
     return bool(owners) and all(context.device(owner) in (Device.MAYBE, Device.ACCELERATOR) for owner in owners)
+
+
+def never_steps(call: cst.Call, context: Context) -> bool:
+    """Whether nothing is asked of the optimizer but its state, as where a checkpoint is loaded to look at it."""
+    match context.parent(call):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]) as assignment:
+            above = [context.parent(use) for use in context.uses.of(name, assignment)]
+            return bool(above) and all(
+                isinstance(node, cst.Attribute) and node.attr.value in _NO_STEPS for node in above
+            )
+    return False
+
+
+def is_tried_out(call: cst.Call, context: Context) -> bool:
+    """Whether the function tries or times something, or runs on the CPU unless somebody asks, and nobody calls it."""
+    function = context.function(call)
+    if not isinstance(function, cst.FunctionDef):
+        return False
+    if _TRIAL.match(function.name.value):
+        return True
+    if function.name.value.startswith("__") or not any(map(_is_the_host, parameters(function))):
+        return False
+    return not context.calls.callers(function) and not context.elsewhere.callers(function)
+
+
+def _is_the_host(parameter: cst.Param) -> bool:
+    """`device="cpu"`."""
+    default = parameter.default
+    return isinstance(default, cst.SimpleString) and default.evaluated_value == "cpu"
 
 
 def updates_few_tensors(call: cst.Call, context: Context) -> bool:
