@@ -57,7 +57,14 @@ def _costs_nothing(made: Factory, moved: Move, context: Context) -> bool:
     from torchlint.model.finite import is_exceptional
     from torchlint.model.firsts import is_for_another
     from torchlint.model.moves import is_enlarged
-    from torchlint.model.occasions import is_made_once, is_made_to_look, is_preparation, is_set_up, runs_once
+    from torchlint.model.occasions import (
+        is_made_once,
+        is_made_to_look,
+        is_preparation,
+        is_set_up,
+        is_warm_up,
+        runs_once,
+    )
 
     number = amount(made.call, context)
     if number == 0 or is_made_to_look(moved.call, context) or is_exceptional(moved.call, context):
@@ -71,7 +78,9 @@ def _costs_nothing(made: Factory, moved: Move, context: Context) -> bool:
     # A move in another block is one that somebody thought about.
     limit = _SMALL if _share_a_block(made.call, moved.call, context) else _TINY
     is_small = number is not None and number < limit and not is_enlarged(moved)
-    if (is_small or is_an_image(axes)) and runs_once(moved.call, context):
+    if is_small and runs_once(moved.call, context):
+        return True
+    if is_an_image(made.call) and (runs_once(moved.call, context) or is_warm_up(moved.call, context)):
         return True
     return is_set_up(moved.call, context) or is_preparation(moved.call, context)
 

@@ -557,6 +557,26 @@ def test_one_image_to_try_a_model_on(sizes: str, found: bool) -> None:  # noqa: 
     check_snippet(looped.format(sizes), RULE)
 
 
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("net(torch.zeros(1, 3, size, size).to(device).half())", False),
+        ("self.net(torch.zeros(1, 3, *sizes).to(device))", False),
+        ("net(torch.zeros((1, 3, *sizes)).to(device).type_as(w))", False),
+        ("y = net(torch.zeros(1, 3, size, size).to(device))", True),
+        ("net(torch.zeros(2, 3, size, size).to(device))", True),
+        ("images.append(torch.zeros(1, 3, size, size).to(device))", True),
+        ("net(torch.zeros(1, 3, size, size).to(device), y)", True),
+        ("net(torch.zeros(1, 3, size, size).to(device) + y)", True),
+    ],
+)
+def test_one_image_that_warms_a_model_up(line: str, found: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if found else ""
+    check_snippet(
+        f"import torch\nclass Run:\n    def start(self, net, size, sizes, device, y, w):\n        {line}{mark}\n", RULE
+    )
+
+
 SET_UP = """
 import torch
 class Net({}):
