@@ -577,6 +577,25 @@ def test_one_image_that_warms_a_model_up(line: str, found: bool) -> None:  # noq
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "used", "found"),
+    [
+        ("get_model_flops", "net(x)", False),
+        ("model_info", "net(x)", False),
+        ("start", "summary(net, x)", False),
+        ("start", "FlopCountAnalysis(net, (x,)).total()", False),
+        ("start", "print(summary(net, x), net(x))", True),
+        ("summarised", "net(x)", True),
+        ("start", "summation(net, x)", True),
+    ],
+)
+def test_an_input_by_which_operations_are_counted(name: str, used: str, found: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if found else ""
+    check_snippet(
+        f"import torch\ndef {name}(net, sizes):\n    x = torch.rand(1, *sizes).cuda(){mark}\n    return {used}\n", RULE
+    )
+
+
 SET_UP = """
 import torch
 class Net({}):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -10,6 +11,7 @@ from torchlint.finding import Frequency
 from torchlint.model.firsts import is_first_of_its_kind
 from torchlint.model.frequency import LoopKind
 from torchlint.model.missing import kept, missing
+from torchlint.model.names import last_part
 from torchlint.model.tree import Comprehension, Loop, descendants_in_scope
 from torchlint.role import Role
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from torchlint.model.context import Context
 
 _OF_FIRST_WEIGHTS = frozenset({"_init_weights", "init_weights", "reset_parameters", "weights_init"})
+# Functions that count what a model takes, once, by an input of their own.
+_OF_NUMBERS = re.compile(r"flop|model_?(info|summary)|(^|_)(summary|summarize|macs)($|_)", re.IGNORECASE)
 _DEEPEST = 3
 _DEFINITIONS = (cst.FunctionDef, cst.Lambda, cst.ClassDef)
 
@@ -141,9 +145,10 @@ def is_preparation(node: cst.CSTNode, context: Context) -> bool:
     if "gradcheck" in context.source.text and context.tree.enclosing_class(node) is None:
         return True
     function = context.function(node)
-    return isinstance(function, cst.FunctionDef) and (
+    return isinstance(function, cst.FunctionDef) and bool(
         function.name.value in _OF_FIRST_WEIGHTS
         or "dummy" in function.name.value
+        or _OF_NUMBERS.search(function.name.value)
         or _stands_for_an_operator(function, context)
     )
 
@@ -220,10 +225,13 @@ def is_warm_up(value: cst.CSTNode, context: Context) -> bool:
 
 
 def _is_exported(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the node goes into `torch.onnx.export`, as it is or in a tuple."""
+    """Whether the node goes into `torch.onnx.export`, or what counts operations, as it is or in a tuple."""
     for above in context.ancestors(node):
         if isinstance(above, cst.Call):
-            return (context.qualified_name(above.func) or "").startswith(("torch.onnx.", "torch.jit.trace"))
+            name = context.qualified_name(above.func) or ""
+            return name.startswith(("torch.onnx.", "torch.jit.trace")) or bool(
+                _OF_NUMBERS.search(last_part(above.func))
+            )
         if not isinstance(above, (cst.Arg, cst.Tuple, cst.Element)):
             return False
     return False
