@@ -16,6 +16,7 @@ RULE = "per-step-nan-check"
 OTHERS = ("tensor-truthiness-branch", "item-in-train-loop", "item-in-eval-loop", "repeated-item")
 MARK = "  # <- per-step-nan-check"
 SECOND = "  # <- repeated-item"
+THIRD = "  # <- item-in-train-loop"
 
 
 def step(*lines: str) -> str:
@@ -45,6 +46,8 @@ def step(*lines: str) -> str:
         ("is_bad = torch.isnan(loss).any()", "if is_bad:" + MARK, "    break"),
         ("if any(torch.isnan(p.grad).any() for p in model.parameters()):" + MARK, "    break"),
         ("is_bad = bool(torch.isnan(loss).any())" + MARK,),
+        ("assert torch.isfinite(loss)" + MARK, "loss.backward()", "total += loss.item()" + THIRD),
+        ("assert torch.isfinite(loss)" + MARK, "total += criterion(inputs.cuda(), loss).item()" + THIRD),
         ("if not math.isfinite(loss.item()):" + MARK, "    break", "meter.update(loss.item())" + SECOND),
     ],
 )
@@ -68,6 +71,9 @@ def test_each_step(lines: tuple[str, ...]) -> None:
         ("if not math.isfinite(loss.item()):", "    skipped += 1", "    continue"),
         ("if torch.isfinite(loss):", "    optimizer.step()"),
         ("if torch.isfinite(loss):", "    losses.append(loss)"),
+        ("if math.isnan(loss):", "    print('left out')", "else:", "    optimizer.step()"),
+        ("assert torch.isfinite(loss)", "total += loss.item()"),
+        ("if torch.isnan(loss):", "    break", "metrics = {name: value.item() for name, value in parts(loss)}"),
         ("shared.decide(bool(torch.isfinite(loss)))",),
         ("loss = torch.where(torch.isfinite(loss), loss, 0.0)",),
         ("torch._assert_async(torch.isfinite(loss))",),
@@ -159,6 +165,66 @@ def test_a_network_under_half_precision() -> None:
                 ):
                     hidden_states = torch.clamp(hidden_states, -1000, 1000)
                 return hidden_states
+        """,
+        RULE,
+        "tensor-truthiness-branch",
+    )
+
+
+def test_drawing_again_until_all_is_well() -> None:
+    check_snippet(
+        """
+        import torch
+        from torch import nn
+        class Layer(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.project = nn.Linear(8, 8)
+            def forward(self, x: torch.Tensor):
+                logits = self.project(x)
+                while True:
+                    noise = torch.empty_like(logits).exponential_().log()
+                    if not torch.isinf(noise).any():
+                        return (logits - noise).softmax(1)
+                    again = torch.rand_like(noise)
+                    if torch.isfinite(again).all():
+                        break
+                return logits + again
+        def train(model, loader, optimizer, criterion):
+            batches = iter(loader)
+            while True:
+                loss = criterion(model(next(batches).cuda()))
+                if torch.isnan(loss):  # <- per-step-nan-check
+                    break
+                loss.backward()
+                optimizer.step()
+        """,
+        RULE,
+    )
+
+
+@pytest.mark.parametrize(
+    ("raised", "caught", "mark"),
+    [
+        ("RuntimeError('overflow')", " Exception", ""),
+        ("RuntimeError", " (ValueError, RuntimeError)", ""),
+        ("RuntimeError", "", ""),
+        ("RuntimeError('overflow')", " KeyboardInterrupt", MARK),
+    ],
+)
+def test_an_error_that_is_caught_is_not_for_the_device_to_raise(raised: str, caught: str, mark: str) -> None:
+    check_snippet(
+        f"""
+        import torch
+        from torch import nn
+        class Layer(nn.Module):
+            def forward(self, x: torch.Tensor):
+                try:
+                    if torch.isinf(x).any():{mark}
+                        raise {raised}
+                except{caught}:
+                    x = x.float()
+                return x
         """,
         RULE,
         "tensor-truthiness-branch",

@@ -57,7 +57,7 @@ def instead(node: cst.CSTNode, condition: cst.BaseExpression, context: Context) 
 
 def _instead_of_branch(node: cst.If | cst.IfExp, condition: cst.BaseExpression, context: Context) -> str | None:
     if isinstance(node, cst.If) and fails(node.body):
-        return None if is_under_a_test(node, context) else CHECK
+        return None if is_under_a_test(node, context) or is_caught(node, context) else CHECK
     if any(_asks_a_buffer(part, context) for part in _parts(condition, context)):
         return KNOW
     if any(_is_element(side, context) for part in _parts(condition, context) for side in _sides(part)):
@@ -190,6 +190,31 @@ def is_under_a_test(node: cst.CSTNode, context: Context) -> bool:
             return True
         child = above
     return False
+
+
+def is_caught(node: cst.If, context: Context) -> bool:
+    """Whether the function catches the error that the branch raises: one that the device raises ends the program."""
+    child: cst.CSTNode = node
+    for above in context.ancestors(node):
+        if isinstance(above, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
+            return False
+        if isinstance(above, cst.Try) and child is above.body:
+            return any(_catches(handler.type, node.body.body[-1]) for handler in above.handlers)
+        child = above
+    return False
+
+
+def _catches(caught: cst.BaseExpression | None, line: cst.CSTNode) -> bool:
+    if caught is None:
+        return True
+    names = [part.value for part in caught.elements] if isinstance(caught, cst.Tuple) else [caught]
+    raised = (
+        line.body[-1].exc
+        if isinstance(line, cst.SimpleStatementLine) and isinstance(line.body[-1], cst.Raise)
+        else None
+    )
+    kind = dotted(raised.func if isinstance(raised, cst.Call) else raised)
+    return any(dotted(name) in ("Exception", "BaseException", kind) for name in names)
 
 
 def _is_needed_as_number(condition: cst.BaseExpression, context: Context) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.model import reads
-from torchlint.model.choices import CHECK, CHOOSE, fails, instead_of_answer, is_under_a_test, only_picks
+from torchlint.model.choices import CHECK, CHOOSE, fails, instead_of_answer, is_caught, is_under_a_test, only_picks
 from torchlint.model.names import Binder, dotted, last_part
 from torchlint.model.reads import avoidable_read, is_hot, scalar_read
 from torchlint.model.syncs import conditions, waits
@@ -76,8 +76,11 @@ def is_exceptional(node: cst.CSTNode, context: Context) -> bool:
 def is_read_anyway(condition: cst.BaseExpression, context: Context) -> bool:
     """Whether the code around has read the same tensor for something else, or a gradient scaler looks for infinity.
 
-    What is read further down waits for other work: it does not make the check any cheaper.
+    What is read further down waits for other work: it does not make the check any cheaper. What the next statement
+    reads waits for the same.
     """
+    if _is_read_next(condition, context):
+        return True
     wanted = {name for node in descendants(condition) if (name := dotted(node)) and context.kind(node) is Kind.TENSOR}
     around = context.frequencies.batch_loop(condition) or context.function(condition) or context.tree.module
     for node in descendants_in_scope(around):
@@ -89,6 +92,30 @@ def is_read_anyway(condition: cst.BaseExpression, context: Context) -> bool:
         if isinstance(node.func, cst.Attribute) and "scaler" in (dotted(node.func.value) or "").lower():
             return True
     return False
+
+
+def _is_read_next(condition: cst.BaseExpression, context: Context) -> bool:
+    """`assert torch.isfinite(loss)`, right before `total += loss.item()`: without the check the CPU waits there."""
+    if any(dotted(scalar_read(node, context)) is not None for node in descendants(condition)):
+        return False  # the check reads the number itself, and once would do
+    following = _next(condition, context)
+    if not isinstance(following, cst.SimpleStatementLine):
+        return False
+    calls = [node for node in descendants(following) if isinstance(node, cst.Call)]
+    if any(context.kind(call.func) is Kind.MODULE or last_part(call.func) in ("backward", "step") for call in calls):
+        return False
+    return any(scalar_read(call, context) is not None and is_hot(call, context) for call in calls)
+
+
+def _next(node: cst.CSTNode, context: Context) -> cst.CSTNode | None:
+    """The statement behind the one that the node is a part of."""
+    child = node
+    for above in context.ancestors(node):
+        if isinstance(above, (cst.IndentedBlock, cst.Module)):
+            place = next((place for place, line in enumerate(above.body) if line is child), len(above.body))
+            return above.body[place + 1] if place + 1 < len(above.body) else None
+        child = above
+    return None
 
 
 def _is_asked(read: cst.Call, context: Context) -> bool:
@@ -105,12 +132,14 @@ def instead(node: cst.CSTNode, condition: cst.BaseExpression, context: Context) 
             return None if is_under_a_test(node, context) else CHECK
         case cst.If(body=body):
             if fails(body):
+                if is_caught(node, context):
+                    return None
                 return SELDOM if reads.is_in_training(node, context) else CHECK
             if only_picks(node, context):
                 return CHOOSE
             if _leaves_out(body):
                 return CLEAR if _goes_backward_before(node, context) else None
-            return None if _acts(body, context) else SELDOM
+            return None if _acts(node, context) or _tries_again(node, context) else SELDOM
         case cst.IfExp() | cst.While() | cst.CompIf():
             return None
     return instead_of_answer(node, condition, context, instead)
@@ -135,8 +164,17 @@ def _goes_backward_before(node: cst.CSTNode, context: Context) -> bool:
     )
 
 
-def _acts(body: cst.BaseSuite, context: Context) -> bool:
-    """Whether the branch does more than to tell of it or to stop: a step is taken, a result kept, a parameter made."""
+def _tries_again(node: cst.If, context: Context) -> bool:
+    """`while True: … if torch.isfinite(x).all(): break`, of a loop that takes no step: it draws until all is well."""
+    loop = context.loop(node)
+    return isinstance(loop, cst.While) and not reads.trains(loop, context)
+
+
+def _acts(node: cst.If | cst.Else, context: Context) -> bool:
+    """Whether a branch does more than to tell of it or to stop: a step is taken, a result kept, a parameter made."""
+    if isinstance(node, cst.If) and node.orelse is not None and _acts(node.orelse, context):
+        return True
+    body = node.body
     for line in body.body:
         match line:
             case cst.SimpleStatementLine(body=[cst.Break() | cst.Pass()]):
