@@ -285,3 +285,16 @@ def test_what_only_tells_is_to_be_asked_now_and_then(line: str) -> None:
         RULE,
     )
     assert "now and then" in result.findings[0].message
+
+
+def test_the_bound_of_a_slice_is_needed_as_a_number() -> None:
+    lines = ("top = mask.long()", "if top.max() < 9:", "    x[:, top.max() :] = 1")
+    check_snippet(forward(*lines), RULE)
+    check_snippet(forward("if mask.max() < 9:" + MARK, "    x[:, 1:] = 1"), RULE)
+
+
+def test_a_switch_that_is_said_to_be_a_tensor() -> None:
+    code = forward("if frozen == False:", "    x = x.detach()")
+    check_snippet(code.replace("mask: torch.Tensor", "mask: torch.Tensor, frozen: torch.Tensor = True"), RULE)
+    code = code.replace("False:", "False:" + MARK)
+    check_snippet(code.replace("mask: torch.Tensor", "mask: torch.Tensor, frozen: torch.Tensor = None"), RULE)

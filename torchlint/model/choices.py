@@ -218,14 +218,21 @@ def _catches(caught: cst.BaseExpression | None, line: cst.CSTNode) -> bool:
 
 
 def _is_needed_as_number(condition: cst.BaseExpression, context: Context) -> bool:
-    """Whether a name in the condition is a size or a bound elsewhere, for which Python needs the number anyway."""
+    """Whether a part of the condition is a size or a bound elsewhere, for which Python needs the number anyway."""
     sides = [node for side in _sides(condition) for node in descendants(side) if _is_summand(node, side, context)]
-    names = {node.value for node in sides if isinstance(node, cst.Name) and context.kind(node) is Kind.TENSOR}
+    wanted = {
+        context.code(node)
+        for node in sides
+        if isinstance(node, (cst.Name, cst.Call)) and context.kind(node) is Kind.TENSOR
+    }
     scope = context.function(condition)
-    if not names or scope is None:
+    if not wanted or scope is None:
         return False
     return any(
-        isinstance(node, cst.Name) and node.value in names and _is_number_here(node, context)
+        isinstance(node, (cst.Name, cst.Call))
+        and not context.tree.within(node, condition)
+        and _is_number_here(node, context)
+        and context.code(node) in wanted
         for node in descendants_in_scope(scope.body)
     )
 
@@ -240,7 +247,7 @@ def _is_summand(node: cst.CSTNode, side: cst.CSTNode, context: Context) -> bool:
     return True
 
 
-def _is_number_here(use: cst.Name, context: Context) -> bool:
+def _is_number_here(use: cst.Name | cst.Call, context: Context) -> bool:
     for above in context.ancestors(use):
         match above:
             case cst.Slice():

@@ -34,7 +34,7 @@ class Parameters:
                 return Value(Kind.MAPPING, item=annotated)
             if annotated.kind is Kind.MODULE and is_class_name(parameter.name.value):
                 return Value(Kind.CLASS, qualified=annotated.qualified)  # `Model: nn.Module` stands for a class
-            if annotated:
+            if annotated and not (annotated.kind is Kind.TENSOR and _is_switch(parameter)):
                 return annotated
         if function is None or parameter.star in ("*", "**"):
             return UNKNOWN
@@ -104,6 +104,11 @@ class Parameters:
         if not known or len(known) < len(values):
             return join(known).likely() if known and len({value.kind for value in known}) == 1 else UNKNOWN
         return join(known)
+
+
+def _is_switch(parameter: cst.Param) -> bool:
+    """`features_only: Optional[Tensor] = True`: the default knows better than the annotation."""
+    return isinstance(parameter.default, cst.Name) and parameter.default.value in ("True", "False")
 
 
 def is_class_name(name: str) -> bool:
