@@ -99,3 +99,23 @@ def test_a_forward_that_does_not(lines: tuple[str, ...]) -> None:
 )
 def test_outside_of_a_network(code: str) -> None:
     check_snippet(code, RULE)
+
+
+def test_lengths_that_sequences_are_packed_with_are_on_the_cpu() -> None:
+    code = """
+        import torch
+        from torch import nn
+        from torch.nn.utils.rnn import pack_padded_sequence
+        class Tagger(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.rnn = nn.LSTM(8, 8)
+            def forward(self, x: torch.Tensor, lengths: torch.Tensor):
+                packed, _ = self.rnn(pack_padded_sequence(x, LENGTHS, batch_first=True))
+                x = x[:, : lengths.max()]MARK
+                return self.cut(x, lengths)
+            def cut(self, x: torch.Tensor, lengths: torch.Tensor):
+                return [part[:length] for part, length in zip(x, lengths)]MARK
+    """
+    check_snippet(code.replace("LENGTHS", "lengths").replace("MARK", ""), RULE)
+    check_snippet(code.replace("LENGTHS", "lengths.cpu()").replace("MARK", f"  # <- {RULE}"), RULE)

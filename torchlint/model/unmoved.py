@@ -1,4 +1,4 @@
-"""What stays on the CPU: what a loader gives and nobody moves beside what is moved, what is read with `numpy()`."""
+"""What stays on the CPU: what is not moved beside what is, what a data set gives, and what only the host can use."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from torchlint.model.values import Kind
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
-    from torchlint.model.names import Binding
+    from torchlint.model.names import Binding, Names
     from torchlint.model.tree import Tree
 
+_PACKS = "pack_padded_sequence"
+# How many calls away the packing is looked for.
+_CALLS_DEEP = 2
 _PAIRS = ("zip", "enumerate", "reversed", "list", "len", "range", "print", "str", "int", "float")
 
 
 def stays_on_host(node: cst.BaseExpression, context: Context) -> bool:
     """Whether this is `ids`, or an element of it, where `for images, ids in loader` moves the images alone."""
-    if _is_tried_out(node, context):
+    if _is_tried_out(node, context) or _is_of_a_data_set(node, context):
         return True
     match node:
         case cst.Subscript(value=owner):
@@ -29,12 +32,65 @@ def stays_on_host(node: cst.BaseExpression, context: Context) -> bool:
         case cst.Name():
             bindings = context.reaching(node)
             is_left = bool(bindings) and all(_is_left(binding, context) for binding in bindings)
-            return is_left or _is_seen_as_array(node, context)
-        case cst.Call() | cst.BinaryOperation() | cst.UnaryOperation() if ".numpy()" in context.source.text:
+            return is_left or _is_on_host(node, context)
+        case cst.Call() | cst.BinaryOperation() | cst.UnaryOperation() if _tells(context):
             names = [part for part in descendants(node) if isinstance(part, cst.Name)]
-            arrays = [name for name in names if _is_seen_as_array(name, context)]
+            arrays = [name for name in names if _is_on_host(name, context)]
             return bool(arrays) and all(name in arrays or context.kind(name) is not Kind.TENSOR for name in names)
     return False
+
+
+def _tells(context: Context) -> bool:
+    return ".numpy()" in context.source.text or _PACKS in context.source.text
+
+
+def _is_on_host(name: cst.Name, context: Context) -> bool:
+    return _is_seen_as_array(name, context) or _is_length(name, context, 0)
+
+
+def _is_of_a_data_set(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the node stands in `__getitem__` of something that is no network: samples are made on the CPU."""
+    function = context.function(node)
+    if not isinstance(function, cst.FunctionDef) or function.name.value != "__getitem__":
+        return False
+    owner = context.classes.owner(function)
+    return owner is not None and not context.classes.is_module(owner)
+
+
+def _is_length(name: cst.Name, context: Context, depth: int) -> bool:
+    """Whether sequences are packed by the same value of the name: `pack_padded_sequence` raises unless it is here."""
+    if _PACKS not in context.source.text or context.kind(name) is not Kind.TENSOR:
+        return False
+    here = context.function(name)
+    bindings = set(context.reaching(name))
+    if bindings and any(
+        context.function(given) is here and bindings == set(context.reaching(given))
+        for given in _lengths(context.tree, context.names)
+        if given.value == name.value
+    ):
+        return True
+    if depth == _CALLS_DEEP or not isinstance(here, cst.FunctionDef):
+        return False
+    given = [
+        context.calls.argument_for(call, here, binding.node)
+        for binding in bindings
+        if isinstance(binding.node, cst.Param)
+        for call in context.calls.callers(here)
+    ]
+    return any(isinstance(argument, cst.Name) and _is_length(argument, context, depth + 1) for argument in given)
+
+
+@lru_cache(maxsize=4)
+def _lengths(tree: Tree, names: Names) -> list[cst.Name]:
+    """The `lengths` of `pack_padded_sequence(x, lengths)`."""
+    calls = [call for call in tree.of(cst.Call) if (names.qualified(call.func) or "").endswith(_PACKS)]
+    given = [
+        argument.value
+        for call in calls
+        for place, argument in enumerate(call.args)
+        if (place == 1 if argument.keyword is None else argument.keyword.value == "lengths")
+    ]
+    return [length for length in given if isinstance(length, cst.Name)]
 
 
 def _is_tried_out(node: cst.CSTNode, context: Context) -> bool:
@@ -84,12 +140,12 @@ def _seen_as_arrays(tree: Tree) -> dict[str, list[cst.Name]]:
 
 def _is_left(binding: Binding, context: Context) -> bool:
     loop = binding.node
-    if binding.binder is not Binder.LOOP or not isinstance(loop, cst.For):
+    if binding.binder is not Binder.LOOP:
         return False
     paired = _paired(binding)
     if paired is not None:
         return isinstance(paired, cst.Name) and stays_on_host(paired, context)
-    if not isinstance(loop.target, (cst.Tuple, cst.List)):
+    if not isinstance(loop, cst.For) or not isinstance(loop.target, (cst.Tuple, cst.List)):
         return False
     siblings = {part.value for part in descendants(loop.target) if isinstance(part, cst.Name)} - {binding.name}
     is_moved = any(
