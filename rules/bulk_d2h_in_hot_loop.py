@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.model.values import Device, Kind
+from torchlint.model.values import Kind
 from torchlint.rule import Flag, Method, Rule
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ RULE = Rule(
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a copy to the host in a training loop, in an inner loop over a batch, or into a running average."""
     from torchlint.model.listings import is_listed  # the model's parts load LibCST
+    from torchlint.model.offloads import is_offloaded, saves_as_it_goes
     from torchlint.model.purpose import Purpose, is_averaged, is_measured, purpose
     from torchlint.model.reads import bulk_read, is_hot, is_needed_on_host, trains
 
@@ -36,12 +37,12 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     whole = _chain(node, context)
     if purpose(whole, context) is Purpose.NEEDED or is_listed(node, context):
         return
-    if not is_hot(node, context) or context.trips.of(node) is not None or _is_offloaded(node, context):
+    if not is_hot(node, context) or context.trips.of(node) is not None or is_offloaded(node, whole, context):
         return
     code = context.shown(node)
     loop = context.frequencies.batch_loop(node)
     if _is_piecewise(node, context):
-        if not _is_cut_to_measure(node, context):
+        if not _is_cut_to_measure(node, context) and not saves_as_it_goes(node, context):
             yield Flag(
                 node, f"`{code}` copies a piece at a time, and the CPU waits for each; copy once for the whole batch"
             )
@@ -71,9 +72,17 @@ def _is_piecewise(node: cst.Call, context: Context) -> bool:
     from torchlint.model.dependence import depends_on_turn
 
     loop = context.loop(node)
-    if loop is None or loop is context.frequencies.batch_loop(node):
+    if loop is None or loop is context.frequencies.batch_loop(node) or _is_over_a_list(loop, context):
         return False
     return depends_on_turn(node, loop, context)
+
+
+def _is_over_a_list(loop: cst.CSTNode, context: Context) -> bool:
+    """`for wave in waves:`, where `waves[0].device` is asked for: tensors of any length, which no one copy brings."""
+    match loop:
+        case cst.For(iter=cst.Name(value=name)) if f"{name}[0].device" in context.source.text:
+            return True
+    return False
 
 
 def _is_cut_to_measure(node: cst.Call, context: Context) -> bool:
@@ -97,20 +106,3 @@ def _feeds_a_loss(node: cst.Call, context: Context) -> bool:
         return False
     loss = context.value(call.func)
     return loss.kind is Kind.MODULE and context.value(call).scalar
-
-
-def _is_offloaded(node: cst.Call, context: Context) -> bool:
-    """Whether the copy is put into a part of a larger tensor or array, perhaps one that is too large for the device."""
-    statement = context.parent(_chain(node, context))
-    return isinstance(statement, cst.Assign) and any(
-        _is_part_of_a_tensor(target.target, context) for target in statement.targets
-    )
-
-
-def _is_part_of_a_tensor(target: cst.CSTNode, context: Context) -> bool:
-    if not isinstance(target, cst.Subscript):
-        return False
-    owner = context.value(target.value)
-    if owner.kind in (Kind.TENSOR, Kind.NDARRAY):
-        return owner.device is not Device.ACCELERATOR
-    return len(target.slice) > 1

@@ -275,3 +275,69 @@ def test_a_measure_of_ones_own_in_numpy() -> None:
         """,
         RULE,
     )
+
+
+def pieces(*lines: str) -> str:
+    """A detector that does this for each image of a batch."""
+    body = "\n".join(f"{'':12}{line}" for line in lines)
+    return (
+        "import cv2\nimport matplotlib.pyplot as plt\nimport torch\n\n\n@torch.no_grad()\n"
+        "def detect(model, loader, found, args, tools, writer, keep_all, offload_to_cpu):\n"
+        "    for x, names in loader:\n        boxes = model(x.cuda())\n"
+        f"        for i in range(boxes.shape[0]):\n{body}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (f"found[i] = boxes[i].tolist()  # <- {RULE}",),
+        (f"box = boxes[i].cpu().numpy()  # <- {RULE}", "writer.write(str(box))"),
+        ("if keep_all:", f"    found[i] = boxes[i].cpu()  # <- {RULE}"),
+        ("box = boxes[i].cpu().numpy()", "cv2.imwrite(names[i], frame(box))"),
+        ("box = boxes[i].cpu().numpy()", "draw(box)", "plt.savefig(names[i])"),
+        ("flow = boxes[i].cpu().numpy()", "tools.writeFlow(names[i], flow)"),
+        ("if args.cpu_cache:", "    found[i] = boxes[i].cpu()"),
+        ("if offload_to_cpu:", "    found[i] = boxes[i].cpu()"),
+    ],
+)
+def test_what_a_loop_over_a_batch_does_with_its_pieces(lines: tuple[str, ...]) -> None:
+    check_snippet(pieces(*lines), RULE)
+
+
+def test_a_data_set_makes_its_samples_on_the_cpu() -> None:
+    check_snippet(
+        """
+        import torch
+        from base import WordsDataset
+        from torch import nn
+        class TriesDataset(WordsDataset):
+            def __getitem__(self, index):
+                ids = torch.cat([self.first, self.encode(index)])
+                mask = torch.zeros((len(ids), 8), dtype=torch.bool)
+                for i in range(len(ids)):
+                    mask[i][self.trie.find(ids[: i + 1].tolist())] = True
+                return mask
+        """,
+        RULE,
+    )
+
+
+def test_a_list_of_tensors_has_no_one_copy() -> None:
+    code = """
+        import torch
+        from torch import nn
+        from front import examples
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = nn.Linear(8, 8)
+            def forward(self, waves):
+                device = {0}.device
+                found = []
+                for wave in waves:
+                    found.append(self.body(examples(wave.detach().cpu().numpy()).to(device)))
+                return found
+    """
+    check_snippet(code.format("waves[0]"), RULE)
+    check_snippet(code.format("waves").replace("numpy()).to(device)))", f"numpy()).to(device)))  # <- {RULE}"), RULE)
