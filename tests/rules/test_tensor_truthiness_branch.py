@@ -298,3 +298,10 @@ def test_a_switch_that_is_said_to_be_a_tensor() -> None:
     check_snippet(code.replace("mask: torch.Tensor", "mask: torch.Tensor, frozen: torch.Tensor = True"), RULE)
     code = code.replace("False:", "False:" + MARK)
     check_snippet(code.replace("mask: torch.Tensor", "mask: torch.Tensor, frozen: torch.Tensor = None"), RULE)
+
+
+def test_a_branch_that_spares_a_loop() -> None:
+    loop = ("for row in range(x.shape[0]):", "    x[row, : mask[row]] = 1")
+    check_snippet(forward("if mask.sum() == 0:", "    return x.new_zeros(3)", *loop), RULE)
+    check_snippet(forward(*loop, "if mask.sum() == 0:" + MARK, "    return x.new_zeros(3)"), RULE)
+    check_snippet(forward("if mask.sum() == 0:" + MARK, "    x = x.new_zeros(3)", *loop), RULE)

@@ -67,10 +67,22 @@ def _instead_of_branch(node: cst.If | cst.IfExp, condition: cst.BaseExpression, 
     if isinstance(node, cst.IfExp):
         return CHOOSE if all(_is_fit(side, context) for side in (node.body, node.orelse)) else None
     if only_picks(node, context):
-        return CHOOSE
+        return None if _spares_a_loop(node, context) else CHOOSE
     if any(_asks_for_an_argument(part, context) for part in _parts(condition, context)):
         return HAND_OVER
     return SELDOM if all(is_alarm(line) or _is_printed(line) for line in node.body.body) else None
+
+
+def _spares_a_loop(node: cst.If, context: Context) -> bool:
+    """Whether the branch returns before a loop of Python's, which would run for nothing."""
+    last = node.body.body[-1]
+    if not isinstance(last, cst.SimpleStatementLine) or not isinstance(last.body[-1], cst.Return):
+        return False
+    function, place = context.function(node), context.tree.place(node)
+    return isinstance(function, cst.FunctionDef) and any(
+        isinstance(loop, (cst.For, cst.While)) and context.tree.place(loop) > place
+        for loop in descendants_in_scope(function.body)
+    )
 
 
 def _is_printed(line: cst.CSTNode) -> bool:
