@@ -67,11 +67,12 @@ def check(node: cst.Call | cst.Subscript, context: Context) -> Iterator[Flag]:
 def _is_left_alone(number: cst.BaseExpression, context: Context) -> bool:
     """Whether another rule speaks of it, it may be a number, or the data has to decide."""
     from torchlint.model.decisions import is_by_design, is_read_turn_by_turn, is_told_apart
-    from torchlint.model.sizes import is_needed_before
+    from torchlint.model.sizes import is_exchanged, is_needed_before
 
     return (
         is_by_design(number, context)
         or is_told_apart(number, context)
         or is_needed_before(number, context)
+        or is_exchanged(number, context)
         or is_read_turn_by_turn(number, context)
     )

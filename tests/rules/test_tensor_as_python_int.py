@@ -119,3 +119,21 @@ def test_lengths_that_sequences_are_packed_with_are_on_the_cpu() -> None:
     """
     check_snippet(code.replace("LENGTHS", "lengths").replace("MARK", ""), RULE)
     check_snippet(code.replace("LENGTHS", "lengths.cpu()").replace("MARK", f"  # <- {RULE}"), RULE)
+
+
+def test_numbers_that_processes_exchange() -> None:
+    code = """
+        import torch
+        import torch.distributed as dist
+        from torch import nn
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = nn.Linear(8, 8)
+            def forward(self, x: torch.Tensor):
+                count = self.body(x).argmax(1).max()
+                dist.all_reduce(OTHER)
+                return torch.zeros(count, device=x.device)MARK
+    """
+    check_snippet(code.replace("OTHER", "count").replace("MARK", ""), RULE)
+    check_snippet(code.replace("OTHER", "x").replace("MARK", f"  # <- {RULE}"), RULE)

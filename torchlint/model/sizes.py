@@ -8,7 +8,7 @@ import libcst as cst
 
 from torchlint.model.names import Binder, last_part
 from torchlint.model.syncs import is_hot_device_tensor, may_be_tensor
-from torchlint.model.tree import descendants
+from torchlint.model.tree import descendants, descendants_in_scope
 from torchlint.model.values import Kind
 
 if TYPE_CHECKING:
@@ -88,6 +88,21 @@ def is_needed_before(number: cst.BaseExpression, context: Context) -> bool:
         and _is_needed(other, context)
         for other in context.tree.of(cst.Name)
     )
+
+
+def is_exchanged(number: cst.BaseExpression, context: Context) -> bool:
+    """Whether the function hands a name of the expression to other processes: nobody knows the number beforehand."""
+    names = {node.value for node in descendants(number) if isinstance(node, cst.Name)}
+    function = context.function(number)
+    return function is not None and any(
+        isinstance(call, cst.Call)
+        and last_part(call.func) in _COLLECTIVES
+        and any(isinstance(argument.value, cst.Name) and argument.value.value in names for argument in call.args)
+        for call in descendants_in_scope(function)
+    )
+
+
+_COLLECTIVES = frozenset("all_gather all_gather_into_tensor all_gather_object all_reduce broadcast gather".split())
 
 
 def _sources(number: cst.BaseExpression, context: Context) -> set[int]:
