@@ -28,7 +28,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a copy to the host in a training loop, in an inner loop over a batch, or into a running average."""
     from torchlint.model.listings import is_listed  # the model's parts load LibCST
     from torchlint.model.offloads import is_offloaded, saves_as_it_goes
-    from torchlint.model.purpose import Purpose, is_averaged, is_measured, purpose
+    from torchlint.model.purpose import Purpose, is_averaged, is_copied_before, is_measured, purpose
     from torchlint.model.reads import bulk_read, is_hot, is_needed_on_host, trains
 
     tensor = bulk_read(node, context)
@@ -48,7 +48,11 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
             )
     elif is_measured(whole, context):
         return
-    elif loop is not None and (trains(loop, context) or is_averaged(node, context) or _feeds_a_loss(node, context)):
+    elif loop is not None and (
+        trains(loop, context)
+        or (is_averaged(node, context) and not is_copied_before(node, context))
+        or _feeds_a_loss(node, context)
+    ):
         yield Flag(
             node,
             f"`{code}` copies the tensor to the CPU {context.frequency(node)} and waits for it; "

@@ -297,6 +297,7 @@ def pieces(*lines: str) -> str:
         ("box = boxes[i].cpu().numpy()", "cv2.imwrite(names[i], frame(box))"),
         ("box = boxes[i].cpu().numpy()", "draw(box)", "plt.savefig(names[i])"),
         ("flow = boxes[i].cpu().numpy()", "tools.writeFlow(names[i], flow)"),
+        ("found[i] = tools.inside_boxes_cpu(boxes[i].cpu())",),
         ("if args.cpu_cache:", "    found[i] = boxes[i].cpu()"),
         ("if offload_to_cpu:", "    found[i] = boxes[i].cpu()"),
     ],
@@ -341,3 +342,23 @@ def test_a_list_of_tensors_has_no_one_copy() -> None:
     """
     check_snippet(code.format("waves[0]"), RULE)
     check_snippet(code.format("waves").replace("numpy()).to(device)))", f"numpy()).to(device)))  # <- {RULE}"), RULE)
+
+
+def test_what_has_been_copied_by_then_in_an_evaluation() -> None:
+    check_snippet(
+        """
+        import torch
+        @torch.no_grad()
+        def evaluate(model, loader, seen, true):
+            correct, close = 0, 0
+            for x, y in loader:
+                y = y.cuda()
+                predicted = model(x.cuda()).argmax(1)
+                close += (predicted - y).abs().cpu().sum()  # <- bulk-d2h-in-hot-loop
+                seen.extend(predicted.cpu().numpy())
+                true.extend(y.tolist())
+                correct += (predicted == y).cpu().sum()
+            return correct, close
+        """,
+        RULE,
+    )

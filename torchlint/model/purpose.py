@@ -106,6 +106,8 @@ def _passed_to(call: cst.Call, context: Context) -> Purpose | None:
     last = final_part(call.func)
     if root in _HOST_LIBRARIES or last.startswith(_SHOWN) or (root == "numpy" and last.startswith("save")):
         return Purpose.NEEDED
+    if last.endswith("_cpu"):
+        return Purpose.NEEDED  # an operation that only the CPU has
     if isinstance(call.func, cst.Attribute) and context.kind(call.func.value) is Kind.TENSOR:
         return Purpose.DEFER if last in _ARITHMETIC else Purpose.NEEDED
     if root == "torch" and last in ("tensor", "as_tensor", "full", "full_like"):
@@ -306,6 +308,28 @@ def is_measured(copy: cst.CSTNode, context: Context) -> bool:
             is_function = name is not None or isinstance(call.func, cst.Name)
             return is_function and not (name or "").startswith(("numpy.", "torch."))
     return False
+
+
+def is_copied_before(copy: cst.Call, context: Context) -> bool:
+    """Whether statements above it in the same block have copied each tensor that the copy is made of.
+
+    `names.extend(hits.cpu())` and then `total += (hits > 0).cpu().sum()`: the CPU has waited by then.
+    """
+    wanted = {
+        node.value for node in descendants(copy) if isinstance(node, cst.Name) and context.kind(node) is Kind.TENSOR
+    }
+    line = next((above for above in context.ancestors(copy) if isinstance(above, cst.SimpleStatementLine)), None)
+    block = context.parent(line) if line is not None else None
+    if not wanted or not isinstance(block, cst.IndentedBlock):
+        return False
+    for earlier in block.body:
+        if earlier is line:
+            break
+        for node in descendants(earlier):
+            match node:
+                case cst.Call(func=cst.Attribute(value=cst.Name(value=name), attr=cst.Name(value="cpu" | "tolist"))):
+                    wanted.discard(name)
+    return not wanted
 
 
 def is_element_read(tensor: cst.BaseExpression, context: Context) -> bool:
