@@ -82,10 +82,10 @@ def _is_cast(call: cst.Call) -> bool:
 def _gains_nothing(node: cst.Call, context: Context) -> bool:
     """Whether the CPU waits for the device anyway or has no work for it, or the file is there to export a model."""
     from torchlint.model.occasions import is_export
-    from torchlint.model.parcels import is_collected, is_of_calibration, is_waited_for
+    from torchlint.model.parcels import is_collected, is_of_calibration, is_waited_for, is_without_cuda
 
-    nothing = any(asks(node, context) for asks in (is_waited_for, is_collected, is_of_calibration))
-    return nothing or is_export(context)
+    questions = (is_waited_for, is_collected, is_of_calibration, is_without_cuda)
+    return any(asks(node, context) for asks in questions) or is_export(context)
 
 
 def _may_be_pinned(move: BatchMove, sources: Made, context: Context) -> bool:

@@ -166,6 +166,25 @@ def test_the_keys_of_a_batch_are_no_samples() -> None:
     assert "per batch" in found.message
 
 
+@pytest.mark.parametrize(
+    ("test", "marks"),
+    [
+        ('device.type == "cuda"', (MARK, "")),
+        ('device.type != "cuda"', ("", MARK)),
+        ('device.type == "cpu"', ("", MARK)),
+        ('"cuda" in str(device)', (MARK, "")),
+        ("kind == Kind.CUDA", (MARK, "")),
+        ("not torch.cuda.is_available()", ("", MARK)),
+        ("args.cuda", (MARK, "")),
+        ('device == "cuda:1"', (MARK, MARK)),
+        ("self.fast", (MARK, MARK)),
+    ],
+)
+def test_a_branch_for_what_is_not_cuda(test: str, marks: tuple[str, str]) -> None:
+    first, second = (f"    x = x.to(device){mark}" for mark in marks)
+    check_snippet(step(f"if {test}:", first, "else:", second), RULE)
+
+
 def test_a_file_that_exports_a_model() -> None:
     source = SourceFile("net.py", step("x = x.to(device)"))
     assert linter.lint(source, active(RULE)).findings

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _OF_GRAPHS = frozenset({"dgl", "torch_geometric", "jraph", "ptens"})
 # What tensors have and objects with a method `to` have as well, or no tensor of its own kind.
 _COMMON = frozenset({"to", "cuda", "cpu", "int", "long", "float", "half", "type", "clone", "detach", "values", "size"})
+# What says by its name whether CUDA is there, or is wanted.
+_OF_CUDA = frozenset({"cuda", "is_cuda", "use_cuda", "cuda_available", "has_cuda", "use_gpu"})
 _TELLING = (frozenset(METHODS) - _COMMON) | {"shape", "ndim", "dtype"}
 
 
@@ -132,6 +134,52 @@ def is_of_calibration(moved: cst.CSTNode, context: Context) -> bool:
     return isinstance(loop, cst.For) and any(
         isinstance(node, cst.Name) and "calib" in node.value.lower() for node in descendants(loop.iter)
     )
+
+
+def is_without_cuda(moved: cst.Call, context: Context) -> bool:
+    """Whether a move by `to` stands in a branch for what is not CUDA: behind `if device.type == "cuda": … else:`."""
+    if not isinstance(moved.func, cst.Attribute) or moved.func.attr.value != "to":
+        return False
+    child: cst.CSTNode = moved
+    for above in context.ancestors(moved):
+        if isinstance(above, (cst.FunctionDef, cst.Lambda)):
+            return False
+        if isinstance(above, (cst.If, cst.IfExp)) and child is not above.test:
+            is_cuda = _asks_for_cuda(above.test, context)
+            if is_cuda is not None and is_cuda is not (child is above.body):
+                return True
+        child = above
+    return False
+
+
+def _asks_for_cuda(test: cst.BaseExpression, context: Context) -> bool | None:
+    """Whether the condition holds for CUDA, or only for the rest: None where it says neither."""
+    match test:
+        case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+            found = _asks_for_cuda(inner, context)
+            return None if found is None else not found
+        case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=operator, comparator=right)]):
+            names = [_kind_of_device(left), _kind_of_device(right)]
+            if isinstance(operator, (cst.Equal, cst.NotEqual)) and any(names):
+                return isinstance(operator, cst.Equal) is ("cuda" in names)
+            return True if isinstance(operator, cst.In) and names[0] == "cuda" else None
+        case cst.Call(func=func, args=[]):
+            return True if context.qualified_name(func) == "torch.cuda.is_available" else None
+        case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
+            return True if name.lower() in _OF_CUDA else None
+    return None
+
+
+def _kind_of_device(node: cst.BaseExpression) -> str:
+    """`cuda` of `"cuda"` and of `Device.CUDA`, and the same for the CPU; nothing of what has a number, `"cuda:1"`."""
+    match node:
+        case cst.SimpleString() if isinstance(node.evaluated_value, str):
+            name = node.evaluated_value
+        case cst.Attribute(attr=cst.Name(value=name)) if name.isupper():
+            pass
+        case _:
+            return ""
+    return name.lower() if name.lower() in ("cuda", "cpu") else ""
 
 
 def _always_called(body: cst.CSTNode) -> Iterator[cst.Call]:
