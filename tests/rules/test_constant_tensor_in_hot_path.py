@@ -310,6 +310,41 @@ SNIPPETS = {
                 weight = torch.tensor([0.1, 0.9], device=x.device)
                 self.init, self.weight = True, weight
         """,
+    "an entry that an object lacks": """
+        import torch
+        class Trainer:
+            def step(self, model, loader, device):
+                for x in loader:
+                    loss = model(x.to(device)).sum()
+                    loss.backward()
+                    self.track(loss)
+            def track(self, loss):
+                if "steps" not in self.sums["train"]:
+                    self.sums["train"]["steps"] = torch.tensor(0, device="cuda")
+                self.sums["train"]["steps"] += 1
+                if "steps" not in self.sums["train"]:
+                    self.last["steps"] = torch.tensor(0, device="cuda")  # <- constant-tensor-in-hot-path
+                if "nothing" not in self.sums:
+                    loss = loss * torch.tensor(0.5, device="cuda")  # <- constant-tensor-in-hot-path
+        """,
+    "what is hardly ever so": """
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def forward(self, x, boxes, first: bool, second: bool):
+                pairs = [box for box in boxes if box.area > 0]
+                if not pairs:
+                    return torch.tensor(0.0, device=x.device)
+                if torch.isnan(x).any():
+                    if first:
+                        x = torch.tensor(0.0, device=x.device)
+                elif first:
+                    x = x * torch.tensor(0.5, device=x.device)  # <- constant-tensor-in-hot-path
+                if len(boxes) > 1:
+                    if not second:
+                        x = x * torch.tensor(0.5, device=x.device)  # <- constant-tensor-in-hot-path
+                return x
+        """,
     "right behind a wait": """
         import torch
         from torch import nn

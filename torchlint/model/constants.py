@@ -34,6 +34,8 @@ _EMPTY = (
     "nelement(",
     ".sum(",
 )
+# Where one of these is asked for, around whatever else is, something is wrong, which is seldom.
+_BROKEN = ("isnan(", "isinf(")
 # Questions that the CPU waits for the device to answer: behind them it waits for nothing but the copy.
 _WAITS = (".item()", ".tolist()", ".cpu()")
 # So many statements behind such a question, little has been launched again.
@@ -91,16 +93,29 @@ def stands_in_for_nothing(node: cst.CSTNode, context: Context) -> bool:
     In the first a constant stands in, and seldom; in the second nothing is left to wait for. A trace is neither.
     """
     child = node
+    is_nearest = True
     for above in context.ancestors(node):
         if isinstance(above, (cst.FunctionDef, cst.For, cst.While)):
             return False
         if isinstance(above, (cst.If, cst.IfExp)) and child is not above.test:
             asked = context.code(above.test)
-            if any(word in asked for word in (*_EMPTY, *_WAITS, *_OTHERWISE)):
+            if is_nearest and any(word in asked for word in (*_EMPTY, *_WAITS, *_OTHERWISE)):
                 return True
-            if not any(word in asked for word in _OF_DEVICES):
-                return False
+            if child is above.body and (any(word in asked for word in _BROKEN) or _is_empty_list(above.test, context)):
+                return True
+            is_nearest = is_nearest and any(word in asked for word in _OF_DEVICES)
         child = above
+    return False
+
+
+def _is_empty_list(test: cst.BaseExpression, context: Context) -> bool:
+    """`not pairs`, which is a list of this function."""
+    match test:
+        case cst.UnaryOperation(operator=cst.Not(), expression=cst.Name() as name):
+            bindings = context.reaching(name)
+            return bool(bindings) and all(
+                not binding.path and isinstance(binding.value, (cst.List, cst.ListComp)) for binding in bindings
+            )
     return False
 
 

@@ -105,6 +105,11 @@ def makes_an_entry(statement: cst.If, body: cst.CSTNode, operator: type[cst.Base
         ) if isinstance(asked, operator):
             values = [binding.value for binding in names.reaching(name) if binding.value is not None]
             return any(map(_is_own, values)) and any(_has_key(node, key) for node in descendants(body))
+        case cst.Comparison(
+            left=key,
+            comparisons=[cst.ComparisonTarget(operator=asked, comparator=cst.Attribute() | cst.Subscript() as table)],
+        ) if isinstance(asked, operator) and _is_own(table):
+            return any(_has_key(node, key, table) for node in descendants(body))
     return False
 
 
@@ -150,10 +155,13 @@ def _is_own(value: cst.BaseExpression) -> bool:
     )
 
 
-def _has_key(node: cst.CSTNode, key: cst.BaseExpression) -> bool:
+def _has_key(node: cst.CSTNode, key: cst.BaseExpression, table: cst.BaseExpression | None = None) -> bool:
+    """Whether an entry is assigned for a key: to this table, if one is given."""
     match node:
-        case cst.AssignTarget(target=cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=value))])):
-            return value.deep_equals(key)
+        case cst.AssignTarget(
+            target=cst.Subscript(value=owner, slice=[cst.SubscriptElement(slice=cst.Index(value=value))])
+        ):
+            return value.deep_equals(key) and (table is None or owner.deep_equals(table))
     return False
 
 
