@@ -32,6 +32,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     from torchlint.model.batches import Pinned, batch_move, is_for_cuda, pinned_of  # the model's parts load LibCST
     from torchlint.model.loaders import made
+    from torchlint.model.wording import of_a_batch
 
     move = batch_move(node, context)
     if move is None or context.frequencies.is_diagnostic(node) or _gains_nothing(node, context):
@@ -40,7 +41,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     state = pinned_of(sources, context)
     if state is Pinned.NO or not _may_be_pinned(move, sources, context):
         return
-    shown = context.shown(node)
+    shown, often = context.shown(node), of_a_batch(node, context)
     on_cuda = is_for_cuda(node, context)
     conditions = [
         *(["the loader pins its memory"] if state is not Pinned.YES else ()),
@@ -49,7 +50,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     where = f" where {' and '.join(conditions)}" if conditions else ""
     yield Flag(
         node,
-        f"the CPU waits for the copy of `{shown}` {context.frequency(node)}; `non_blocking=True` lets it go on{where}",
+        f"the CPU waits for the copy of `{shown}` {often}; `non_blocking=True` lets it go on{where}",
         title="Do not wait for the copy: `non_blocking=True`",
         edits=() if on_cuda is False else (_unblocked(node, context),),
         applicability=Applicability.SAFE if on_cuda and _is_safe(move, sources, context) else Applicability.UNSAFE,

@@ -166,6 +166,12 @@ def test_the_keys_of_a_batch_are_no_samples() -> None:
     assert "per batch" in found.message
 
 
+def test_parts_of_a_batch_need_not_be_samples() -> None:
+    line = "y = [part.cuda() for part in y]"
+    (found,) = check_snippet(step(line + MARK), RULE).findings
+    assert "several times per batch;" in found.message
+
+
 @pytest.mark.parametrize(
     ("test", "marks"),
     [
