@@ -59,6 +59,17 @@ for x in loader:
         ("for x in loader:\n    size = len(x)\n    for i in range(size):\n        LOOK(1)", Frequency.SAMPLE),
         ("for x in loader:\n    n, c = x.shape\n    for i in range(n):\n        LOOK(1)", Frequency.SAMPLE),
         ("for x in loader:\n    for i, row in enumerate(x):\n        LOOK(1)", Frequency.SAMPLE),
+        ("for x in loader:\n    for i in range(x.shape[1]):\n        LOOK(1)", Frequency.BATCH),
+        ("for x in loader:\n    for i in range(1, x.size(-1)):\n        LOOK(1)", Frequency.BATCH),
+        ("for x in loader:\n    n = x.size(2)\n    for i in range(n):\n        LOOK(1)", Frequency.BATCH),
+        (
+            "for x in loader:\n    if isinstance(x, (list, tuple)):\n        for y in x:\n            LOOK(1)",
+            Frequency.BATCH,
+        ),
+        (
+            "for x in loader:\n    if isinstance(x, list):\n        pass\n    for y in x:\n        LOOK(1)",
+            Frequency.SAMPLE,
+        ),
         ("for x in loader:\n    for i in range(crops):\n        LOOK(1)", Frequency.BATCH),
         ("for x in loader:\n    for name in ('a', 'b'):\n        LOOK(1)", Frequency.BATCH),
         ("for x in loader:\n    while waiting():\n        LOOK(1)", Frequency.BATCH),

@@ -11,7 +11,16 @@ import libcst as cst
 from torchlint.finding import Frequency
 from torchlint.model import tables
 from torchlint.model.firsts import is_first_time, makes_an_entry
-from torchlint.model.looped import is_shape, is_short, is_size, iterables, length_of, takes_loaders
+from torchlint.model.looped import (
+    asks_for_a_list,
+    is_of_a_later_axis,
+    is_shape,
+    is_short,
+    is_size,
+    iterables,
+    length_of,
+    takes_loaders,
+)
 from torchlint.model.missing import is_missing
 from torchlint.model.names import Names, dotted, last_part, method_name
 from torchlint.model.tree import Comprehension, Loop, Tree, children, descendants, descendants_in_scope
@@ -316,7 +325,7 @@ class Frequencies:
         return all(self._may_be_samples(part) for part in iterables(iterated))
 
     def _may_be_samples(self, iterated: cst.BaseExpression) -> bool:
-        if self._walks_a_model(iterated) or is_short(iterated):
+        if self._walks_a_model(iterated) or is_short(iterated) or self._goes_over_several(iterated):
             return False
         value = self.kinds.value(iterated)
         if value.kind is Kind.TENSOR:
@@ -366,6 +375,29 @@ class Frequencies:
         bindings = self.names.reaching(node)
         return bool(bindings) and all(
             binding.value is not None and (is_size(binding.value) or is_shape(binding.value)) for binding in bindings
+        )
+
+    def _goes_over_several(self, iterated: cst.BaseExpression) -> bool:
+        """Whether these are things of a batch that are no samples: what lies along a later axis, a list of batches."""
+        match iterated:
+            case cst.Call(func=cst.Name(value="range"), args=args) if args:
+                sizes = [argument.value for argument in args]
+                if any(is_of_a_later_axis(size) for size in sizes) or self._is_bound_to_a_later_axis(sizes[-1]):
+                    return True
+        child: cst.CSTNode = iterated
+        for above in self.tree.ancestors(iterated):
+            if isinstance(above, (cst.FunctionDef, cst.Lambda)):
+                return False
+            if isinstance(above, cst.If) and child is above.body and asks_for_a_list(above.test, iterated):
+                return True
+            child = above
+        return False
+
+    def _is_bound_to_a_later_axis(self, node: cst.BaseExpression) -> bool:
+        """Whether every binding of a name is such a size: `frames = x.shape[1]`."""
+        bindings = self.names.reaching(node) if isinstance(node, cst.Name) else ()
+        return bool(bindings) and all(
+            binding.value is not None and not binding.path and is_of_a_later_axis(binding.value) for binding in bindings
         )
 
     def _runs_a_module(self, loop: cst.For | cst.While) -> bool:

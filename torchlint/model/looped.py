@@ -67,6 +67,36 @@ def is_size(node: cst.BaseExpression) -> bool:
     return False
 
 
+def is_of_a_later_axis(node: cst.BaseExpression) -> bool:
+    """`x.shape[1]`, `x.size(-1)`: samples lie along the first axis."""
+    match node:
+        case cst.Subscript(value=owner, slice=[cst.SubscriptElement(slice=cst.Index(value=axis))]) if is_shape(owner):
+            return _is_later(axis)
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="size")), args=[cst.Arg(value=axis)]):
+            return _is_later(axis)
+    return False
+
+
+def _is_later(axis: cst.BaseExpression) -> bool:
+    match axis:
+        case cst.Integer(value=number):
+            return int(number) > 0
+        case cst.UnaryOperation(operator=cst.Minus(), expression=cst.Integer()):
+            return True
+    return False
+
+
+def asks_for_a_list(test: cst.BaseExpression, iterated: cst.BaseExpression) -> bool:
+    """Whether it is `isinstance(x, list)` for an `x` of what a loop goes over: several of what is else one batch."""
+    match test:
+        case cst.Call(func=cst.Name(value="isinstance"), args=[cst.Arg(value=cst.Name(value=name)), cst.Arg(value=of)]):
+            kinds = [of, *descendants(of)]
+            is_list = any(isinstance(part, cst.Name) and part.value in ("list", "tuple") for part in kinds)
+            named = [iterated, *descendants(iterated)]
+            return is_list and any(isinstance(part, cst.Name) and part.value == name for part in named)
+    return False
+
+
 def is_shape(node: cst.BaseExpression) -> bool:
     """`x.shape`, or `x.size()`."""
     match node:
