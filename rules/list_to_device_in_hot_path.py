@@ -33,24 +33,28 @@ RULE = Rule(
     ),
     eager=True,
 )
+_FILLING = "Fill a tensor on the device, with `torch.full`"
 
 
 @RULE.on(*map(Call, OF_LISTS))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a tensor that is made of a list and goes to the device; the fix pins it and does not wait for the copy."""
     from torchlint.model.constants import stands_in_for_nothing  # the model's parts load LibCST
+    from torchlint.model.occasions import is_export
     from torchlint.model.reads import is_hot
     from torchlint.model.sent_lists import sent_list
 
     found = sent_list(node, context)
-    if found is None or not is_hot(found.moved, context) or stands_in_for_nothing(found.moved, context):
+    if found is None or is_export(context):
+        return
+    if not is_hot(found.moved, context) or stands_in_for_nothing(found.moved, context):
         return
     made = found.moved if context.tree.within(node, found.moved) else node
     yield Flag(
         found.moved,
         f"`{context.shown(made)}` makes a tensor of a list on the CPU, which waits "
         f"{context.frequency(found.moved)} while it is copied to the device; {_advice(found)}",
-        title="Pin the tensor, and do not wait for the copy",
+        title=_FILLING if found.one else "Pin the tensor, and do not wait for the copy",
         edits=() if found.is_kept else _edits(found, context),
         about=(node,),
     )
@@ -59,19 +63,27 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 def _advice(found: SentList) -> str:
     if found.is_kept:
         return "what it holds is the module's own: as a buffer it goes there once"
+    if found.one:
+        return f"`torch.full((1,), {found.one}, device=…)` fills it there"
     return "from pinned memory, with `non_blocking=True`, the CPU goes on"
 
 
 def _edits(found: SentList, context: Context) -> tuple[NodeEdit, ...]:
     import libcst as cst  # the registry loads rules without it
 
-    from torchlint.model.rewriting import as_argument
+    from torchlint.model.rewriting import as_argument, in_place_of
 
     call, func = found.call, found.call.func
     is_plain = context.qualified_name(func) == "torch.tensor" and isinstance(func, cst.Attribute)
     if not is_plain or not found.where or "#" in context.code(found.moved):
         return ()
     assert isinstance(func, cst.Attribute)
+    if found.one:
+        others = [argument for argument in call.args if argument.value is not context.argument(call, "data", 0)]
+        given = [f"(1,), {found.one}", *(as_argument(argument, context) for argument in others)]
+        given += [] if found.moved is call else [f"device={found.where}"]
+        filled = f"{context.code(func.value)}.full({', '.join(given)})"
+        return (Replace(found.moved, in_place_of(found.moved, filled, context)),)
     pin = f"{context.code(func.value)}.cuda.is_available()"
     move = f".to({found.where}, non_blocking=True)"
     for argument in call.args:

@@ -40,6 +40,12 @@ FIXED = {
         f"torch.tensor([[len(t), 0] for t in texts], {PINNED}.to(device, non_blocking=True)"
     ),
 }
+FILLED = {
+    "torch.tensor([n], device=device)": "torch.full((1,), n, device=device)",
+    "torch.tensor([n + 1]).to(device)": "torch.full((1,), n + 1, device=device)",
+    "torch.tensor(dtype=torch.int32, data=[n], device=device)": "torch.full((1,), n, dtype=torch.int32, device=device)",
+    "torch.tensor((x.shape[0],)).cuda()": 'torch.full((1,), x.shape[0], device="cuda")',
+}
 REPORTED_ONLY = (
     "torch.as_tensor([len(t) for t in texts], device=device)",
     "torch.FloatTensor([len(t) for t in texts]).to(device)",
@@ -74,6 +80,20 @@ def test_the_fix_pins_and_does_not_wait(before: str, after: str) -> None:
     assert fixed(program(before), RULE, Applicability.SAFE) == program(before)
 
 
+@pytest.mark.parametrize(("before", "after"), FILLED.items())
+def test_one_number_is_filled_in_on_the_device(before: str, after: str) -> None:
+    assert fixed(program(before), RULE, Applicability.UNSAFE) == program(after)
+    assert fixed(program(before), RULE, Applicability.SAFE) == program(before)
+    (found,) = findings(program(before), RULE)
+    assert "pinned" not in found.message
+
+
+def test_a_file_that_exports_a_model() -> None:
+    source = SourceFile("net.py", program("torch.tensor([n, len(texts)], device=device)"))
+    assert linter.lint(source, active(RULE)).findings
+    assert not linter.lint(source, active(RULE, role=Role.EXPORTING)).findings
+
+
 @pytest.mark.parametrize("expression", REPORTED_ONLY)
 def test_reported_only(expression: str) -> None:
     assert [finding.fix for finding in findings(program(expression), RULE)] == [None]
@@ -84,11 +104,29 @@ def test_silent(expression: str) -> None:
     assert not findings(program(expression), RULE)
 
 
-@pytest.mark.parametrize("read", ["sent.item()", "(sent / 2).clamp(min=1).tolist()", "x.repeat_interleave(sent)"])
+@pytest.mark.parametrize(
+    "read",
+    ["sent.item()", "(sent / 2).clamp(min=1).tolist()", "x.repeat_interleave(sent)", "torch.arange(max(sent))"],
+)
 def test_what_the_cpu_reads_again_is_waited_for_anyway(read: str) -> None:
     code = "torch.tensor([n, len(texts)], device=device)"
     assert findings(program(code, after="y = sent + 1"), RULE)
     assert not findings(program(code, after=f"y = {read}"), RULE)
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_read"),
+    [
+        ("if sent.sum() > 0:\n    x = x * 2", True),
+        ("if sent.shape[0] > 1:\n    x = x * 2", False),
+        ("if n > 1:\n    x = x * 2", False),
+        ("shares = gathered(sent)\nfor i, share in enumerate(shares.data):\n    if share != n:\n        break", True),
+        ("for share in sent:\n    if share is not None:\n        x = x * share", False),
+        ("for i, text in enumerate(texts):\n    if text != n:\n        break", False),
+    ],
+)
+def test_what_the_cpu_asks_for_is_waited_for_anyway(lines: str, is_read: bool) -> None:  # noqa: FBT001
+    assert bool(findings(program("torch.tensor([n, len(texts)], device=device)", after=lines), RULE)) is not is_read
 
 
 def test_a_name_holds_a_list_on_each_way() -> None:

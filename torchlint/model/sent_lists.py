@@ -26,6 +26,7 @@ _TELLING = frozenset({"pin_memory", "requires_grad"})
 # With one of these among the elements the CPU has waited already, or they are tensors and arrays themselves.
 _READS = frozenset("item tolist numpy cpu detach array asarray tensor as_tensor stack cat".split())
 _BACK = frozenset("item tolist numpy cpu".split())
+_REDUCTIONS = frozenset({"sum", "any", "all", "max", "min", "mean"})
 # Conditions under which something else runs than a step: an export, a call with other types, the first of many calls.
 _OTHERWISE = ("export", "scripting", "tracing", "isinstance(", "is_tensor(", "cache_position", "past_key_values")
 _DEEPEST = 4
@@ -38,13 +39,14 @@ class SentList:
     """A tensor made of a list, and the call that takes it to the device: `call` itself where that is given `device=`.
 
     `where` is the code of the device, empty where it takes a look at other lines. `is_kept` says that the list holds
-    only what a module was given when it was made.
+    only what a module was given when it was made; `one` is the code of the number where it holds a single one.
     """
 
     call: cst.Call
     moved: cst.Call
     where: str
     is_kept: bool
+    one: str
 
 
 def sent_list(call: cst.Call, context: Context) -> SentList | None:
@@ -73,7 +75,7 @@ def sent_list(call: cst.Call, context: Context) -> SentList | None:
         return None
     if _does_not_block(moved) or _is_elsewhere(moved, context) or _is_read_back(moved, context):
         return None
-    return SentList(call, moved, where, _is_kept(data, context))
+    return SentList(call, moved, where, _is_kept(data, context), _only(data, context))
 
 
 def _is_device(node: cst.BaseExpression, context: Context) -> bool:
@@ -101,6 +103,14 @@ def _is_unpacked(binding: Binding) -> bool:
 
 
 # The list
+
+
+def _only(data: cst.BaseExpression, context: Context) -> str:
+    """The code of the one number that a list holds."""
+    match data:
+        case cst.List(elements=[cst.Element(value=number)]) | cst.Tuple(elements=[cst.Element(value=number)]):
+            return "" if isinstance(number, (cst.List, cst.Tuple, cst.ListComp)) else context.bare_code(number)
+    return ""
 
 
 def _may_be_list(node: cst.BaseExpression) -> bool:
@@ -246,7 +256,7 @@ def _is_read_back(moved: cst.Call, context: Context) -> bool:
         return True
     if not isinstance(line, cst.SimpleStatementLine):
         return False
-    names = _bound(line)
+    names, elements = _bound(line), set[str]()
     scope = function.body if function is not None else context.tree.module
     for statement in descendants_in_scope(scope):
         if not names or not isinstance(statement, (cst.SimpleStatementLine, cst.For, cst.If)) or statement is line:
@@ -254,11 +264,12 @@ def _is_read_back(moved: cst.Call, context: Context) -> bool:
         if context.tree.place(statement) < context.tree.place(line):
             continue
         if isinstance(statement, cst.If):
-            if _is_asked(statement.test, names):
+            if _is_asked(statement.test, names, elements):
                 return True
             continue
         if isinstance(statement, cst.For):
-            names |= _turned_to(statement, names)
+            elements |= _turned_to(statement, names)
+            names |= elements
             continue
         turned = (_turned_to(part, names) for part in descendants(statement) if isinstance(part, cst.CompFor))
         wanted = names.union(*turned)
@@ -278,19 +289,37 @@ def _is_repeats(moved: cst.Call, context: Context) -> bool:
     return False
 
 
-def _is_asked(test: cst.BaseExpression, names: set[str]) -> bool:
-    """Whether the condition is a tensor of what one of these holds: `if torch.any(torch.stack(flags)):`."""
+def _is_asked(test: cst.BaseExpression, names: set[str], elements: set[str]) -> bool:
+    """Whether the condition is a tensor of what one of these holds: `if torch.any(torch.stack(flags)):`.
+
+    `if flags.sum() > 0:` is, and so is `if flag != mine:` where it is about elements.
+    """
     asked = test.expression if isinstance(test, cst.UnaryOperation) else test
     match asked:
         case cst.Call(func=cst.Attribute(attr=cst.Name(value="any" | "all" | "equal"))):
             return _speaks_of(asked, names)
+        case cst.Comparison(left=cst.Name(value=name), comparisons=[cst.ComparisonTarget(operator=operator)]):
+            return name in elements and not isinstance(operator, (cst.Is, cst.IsNot))
+        case cst.Comparison(left=cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=method)))):
+            return method in _REDUCTIONS and _speaks_of(receiver, names)
     return False
 
 
 def _turned_to(loop: cst.For | cst.CompFor, names: set[str]) -> set[str]:
-    """What stands for the elements where a loop goes over one of these."""
-    is_over = isinstance(loop.iter, cst.Name) and loop.iter.value in names
-    return {loop.target.value} if is_over and isinstance(loop.target, cst.Name) else set()
+    """What stands for the elements where a loop goes over one of these, or over its `data`, as it is or numbered."""
+    target: cst.BaseExpression = loop.target
+    match loop.iter, target:
+        case (
+            cst.Call(func=cst.Name(value="enumerate"), args=[cst.Arg(value=iterated), *_]),
+            cst.Tuple(elements=[_, cst.Element(value=element)]),
+        ):
+            target = element
+        case iterated, _:
+            pass
+    if isinstance(iterated, cst.Attribute) and iterated.attr.value == "data":
+        iterated = iterated.value
+    is_over = isinstance(iterated, cst.Name) and iterated.value in names
+    return {target.value} if is_over and isinstance(target, cst.Name) else set()
 
 
 def _gathered(line: cst.SimpleStatementLine) -> set[str]:
@@ -307,6 +336,8 @@ def _is_read_of(node: cst.CSTNode, names: set[str]) -> bool:
             return _speaks_of(node, names)  # it asks for the sum of the repeats
         case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=method))) if method in _BACK:
             return _speaks_of(receiver, names)
+        case cst.Call(func=cst.Name(value="max" | "min" | "int"), args=[cst.Arg(value=cst.Name(value=name))]):
+            return name in names  # one element after the other
     return False
 
 
