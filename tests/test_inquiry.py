@@ -464,3 +464,33 @@ def test_paths_are_shown_from_where_the_run_is(folder: Path, capsys: Capture, mo
     assert found(capsys, ".") == [("pkg/utils.py", "TL302", "per batch", "pkg/train.py:9")]
     monkeypatch.chdir(folder / "pkg")
     assert found(capsys, ".") == EXPECTED
+
+
+LOADERS = (
+    "from torch.utils.data import DataLoader\n\n\ndef loaders(dataset, **options):\n    return DataLoader(dataset{})\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("data", "count"),
+    [
+        ("", 3),
+        (LOADERS.format(""), 0),
+        (LOADERS.format(", **options"), 0),
+        (LOADERS.format(", pin_memory=True"), 3),
+        (LOADERS.format(", **options") + "\n\ndef cuda_loaders(data):\n    return loaders(data, pin_memory=True)\n", 3),
+    ],
+)
+def test_the_loaders_of_the_project_speak_for_one_out_of_sight(
+    folder: Path, capsys: Capture, data: str, count: int
+) -> None:
+    write(folder, train=TRAIN, utils=UTILS, data=data)
+    assert len(found(capsys, "--select", "TL203")) == count
+    assert len(found(capsys, "--select", "TL203", "train.py")) == count
+
+
+def test_a_loader_in_sight_speaks_for_itself(folder: Path, capsys: Capture) -> None:
+    made = "from torch.utils.data import DataLoader\nimport options\n\n\ndef begin(model, dataset, *others):\n"
+    made += "    train(model, DataLoader(dataset, **options.of_loaders), *others)\n"
+    write(folder, train=f"{TRAIN}\n\n{made}", utils=UTILS, data=LOADERS.format(""))
+    assert len(found(capsys, "--select", "TL203")) == 3

@@ -71,11 +71,13 @@ class Described(NamedTuple):
 class Facts(NamedTuple):
     """What other files say of one: the calls of its functions, and the classes that it imports. Part of cache keys.
 
-    Both hold what a lint asked about and is known, sorted.
+    Both hold what a lint asked about and is known, sorted. `never_pins` says, where that was asked, that files of the
+    project make loaders and none speaks of pinning what they give.
     """
 
     calls: tuple[tuple[FunctionName, tuple[Called, ...]], ...] = ()
     classes: tuple[tuple[str, Described], ...] = ()
+    never_pins: bool = False
 
     def of(self, function: FunctionName) -> tuple[Called, ...]:
         """The calls of one function."""
@@ -87,7 +89,7 @@ class Facts(NamedTuple):
 
     def __bool__(self) -> bool:
         """Whether anything is known."""
-        return bool(self.calls or self.classes)
+        return bool(self.calls or self.classes or self.never_pins)
 
 
 class Asked(NamedTuple):

@@ -110,14 +110,16 @@ class Wanted(NamedTuple):
     """What other files could tell: who calls these functions of the file, what these classes are that it imports.
 
     A function goes by its name, a method is `Class.method`; a class by the qualified name that it has in the file.
+    `pins` asks whether any file of the project speaks of pinning what loaders give.
     """
 
     functions: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
+    pins: bool = False
 
     def __bool__(self) -> bool:
         """Whether anything is asked."""
-        return bool(self.functions or self.classes)
+        return bool(self.functions or self.classes or self.pins)
 
 
 NOTHING_WANTED = Wanted()

@@ -97,13 +97,16 @@ class Inquiry:
             if facts == before and all(wanted.get(file) == both for file, both in after.items()):
                 break
             wanted.update(after)
+        if project.never_pins:
+            asking = [key for key, questions in wanted.items() if questions.pins]
+            facts.update({key: facts.get(key, Facts())._replace(never_pins=True) for key in asking})
         return facts
 
     def _owners(self, project: Project, wanted: Mapping[str, Wanted]) -> dict[tuple[str, str], list[tuple[str, str]]]:
         """The files that may call functions, with the name for each there: whose function, and its own name."""
         owners: dict[tuple[str, str], list[tuple[str, str]]] = {}
-        for key, (functions, _) in wanted.items():
-            for importer, name, function in project.callers(key, functions):
+        for key, questions in wanted.items():
+            for importer, name, function in project.callers(key, questions.functions):
                 if not self._is_test(importer):
                     owners.setdefault((importer, name), []).append((key, function))
         return owners
@@ -164,8 +167,8 @@ def _around(files: Iterable[Found], configs: Configs, cwd: Path) -> list[Found]:
 def _homes(project: Project, wanted: Mapping[str, Wanted]) -> dict[tuple[str, str], list[tuple[str, str]]]:
     """The files that define classes, with the name of each there: who wants to know, and under which name."""
     homes: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for key, (_, classes) in wanted.items():
-        for name in classes:
+    for key, questions in wanted.items():
+        for name in questions.classes:
             home = project.definition(name, key)
             if home is not None:
                 homes.setdefault(home, []).append((key, name))
@@ -183,7 +186,9 @@ def _asked(calls: Iterable[tuple[str, str]], classes: Iterable[tuple[str, str]])
 
 def _both(first: Wanted, second: Wanted) -> Wanted:
     return Wanted(
-        tuple(sorted({*first.functions, *second.functions})), tuple(sorted({*first.classes, *second.classes}))
+        tuple(sorted({*first.functions, *second.functions})),
+        tuple(sorted({*first.classes, *second.classes})),
+        first.pins or second.pins,
     )
 
 

@@ -29,16 +29,20 @@ class Import(NamedTuple):
 
 
 class Outline(NamedTuple):
-    """What the text of a file says without a parse: its imports, and every name before an opening parenthesis."""
+    """What the text of a file says without a parse: its imports, and every name before an opening parenthesis.
+
+    `pins` says whether it speaks of `pin_memory`.
+    """
 
     imports: tuple[Import, ...] = ()
     called: frozenset[str] = frozenset()
+    pins: bool = False
 
 
 def outline(data: bytes) -> Outline:
     """The outline of a file with these bytes."""
     called = {name.decode() for name in set(_CALLED.findall(data))}
-    return Outline(tuple(dict.fromkeys(_imports(data))), frozenset(called))
+    return Outline(tuple(dict.fromkeys(_imports(data))), frozenset(called), b"pin_memory" in data)
 
 
 class Project:
@@ -51,6 +55,12 @@ class Project:
     def __init__(self, files: Mapping[str, Outline]) -> None:
         self._files = files
         self._resolved: dict[tuple[str, str], str | None] = {}
+
+    @cached_property
+    def never_pins(self) -> bool:
+        """Whether loaders are made in some file, and no file speaks of pinning what they give."""
+        outlines = self._files.values()
+        return any("DataLoader" in found.called for found in outlines) and not any(found.pins for found in outlines)
 
     def callers(self, path: str, functions: Iterable[str]) -> Iterator[tuple[str, str, str]]:
         """The files that may call functions of a file, each with the function's qualified name there, and the function.

@@ -265,18 +265,17 @@ def pinned(loader: cst.Call, context: Context) -> Pinned:
 def pinned_of(sources: Made, context: Context) -> Pinned:
     """Whether batches are pinned that come from one of these; NO where one is known that does not pin them.
 
-    Where none is in sight, those that the file makes for others speak for it, if none of them pins.
+    Where none is in sight, those that the file makes for others speak for it, if none of them pins; and where it makes
+    none, the other files of the project do, if none of them speaks of pinning.
     """
-    states = {pinned(call, context) for call in sources.calls or _made_in_the_file(context)}
+    states = {pinned(call, context) for call in sources.calls}
+    if not states:
+        others = {pinned(call, context) for call in context.tree.of(cst.Call) if is_loader(call, context)}
+        is_known = others == {Pinned.NO} or (not others and context.elsewhere.never_pins)
+        return Pinned.NO if is_known else Pinned.UNKNOWN
     if Pinned.NO in states:
         return Pinned.NO
     return Pinned.YES if states == {Pinned.YES} and sources.complete else Pinned.UNKNOWN
-
-
-def _made_in_the_file(context: Context) -> tuple[cst.Call, ...]:
-    """All loaders that the file makes, if it is known of each that it does not pin."""
-    calls = tuple(call for call in context.tree.of(cst.Call) if is_loader(call, context))
-    return calls if all(pinned(call, context) is Pinned.NO for call in calls) else ()
 
 
 def is_collated_by_torch(sources: Made, context: Context) -> bool:

@@ -39,11 +39,18 @@ class Elsewhere:
         self.facts = facts
         self._functions: set[FunctionName] = set()
         self._classes: set[str] = set()
+        self._pins = False
 
     @property
     def questions(self) -> Wanted:
         """What was asked so far."""
-        return Wanted(tuple(sorted(self._functions)), tuple(sorted(self._classes)))
+        return Wanted(tuple(sorted(self._functions)), tuple(sorted(self._classes)), self._pins)
+
+    @property
+    def never_pins(self) -> bool:
+        """Whether files of the project make loaders, and none speaks of pinning; that it matters is noted."""
+        self._pins = True
+        return self.facts.never_pins
 
     def described(self, name: str) -> Described | None:
         """What is known of a class that the module imports under this qualified name; that it matters is noted."""
