@@ -494,3 +494,13 @@ def test_a_loader_in_sight_speaks_for_itself(folder: Path, capsys: Capture) -> N
     made += "    train(model, DataLoader(dataset, **options.of_loaders), *others)\n"
     write(folder, train=f"{TRAIN}\n\n{made}", utils=UTILS, data=LOADERS.format(""))
     assert len(found(capsys, "--select", "TL203")) == 3
+
+
+def test_only_the_files_around_speak_for_a_loader_out_of_sight(folder: Path, capsys: Capture) -> None:
+    write(folder, train=TRAIN, utils=UTILS, main="from train import train\nfrom data import loaders\n")
+    write(folder, data=LOADERS.format(""), other=LOADERS.format(", pin_memory=True"))
+    assert found(capsys, "--select", "TL203") == []
+    write(folder, second="from train import train\nimport other\n")
+    assert len(found(capsys, "--select", "TL203")) == 3
+    write(folder, second="import other\n", main="from train import train\n")
+    assert len(found(capsys, "--select", "TL203")) == 3

@@ -71,8 +71,8 @@ class Described(NamedTuple):
 class Facts(NamedTuple):
     """What other files say of one: the calls of its functions, and the classes that it imports. Part of cache keys.
 
-    Both hold what a lint asked about and is known, sorted. `never_pins` says, where that was asked, that files of the
-    project make loaders and none speaks of pinning what they give.
+    Both hold what a lint asked about and is known, sorted. `never_pins` says, where that was asked, that the files
+    which work with this one make loaders and none speaks of pinning what they give.
     """
 
     calls: tuple[tuple[FunctionName, tuple[Called, ...]], ...] = ()

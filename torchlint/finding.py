@@ -110,7 +110,7 @@ class Wanted(NamedTuple):
     """What other files could tell: who calls these functions of the file, what these classes are that it imports.
 
     A function goes by its name, a method is `Class.method`; a class by the qualified name that it has in the file.
-    `pins` asks whether any file of the project speaks of pinning what loaders give.
+    `pins` asks whether any file that works with this one speaks of pinning what loaders give.
     """
 
     functions: tuple[str, ...] = ()

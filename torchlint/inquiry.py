@@ -97,10 +97,8 @@ class Inquiry:
             if facts == before and all(wanted.get(file) == both for file, both in after.items()):
                 break
             wanted.update(after)
-        if project.never_pins:
-            asking = [key for key, questions in wanted.items() if questions.pins]
-            facts.update({key: facts.get(key, Facts())._replace(never_pins=True) for key in asking})
-        return facts
+        asking = [key for key, questions in wanted.items() if questions.pins and project.never_pins(key)]
+        return {**facts, **{key: facts.get(key, Facts())._replace(never_pins=True) for key in asking}}
 
     def _owners(self, project: Project, wanted: Mapping[str, Wanted]) -> dict[tuple[str, str], list[tuple[str, str]]]:
         """The files that may call functions, with the name for each there: whose function, and its own name."""

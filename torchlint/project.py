@@ -56,11 +56,28 @@ class Project:
         self._files = files
         self._resolved: dict[tuple[str, str], str | None] = {}
 
-    @cached_property
-    def never_pins(self) -> bool:
-        """Whether loaders are made in some file, and no file speaks of pinning what they give."""
-        outlines = self._files.values()
-        return any("DataLoader" in found.called for found in outlines) and not any(found.pins for found in outlines)
+    def never_pins(self, path: str) -> bool:
+        """Whether loaders are made, and nothing speaks of pinning what they give, in the files that a file works with.
+
+        Those are the files that import it, and all that these import; where none of them makes loaders, any file is.
+        """
+        reached = self._reached(self._importers.get(path, {}))
+        if not any("DataLoader" in self._files[name].called for name in reached):
+            reached = set(self._files)
+        return not any(self._files[name].pins for name in reached) and any(
+            "DataLoader" in self._files[name].called for name in reached
+        )
+
+    def _reached(self, paths: Iterable[str]) -> set[str]:
+        """These files, and all that they import, one through the other."""
+        reached: set[str] = set()
+        waiting = list(paths)
+        while waiting:
+            path = waiting.pop()
+            if path not in reached:
+                reached.add(path)
+                waiting += [target for _, target in self._imported(path)]
+        return reached
 
     def callers(self, path: str, functions: Iterable[str]) -> Iterator[tuple[str, str, str]]:
         """The files that may call functions of a file, each with the function's qualified name there, and the function.

@@ -266,7 +266,7 @@ def pinned_of(sources: Made, context: Context) -> Pinned:
     """Whether batches are pinned that come from one of these; NO where one is known that does not pin them.
 
     Where none is in sight, those that the file makes for others speak for it, if none of them pins; and where it makes
-    none, the other files of the project do, if none of them speaks of pinning.
+    none, the files that work with it do, if none of them speaks of pinning.
     """
     states = {pinned(call, context) for call in sources.calls}
     if not states:

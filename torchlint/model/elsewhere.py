@@ -48,7 +48,7 @@ class Elsewhere:
 
     @property
     def never_pins(self) -> bool:
-        """Whether files of the project make loaders, and none speaks of pinning; that it matters is noted."""
+        """Whether files that work with this one make loaders, and none speaks of pinning; that it matters is noted."""
         self._pins = True
         return self.facts.never_pins
 
