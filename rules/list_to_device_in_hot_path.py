@@ -39,7 +39,7 @@ _FILLING = "Fill a tensor on the device, with `torch.full`"
 @RULE.on(*map(Call, OF_LISTS))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a tensor that is made of a list and goes to the device; the fix pins it and does not wait for the copy."""
-    from torchlint.model.constants import stands_in_for_nothing  # the model's parts load LibCST
+    from torchlint.model.constants import is_behind_a_wait, stands_in_for_nothing  # the model's parts load LibCST
     from torchlint.model.occasions import is_export
     from torchlint.model.reads import is_hot
     from torchlint.model.sent_lists import sent_list
@@ -48,6 +48,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if found is None or is_export(context):
         return
     if not is_hot(found.moved, context) or stands_in_for_nothing(found.moved, context):
+        return
+    if is_behind_a_wait(found.moved, context):
         return
     made = found.moved if context.tree.within(node, found.moved) else node
     yield Flag(

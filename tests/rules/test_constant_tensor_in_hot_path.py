@@ -354,7 +354,9 @@ SNIPPETS = {
                 if torch.isinf(x).any():
                     raise ValueError("too large")
                 x = x * torch.tensor(0.5, device=x.device)
-                x = x + 1
+                count = x.sum().item()
+                x = x * torch.tensor(0.5, device=x.device)
+                x = x + count
                 x = x + 1
                 return x * torch.tensor(0.5, device=x.device)  # <- constant-tensor-in-hot-path
         """,

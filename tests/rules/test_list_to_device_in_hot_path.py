@@ -129,6 +129,14 @@ def test_what_the_cpu_asks_for_is_waited_for_anyway(lines: str, is_read: bool) -
     assert bool(findings(program("torch.tensor([n, len(texts)], device=device)", after=lines), RULE)) is not is_read
 
 
+def test_right_behind_a_wait_there_is_nothing_to_wait_for() -> None:
+    code = "torch.tensor([n, len(texts)], device=device)"
+    assert findings(program(code, before="x = x.cuda() + 1"), RULE)
+    assert not findings(program(code, before="x = x.cuda()\nbest = x.sum().item()"), RULE)
+    assert findings(program(code, before="x = x.cuda()\nbest = x.sum().item()\nx = x + 1"), RULE)
+    assert findings(program(code, before="x = x.cuda()\nbest = x.sum().item() if n else 0"), RULE)
+
+
 def test_a_name_holds_a_list_on_each_way() -> None:
     code = "torch.tensor(sizes, device=device)"
     assert findings(program(code, before="sizes = [len(t) for t in texts]"), RULE)
@@ -243,6 +251,9 @@ SNIPPETS = {
                 dist.all_gather(of_all, mine)
                 if torch.any(torch.stack(of_all)):
                     x = x.clone()
+                x = x.exp()
+                x = x.sqrt()
+                x = x + 1
                 own = torch.tensor([mask is not None, 1], device=device)  # <- list-to-device-in-hot-path
                 if dist.get_rank() == 0:
                     x = x * own

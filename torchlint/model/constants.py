@@ -11,7 +11,7 @@ from torchlint.model.classes import is_static
 from torchlint.model.factories import Factory, Sameness
 from torchlint.model.moves import is_plain, move
 from torchlint.model.names import parameters
-from torchlint.model.reads import tests_a_tensor
+from torchlint.model.reads import is_device_tensor, tests_a_tensor
 from torchlint.model.tables import OF_LISTS
 from torchlint.model.tree import descendants
 from torchlint.model.values import Device, Kind
@@ -120,15 +120,30 @@ def _is_empty_list(test: cst.BaseExpression, context: Context) -> bool:
 
 
 def is_behind_a_wait(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the CPU has waited in one of the statements right before: `if x.isnan().any(): raise …`."""
+    """Whether the CPU has waited right before: `if x.isnan().any(): raise …`, or `n = x.sum().item()` just above."""
     line = context.tree.line(node)
     block = context.parent(line) if line is not None else None
     if line is None or not isinstance(block, cst.IndentedBlock):
         return False
     place = list(block.body).index(line)
+    if place and isinstance(above := block.body[place - 1], cst.SimpleStatementLine) and _reads_back(above, context):
+        return True
     return any(
         isinstance(before, cst.If) and tests_a_tensor(before.test, context)
         for before in block.body[max(place - _NEAR, 0) : place]
+    )
+
+
+def _reads_back(line: cst.SimpleStatementLine, context: Context) -> bool:
+    """Whether the statement reads something of the device back, whatever comes of it."""
+    if any(isinstance(part, (cst.IfExp, cst.BooleanOperation, cst.Lambda)) for part in descendants(line)):
+        return False
+    return any(
+        isinstance(part, cst.Call)
+        and isinstance(part.func, cst.Attribute)
+        and part.func.attr.value in ("item", "tolist", "cpu")
+        and is_device_tensor(part.func.value, context)
+        for part in descendants(line)
     )
 
 
