@@ -428,3 +428,26 @@ def test_a_function_that_tells_every_nth_step() -> None:
         """
     check_snippet(code.format("every", ""), RULE)
     check_snippet(code.format("2", f"# <- {RULE}"), RULE)
+
+
+def test_a_method_between_the_reads_that_binds_the_attribute() -> None:
+    code = """
+        import torch
+        from torch import nn
+        class Kernel(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("length", torch.tensor(0))
+            def grow(self, least):
+                self.prepare()
+                {} = self.length + least
+            def prepare(self):
+                pass
+            def forward(self, x, least):
+                if self.length.item() == 0:
+                    self.grow(least)
+                long = self.length.item() / 2  {}
+                return x * long
+    """
+    check_snippet(code.format("self.length", ""), RULE)
+    check_snippet(code.format("length", f"# <- {RULE}"), RULE)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 import libcst as cst
 
 from torchlint.model.fresh import is_in_place, makes_new, reflects
-from torchlint.model.names import dotted, final_part
+from torchlint.model.names import dotted, final_part, parameters
 from torchlint.model.reads import is_hot
 from torchlint.model.tree import Comprehension, Loop, descendants, descendants_in_scope
 from torchlint.model.values import Kind
@@ -32,6 +32,8 @@ _BUILTINS = frozenset("print len str repr format round int float bool abs min ma
 _PURE_ROOTS = ("math.", "time.", "logging.")
 # What is done with a tensor without another name for its storage coming of it.
 _TENSOR_METHODS = frozenset("item backward numel dim size tolist mean sum norm sqrt exp log isnan isfinite".split())
+# Through how many methods a change to an attribute is looked for.
+_CALLS_DEEP = 2
 _TENSOR_FIELDS = frozenset("shape device dtype ndim requires_grad grad_fn is_cuda".split())
 
 
@@ -261,7 +263,11 @@ def _runs(
             start, reads = line, []
         if start is not None:
             reads += found
-        writes = [place(node) for node in descendants(line) if _writes_to(node, wanted)]
+        writes = [
+            place(node)
+            for node in descendants(line)
+            if _writes_to(node, wanted) or _calls_a_writer(node, wanted, context)
+        ]
         if writes:
             # Written before the last read of a line: whose turn it is can't be told.
             if start is not None and not (found and min(writes) < place(found[-1])):
@@ -389,6 +395,25 @@ def _writes_to(node: cst.CSTNode, wanted: str) -> bool:
             return any(_covers(part, wanted) for part in descendants(node) if isinstance(part, cst.Name))
         case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=method))) if is_in_place(method):
             return _covers(receiver, wanted)
+    return False
+
+
+def _calls_a_writer(node: cst.CSTNode, wanted: str, context: Context, depth: int = 0) -> bool:
+    """Whether a method of the same object is called that binds the attribute or changes it: `self.grow()`."""
+    match node:
+        case cst.Call(func=cst.Attribute(value=cst.Name(value=me) as owner, attr=cst.Name(value=name))) if (
+            wanted.startswith(f"{me}.")
+        ):
+            class_ = context.classes.self_class(owner)
+            method = context.classes.method(class_, name) if class_ is not None else None
+            first = next(parameters(method), None) if method is not None else None
+            if method is None or first is None or depth > _CALLS_DEEP:
+                return False
+            inside = f"{first.name.value}.{wanted.removeprefix(f'{me}.')}"
+            return any(
+                _writes_to(part, inside) or _calls_a_writer(part, inside, context, depth + 1)
+                for part in descendants_in_scope(method.body)
+            )
     return False
 
 
