@@ -1089,3 +1089,43 @@ def test_reads_that_somebody_asks_for() -> None:
         """,
         RULE,
     )
+
+
+def test_computed_by_functions_on_the_cpu() -> None:
+    code = """
+        import torch
+        import measures
+        def overlap(a: torch.Tensor, b: torch.Tensor):
+            return torch.min(a, b).sum(1) / torch.max(a, b).sum(1)
+        def train(model, loader, optimizer, criterion, meter):
+            for inputs, targets in loader:
+                found = model(inputs.cuda())
+                loss = criterion(found, targets.cuda())
+                loss.backward()
+                optimizer.step()
+                meter.update({}){}
+        """
+    check_snippet(code.format("overlap(found.detach().cpu(), targets).mean().item()", ""), RULE)
+    check_snippet(code.format("measures.overlap(found.detach().cpu(), loss.cpu(), 0.5).mean().item()", ""), RULE)
+    check_snippet(code.format("overlap(found.detach(), targets.cuda()).mean().item()", f"  # <- {RULE}"), RULE)
+
+
+def test_what_the_only_caller_has_copied_to_the_cpu() -> None:
+    code = """
+        import torch
+        from torch import nn
+        import drawing
+        class Head(nn.Module):
+            def assign(self, boxes, least):
+                widths = boxes[:, 3] - boxes[:, 1]
+                radius = drawing.radius(widths, least=least)
+                radius = torch.clamp_min(radius.int(), min=1)
+                found = []
+                for k in range(boxes.shape[0]):
+                    found.append(drawing.circle(radius[k].item()))  {}
+                return found
+            def forward(self, boxes: torch.Tensor):
+                return self.assign(boxes{}, 0.1)
+        """
+    check_snippet(code.format("", ".cpu()"), RULE)
+    check_snippet(code.format(f"# <- {RULE}", ""), RULE)
