@@ -50,20 +50,26 @@ RULE = Rule(
 )
 def check(node: cst.Call | cst.FormattedStringExpression | cst.BinaryOperation, context: Context) -> Iterator[Flag]:
     """Flag the first device tensor that a logging call or a format string turns into text at each step."""
-    from torchlint.model.decisions import is_switched_on  # the model's parts load LibCST
-    from torchlint.model.logs import formatted, is_key, is_log_statement, is_number_by_then
+    from torchlint.model.beside import is_beside_a_wait  # the model's parts load LibCST
+    from torchlint.model.decisions import is_switched_on
+    from torchlint.model.logs import formatted, is_key, is_log_statement, is_number_by_then, is_shown, is_text
     from torchlint.model.purpose import is_known_already
     from torchlint.model.reads import is_awaited_by_loop, is_device_tensor, is_exceptional, is_hot, scalar_read
 
     parts = list(formatted(node, context))
     if not parts or is_exceptional(node, context):  # cheap to ask, and most formatting is for errors
         return
-    tensor = next((part for part in parts if is_device_tensor(part, context)), None)
+    tensor = next((part for part in parts if is_device_tensor(part, context) and not is_text(part)), None)
     if tensor is None or scalar_read(tensor, context) is not None or not is_hot(node, context):
         return
     if is_awaited_by_loop(tensor, context) or is_known_already(node, tensor, context) or _is_alarm(node, context):
         return
+    is_sure = context.value(tensor).scalar or context.kinds.is_tensor(tensor)
+    if not is_sure and not is_shown(node, context):
+        return  # what goes into a name or a key is a text itself more often
     if is_switched_on(node, context) or is_number_by_then(tensor, context) or is_key(node, context):
+        return
+    if is_beside_a_wait(node, tensor, context):
         return
     frequency = context.frequency(node)
     statement = context.tree.line(node)

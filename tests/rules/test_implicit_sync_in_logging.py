@@ -288,3 +288,85 @@ def test_a_trial_on_random_numbers() -> None:
         """,
         RULE,
     )
+
+
+@pytest.mark.parametrize("key", ["dataset_name", "file_names", "split", "utterance_id"])
+def test_a_text_by_its_key(key: str) -> None:
+    code = """
+        import torch
+        from torch import Tensor, nn
+        class Losses(nn.Module):
+            def forward(self, batch: dict[str, Tensor], scores: Tensor):
+                print("loss of {{}}".format(batch["{}"]))  {}
+                return scores.mean()
+    """
+    check_snippet(code.format(key, ""), RULE)
+    check_snippet(code.format("targets", f"# <- {RULE}"), RULE)
+
+
+def test_a_text_for_something_else_than_a_log() -> None:
+    code = """
+        import torch
+        from torch import nn
+        class Dump(nn.Module):
+            def forward(self, x, {0}, out):
+                kept = self.net(x).mean(1).cpu()
+                for part, {0} in zip(kept, {0}):
+                    self.save(part, str(out / f"{{{0}}}.pt"))
+                    self.found[f"of {{{0}}}"].append(part)
+                    {1}
+    """
+    check_snippet(code.format("pairs", ""), RULE)
+    check_snippet(code.format("pairs", f'print(f"saved {{pairs}}")  # <- {RULE}'), RULE)
+
+
+def test_an_array_by_its_copy() -> None:
+    code = """
+        import torch
+        def predict(model, loader, out):
+            for batch in loader:
+                with torch.no_grad():
+                    boxes = model(batch.cuda())[0]
+                kept = boxes.{}()
+                print("%.3f" % boxes[0])  {}
+                out.append(kept)
+    """
+    check_snippet(code.format("copy", ""), RULE)
+    check_snippet(code.format("clone", f"# <- {RULE}"), RULE)
+
+
+def test_behind_a_wait_there_is_nothing_to_wait_for() -> None:
+    check_snippet(
+        """
+        import time
+        import torch
+        def train(model, loader, optimizer, criterion):
+            for x, y in loader:
+                start = time.time()
+                found = model(x.cuda())
+                loss = criterion(found["scores"], y.cuda())
+                loss.backward()
+                optimizer.step()
+                torch.cuda.synchronize()
+                took = time.time() - start
+                if len(y) > 8:
+                    print(f"{took} s")
+                else:
+                    print(f"{took} s, {loss:.3f}")
+        """,
+        RULE,
+    )
+
+
+def test_a_loop_of_one_turn() -> None:
+    code = """
+        import torch
+        def try_out(net):
+            x = torch.randn(2, 9, 3, device="cuda", requires_grad=True)
+            for _ in range({}):
+                y = net(x)
+                y.sum().backward()
+                print(y.sum())  {}
+    """
+    check_snippet(code.format("1", ""), RULE)
+    check_snippet(code.format("100", f"# <- {RULE}"), RULE)

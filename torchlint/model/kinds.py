@@ -100,6 +100,9 @@ class Kinds:
         if qualified and any(binding.binder is Binder.IMPORT for binding in bindings):
             return _named(qualified)
         value = self.annotations.narrowed(node, join([self.binding(binding) for binding in bindings]))
+        is_likely = value.kind is Kind.TENSOR and not value.proven and not value.batch
+        if is_likely and "copy" in self.evidence.uses(node, bindings):
+            value = UNKNOWN  # an array has it, and a list, but no tensor
         if value.kind in (Kind.UNKNOWN, Kind.NONE):
             value = self.evidence.of_name(node, bindings) or value
         if value.kind in (Kind.UNKNOWN, Kind.NONE):

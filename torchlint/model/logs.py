@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.model.names import dotted
+from torchlint.model.names import dotted, final_part
 from torchlint.model.tree import descendants
 from torchlint.model.values import Kind
 
@@ -27,6 +28,14 @@ _LOOKS = frozenset(
     "memory_allocated max_memory_allocated memory_reserved max_memory_reserved".split()
 )
 _BUILTINS = frozenset("len str repr format round int float bool abs min max sum type".split())
+# What a text goes through on its way to be shown, and what shows it.
+_MAKES_TEXT = frozenset("str format join ljust rjust center strip color bold colored".split())
+_SHOWS = _WRITERS | frozenset("print print_log warning warn error tqdm add_text".split())
+# Names for texts, and keys under which a batch holds them.
+_TEXT = re.compile(
+    r"(^|_)(name|type|path|file|filename|fname|dir|text|caption|sentence|title|key|split|mode|prefix|suffix|tag|url|"
+    r"utt\w*)s?(_list)?$"
+)
 
 
 def formatted(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]:
@@ -83,6 +92,34 @@ def is_key(text: cst.CSTNode, context: Context) -> bool:
             case cst.Call(func=func) if child is not func and "token" in (dotted(func) or "").rpartition(".")[2]:
                 return True
             case cst.BaseSmallStatement() | cst.BaseCompoundStatement():
+                return False
+        child = above
+    return False
+
+
+def is_text(part: cst.BaseExpression) -> bool:
+    """Whether what is formatted is a text by its name or key: `batch["dataset_name"]`, `file_names[i]`."""
+    match part:
+        case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=cst.SimpleString() as key))]):
+            return _TEXT.search(str(key.evaluated_value)) is not None
+        case cst.Subscript(value=owner):
+            return is_text(owner)
+        case cst.Name() | cst.Attribute():
+            return _TEXT.search(final_part(part)) is not None
+    return False
+
+
+def is_shown(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the node shows or logs something, or makes a text in the arguments of a call that does."""
+    child: cst.CSTNode | None = None
+    for above in (node, *context.ancestors(node)):
+        match above:
+            case cst.Call(func=func) if child is not func:
+                if final_part(func) in _SHOWS:
+                    return True
+                if child is not None and final_part(func) not in _MAKES_TEXT:
+                    return False
+            case cst.BaseSmallStatement() | cst.BaseCompoundStatement() | cst.Lambda():
                 return False
         child = above
     return False
