@@ -14,6 +14,7 @@ from torchlint.model.firsts import is_first_time, makes_an_entry
 from torchlint.model.looped import (
     asks_for_a_list,
     is_of_a_later_axis,
+    is_one_turn,
     is_shape,
     is_short,
     is_size,
@@ -22,7 +23,7 @@ from torchlint.model.looped import (
     takes_loaders,
 )
 from torchlint.model.missing import is_missing
-from torchlint.model.names import Names, dotted, last_part, method_name
+from torchlint.model.names import Names, dotted, final_part, last_part, method_name
 from torchlint.model.tree import Comprehension, Loop, Tree, children, descendants, descendants_in_scope
 from torchlint.model.values import Kind
 
@@ -105,7 +106,8 @@ class Frequencies:
     def _repeats(self, loop: cst.CSTNode, child: cst.CSTNode, node: cst.CSTNode) -> bool:
         """Whether the part of the loop in which the node stands runs at each turn."""
         if isinstance(loop, cst.For):
-            return child is loop.body and not self._leaves(node, loop) and not self._ends_at_once(loop)
+            has_turns = not is_one_turn(loop.iter) and not self._ends_at_once(loop)
+            return child is loop.body and has_turns and not self._leaves(node, loop)
         if isinstance(loop, cst.While):
             return child is loop.test or (child is loop.body and not self._leaves(node, loop))
         if isinstance(loop, Comprehension):
@@ -303,8 +305,9 @@ class Frequencies:
         item = value.item
         if item is not None and item.kind in (Kind.OPTIMIZER, Kind.SCHEDULER, Kind.MODULE):
             return True
-        text = dotted(iterated.func if isinstance(iterated, cst.Call) else iterated) or ""
-        return text.rpartition(".")[2] in (
+        walked = iterated.func if isinstance(iterated, cst.Call) else iterated
+        text = dotted(walked) or ""
+        return final_part(walked) in (
             "parameters",
             "named_parameters",
             "modules",
@@ -340,7 +343,8 @@ class Frequencies:
                 return any(is_size(argument.value) or self._is_bound_to_size(argument.value) for argument in args)
             case cst.Attribute(value=cst.Name(value="self")):
                 return False
-        return True
+        # `losses` holds one for each term.
+        return tables.LOSS_NAME.search(final_part(iterated)) is None
 
     def _is_list_of_parts(self, name: cst.Name) -> bool:
         """Whether the function makes the list itself, and in no loop that may go over samples or batches."""

@@ -53,6 +53,14 @@ def is_short(iterated: cst.BaseExpression) -> bool:
     )
 
 
+def is_one_turn(iterated: cst.BaseExpression) -> bool:
+    """`range(1)`: a loop left over from trying things out."""
+    match iterated:
+        case cst.Call(func=cst.Name(value="range"), args=[cst.Arg(value=cst.Integer(value="1"))]):
+            return True
+    return False
+
+
 def is_size(node: cst.BaseExpression) -> bool:
     """`len(x)`, `x.size(0)`, `x.shape[0]`, or a name for the size of a batch."""
     match node:
