@@ -69,9 +69,9 @@ def check(node: cst.Call | cst.FormattedStringExpression | cst.BinaryOperation, 
         return  # what goes into a name or a key is a text itself more often
     if is_switched_on(node, context) or is_number_by_then(tensor, context) or is_key(node, context):
         return
-    if is_beside_a_wait(node, tensor, context):
-        return
     frequency = context.frequency(node)
+    if frequency is not Frequency.SAMPLE and is_beside_a_wait(node, tensor, context):
+        return  # of many samples each is one more copy
     statement = context.tree.line(node)
     step = _counter(statement, context)
     is_guardable = step is not None and is_log_statement(statement, context)

@@ -370,3 +370,20 @@ def test_a_loop_of_one_turn() -> None:
     """
     check_snippet(code.format("1", ""), RULE)
     check_snippet(code.format("100", f"# <- {RULE}"), RULE)
+
+
+def test_a_wait_at_each_sample_is_one_too_many() -> None:
+    check_snippet(
+        f"""
+        import torch
+        def predict(model, loader, file):
+            for x in loader:
+                with torch.no_grad():
+                    found = model(x.cuda())
+                for i in range(found.size(0)):
+                    score = found[i, 0]
+                    box = found[i, 1:].cpu().numpy()
+                    file.write(str(score) + str(box.tolist()))  # <- {RULE}
+        """,
+        RULE,
+    )
