@@ -1129,3 +1129,34 @@ def test_what_the_only_caller_has_copied_to_the_cpu() -> None:
         """
     check_snippet(code.format("", ".cpu()"), RULE)
     check_snippet(code.format(f"# <- {RULE}", ""), RULE)
+
+
+def test_a_check_for_an_accelerator_puts_nothing_on_it() -> None:
+    code = """
+        import torch
+        from torch import nn
+        class Policy(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.scores = nn.Parameter(torch.zeros(8))
+            def forward(self):
+                return self.scores.softmax(-1)
+        def search(rewards, count):
+            assert torch.cuda.is_available(), "there is no CUDA"
+            torch.backends.cudnn.benchmark = True
+            torch.cuda.manual_seed(0)
+            policy = Policy(){}
+            optimizer = torch.optim.Adam(policy.parameters())
+            total = 0
+            while total < count:
+                choice = torch.distributions.Categorical(policy())
+                action = choice.sample()
+                loss = (-choice.log_prob(action) * rewards(total)).sum()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                total += 1
+                print(f"{{total}}", loss.item())  {}
+        """
+    check_snippet(code.format("", ""), RULE)
+    check_snippet(code.format(".cuda()", f"# <- {RULE}"), RULE)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 _OTHER_FRAMEWORKS = frozenset({"paddle", "tensorflow", "jax", "mxnet", "mindspore", "oneflow", "megengine", "jittor"})
+# What is said of an accelerator by those who put nothing on it.
+_CHECKS = re.compile(r"assert [\w.]*cuda\.is_available\(\).*|[\w.]*cuda\.manual_seed(_all)?\(")
 
 
 class Program:
@@ -33,7 +35,7 @@ class Program:
     @cached_property
     def mentions_accelerator(self) -> bool:
         """Whether anything in the file speaks of an accelerator."""
-        text = self._text.lower()
+        text = _CHECKS.sub("", self._text.lower())
         return any(map(text.__contains__, tables.ACCELERATOR_PARTS)) or bool(tables.ACCELERATOR_WORDS.search(text))
 
     @cached_property
