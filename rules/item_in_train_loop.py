@@ -46,7 +46,7 @@ def check(node: cst.Call | cst.Subscript, context: Context) -> Iterator[Flag]:
     """Flag a scalar read that runs at each step with autograd on; a total or a list of such can stay on the device."""
     from torchlint.model.accumulators import deferred  # the model's parts load LibCST
     from torchlint.model.listings import is_listed
-    from torchlint.model.purpose import is_element_read
+    from torchlint.model.purpose import is_appended, is_element_read
     from torchlint.model.reads import avoidable_read, is_evaluating
 
     tensor = avoidable_read(node, context)
@@ -59,6 +59,8 @@ def check(node: cst.Call | cst.Subscript, context: Context) -> Iterator[Flag]:
         advice = "keep it on the device and read it behind the loop"
     elif is_element_read(tensor, context):
         advice = "bring all elements over at once with `tolist()`"
+    elif is_appended(node, context):
+        advice = "collect the tensors, and read them at once behind the loop"
     else:
         advice = "compute with the tensor, and read it only when you log"
     yield Flag(

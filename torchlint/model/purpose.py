@@ -356,6 +356,13 @@ def is_element_read(tensor: cst.BaseExpression, context: Context) -> bool:
     return False
 
 
+def is_appended(read: cst.CSTNode, context: Context) -> bool:
+    """Whether the value goes into a list as it is: `chosen.append(index.item())`."""
+    argument = context.parent(read)
+    call = context.parent(argument) if isinstance(argument, cst.Arg) else None
+    return isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.attr.value == "append"
+
+
 def _innermost(node: cst.CSTNode, context: Context) -> cst.For | Comprehension | None:  # type: ignore[valid-type]
     child = node
     for above in context.ancestors(node):
