@@ -52,7 +52,7 @@ def check(node: cst.Call | cst.FormattedStringExpression | cst.BinaryOperation, 
     """Flag the first device tensor that a logging call or a format string turns into text at each step."""
     from torchlint.model.beside import is_beside_a_wait  # the model's parts load LibCST
     from torchlint.model.decisions import is_switched_on
-    from torchlint.model.logs import formatted, is_key, is_log_statement, is_number_by_then, is_shown, is_text
+    from torchlint.model.logs import formatted, is_key, is_log_statement, is_number_by_then, is_text, is_text_likelier
     from torchlint.model.purpose import is_known_already
     from torchlint.model.reads import is_awaited_by_loop, is_device_tensor, is_exceptional, is_hot, scalar_read
 
@@ -64,9 +64,8 @@ def check(node: cst.Call | cst.FormattedStringExpression | cst.BinaryOperation, 
         return
     if is_awaited_by_loop(tensor, context) or is_known_already(node, tensor, context) or _is_alarm(node, context):
         return
-    is_sure = context.value(tensor).scalar or context.kinds.is_tensor(tensor)
-    if not is_sure and not is_shown(node, context):
-        return  # what goes into a name or a key is a text itself more often
+    if is_text_likelier(node, tensor, context):
+        return
     if is_switched_on(node, context) or is_number_by_then(tensor, context) or is_key(node, context):
         return
     frequency = context.frequency(node)

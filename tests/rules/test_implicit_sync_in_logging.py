@@ -318,6 +318,9 @@ def test_a_text_for_something_else_than_a_log() -> None:
     """
     check_snippet(code.format("pairs", ""), RULE)
     check_snippet(code.format("pairs", f'print(f"saved {{pairs}}")  # <- {RULE}'), RULE)
+    check_snippet(code.format("pairs", f'self.draw(part, f"{{pairs:.2f}}")  # <- {RULE}'), RULE)
+    check_snippet(code.format("pairs", f'self.draw(part, "%.2f" % pairs)  # <- {RULE}'), RULE)
+    check_snippet(code.format("pairs", f'self.draw(part, "at {{:.2f}}".format(pairs))  # <- {RULE}'), RULE)
 
 
 def test_an_array_by_its_copy() -> None:

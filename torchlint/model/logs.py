@@ -31,6 +31,7 @@ _BUILTINS = frozenset("len str repr format round int float bool abs min max sum 
 # What a text goes through on its way to be shown, and what shows it.
 _MAKES_TEXT = frozenset("str format join ljust rjust center strip color bold colored".split())
 _SHOWS = _WRITERS | frozenset("print print_log warning warn error tqdm add_text".split())
+_NUMBER_FORMAT = re.compile(r"%[-+ 0]*\d*(\.\d+)?[defg]|\{\w*:[^}]*[defg%]\}")
 # Names for texts, and keys under which a batch holds them.
 _TEXT = re.compile(
     r"(^|_)(name|type|path|file|filename|fname|dir|text|caption|sentence|title|key|split|mode|prefix|suffix|tag|url|"
@@ -109,7 +110,23 @@ def is_text(part: cst.BaseExpression) -> bool:
     return False
 
 
-def is_shown(node: cst.CSTNode, context: Context) -> bool:
+def is_text_likelier(node: cst.CSTNode, tensor: cst.BaseExpression, context: Context) -> bool:
+    """Whether what may be a tensor goes into a name, a key or a path, as texts do more often, and not as a number."""
+    is_sure = context.value(tensor).scalar or context.kinds.is_tensor(tensor)
+    return not (is_sure or _formats_a_number(node, context) or _is_shown(node, context))
+
+
+def _formats_a_number(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the format is one of numbers: `f"{x:.2f}"`, `"%.2f" % x`, `"{:g}".format(x)`."""
+    match node:
+        case cst.FormattedStringExpression(format_spec=spec):
+            return spec is not None
+        case cst.BinaryOperation(left=text) | cst.Call(func=cst.Attribute(value=text, attr=cst.Name(value="format"))):
+            return _NUMBER_FORMAT.search(context.code(text)) is not None
+    return False
+
+
+def _is_shown(node: cst.CSTNode, context: Context) -> bool:
     """Whether the node shows or logs something, or makes a text in the arguments of a call that does."""
     child: cst.CSTNode | None = None
     for above in (node, *context.ancestors(node)):
