@@ -74,6 +74,7 @@ for x in loader:
         ("for x in loader:\n    for name in ('a', 'b'):\n        LOOK(1)", Frequency.BATCH),
         ("for x in loader:\n    for name, term in f(x)['terms'].items():\n        LOOK(1)", Frequency.BATCH),
         ("for x in loader:\n    losses = [f(x), g(x)]\n    [LOOK(v) for v in losses]", Frequency.BATCH),
+        ("for x in loader:\n    found = f(x.cuda())\n    for k in found:\n        LOOK(found[k])", Frequency.BATCH),
         ("for i in range(1):\n    f().backward()\n    LOOK(1)", Frequency.ONCE),
         ("for i in range(2):\n    f().backward()\n    LOOK(1)", Frequency.BATCH),
         ("for x in loader:\n    while waiting():\n        LOOK(1)", Frequency.BATCH),

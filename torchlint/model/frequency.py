@@ -21,6 +21,7 @@ from torchlint.model.looped import (
     iterables,
     length_of,
     takes_loaders,
+    walks_keys,
 )
 from torchlint.model.missing import is_missing
 from torchlint.model.names import Names, dotted, final_part, last_part, method_name
@@ -321,7 +322,7 @@ class Frequencies:
 
         What it goes over is not always known; then it may.
         """
-        if isinstance(loop, cst.While):
+        if isinstance(loop, cst.While) or walks_keys(loop):
             return False
         assert isinstance(loop, (cst.For, *Comprehension))
         iterated = loop.iter if isinstance(loop, cst.For) else loop.for_in.iter

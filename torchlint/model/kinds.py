@@ -12,6 +12,7 @@ from torchlint.model import tables
 from torchlint.model.annotations import Annotations
 from torchlint.model.classes import AttributeSet, Classes, class_attribute
 from torchlint.model.evidence import Evidence, has_several_axes, speak_for_a_tensor
+from torchlint.model.looped import walks_keys
 from torchlint.model.names import Binder, Binding, Names, dotted, last_part
 from torchlint.model.operands import Operands
 from torchlint.model.operators import Operators
@@ -19,7 +20,7 @@ from torchlint.model.parameters import Parameters, is_class_name
 from torchlint.model.questions import Questions
 from torchlint.model.results import Results
 from torchlint.model.torch_table import MODULES
-from torchlint.model.tree import descendants, descendants_in_scope
+from torchlint.model.tree import descendants_in_scope
 from torchlint.model.values import (
     BATCH,
     DTYPE,
@@ -137,7 +138,7 @@ class Kinds:
                 return annotated
         value = self.value(binding.value)
         if binding.binder is Binder.LOOP:
-            if value.kind is Kind.TENSOR and not value.proven and _walks_keys(binding):
+            if value.kind is Kind.TENSOR and not value.proven and walks_keys(binding.node):
                 return UNKNOWN
             if value.kind is Kind.LOADER and not value.proven and tables.LOADER_NAME.search(binding.name):
                 return value  # `for loader in loaders`
@@ -370,21 +371,4 @@ def _is_key(node: cst.Subscript) -> bool:
     return any(
         isinstance(part.slice, cst.Index) and isinstance(part.slice.value, (cst.SimpleString, cst.FormattedString))
         for part in node.slice
-    )
-
-
-def _walks_keys(binding: Binding) -> bool:
-    """`for k in found: found[k]`: what is walked is a dict, whatever it looked like."""
-    loop, walked = binding.node, binding.value
-    if binding.path or not isinstance(loop, cst.For) or not isinstance(walked, cst.Name):
-        return False
-    return any(
-        isinstance(node, cst.Subscript)
-        and isinstance(node.value, cst.Name)
-        and node.value.value == walked.value
-        and len(node.slice) == 1
-        and isinstance(node.slice[0].slice, cst.Index)
-        and isinstance(node.slice[0].slice.value, cst.Name)
-        and node.slice[0].slice.value.value == binding.name
-        for node in descendants(loop.body)
     )

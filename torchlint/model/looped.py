@@ -61,6 +61,24 @@ def is_one_turn(iterated: cst.BaseExpression) -> bool:
     return False
 
 
+def walks_keys(loop: cst.CSTNode) -> bool:
+    """`for k in found: found[k]`: what is walked is a dict, whatever it looked like."""
+    match loop:
+        case cst.For(target=cst.Name(value=key), iter=cst.Name(value=walked), body=body):
+            return any(_is_entry(node, walked, key) for node in descendants(body))
+    return False
+
+
+def _is_entry(node: cst.CSTNode, walked: str, key: str) -> bool:
+    match node:
+        case cst.Subscript(
+            value=cst.Name(value=owner),
+            slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Name(value=index)))],
+        ):
+            return owner == walked and index == key
+    return False
+
+
 def is_size(node: cst.BaseExpression) -> bool:
     """`len(x)`, `x.size(0)`, `x.shape[0]`, or a name for the size of a batch."""
     match node:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.model.looped import walks_keys
 from torchlint.model.names import dotted, final_part
 from torchlint.model.tree import Comprehension, descendants
 from torchlint.model.values import Kind
@@ -338,7 +339,7 @@ def is_element_read(tensor: cst.BaseExpression, context: Context) -> bool:
     One `tolist()` before the loop would bring them all, whatever they are used for.
     """
     loop = _innermost(tensor, context)
-    if loop is None:
+    if loop is None or walks_keys(loop):
         return False
     targets = _targets(loop)
     match tensor:
