@@ -504,3 +504,15 @@ def test_only_the_files_around_speak_for_a_loader_out_of_sight(folder: Path, cap
     assert len(found(capsys, "--select", "TL203")) == 3
     write(folder, second="import other\n", main="from train import train\n")
     assert len(found(capsys, "--select", "TL203")) == 3
+
+
+def test_a_program_that_compiles_checks_no_distributions(folder: Path, capsys: Capture) -> None:
+    net = (
+        "import torch\nfrom torch import nn\nfrom torch.distributions import Normal\n\n\nclass Net(nn.Module):\n"
+        "    def forward(self, x: torch.Tensor):\n        return Normal(x, x.exp()).rsample()\n"
+    )
+    train = "import torch\nfrom net import Net\n\nnet = torch.jit.script(Net())\n"
+    write(folder, net=net, train=train)
+    assert [each[:2] for each in found(capsys, "--select", "TL316")] == [("net.py", "TL316")]
+    write(folder, train=train.replace("jit.script", "compile"))
+    assert found(capsys, "--select", "TL316") == []

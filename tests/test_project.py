@@ -123,3 +123,15 @@ def test_where_a_name_is_defined(name: str, importer: str, expected: tuple[str, 
         trip="from round import X",
     )
     assert found.definition(name, importer) == expected
+
+
+def test_a_function_of_torch_is_called_by_programs_that_the_file_is_part_of() -> None:
+    found = project(
+        train="import torch\nfrom agent import Agent\nagent = torch.compile(Agent())",
+        agent="from nets import Net",
+        nets="import torch",
+        other="import torch\ntorch.compile(print)",
+        quiet="import nets",
+    )
+    assert callers(found, "nets.py", "torch.compile") == [("train.py", "torch.compile")]
+    assert callers(found, "train.py", "torch.compile") == []

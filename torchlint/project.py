@@ -19,6 +19,7 @@ _SUFFIX = ".py"
 # Through how many modules a name is followed that each imports from the next.
 _HANDED_ON = 4
 _PACKAGE = "/__init__"
+_OF_TORCH = "torch."
 
 
 class Import(NamedTuple):
@@ -82,8 +83,14 @@ class Project:
     def callers(self, path: str, functions: Iterable[str]) -> Iterator[tuple[str, str, str]]:
         """The files that may call functions of a file, each with the function's qualified name there, and the function.
 
-        Methods are given as `Class.method`.
+        Methods are given as `Class.method`. A function of torch is called by whatever programs the file is part of.
         """
+        functions = set(functions)
+        for function in sorted(name for name in functions if name.startswith(_OF_TORCH)):
+            functions.discard(function)
+            for other in self._programs(path):
+                if function.rpartition(".")[2] in self._files[other].called:
+                    yield other, function, function
         # The call itself, and for a method that of its class: what an object is, only its construction tells.
         parts = [(function, frozenset(function.split("."))) for function in sorted(functions)]
         for importer, bases in sorted(self._importers.get(path, {}).items()):
@@ -92,6 +99,16 @@ class Project:
                 if words <= called:
                     for base in sorted(bases):
                         yield importer, f"{base}{'' if base.endswith('.') else '.'}{function}", function
+
+    def _programs(self, path: str) -> list[str]:
+        """The files that import this one, those that import them, and so on."""
+        found: set[str] = set()
+        waiting = [path]
+        while waiting:
+            more = self._importers.get(waiting.pop(), {}).keys() - found
+            found |= more
+            waiting += more
+        return sorted(found - {path})
 
     def definition(self, name: str, importer: str) -> tuple[str, str] | None:
         """The file that defines what a file knows by a qualified name, and the name it has there.

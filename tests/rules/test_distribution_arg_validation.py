@@ -30,8 +30,8 @@ def module(line: str, first: str = "from torch.distributions import Beta, Catego
         ("torch.distributions.Beta(x, std)", "torch.distributions.Beta(x, std, validate_args=False)"),
         ("torch.distributions.normal.Normal(x, std)", "torch.distributions.normal.Normal(x, std, validate_args=False)"),
         (
-            "torch.distributions.MultivariateNormal(x, torch.diag(std))",
-            "torch.distributions.MultivariateNormal(x, torch.diag(std), validate_args=False)",
+            "torch.distributions.MultivariateNormal(x, scale_tril=std)",
+            "torch.distributions.MultivariateNormal(x, scale_tril=std, validate_args=False)",
         ),
     ],
 )
@@ -54,6 +54,9 @@ def test_at_each_batch(line: str, fixed: str) -> None:
         "Categorical(logits=x).sample().item()",
         "Normal(x, std).rsample().detach().cpu().numpy()",
         "torch.distributions.OneHotCategorical(logits=x)",
+        "torch.distributions.MultivariateNormal(x, torch.diag(std))",
+        "torch.distributions.MultivariateNormal(x, precision_matrix=std)",
+        "torch.distributions.LowRankMultivariateNormal(x, std, std[:, 0])",
         "torch.distributions.RelaxedBernoulli(0.5, logits=x)",
         "nn.init.normal_(x)",
     ],
@@ -132,6 +135,34 @@ def test_one_for_each_device() -> None:
                     noise = Normal(torch.zeros(1, device=x.device), torch.ones(1, device=x.device)).sample
                     KEPT[x.device] = noise
                 return x + noise(x.shape)
+        """,
+        RULE,
+    )
+
+
+@pytest.mark.parametrize("first", ["run = torch.compile(print)", "@torch.compile\ndef run(x):\n    return x"])
+def test_the_first_compilation_switches_the_checks_off(first: str) -> None:
+    check_snippet(module("Normal(x, std)", f"from torch.distributions import Normal\n{first}"), RULE)
+    check_snippet(
+        module(f"Normal(x, std){MARK}", "import re\nfrom torch.distributions import Normal\nre.compile('a')"), RULE
+    )
+
+
+@pytest.mark.parametrize(
+    ("read", "mark"), [("drawn.item()", ""), ("drawn.detach().cpu()", ""), ("drawn.float()", MARK), ("drawn", MARK)]
+)
+def test_what_is_drawn_is_read(read: str, mark: str) -> None:
+    check_snippet(
+        f"""
+        import torch
+        from torch import nn
+        from torch.distributions import Categorical
+        class Acts(nn.Module):
+            def forward(self, x: torch.Tensor):
+                policy = Categorical(logits=x){mark}
+                drawn = policy.sample()
+                self.last = {read}
+                return policy.log_prob(drawn)
         """,
         RULE,
     )

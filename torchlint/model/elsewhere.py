@@ -75,6 +75,14 @@ class Elsewhere:
         self._functions.add(name)
         return self.facts.of(name)
 
+    def calls(self, function: str) -> bool:
+        """Whether a file that imports this one, or one that imports that, calls this function of torch.
+
+        That it matters is noted.
+        """
+        self._functions.add(function)
+        return bool(self.facts.of(function))
+
     def passed(self, function: cst.FunctionDef, place: int | None, keyword: str) -> Value:
         """What all callers elsewhere pass for a parameter, at this position behind `self`, or by its name."""
         name = self._name(function) if self.facts else None
