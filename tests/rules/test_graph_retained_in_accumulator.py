@@ -102,6 +102,19 @@ def test_a_graph_that_may_be_wanted(back: str) -> None:
     check_snippet(loop("total = 0.0", "total += loss", back=back), RULE)
 
 
+@pytest.mark.parametrize(
+    ("made", "back", "mark"),
+    [
+        ("bonus, _ = measure(inputs)", "(-loss * (bonus - 0.5)).mean().backward()", ""),
+        ("bonus = measure(inputs)", "(loss / bonus).backward()", ""),
+        ("bonus = criterion(model(targets))", "(loss * bonus).backward()", "  # <- graph-retained-in-accumulator"),
+        ("bonus = measure(inputs)", "(loss + 0.1 * bonus).backward()", "  # <- graph-retained-in-accumulator"),
+    ],
+)
+def test_a_factor_may_be_a_number(made: str, back: str, mark: str) -> None:
+    check_snippet(loop("kept = []", f"kept.append((bonus, targets)){mark}", back=f"{made}; {back}"), RULE)
+
+
 class _Keeping(torch.autograd.Function):  # type: ignore[misc]
     """Keeps something on its context."""
 

@@ -10,6 +10,7 @@ import libcst as cst
 from torchlint.model import tables
 from torchlint.model.names import Binder
 from torchlint.model.tree import descendants, descendants_in_scope
+from torchlint.model.values import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +40,7 @@ def _spent(context: Context, loop: cst.CSTNode) -> frozenset[Binding]:
         if isinstance(call, cst.Call) and _is_backward(call):
             if len(call.args) > 1 or any(_keeps_the_graph(argument) for argument in call.args):
                 return _NONE
-            for name in terms(_start(call)):
+            for name in terms(_start(call), context):
                 _follow(name, found, context)
     return frozenset(found)
 
@@ -58,24 +59,35 @@ def _start(call: cst.Call) -> cst.BaseExpression:
     return call.args[0].value if call.args else call.func.value
 
 
-def terms(node: cst.BaseExpression) -> Iterator[cst.Name]:
-    """The names whose graphs the expression has: parts of sums and products, through methods that keep a graph."""
+def terms(node: cst.BaseExpression, context: Context | None = None) -> Iterator[cst.Name]:
+    """The names whose graphs the expression may have: parts of sums and products, through methods that keep a graph.
+
+    With a context, of the factors of a product only those that have one for certain: the reward that a loss is weighed
+    with is a number as often as not.
+    """
     match node:
         case cst.Name():
             yield node
-        case cst.BinaryOperation(left=left, right=right):
-            yield from terms(left)
-            yield from terms(right)
+        case cst.BinaryOperation(left=left, operator=operator, right=right):
+            sides = [list(terms(left, context)), list(terms(right, context))]
+            is_sum = isinstance(operator, (cst.Add, cst.Subtract))
+            is_weighed = context is not None and not is_sum and all(sides)
+            for side in sides:
+                yield from (name for name in side if not is_weighed or _has_graph(name, context))
         case cst.UnaryOperation(expression=inner):
-            yield from terms(inner)
+            yield from terms(inner, context)
         case cst.List(elements=elements) | cst.Tuple(elements=elements):
             for element in elements:
-                yield from terms(element.value)
+                yield from terms(element.value, context)
         case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=method)), args=args):
             if method in _KEEPING:
-                yield from terms(owner)
+                yield from terms(owner, context)
             elif method == "scale" and len(args) == 1:
-                yield from terms(args[0].value)
+                yield from terms(args[0].value, context)
+
+
+def _has_graph(name: cst.Name, context: Context | None) -> bool:
+    return "loss" in name.value.lower() or (context is not None and context.kind(name) is Kind.TENSOR)
 
 
 def _follow(name: cst.Name, found: dict[Binding, None], context: Context) -> None:
@@ -83,20 +95,20 @@ def _follow(name: cst.Name, found: dict[Binding, None], context: Context) -> Non
         if binding in found:
             continue
         found[binding] = None
-        for term in _sources(binding):
+        for term in _sources(binding, context):
             _follow(term, found, context)
 
 
-def _sources(binding: Binding) -> Iterator[cst.Name]:
+def _sources(binding: Binding, context: Context | None = None) -> Iterator[cst.Name]:
     """The names whose graphs a binding gives to its own."""
     match binding.binder, binding.node, binding.value:
         case Binder.AUGMENTED, cst.AugAssign(target=cst.Name() as target, value=value), _:
             yield target
-            yield from terms(value)
+            yield from terms(value, context)
         case Binder.ASSIGN, _, cst.BaseExpression() as value if not binding.path:
-            yield from terms(value)
+            yield from terms(value, context)
         case Binder.CONTEXT, _, cst.Call(args=[cst.Arg(value=first), *_]):  # `with amp.scale_loss(loss, optimizer)`
-            yield from terms(first)
+            yield from terms(first, context)
 
 
 def is_spent(name: cst.Name, loop: cst.CSTNode, context: Context, depth: int = 0) -> bool:
