@@ -516,3 +516,46 @@ def test_a_program_that_compiles_checks_no_distributions(folder: Path, capsys: C
     assert [each[:2] for each in found(capsys, "--select", "TL316")] == [("net.py", "TL316")]
     write(folder, train=train.replace("jit.script", "compile"))
     assert found(capsys, "--select", "TL316") == []
+
+
+AGENT = """\
+class Agent:
+    def __init__(self, net):
+        self.net = torch.nn.DataParallel(net).cuda()
+
+    def predict(self, batch):
+        self.net.eval()
+        return self.net(batch).argmax(1).tolist()
+"""
+RUNNER = "import torch\n\n\ndef run(agent, loader):\n    with torch.no_grad():\n        return [agent.predict(x) for x in loader]\n"
+
+
+@pytest.mark.parametrize(
+    ("others", "is_found"),
+    [
+        ({}, True),
+        ({"run": RUNNER}, False),
+        ({"run": RUNNER.replace("torch.no_grad()", "open('x')")}, True),
+        ({"run": RUNNER, "other": RUNNER.replace("torch.no_grad()", "open('x')")}, True),
+        ({"run": "from sklearn.svm import SVC\n\nsvc = SVC()\nprint(svc.predict(1))\n"}, True),
+    ],
+)
+def test_a_method_of_an_object_that_comes_from_nobody_knows_where(
+    folder: Path, capsys: Capture, others: dict[str, str], *, is_found: bool
+) -> None:
+    write(folder, agent=f"import torch\n\n\n{AGENT}", **others)
+    assert [each[1] for each in found(capsys, "--select", "TL401")] == ["TL401"] * is_found
+
+
+def test_a_base_in_another_file_makes_a_module(folder: Path, capsys: Capture) -> None:
+    net = (
+        "import torch\nfrom base import Base\n\n\nclass Net(Base):\n    def _sample(self, x):\n"
+        "        table = [x.new_zeros(3)]\n        for place in range(len(x)):\n            row = table[0]\n"
+        "            row[place] = self.net(x.cuda())[place]\n        return torch.stack(table)\n\n"
+        "    def _start(self, x):\n        return self._sample(x)\n"
+    )
+    base = "from torch import nn\n\n\nclass Base(nn.Module):\n    pass\n"
+    write(folder, net=net, base=base.replace("(nn.Module)", ""))
+    assert [each[:2] for each in found(capsys, "--select", "TL401")] == [("net.py", "TL401")]
+    write(folder, base=base)
+    assert found(capsys, "--select", "TL401") == []

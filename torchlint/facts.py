@@ -9,6 +9,8 @@ from torchlint.finding import Frequency, Wanted
 
 # A function by its name, a method as `Class.method`.
 FunctionName: TypeAlias = str
+# What the name of a method begins with that may be one of any object.
+ANY = "*."
 
 
 class Passed(NamedTuple):

@@ -109,8 +109,9 @@ class Diagnostic:
 class Wanted(NamedTuple):
     """What other files could tell: who calls these functions of the file, what these classes are that it imports.
 
-    A function goes by its name, a method is `Class.method`; a class by the qualified name that it has in the file. Of a
-    function of torch, such as `torch.compile`, it is asked whether any program that the file is part of calls it.
+    A function goes by its name, a method is `Class.method`; a class by the qualified name that it has in the file.
+    `*.method` are the calls of methods of that name of objects that nobody knows; `torch.compile` is asked for in the
+    programs that the file is part of.
     `pins` asks whether any file that works with this one speaks of pinning what loaders give.
     """
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
+from torchlint.facts import ANY
+
 # `from a.b import (c, d as e)`, with what is in the parentheses, and `import a.b as c, d`.
 _IMPORT = re.compile(
     rb"^[ \t]*(?:from[ \t]+(?P<base>[\w.]+)[ \t]+import[ \t]*(?P<names>\([^)]*\)|[^\n#;]*)"
@@ -83,9 +85,15 @@ class Project:
     def callers(self, path: str, functions: Iterable[str]) -> Iterator[tuple[str, str, str]]:
         """The files that may call functions of a file, each with the function's qualified name there, and the function.
 
-        Methods are given as `Class.method`. A function of torch is called by whatever programs the file is part of.
+        Methods are given as `Class.method`, and as `*.method` where any object may be meant. A function of torch is
+        called by whatever programs the file is part of.
         """
         functions = set(functions)
+        for function in sorted(name for name in functions if name.startswith(ANY)):
+            functions.discard(function)
+            for other in sorted(self._files.keys() - {path}):
+                if function.removeprefix(ANY) in self._files[other].called:
+                    yield other, function, function
         for function in sorted(name for name in functions if name.startswith(_OF_TORCH)):
             functions.discard(function)
             for other in self._programs(path):

@@ -664,3 +664,49 @@ for step in range(500):
 @pytest.mark.parametrize(("move", "mark"), [("", ""), (".cuda()", HERE)])
 def test_a_script_on_the_cpu_looks_now_and_then(move: str, mark: str) -> None:
     check_snippet(HEAD + SCRIPT.format(move=move, mark=mark), RULE)
+
+
+@pytest.mark.parametrize(
+    ("call", "mark"),
+    [
+        ("average.ema(model)", ""),
+        ("average.net(inputs)", "  # <- eval-without-no-grad"),
+    ],
+)
+def test_what_is_given_a_model_runs_none_of_its_own(call: str, mark: str) -> None:
+    check_snippet(
+        f"""
+        import torch
+        from helpers import Average
+        from nets import Net
+        def sample(path, inputs):
+            model = torch.nn.DataParallel(Net()).cuda()
+            average = Average()
+            average.eval()
+            average.load_state_dict(torch.load(path))
+            print({call}){mark}
+        """,
+        RULE,
+    )
+
+
+@pytest.mark.parametrize(
+    ("made", "mark"), [("torch.rand(2, 4)", ""), ("torch.load('x.pt')", "  # <- eval-without-no-grad")]
+)
+def test_a_file_of_models_tries_one_out(made: str, mark: str) -> None:
+    check_snippet(
+        f"""
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def forward(self, x):
+                return {{"mean": x.mean(), "all": x.cuda()}}
+        if __name__ == "__main__":
+            net = Net().cuda()
+            net.eval()
+            out = net({made}.cuda()){mark}
+            for key in sorted(out):
+                print(key, out[key].shape)
+        """,
+        RULE,
+    )

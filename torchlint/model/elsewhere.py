@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.facts import Answers, Asked, Called, Described, Facts, FunctionName, Passed
+from torchlint.facts import ANY, Answers, Asked, Called, Described, Facts, FunctionName, Passed
 from torchlint.finding import Frequency, Wanted
 from torchlint.model.names import Binder, last_part
 from torchlint.model.parameters import is_class_name
@@ -72,6 +72,15 @@ class Elsewhere:
         name = class_.name.value
         if self.tree.function(class_) is not None or self.tree.enclosing_class(class_) is not None:
             return ()
+        self._functions.add(name)
+        return self.facts.of(name)
+
+    def namesakes(self, function: cst.FunctionDef) -> tuple[Called, ...]:
+        """The calls, in other files, of methods of that name of objects that come from nobody knows where.
+
+        That they matter is noted.
+        """
+        name = f"{ANY}{function.name.value}"
         self._functions.add(name)
         return self.facts.of(name)
 
@@ -173,10 +182,13 @@ def _names(call: cst.Call, context: Context) -> Iterator[str]:
         if name is None or "." not in name:
             yield from (f"{module}.{call.func.value}" for module in context.names.star_imports)
     elif name is None and isinstance(call.func, cst.Attribute):
-        for made in _constructions(call.func.value, context):
-            class_ = context.qualified_name(made.func)
+        made = list(_constructions(call.func.value, context))
+        for construction in made:
+            class_ = context.qualified_name(construction.func)
             if class_ is not None:
                 yield f"{class_}.{call.func.attr.value}"
+        if not made and not (isinstance(call.func.value, cst.Name) and context.classes.self_class(call.func.value)):
+            yield f"{ANY}{call.func.attr.value}"
 
 
 def _constructions(node: cst.BaseExpression, context: Context, depth: int = 0) -> Iterator[cst.Call]:

@@ -15,6 +15,7 @@ from torchlint.model.factories import NAMES
 from torchlint.model.flow import Flow
 from torchlint.model.grad import GradMode
 from torchlint.model.names import Binder, dotted
+from torchlint.model.occasions import is_trial
 from torchlint.model.tree import descendants, descendants_in_scope
 from torchlint.model.values import Device, Kind
 
@@ -91,7 +92,7 @@ class Evaluations:
                 return
             if named and not self.takes_gradients(unit):
                 found = self._whole(unit)
-                if found is not None:
+                if found is not None and not self._is_entered_without(unit):
                     yield found
                 return
         seen: set[cst.CSTNode] = set()
@@ -99,7 +100,20 @@ class Evaluations:
             found = self._behind(line, unit)
             if found is not None and found.calls[0] not in seen and not all(map(self._is_a_trial, found.calls)):
                 seen.update(found.calls)
-                yield found
+                if not isinstance(unit, cst.FunctionDef) or not self._is_entered_without(unit):
+                    yield found
+
+    def _is_entered_without(self, function: cst.FunctionDef) -> bool:
+        """Whether all that seem to call a method, by its name, have turned autograd off: `net.predict(x)`.
+
+        Where the object comes from, no file of the project says.
+        """
+        if self.context.classes.owner(function) is None or self.context.calls.callers(function):
+            return False
+        if self.context.elsewhere.callers(function):
+            return False
+        found = self.context.elsewhere.namesakes(function)
+        return bool(found) and all(call.grad == GradMode.OFF.value for call in found)
 
     @cached_property
     def _is_off(self) -> bool:
@@ -121,9 +135,17 @@ class Evaluations:
         if self._is_of_a_test_case(function):
             return True
         owner = self.context.classes.owner(function)
-        if owner is not None and self.context.classes.is_module(owner) and function not in self._switches:
+        if owner is not None and function not in self._switches and self._is_module(owner):
             return True
         return any(_is_strange(item.decorator) for item in function.decorators)
+
+    def _is_module(self, class_: cst.ClassDef) -> bool:
+        """Whether instances are modules, also by a base that another file defines."""
+        if self.context.classes.is_module(class_):
+            return True
+        bases = [base for base in self.context.classes.lineage(class_) if isinstance(base, str) and base]
+        known = [found for base in bases if (found := self.context.elsewhere.described(base)) is not None]
+        return any("torch.nn.Module" in found.bases for found in known)
 
     def _is_of_a_test_case(self, function: cst.FunctionDef) -> bool:
         """Whether a `unittest.TestCase` holds the function, itself or in a method: it runs a model to look at it."""
@@ -242,6 +264,8 @@ class Evaluations:
     def _is_a_trial(self, call: cst.Call) -> bool:
         """Whether the model runs once, and nobody wants what it gives: to warm up, for its hooks, for the shapes."""
         is_rare = self.context.frequency(call) <= Frequency.ONCE or self.context.frequencies.is_rate_limited(call)
+        if is_rare and all(self._is_made_up(argument.value) for argument in call.args) and is_trial(call, self.context):
+            return True
         if not is_rare or not self.is_model_call(call):
             return False
         if self._stays_on_the_cpu(call.func):
@@ -304,6 +328,8 @@ class Evaluations:
         name = (dotted(func) or "").rpartition(".")[2]
         if not call.args or _NO_MODEL.search(name) or isinstance(func, cst.Call) or name in self._frozen:
             return False
+        if self.context.kind(call.args[0].value) is Kind.MODULE:
+            return False  # it does something with a model: `ema.copy_to(model)`
         value = self.context.value(func)
         return value.kind is Kind.MODULE and not _NO_PARAMETERS.search(value.qualified) and not self._is_foreign(func)
 
