@@ -55,6 +55,7 @@ def test_each_step(lines: tuple[str, ...], left: tuple[str, ...]) -> None:
         ("if step % 100 == 0:", "    torch.cuda.empty_cache()"),
         ("if args.low_memory:", "    torch.cuda.empty_cache()"),
         ("if torch.cuda.memory_reserved() > 2**30:", "    torch.cuda.empty_cache()"),
+        ("if train_step == args.pretrain_steps and args.save:", "    torch.cuda.empty_cache()"),
         ("try:", "    pass", "except RuntimeError:", "    torch.cuda.empty_cache()"),
         ("torch.cuda.empty_cache()  # needed: the lengths differ",),
         ("# avoids running out of memory", "torch.cuda.empty_cache()"),
@@ -112,3 +113,31 @@ def test_the_method_of_a_network() -> None:
         """,
         RULE,
     )
+
+
+@pytest.mark.parametrize(("test", "mark"), [("self.cpu_cache", ""), ("self.training", "  # <- empty-cache-in-loop")])
+def test_frames_one_by_one_since_memory_is_short(test: str, mark: str) -> None:
+    check_snippet(
+        f"""
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def forward(self, frames):
+                if {test}:
+                    outputs = []
+                    for batch in frames:
+                        outputs.append(self.net(batch.cuda()).cpu())
+                        torch.cuda.empty_cache(){mark}
+                    return torch.cat(outputs)
+                return self.net(frames)
+        """,
+        RULE,
+    )
+
+
+@pytest.mark.parametrize(
+    ("turn", "mark"), [("args.pretrain_steps", ""), ("args.accumulate", "  # <- empty-cache-in-loop")]
+)
+def test_at_one_step_of_all(turn: str, mark: str) -> None:
+    lines = (f"if train_step == {turn}:", f"    torch.cuda.empty_cache(){mark}")
+    check_snippet(step(*lines), RULE)

@@ -26,6 +26,8 @@ _NAMED = re.compile(r"empty|clear|free|collect|garbage|synchroni")
 # Conditions that hold at each turn as well as not: which device there is, who of several speaks, which phase it is.
 _USUAL = re.compile(r"cuda|gpu|device|accelerator|mps|xpu|rank|main_process|is_master|train|^true$")
 _ASKED = re.compile(r"mem|cache|free|oom|collect|sync|debug|profil|time|bench|exceed|limit|alloc|version")
+# Conditions around a whole loop that say that memory is short, and not only that there is a device.
+_SHORT = re.compile(r"mem|cpu_cache|offload|vram|oom\b")
 # What a comment says that gives the reason.
 _REASON = re.compile(
     r"oom|out of memory|out-of-memory|required|need|fragment|leak|otherwise|necessary|workaround|important|avoid|"
@@ -53,10 +55,18 @@ def _is_asked_for(call: cst.Call, context: Context) -> bool:
     So it is where something has failed before.
     """
     child: cst.CSTNode = call
+    is_inside = True
     for above in context.ancestors(call):
         match above:
-            case cst.FunctionDef() | cst.Lambda() | cst.For() | cst.While():
+            case cst.FunctionDef() | cst.Lambda():
                 break
+            case cst.For() | cst.While():
+                is_inside = False
+            case cst.If(test=test) if not is_inside:
+                if _SHORT.search(context.code(test).lower()):
+                    return True
+            case _ if not is_inside:
+                pass
             case cst.ExceptHandler() | cst.ExceptStarHandler() | cst.Finally():
                 return True
             case cst.With(items=items) if any(_NAMED.search(_given_text(item.item)) for item in items):

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from torchlint.model.kinds import Kinds
 
 _CALLS_DEEP = 2
+# Counts all steps of a training; and what it is that begins anew every few steps.
+_STEP = re.compile(r"^(global|train|total|n|num|cur|current)?_?(steps?|iters?|iterations?)$")
+_AGAIN = re.compile(r"acc|every|interval|freq|period|batch|inner|micro", re.IGNORECASE)
 _COUNTER = re.compile(r"^[ijkn]$|step|iter|batch|idx|index|count|^it$|^(cur_|current_)?epoch(_(cnt|num|no|id|i))?$")
 
 
@@ -636,7 +639,8 @@ class Frequencies:
                 if any(_is_modulo(side) for side in sides):
                     return isinstance(target.operator, (cst.Equal, cst.LessThan, cst.Is))
                 if isinstance(target.operator, cst.Equal):
-                    return any(self._is_an_end(side) for side in sides) and any(_is_counter(side) for side in sides)
+                    is_at_an_end = any(self._is_an_end(side) for side in sides) and any(map(_is_counter, sides))
+                    return is_at_an_end or _is_a_set_turn(*sides) or _is_a_set_turn(*reversed(sides))
                 if isinstance(target.operator, (cst.LessThan, cst.LessThanEqual)) and is_size(left):
                     return isinstance(left, cst.Call)  # `len(buffer) < capacity`: until it is full
                 if isinstance(target.operator, (cst.GreaterThan, cst.GreaterThanEqual)):
@@ -734,6 +738,14 @@ def _is_counter(node: cst.BaseExpression) -> bool:
         return _is_counter(node.left)
     name = (dotted(node) or "").rpartition(".")[2]
     return _COUNTER.search(name if len(name) == 1 else name.lower()) is not None
+
+
+def _is_a_set_turn(counter: cst.BaseExpression, turn: cst.BaseExpression) -> bool:
+    """Whether a step is compared with one that options name, `train_step == args.warmup_steps`: one in all of them."""
+    if not isinstance(turn, cst.Attribute) or dotted(turn) is None:
+        return False
+    is_step = _STEP.search((dotted(counter) or "").rpartition(".")[2]) is not None
+    return is_step and _AGAIN.search(f"{_text(counter)} {_text(turn)}") is None
 
 
 def _modulus(node: cst.BaseExpression) -> cst.BaseExpression | None:
