@@ -56,6 +56,8 @@ SILENT = (
     "if not args.distributed:\n        model.load_state_dict(torch.load(path))",
     "state = None if args.world_size > 1 else torch.load(path)\n    model.load_state_dict(state)",
     "state = torch.load(path) if args.local_rank == 0 else None\n    model.load_state_dict(state)",
+    "model.load_state_dict(torch.load(f'{path}/gpu_{rank}.pt'))",
+    "own = path + str(torch.distributed.get_rank())\n    model.load_state_dict(torch.load(own))",
 )
 
 
@@ -126,3 +128,16 @@ def test_the_state_is_the_same() -> None:
         results.append((names["resume"](other, None, file, None), other.weight.tolist(), other.bias.tolist()))
         assert torch.equal(other.weight, model.weight)
     assert results[0] == results[1]
+
+
+SAVES = (
+    "def keep(model, optimizer, path):\n    state = {key: value.cpu() for key, value in model.state_dict().items()}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("saved", "mark"), [("state", ""), ("[state, optimizer.state_dict()]", "  # <- load-without-map-location")]
+)
+def test_what_was_moved_before_it_was_saved(saved: str, mark: str) -> None:
+    line = f"model.load_state_dict(torch.load(path)){mark}"
+    check_snippet(program(line, top=f"{SAVES}    torch.save({saved}, path)\n"), RULE)

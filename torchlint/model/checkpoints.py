@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.model.names import final_part
+from torchlint.model.tree import descendants
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -38,9 +41,29 @@ def is_loaded_by_each_process(load: cst.Call, context: Context) -> bool:
     calls = {context.qualified_name(call.func) for call in context.tree.of(cst.Call)}
     if _is_of_the_cpu(context):
         return False
-    if not calls & _PROCESSES or _is_of_one_process(load, context):
+    if not calls & _PROCESSES or _is_of_one_process(load, context) or _has_its_own(load, context):
+        return False
+    if any(_saves_from_the_cpu(function, context) for function in context.tree.of(cst.FunctionDef)):
         return False
     return not any(word in context.code(test).lower() for test in _tests(load, context) for word in _SINGLED_OUT)
+
+
+def _has_its_own(load: cst.Call, context: Context) -> bool:
+    """Whether each process loads a file of its own, which it has saved from its own GPU: `f"state_{rank}.pt"`."""
+    path = load.args[0].value
+    given = [path]
+    if isinstance(path, cst.Name):
+        given += [binding.value for binding in context.reaching(path) if binding.value is not None]
+    return any("rank" in context.code(value).lower() for value in given)
+
+
+def _saves_from_the_cpu(function: cst.FunctionDef, context: Context) -> bool:
+    """Whether the function saves weights that it copies to the CPU before, and nothing else."""
+    calls = [node for node in descendants(function.body) if isinstance(node, cst.Call)]
+    is_saving = any(context.qualified_name(call.func) == "torch.save" for call in calls)
+    if not is_saving or not any(final_part(call.func) == "cpu" for call in calls):
+        return False
+    return "optim" not in context.code(function.body).lower()
 
 
 def _is_of_one_process(node: cst.CSTNode, context: Context) -> bool:
