@@ -33,6 +33,7 @@ _FALSE = frozenset({"False", "0"})
 def check(node: cst.Assign, context: Context) -> Iterator[Flag]:
     """Flag `p.require_grad = False`, and `module.requires_grad = False`, which only modules of one's own may read."""
     from torchlint.model.trained import is_trained  # the model's parts load LibCST
+    from torchlint.model.values import Kind
 
     if len(node.targets) != 1 or getattr(node.value, "value", None) not in _FALSE:
         return
@@ -41,11 +42,12 @@ def check(node: cst.Assign, context: Context) -> Iterator[Flag]:
         return
     name = target.attr.value
     if name in _WRONG and is_trained(target.value, context) and not _is_read(name, context):
+        shown, is_module = context.shown(target.value), context.kind(target.value) is Kind.MODULE
         yield Flag(
             node,
-            f"torch knows no `{name}`: `{context.shown(target.value)}` still requires a gradient, which the backward "
-            f"pass computes and keeps activations for; the attribute is `{_RIGHT}`",
-            title=f"Set `{_RIGHT}`",
+            f"setting `{name}` freezes nothing: `{shown}` still requires a gradient, which a backward pass computes "
+            f"and keeps activations for; `{f'{_RIGHT}_(False)' if is_module else f'{_RIGHT} = False'}` freezes it",
+            title=f"Call `{_RIGHT}_(False)`" if is_module else f"Set `{_RIGHT}`",
             edits=_renamed(node, target, context),
         )
     elif name == _RIGHT and _is_module(target.value, context):
