@@ -21,6 +21,7 @@ RULE = Rule(
     fix=(Applicability.UNSAFE,),
 )
 _OPTION = "use_reentrant"
+_OWN = frozenset({"function", "functions", "segments", "input", "preserve_rng_state"})
 _MODULE = "torch.utils.checkpoint"
 
 
@@ -30,7 +31,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     place = 3 if _is_sequential(node, context) else None
     if not node.args or context.argument(node, _OPTION, place) is not None:
         return
-    if any(argument.star == "**" for argument in node.args) or _is_chosen_elsewhere(node, context):
+    if any(map(_is_passed_on, node.args)) or _is_chosen_elsewhere(node, context) or _is_frozen(node, context):
         return
     yield Flag(
         node,
@@ -39,6 +40,11 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         title="Pass `use_reentrant=False`",
         edits=(context.with_argument(node, f"{_OPTION}=False"),),
     )
+
+
+def _is_passed_on(argument: cst.Arg) -> bool:
+    """Whether it is for the function, by a keyword: the older way raises an error then, and never recomputes."""
+    return argument.star == "**" or (argument.keyword is not None and argument.keyword.value not in _OWN)
 
 
 def _is_sequential(node: cst.Call, context: Context) -> bool:
@@ -52,3 +58,14 @@ def _is_chosen_elsewhere(node: cst.Call, context: Context) -> bool:
         argument.keyword is not None and argument.keyword.value == _OPTION and context.function(argument) is home
         for argument in context.tree.of(cst.Arg)
     )
+
+
+def _is_frozen(node: cst.Call, context: Context) -> bool:
+    """Whether the class around freezes itself, all of it: an encoder that no backward pass reaches."""
+    home = context.tree.enclosing_class(node)
+    for loop in context.tree.of(cst.For):
+        match loop.iter:
+            case cst.Call(func=cst.Attribute(value=cst.Name(value="self"), attr=cst.Name(value="parameters"))):
+                if context.tree.enclosing_class(loop) is home and "requires_grad = False" in context.code(loop.body):
+                    return True
+    return False

@@ -35,6 +35,8 @@ def test_left_to_the_default(call: str, fixed: str) -> None:
         "y = checkpoint(f, x, use_reentrant=False)",
         "y = checkpoint(f, x, use_reentrant=True)",
         "y = checkpoint(f, x, **options)",
+        "y = checkpoint(f, x, mask=mask)",
+        "y = checkpoint(f, x, preserve_rng_state=False, mode='text')",
         "y = cp.checkpoint_sequential(fs, 2, x, True)",
         "y = checkpoint()",
         "y = saver.checkpoint(f, x)",
@@ -43,6 +45,35 @@ def test_left_to_the_default(call: str, fixed: str) -> None:
 )
 def test_said_or_out_of_sight(code: str) -> None:
     check_snippet(f"{TOP}{code}\n", RULE)
+
+
+def test_keywords_for_the_function_raise_in_the_older_way() -> None:
+    def function(x: torch.Tensor, scale: float) -> torch.Tensor:
+        return x * scale
+
+    inputs = torch.ones(1, requires_grad=True)
+    with pytest.raises(ValueError, match="scale"):
+        checkpoint(function, inputs, use_reentrant=True, scale=2.0)
+    assert checkpoint(function, inputs, use_reentrant=False, scale=2.0).item() == 2.0
+
+
+@pytest.mark.parametrize(("owner", "mark"), [("self", ""), ("self.stem", f"  # <- {RULE}")])
+def test_an_encoder_that_is_frozen_as_a_whole(owner: str, mark: str) -> None:
+    check_snippet(
+        f"""
+        from torch import nn
+        from torch.utils.checkpoint import checkpoint
+        class Encoder(nn.Module):
+            def freeze(self):
+                for parameter in {owner}.parameters():
+                    parameter.requires_grad = False
+            def forward(self, x):
+                for block in self.blocks:
+                    x = checkpoint(block, x){mark}
+                return x
+        """,
+        RULE,
+    )
 
 
 @pytest.mark.parametrize(("reentrant", "calls"), [(True, 2), (False, 1)])
