@@ -300,3 +300,16 @@ def test_snippets_obey_the_laws() -> None:
 @pytest.mark.parametrize("expression", ["(v.item() for v in x)", "[v.item() for v in xs]", "map(float, x)"])
 def test_silent(expression: str) -> None:
     check_snippet(function(expression, "x: torch.Tensor, xs, n"), RULE)
+
+
+@pytest.mark.parametrize(("shape", "found"), [("1, n", False), ("n, -1", True)])
+def test_one_row(shape: str, found: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if found else ""
+    code = """
+        import torch
+        def best(x: torch.Tensor, n: int, mask: torch.Tensor):
+            x = x.view(%s)
+            x = x.masked_fill_(mask, 0)
+            return [row.tolist() for row in x]%s
+        """
+    check_snippet(code % (shape, mark), RULE)

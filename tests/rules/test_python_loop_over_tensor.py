@@ -954,6 +954,44 @@ NEAR = {
         "attention[head + 1] = attention[head]",
         "pass",
     ),
+    "one row, or as many as there are": (
+        """
+        import torch
+        def lengths(encode, query, pad):
+            tokens = torch.relu(encode(query)){part}
+            return torch.tensor([row.ne(pad).sum() for row in tokens]){mark}
+        """,
+        ".unsqueeze(0)",
+        "",
+    ),
+    "one row that has been filled, or as many as there are": (
+        """
+        import torch
+        def spans(best: torch.Tensor, mask, n):
+            best = best.view({part}, n)
+            best = best.masked_fill_(mask, 0)
+            total = 0
+            for row in best:{mark}
+                total = total + row.diff().abs().max()
+            return total
+        """,
+        "1",
+        "-1",
+    ),
+    "the name leads back to itself": (
+        """
+        import torch
+        def spans(best: torch.Tensor, n):
+            for _ in range(n):
+                best = best.exp()
+            total = 0
+            for row in best:{mark}
+                total = total + row{part}.abs().max()
+            return total
+        """,
+        ".unique().diff()",
+        "",
+    ),
 }
 
 

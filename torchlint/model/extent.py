@@ -13,6 +13,7 @@ from torchlint.model.frequency import LoopKind
 from torchlint.model.loading import is_put_on_device
 from torchlint.model.occasions import runs_once
 from torchlint.model.reads import is_exceptional, is_host_only
+from torchlint.model.rows import has_one_row
 from torchlint.model.tree import descendants, descendants_in_scope
 from torchlint.model.visits import LoopNode, Visit, is_surely_no_tensor, loops_around, owner_of, parts_of
 from torchlint.role import Role
@@ -70,6 +71,8 @@ def is_few(loop: LoopNode, visit: Visit, context: Context) -> bool:
     if any("shapes" in word for _, tensor in visit.elements for word in _words(tensor)):
         return True  # of the levels of a pyramid
     if any(map(_is_shape, (container for _, container in (*visit.elements, *visit.others)))):
+        return True
+    if any(has_one_row(tensor, context) for _, tensor in visit.elements):
         return True
     return any(
         0 < len(context.value(container).items) <= FEW or any(_CHANNELS.search(word) for word in _words(container))
@@ -139,7 +142,7 @@ def is_sure_tensor(node: cst.BaseExpression, context: Context) -> bool:
 
 def is_worth_batching(node: cst.CSTNode, tensor: cst.BaseExpression, context: Context) -> bool:
     """Whether it pays to do at once what is done here for each element: on the CPU only where it is hot."""
-    if runs_rarely(node, context) or is_exceptional(node, context):
+    if runs_rarely(node, context) or is_exceptional(node, context) or has_one_row(tensor, context):
         return False
     return may_wait(tensor, context) or context.frequency(node) >= Frequency.BATCH
 
