@@ -992,6 +992,32 @@ NEAR = {
         ".unique().diff()",
         "",
     ),
+    "joined for a loader, or anywhere": (
+        """
+        import torch
+        class {part}:
+            def __call__(self, tokens: torch.Tensor, end):
+                found = []
+                for row in tokens:{mark}
+                    found.append(sum(int(number) for number in row if number != end))
+                return found
+        """,
+        "PaddingCollator",
+        "Summary",
+    ),
+    "samples are mixed on the host, or on the device": (
+        """
+        import torch
+        def {part}(targets):
+            targets = torch.stack(targets)
+            mixed = torch.zeros_like(targets)
+            for i in range(targets.shape[1]):{mark}
+                mixed[:, i] = targets[:, i] / targets[:, i].norm()
+            return mixed.sum(1)
+        """,
+        "mixing_collate",
+        "mixing",
+    ),
 }
 
 

@@ -47,6 +47,8 @@ _FOR_MEMORY = re.compile(
     r"|\b(avoid|without|instead of|not)\w*\W+materiali[sz]",
     re.IGNORECASE,
 )
+# What joins samples to a batch, by its name.
+_COLLATES = re.compile(r"collat(e|or|ion)(?!d)", re.IGNORECASE)
 _COMMENT = re.compile(r"#[^\n]*")
 _EMPTY = re.compile(r"= *(\[\]|list\(\)|\{\}|dict\(\))")
 FEW = 4
@@ -154,13 +156,19 @@ def may_wait(tensor: cst.BaseExpression, context: Context) -> bool:
 
 
 def is_in_a_dataset(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the node stands in a dataset or sampler that puts nothing on an accelerator: it works on the host."""
-    class_ = context.tree.enclosing_class(node)
-    return (
-        class_ is not None
-        and (context.classes.is_dataset(class_) or context.classes.is_sampler(class_))
-        and not any(is_put_on_device(part, context) for part in descendants(class_.body))
+    """Whether the node stands in a dataset, sampler or collator that puts nothing on an accelerator: on the host."""
+    return any(
+        _prepares(above, context) and not any(is_put_on_device(part, context) for part in descendants(above.body))
+        for above in context.ancestors(node)
+        if isinstance(above, (cst.ClassDef, cst.FunctionDef))
     )
+
+
+def _prepares(owner: cst.ClassDef | cst.FunctionDef, context: Context) -> bool:
+    """Whether a loader calls this for its samples: a dataset, a sampler, what joins samples to a batch."""
+    if _COLLATES.search(owner.name.value):
+        return True
+    return isinstance(owner, cst.ClassDef) and (context.classes.is_dataset(owner) or context.classes.is_sampler(owner))
 
 
 def runs_rarely(loop: cst.CSTNode, context: Context) -> bool:
