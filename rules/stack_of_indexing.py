@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.model.values import Kind
+from torchlint.model.values import Device, Kind
 from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 def _numbers(found: Stack, context: Context) -> str:
     """The index that takes all rows: of a `range` a slice, of what may be a tuple a list."""
+    from torchlint.model.extent import may_wait
+    from torchlint.model.rewriting import as_owner
     from torchlint.model.stacks import is_list
 
     match found.indices:
@@ -61,7 +63,11 @@ def _numbers(found: Stack, context: Context) -> str:
         case cst.Call(func=cst.Name(value="range"), args=args):
             return " : ".join(context.bare_code(argument.value) for argument in args)
     code = context.code(found.indices)
-    is_index = context.kind(found.indices) in (Kind.TENSOR, Kind.NDARRAY) or is_list(found.indices, context)
+    kind = context.kind(found.indices)
+    if kind is Kind.TENSOR and context.device(found.tensor) is Device.CPU and may_wait(found.indices, context):
+        # A single number on the device picks a row of a tensor on the CPU; a vector of them would be an error.
+        return f"{as_owner(found.indices, context)}.cpu()"
+    is_index = kind in (Kind.TENSOR, Kind.NDARRAY) or is_list(found.indices, context)
     return code if is_index else f"[*{code}]"
 
 

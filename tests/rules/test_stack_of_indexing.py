@@ -75,6 +75,19 @@ def test_an_index_may_have_several_axes() -> None:
     assert torch.equal(taken(code, x, order), taken(made, x, order))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("device", "after"), [("", "index.cpu()"), (", device=losses.device", "index")])
+def test_an_index_on_the_device_comes_to_rows_on_the_cpu(device: str, after: str) -> None:
+    code = program(
+        "class Orders(torch.nn.Module):\n"
+        "    def forward(self, losses, n: int):\n"
+        f"        orders = torch.tensor([[n, 0], [0, n]]{device})\n"
+        "        least, index = torch.min(losses, dim=1)\n"
+        "        return ROWS\n"
+    )
+    made = fixed(code.replace("ROWS", "torch.stack([orders[i] for i in index])"), RULE, Applicability.UNSAFE)
+    assert made == code.replace("ROWS", f"orders[{after}]")
+
+
 @pytest.mark.parametrize("expression", REPORTED_ONLY)
 def test_reported_only(expression: str) -> None:
     assert [finding.fix for finding in findings(function(expression), RULE)] == [None]
