@@ -40,10 +40,12 @@ def check(node: cst.For, context: Context) -> Iterator[Flag]:
     if found is None or not _runs_often(node, context) or is_host_only(context, context.device(found.targets)):
         return
     owner = context.shown(found.targets).removesuffix(".parameters()")
+    launched, take = "two or more kernels are", "`torch._foreach_mul_` and `torch._foreach_add_` take"
+    if found.is_lerp:
+        launched, take = "a kernel is", "`torch._foreach_lerp_` takes"
     yield Flag(
         node.iter,
-        f"two or more kernels are launched for each parameter of `{owner}` {_often(node, context)}; "
-        "`torch._foreach_mul_` and `torch._foreach_add_` take all parameters at once",
+        f"{launched} launched for each parameter of `{owner}` {_often(node, context)}; {take} all parameters at once",
         title="Update all parameters at once",
         edits=_edits(node, found, context),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from laws import active, check_snippet, fix
+from twins import findings
 
 from torchlint.finding import Applicability
 
@@ -44,8 +45,6 @@ def train(net, ema, loader, m):
         ("q.data.copy_(m * q.data + (1 - m) * p.data)", "m", "1 - m"),
         ("q.data.copy_(p.data * (1 - m) + q.data * m)", "m", "1 - m"),
         ("q.data = q.data * m + p.data * (1.0 - m)", "m", "1.0 - m"),
-        ("q.data.lerp_(p.data, m)", "1 - m", "m"),
-        ("q.data.lerp_(p.data, 1 - m)", "1 - (1 - m)", "1 - m"),
         ("q.data.mul_(m).add_(1 - m, p.data)", "m", "1 - m"),
         ("q.mul_(m); q.add_(p)", "m", None),
         ("q.data *= m; q.data += p.data * self.rate", "m", "self.rate"),
@@ -53,6 +52,16 @@ def train(net, ema, loader, m):
 )
 def test_a_blend(body: str, keep: str, take: str | None) -> None:
     check_snippet(program(body), RULE, fixed=after(keep, take))
+
+
+@pytest.mark.parametrize("weight", ["m", "1 - m"])
+def test_a_lerp_stays_one(weight: str) -> None:
+    code = program(f"q.data.lerp_(p.data, {weight})")
+    *above, _, _ = after("m", None).splitlines(keepends=True)
+    line = f"torch._foreach_lerp_(list(ema.parameters()), list(net.parameters()), {weight})"
+    check_snippet(code, RULE, fixed="".join(above) + f"            {line}\n")
+    (found,) = findings(code, RULE)
+    assert found.message.startswith("a kernel is launched for each parameter of `ema`")
 
 
 @pytest.mark.parametrize(
@@ -107,8 +116,8 @@ def test_no_fix(body: str) -> None:
 
 
 def test_comments_around_the_loop_stay() -> None:
-    code = program("q.data.lerp_(p.data, m)").replace("        for p", "        # follow\n        for p")
-    fixed = after("1 - m", "m").replace("        with", "        # follow\n        with")
+    code = program("q.data.mul_(m).add_(p.data)").replace("        for p", "        # follow\n        for p")
+    fixed = after("m", None).replace("        with", "        # follow\n        with")
     check_snippet(code, RULE, fixed=fixed)
     remark = code.replace(f"# <- {RULE}", "# slow")
     assert "# slow" in fix(remark, active(RULE), Applicability.UNSAFE).text
@@ -121,6 +130,9 @@ def test_lists_compute_the_same() -> None:
     ]
     torch._foreach_mul_(targets, 0.99)
     torch._foreach_add_(targets, sources, alpha=0.01)
+    assert all(map(torch.equal, targets, expected))
+    expected = [target.clone().lerp_(source, 0.01) for target, source in zip(targets, sources, strict=True)]
+    torch._foreach_lerp_(targets, sources, 0.01)
     assert all(map(torch.equal, targets, expected))
 
 

@@ -19,14 +19,14 @@ _ONE = cst.Integer("1")
 class Blend:
     """`targets` become `keep` times themselves plus `take` times `sources`; both are `model.parameters()`.
 
-    `is_exact` says whether each target is multiplied in place and then added to, as operations on lists do it.
+    `is_lerp`: one kernel does both, with `take` as the weight.
     """
 
     targets: cst.BaseExpression
     sources: cst.BaseExpression
     keep: cst.BaseExpression
     take: cst.BaseExpression
-    is_exact: bool
+    is_lerp: bool
 
 
 def blend(loop: cst.For) -> Blend | None:
@@ -58,7 +58,7 @@ def blend(loop: cst.For) -> Blend | None:
     ):
         state = _Update(target, source)
         if all(state.follow(statement) for statement in statements) and state.keep and state.take:
-            return Blend(targets, sources, state.keep, state.take, state.is_exact)
+            return Blend(targets, sources, state.keep, state.take, state.is_lerp)
     return None
 
 
@@ -77,7 +77,7 @@ class _Update:
         self.source = source
         self.keep: cst.BaseExpression | None = None
         self.take: cst.BaseExpression | None = None
-        self.is_exact = True
+        self.is_lerp = False
 
     def follow(self, statement: cst.CSTNode) -> bool:
         """Whether the statement only changes the target, and how is known."""
@@ -130,7 +130,6 @@ class _Update:
         weight = self._weight(value, self.source)
         if weight is None or (factor is not None and (weight is not _ONE or self._mentions(factor))):
             return False
-        self.is_exact = self.is_exact and weight is _ONE
         self.take = weight if factor is None else factor
         return True
 
@@ -141,7 +140,7 @@ class _Update:
                 for mine, other in ((left, right), (right, left)):
                     keep, take = self._weight(mine, self.target), self._weight(other, self.source)
                     if keep is not None and take is not None and keep is not _ONE:
-                        self.keep, self.take, self.is_exact = keep, take, False
+                        self.keep, self.take = keep, take
                         return True
         return False
 
@@ -149,7 +148,7 @@ class _Update:
         if not self._is(value, self.source) or self.keep is not None or self._mentions(weight):
             return False
         rest = cst.BinaryOperation(_ONE, cst.Subtract(), weight if _is_tight(weight) else _bracketed(weight))
-        self.keep, self.take, self.is_exact = rest, weight, False
+        self.keep, self.take, self.is_lerp = rest, weight, True
         return True
 
     def _weight(self, node: cst.BaseExpression, name: str) -> cst.BaseExpression | None:
@@ -190,6 +189,8 @@ def _bracketed(node: cst.BaseExpression) -> cst.BaseExpression:
 def on_lists(found: Blend, torch: str, context: Context) -> tuple[str, ...]:
     """The statements that do it for all parameters at once."""
     targets, sources = context.bare_code(found.targets), context.bare_code(found.sources)
+    if found.is_lerp:
+        return (f"{torch}._foreach_lerp_(list({targets}), list({sources}), {context.bare_code(found.take)})",)
     taken = "" if found.take is _ONE else f", alpha={context.bare_code(found.take)}"
     return (
         f"{torch}._foreach_mul_(list({targets}), {context.bare_code(found.keep)})",
