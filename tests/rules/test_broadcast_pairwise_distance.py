@@ -110,9 +110,14 @@ def test_silent(expression: str) -> None:
         ("a.reshape(1, 3)", ""),
         ("torch.nn.functional.normalize(torch.randn(1, 3)).to(a)", ""),
         ("a.reshape(8, 3)", f"  # <- {RULE}"),
+        ("torch.stack((a[:, 0], a[:, 1]), dim=1)", ""),
+        ("(a[:, :2] + a[:, 2:]) / 2", ""),
+        ("a[:, 3:6]", ""),
+        ("torch.stack((a[:, 0], a[:, 1]), dim=0)", f"  # <- {RULE}"),
+        ("(a[:, :8] + a[:, 8:]) / 2", f"  # <- {RULE}"),
     ],
 )
-def test_distances_to_one_point(made: str, mark: str) -> None:
+def test_one_point_and_few_coordinates(made: str, mark: str) -> None:
     code = "import torch\ndef far(a: torch.Tensor, b: torch.Tensor):\n    center = {}\n    return {}{}\n"
     check_snippet(code.format(made, "torch.norm(center.unsqueeze(1) - b.unsqueeze(0), dim=-1)", mark), RULE)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,11 +11,16 @@ import libcst as cst
 
 from torchlint.model.extent import is_sure_tensor
 from torchlint.model.names import method_name
+from torchlint.model.numbers import definitions
 from torchlint.model.operators import integer
+from torchlint.model.visits import names_in
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
 
+# With as many coordinates hardly more is written out than the distances themselves.
+_FEW = 3
+_IN_SPACE = re.compile(r"(^|_)(xyz?|uv)(_|s?$|\d)")
 _NORMS = frozenset({"torch.norm", "torch.linalg.norm", "torch.linalg.vector_norm"})
 
 
@@ -66,7 +72,7 @@ def distances(call: cst.Call, context: Context) -> Distances | None:
     if found is None:
         return None
     rows, columns, axes = found
-    if _is_one_point(rows, context) or _is_one_point(columns, context):
+    if any(_is_one_point(points, context) or _is_in_space(points, context) for points in (rows, columns)):
         return None
     last = -1 if axes is None else axes
     if integer(dim) not in (-1, last) or not all(is_sure_tensor(part, context) for part in (rows, columns)):
@@ -83,6 +89,29 @@ def _is_one_point(points: cst.BaseExpression, context: Context) -> bool:
         return False
     values = [binding.value for binding in context.reaching(points)]
     return bool(values) and all(value is not None and any(map(_has_one_row, _chain(value))) for value in values)
+
+
+def _is_in_space(points: cst.BaseExpression, context: Context) -> bool:
+    """Whether the points have two or three coordinates: `torch.stack((x, y), 1)`, `boxes[:, :2]`, `xyz`."""
+    return any(_IN_SPACE.search(name) for name in names_in(points)) or all(
+        _has_few_columns(value) for value in definitions(points, context)
+    )
+
+
+def _has_few_columns(value: cst.BaseExpression) -> bool:
+    match value:
+        case cst.Call(
+            func=cst.Attribute(attr=cst.Name(value="stack")),
+            args=[cst.Arg(value=cst.Tuple(elements=parts) | cst.List(elements=parts)), cst.Arg(value=axis)],
+        ):
+            return len(parts) <= _FEW and integer(axis) in (-1, 1)
+        case cst.Subscript(slice=[_, *_, cst.SubscriptElement(slice=cst.Slice(lower=low, upper=high, step=None))]):
+            start = 0 if low is None else integer(low)
+            end = None if high is None else integer(high)
+            return start is not None and end is not None and 0 < end - start <= _FEW
+        case cst.BinaryOperation(left=left, right=right):
+            return _has_few_columns(left) or _has_few_columns(right)
+    return False
 
 
 def _chain(node: cst.BaseExpression) -> Iterator[cst.Call]:
