@@ -133,3 +133,19 @@ def test_look_alikes_obey_the_laws() -> None:
 def test_what_is_sorted_once_may_be_cut_at_each_turn(first: str, second: str, mark: str) -> None:
     lines = [f"    {first}", "    while is_open(k):", f"        {second}{mark}", "        k = take(order[:k])"]
     check_snippet("import torch\ndef search(x: torch.Tensor, k, take, is_open):\n" + "\n".join(lines) + "\n", RULE)
+
+
+@pytest.mark.parametrize(
+    ("count", "found"),
+    [
+        ("int(len(x) * 0.5)", False),
+        ("len(x) // 2", False),
+        ("int(ratio * len(x))", False),
+        ("int(len(x) * 0.01)", True),
+        ("len(x) // 100", True),
+    ],
+)
+def test_a_large_share(count: str, found: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if found else ""
+    code = "import torch\ndef hard(x: torch.Tensor, ratio):\n    k = {}\n    return x.argsort(descending=True)[:k]{}\n"
+    check_snippet(code.format(count, mark), RULE)

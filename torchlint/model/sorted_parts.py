@@ -11,6 +11,7 @@ import libcst as cst
 
 from torchlint.model.extent import is_sure_tensor
 from torchlint.model.names import Binder
+from torchlint.model.numbers import definitions
 from torchlint.model.operators import integer
 from torchlint.model.tree import descendants
 from torchlint.model.vectors import has_one_axis
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 _CAP = re.compile(
     r"max|limit|nms|cap(acity)?$|keep|ratio|frac|percent|quantile|drop|half|len|size|total|budget", re.IGNORECASE
 )
+_SHARE = re.compile(r"ratio|frac|percent|quantile|half", re.IGNORECASE)
+# From this share of all on.
+_LARGE = 0.25
 # Numbers drawn to be sorted are a permutation, of which mostly a good part is taken.
 _DRAWN = re.compile(r"rand|noise|sampl", re.IGNORECASE)
 
@@ -76,7 +80,7 @@ def partial_sort(call: cst.Call, context: Context) -> Sort | None:
     if descending is not None and not (isinstance(descending, cst.Name) and descending.value in ("True", "False")):
         return None
     parts = tuple(_parts(call, tensor, axis, context))
-    if not parts or _is_drawn(tensor, context) or any(_CAP.search(context.code(part.count)) for part in parts):
+    if not parts or _is_drawn(tensor, context) or any(_is_large(part.count, context) for part in parts):
         return None
     if any(context.loop(part.node) is not context.loop(call) for part in parts):
         return None  # sorted once, and cut at each turn
@@ -84,6 +88,25 @@ def partial_sort(call: cst.Call, context: Context) -> Sort | None:
         return None
     is_descending = isinstance(descending, cst.Name) and descending.value == "True"
     return Sort(call, tensor, axis, is_descending, parts)
+
+
+def _is_large(count: cst.BaseExpression, context: Context) -> bool:
+    """Whether the number is a bound, or a large share of all: `int(len(x) * 0.5)`."""
+    if _CAP.search(context.code(count)):
+        return True
+    return any(_is_share(part) for value in definitions(count, context) for part in (value, *descendants(value)))
+
+
+def _is_share(node: cst.CSTNode) -> bool:
+    match node:
+        case cst.BinaryOperation(left=left, operator=cst.Multiply(), right=right):
+            shares = [side.evaluated_value for side in (left, right) if isinstance(side, cst.Float)]
+            return any(_LARGE <= share < 1 for share in shares)
+        case cst.BinaryOperation(operator=cst.FloorDivide() | cst.Divide(), right=cst.Integer() as parts):
+            return int(parts.evaluated_value) <= 1 / _LARGE
+        case cst.Name(value=name):
+            return _SHARE.search(name) is not None
+    return False
 
 
 def _is_drawn(tensor: cst.BaseExpression, context: Context) -> bool:
