@@ -30,6 +30,8 @@ _LAST_AXES = ({-1, -2}, {0, 1})
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the diagonal, or its sum, of a product that nothing else can see."""
     from torchlint.model.extent import is_sure_tensor, runs_rarely  # the model's parts load LibCST
+    from torchlint.model.products import first_factor, is_beside_a_decomposition
+    from torchlint.model.rows import has_one_row
 
     module, _, name = (context.qualified_name(node.func) or "").rpartition(".")
     operand: cst.BaseExpression | None
@@ -43,6 +45,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if found is None or not _is_main(name, rest) or runs_rarely(node, context):
         return
     left, right, is_matrix = found
+    if is_beside_a_decomposition(node, context) or (not rest and has_one_row(first_factor(left), context)):
+        return
     if not all(is_sure_tensor(part, context) for part in (left, right)):
         return
     # Of a vector, `diag` makes a matrix.

@@ -97,5 +97,21 @@ def test_silent(expression: str) -> None:
     check_snippet(f"import numpy as np\naxis = int(input())\n{function(expression)}", RULE)
 
 
+@pytest.mark.parametrize(
+    ("made", "found"),
+    [
+        ("w = w.view(-1).unsqueeze(0)", False),
+        ("w, s, v = torch.linalg.svd(w)", False),
+        ("w = w.view(-1).unsqueeze(1)", True),
+    ],
+)
+def test_little_products(made: str, found: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if found else ""
+    check_snippet(
+        f"import torch\ndef f(w: torch.Tensor, m: torch.Tensor):\n    {made}\n    return torch.trace(w @ m @ w.T){mark}\n",
+        RULE,
+    )
+
+
 def test_look_alikes_obey_the_laws() -> None:
     check_snippet(files("torchlint.fixtures").joinpath("diag_of_matmul/ok.py").read_text("utf-8"), RULE)
