@@ -1018,6 +1018,20 @@ NEAR = {
         "mixing_collate",
         "mixing",
     ),
+    "an array that becomes tensors, or a tensor": (
+        """
+        import torch
+        def embed(embeddings, tokens):
+            for i, sentence in enumerate(tokens):
+                rows = embeddings[i]
+                total = 0
+                for j in range(len(sentence)):{mark}
+                    total = total + {part}.abs()
+                yield total
+        """,
+        "torch.FloatTensor(rows[0, j, :])",
+        "rows[0, j, :]",
+    ),
 }
 
 

@@ -38,7 +38,12 @@ class Evidence:
         """What the uses of a name say wherever it holds what these bindings give it."""
         uses = self.uses(node, bindings)
         value = _told_by(uses)
-        if not value and "x[:, i]" in uses and not self.names.imported & tables.ARRAY_PACKAGES:
+        if (
+            not value
+            and "x[:, i]" in uses
+            and "tensor(x)" not in uses
+            and not self.names.imported & tables.ARRAY_PACKAGES
+        ):
             return tensor(proven=False)
         return value
 
@@ -83,6 +88,9 @@ class Evidence:
             if isinstance(call.func, cst.Name) and call.func.value == "isinstance" and self._tells_lists_apart(call):
                 for name in _given(call.args[0].value):
                     found.setdefault(name.value, []).append((name, "or a list"))
+            if call.args and call.args[0].keyword is None and self._makes_a_tensor(call.func):
+                for name in _given(call.args[0].value):
+                    found.setdefault(name.value, []).append((name, "tensor(x)"))
             if call.args and call.args[0].keyword is None and self._takes_a_tensor(call.func):
                 for name in _given(call.args[0].value):
                     found.setdefault(name.value, []).append((name, "torch(x)"))
@@ -119,6 +127,11 @@ class Evidence:
             return False
         last = test.body.body[-1]
         return isinstance(last, cst.SimpleStatementLine) and isinstance(last.body[-1], cst.Return)
+
+    def _makes_a_tensor(self, func: cst.BaseExpression) -> bool:
+        """Whether a tensor is made of what is given, which therefore is none: `torch.FloatTensor(x[0, :])`."""
+        root, _, name = (self.names.qualified(func) or "").partition(".")
+        return root == "torch" and (name in tables.LEGACY_TENSORS or name == "from_numpy")
 
     def _takes_a_tensor(self, func: cst.BaseExpression) -> bool:
         """Whether the first argument of a torch function can only be a tensor."""
