@@ -1032,6 +1032,21 @@ NEAR = {
         "torch.FloatTensor(rows[0, j, :])",
         "rows[0, j, :]",
     ),
+    "what all callers pass is on the CPU, or may be elsewhere": (
+        """
+        import torch
+        class Tagger:
+            def tags(self, best: torch.Tensor):
+                return self._named(best{part})
+            def _named(self, best: torch.Tensor):
+                found = []
+                for number in best:{mark}
+                    found.append(self.names.get(int(number), "?"))
+                return found
+        """,
+        ".cpu()",
+        "",
+    ),
 }
 
 

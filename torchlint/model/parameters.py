@@ -35,7 +35,7 @@ class Parameters:
             if annotated.kind is Kind.MODULE and is_class_name(parameter.name.value):
                 return Value(Kind.CLASS, qualified=annotated.qualified)  # `Model: nn.Module` stands for a class
             if annotated and not (annotated.kind is Kind.TENSOR and _is_switch(parameter)):
-                return annotated
+                return self._where_it_is_given(annotated, function, parameter)
         if function is None or parameter.star in ("*", "**"):
             return UNKNOWN
         owner = self.classes.owner(function)
@@ -53,6 +53,15 @@ class Parameters:
             if default.kind in (Kind.NUMBER, Kind.STRING):
                 return overridable(default).likely()
         return UNKNOWN
+
+    def _where_it_is_given(self, annotated: Value, function: cst.CSTNode | None, parameter: cst.Param) -> Value:
+        """What the annotation says; on the CPU if all callers of what nobody else is to call pass it from there."""
+        if annotated.kind is not Kind.TENSOR or not isinstance(function, cst.FunctionDef):
+            return annotated
+        if not function.name.value.startswith("_") or function.name.value.endswith("__"):
+            return annotated
+        given = self._from_callers(function, parameter)
+        return annotated.on(Device.CPU) if given.kind is Kind.TENSOR and given.device is Device.CPU else annotated
 
     def of_keywords(self, parameter: cst.Param) -> Value:
         """What each value of a `**` parameter is, where all callers in sight agree on it; there has to be one."""
