@@ -1047,6 +1047,19 @@ NEAR = {
         ".cpu()",
         "",
     ),
+    "a counter that the next turns read, or a histogram": (
+        """
+        import torch
+        def chosen(labels: torch.Tensor, left: torch.Tensor):
+            kept = torch.zeros_like(labels)
+            for i in range(len(labels)):{mark}
+                kept[i] = labels[i] * {part}
+                left[labels[i]] -= 1
+            return kept
+        """,
+        "left[labels[i]]",
+        "2",
+    ),
 }
 
 

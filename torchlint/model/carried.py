@@ -208,6 +208,7 @@ def _by_elements(body: _Body) -> Iterator[Carried]:
     """`r[i] = r[i + 1] + …`: something is written at one place and read at another."""
     written: dict[str, set[Place]] = {}
     targets: dict[str, set[str]] = {}
+    counted: dict[str, set[Place]] = {}
     writes: set[cst.CSTNode] = set()
     for node in body.nodes:
         target = _written(node)
@@ -219,13 +220,24 @@ def _by_elements(body: _Body) -> Iterator[Carried]:
                 writes.add(owner)
                 written.setdefault(name, set()).add(place)
                 targets.setdefault(name, set()).add(body.context.code(target))
+                if isinstance(node, cst.AugAssign):
+                    counted.setdefault(name, set()).add(place)
     for node in body.nodes if written else ():
         if isinstance(node, (cst.Name, cst.Attribute)) and node not in writes and is_read(node, body.context):
             places = written.get(dotted(node) or "")
             if places is not None and not _is_harmless(node, body):
                 place, _ = _place(_whole(node, body), body)
-                if () in places or (places != {place} and not _is_within(node, targets[dotted(node) or ""], body)):
+                if (
+                    () in places
+                    or (place in counted.get(dotted(node) or "", ()) and any(map(_is_looked_up, place)))
+                    or (places != {place} and not _is_within(node, targets[dotted(node) or ""], body))
+                ):
                     yield body.kept(node)
+
+
+def _is_looked_up(index: str) -> bool:
+    """Whether the index comes from elsewhere, `labels[i]`, so that several turns may have the same."""
+    return "[" in index
 
 
 def _written(node: cst.CSTNode) -> cst.BaseExpression | None:
