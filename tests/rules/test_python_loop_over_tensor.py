@@ -1060,6 +1060,20 @@ NEAR = {
         "left[labels[i]]",
         "2",
     ),
+    "a segment of each, or the whole": (
+        """
+        import torch
+        import torch.nn.functional as F
+        def loss_of(scores: torch.Tensor, wanted: torch.Tensor, ends):
+            total = 0
+            for i in range(len(ends) - 1):{mark}
+                part = scores[{part}]
+                total += F.mse_loss(part, wanted[i])
+            return total
+        """,
+        "ends[i] : ends[i + 1]",
+        "i",
+    ),
 }
 
 

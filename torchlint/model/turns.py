@@ -204,6 +204,8 @@ class Turn:
         if self.is_foreign(node):
             return False
         for part in descendants(node):
+            if isinstance(part, cst.Subscript) and self.has_own_bounds(part):
+                return False  # a part with a length of its own
             if isinstance(part, cst.Call):
                 method = part.func.attr.value if isinstance(part.func, cst.Attribute) else ""
                 name = self.context.qualified_name(part.func) or ""
