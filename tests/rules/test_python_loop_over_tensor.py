@@ -1074,6 +1074,23 @@ NEAR = {
         "ends[i] : ends[i + 1]",
         "i",
     ),
+    "a function of which nobody knows how much it gives, or arithmetic": (
+        """
+        import torch
+        class Search:
+            def step(self, scores: torch.Tensor, states):
+                out = torch.zeros_like(scores)
+                for i in range(len(states)):{mark}
+                    best, state = self.one(scores[i], out[i])
+                    out[i] = best
+                return out
+            def one(self, scores, buffer):
+                {part}
+                return scores + buffer, None
+        """,
+        "scores = torch.masked_select(scores, scores > 0)",
+        "scores = scores * 2",
+    ),
 }
 
 

@@ -501,10 +501,10 @@ class _Following:
         if final_part(call.func) in _SIZED and any(map(self.turn.varies, call.args[1:])):
             self.ragged = True
         function = self.context.calls.target(call)
+        if function is not None and is_ragged(function):
+            self.ragged = True
         known = function is not None and not element.selected and self.context.kind(call) is Kind.TENSOR
         if known or self.context.kind(call.func) is Kind.MODULE:
-            if function is not None and is_ragged(function):
-                self.ragged = True
             return self._computed(call, child, element)
         self.opaque.add(call)
         if element.selected or any(self._is_of_this_turn(argument) for argument in call.args if argument is not child):
