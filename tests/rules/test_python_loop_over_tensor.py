@@ -1091,6 +1091,19 @@ NEAR = {
         "scores = torch.masked_select(scores, scores > 0)",
         "scores = scores * 2",
     ),
+    "numbers drawn beside a model without numbers, or beside one elsewhere": (
+        """
+        import torch
+        def build(net):
+            with torch.device("{part}"):
+                return net()
+        def batch(data: list[dict], n):
+            picked = torch.randint(len(data), (n,))
+            return [data[i] for i in picked]{mark}
+        """,
+        "meta",
+        "cuda",
+    ),
 }
 
 

@@ -64,11 +64,16 @@ class Program:
         return any(self._is_device_call(item.item) for with_ in self.tree.of(cst.With) for item in with_.items)
 
     def _is_device_call(self, node: cst.CSTNode) -> bool:
-        """`torch.device(…)`, or a name for it."""
+        """`torch.device(…)`, or a name for it; on `meta` nothing holds numbers that anybody could read."""
         if isinstance(node, cst.Name):
             values = [binding.value for binding in self.names.reaching(node) if binding.binder is Binder.ASSIGN]
             return any(isinstance(value, cst.Call) and self._is_device_call(value) for value in values)
-        return isinstance(node, cst.Call) and self.names.qualified(node.func) == "torch.device"
+        if not isinstance(node, cst.Call) or self.names.qualified(node.func) != "torch.device":
+            return False
+        match node.args:
+            case [cst.Arg(value=cst.SimpleString() as kind)]:
+                return kind.evaluated_value != "meta"
+        return True
 
     def built(self, call: cst.Call, value: Value) -> Value:
         """A module built here lives on the CPU as long as the file speaks of nothing else."""
