@@ -998,8 +998,8 @@ NEAR = {
         class {part}:
             def __call__(self, tokens: torch.Tensor, end):
                 found = []
-                for row in tokens:{mark}
-                    found.append(sum(int(number) for number in row if number != end))
+                for row in tokens:
+                    found.append(sum(int(number) for number in row if number != end)){mark}
                 return found
         """,
         "PaddingCollator",
