@@ -1104,6 +1104,19 @@ NEAR = {
         "meta",
         "cuda",
     ),
+    "computed elsewhere from what is on the CPU, or from anything": (
+        """
+        import torch
+        import circles
+        def assigned(canvas, sizes: torch.Tensor, least=2):
+            sizes = sizes{part}
+            radius = torch.clamp_min(circles.radius_of(sizes, least).int(), min=least)
+            for k in range(len(sizes)):{mark}
+                circles.add(canvas, radius[k].item())
+        """,
+        ".cpu()",
+        "",
+    ),
 }
 
 
