@@ -1117,6 +1117,19 @@ NEAR = {
         ".cpu()",
         "",
     ),
+    "the method of a network, or of what is none": (
+        """
+        import torch
+        class Faces:
+            def found(self, images: torch.Tensor, {part}):
+                landmarks = torch.zeros(len(images), 68)
+                for i in range(len(images)):{mark}
+                    landmarks[i] = {part}.landmarks(images[i], landmarks[i])
+                return landmarks
+        """,
+        "face_net",
+        "faces",
+    ),
 }
 
 

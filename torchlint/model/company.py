@@ -110,7 +110,10 @@ def _is_network(call: cst.Call, context: Context) -> bool:
         if call.func.attr.value in tables.BACKWARD_METHODS:
             return True
         owner = call.func.value
-        if isinstance(owner, cst.Attribute) and context.kind(owner) is Kind.MODULE:  # `self.vae.encode(…)`
+        is_part = isinstance(owner, cst.Attribute) or (
+            isinstance(owner, cst.Name) and owner.value not in ("self", "cls")
+        )
+        if is_part and context.kind(owner) is Kind.MODULE:  # `self.vae.encode(…)`
             return call.func.attr.value not in _NO_FORWARD
     if context.qualified_name(call.func) == "torch.autograd.grad":
         return True
