@@ -1130,6 +1130,19 @@ NEAR = {
         "face_net",
         "faces",
     ),
+    "the best few, or all": (
+        """
+        import torch
+        def pooled(values: torch.Tensor, delays: torch.Tensor, weights: torch.Tensor, {part}):
+            total = torch.zeros_like(values)
+            for i in range({part}):{mark}
+                pattern = torch.gather(values, -1, delays[..., i].unsqueeze(-1))
+                total = total + pattern * weights[..., i].unsqueeze(-1)
+            return total
+        """,
+        "top_k",
+        "count",
+    ),
 }
 
 

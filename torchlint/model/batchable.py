@@ -9,7 +9,15 @@ import libcst as cst
 from torchlint.finding import Frequency
 from torchlint.model.carried import Carried
 from torchlint.model.elements import ElementLoop, Step, Work, element_loop
-from torchlint.model.extent import is_few, is_in_a_dataset, is_over_classes, is_plain, runs_rarely, saves_memory
+from torchlint.model.extent import (
+    is_few,
+    is_in_a_dataset,
+    is_over_classes,
+    is_over_the_best,
+    is_plain,
+    runs_rarely,
+    saves_memory,
+)
 from torchlint.model.logs import is_written
 from torchlint.model.reads import is_exceptional, is_host_only
 from torchlint.model.stacks import is_all_there_is
@@ -98,6 +106,8 @@ def _reads(loop: ElementLoop, context: Context) -> list[Step]:
 def _is_batchable(step: Step, loop: ElementLoop, context: Context) -> bool:
     """Whether the device could do this for all elements at once. On the CPU it matters only where it is hot."""
     if step.work is Work.READ or isinstance(loop.node, cst.While) or is_all_there_is(step.node, context):
+        return False
+    if step.work is Work.KERNEL and is_over_the_best(loop.visit):
         return False
     if not is_over_classes(loop.visit) and (loop.opaque or (loop.ragged and step.work is not Work.MASK)):
         return False

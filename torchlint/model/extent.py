@@ -27,6 +27,7 @@ _STRUCTURE = re.compile(
     r"resolution|tap|axis|axes|ndim|dims?$|shapes|rank|world|gpu|device|worker|shard|attempt|tries|chunk|group|n_?gram|objective",
     re.IGNORECASE,
 )
+_BEST = re.compile(r"(^|_)top_?k$", re.IGNORECASE)
 _CHANNELS = re.compile(r"(^|_)(mean|std)s?$")
 _CLASSES = re.compile(r"class|cls|label|categor|num_c$|n_c$|bins?$|cluster|segment", re.IGNORECASE)
 # Functions that run once, or that are there to show or store things.
@@ -126,6 +127,11 @@ def is_over_classes(visit: Visit) -> bool:
         ):
             return axis != "0"
     return any(_CLASSES.search(word) for word in _words(visit.count))
+
+
+def is_over_the_best(visit: Visit) -> bool:
+    """Whether there is a turn for each of the best, `range(top_k)`: a few, which together take as often the memory."""
+    return isinstance(visit.count, cst.Name) and _BEST.search(visit.count.value) is not None
 
 
 def is_plain(loop: LoopNode, context: Context) -> bool:
