@@ -69,8 +69,9 @@ def check(node: cst.Call | cst.FormattedStringExpression | cst.BinaryOperation, 
     if is_switched_on(node, context) or is_number_by_then(tensor, context) or is_key(node, context):
         return
     frequency = context.frequency(node)
-    if frequency is not Frequency.SAMPLE and is_beside_a_wait(node, tensor, context):
-        return  # of many samples each is one more copy
+    is_in_parts = frequency is Frequency.SAMPLE or context.loop(node) is not context.frequencies.batch_loop(node)
+    if not is_in_parts and is_beside_a_wait(node, tensor, context):
+        return  # of many samples, or other parts of a batch, each is one more copy
     statement = context.tree.line(node)
     step = _counter(statement, context)
     is_guardable = step is not None and is_log_statement(statement, context)

@@ -390,3 +390,23 @@ def test_a_wait_at_each_sample_is_one_too_many() -> None:
         """,
         RULE,
     )
+
+
+def test_a_wait_at_each_part_of_a_batch_is_one_too_many() -> None:
+    check_snippet(
+        f"""
+        import torch
+        def predict(model, loader, file):
+            for x in loader:
+                with torch.no_grad():
+                    found = model(x.cuda())
+                for kind in range(found.size(1)):
+                    place = 0
+                    while found[0, kind, place, 0] > 0.5:
+                        score = found[0, kind, place, 0]
+                        box = found[0, kind, place, 1:].cpu().numpy()
+                        file.write(str(score) + str(box.tolist()))  # <- {RULE}
+                        place += 1
+        """,
+        RULE,
+    )
