@@ -62,10 +62,23 @@ def _is_chosen_elsewhere(node: cst.Call, context: Context) -> bool:
 
 def _is_frozen(node: cst.Call, context: Context) -> bool:
     """Whether the class around freezes itself, all of it: an encoder that no backward pass reaches."""
+    from torchlint.model.tree import descendants  # it loads LibCST
+
     home = context.tree.enclosing_class(node)
     for loop in context.tree.of(cst.For):
         match loop.iter:
             case cst.Call(func=cst.Attribute(value=cst.Name(value="self"), attr=cst.Name(value="parameters"))):
-                if context.tree.enclosing_class(loop) is home and "requires_grad = False" in context.code(loop.body):
+                if context.tree.enclosing_class(loop) is home and any(map(_freezes, descendants(loop.body))):
                     return True
+    return False
+
+
+def _freezes(node: cst.CSTNode) -> bool:
+    """Whether this is `parameter.requires_grad = False`."""
+    match node:
+        case cst.Assign(
+            targets=[cst.AssignTarget(target=cst.Attribute(attr=cst.Name(value="requires_grad")))],
+            value=cst.Name(value="False"),
+        ):
+            return True
     return False

@@ -152,7 +152,7 @@ POSITIVE = {
             for x, y in loader:
                 model(x).backward()
                 optimizer.step()
-                print(sum(torch.randperm(9) > 3))  # <- builtin-reduction-on-tensor
+                print(sum(torch.randperm(999) > 3))  # <- builtin-reduction-on-tensor
         """,
     "through an alias": """
         import builtins

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -41,12 +40,17 @@ def only_evaluates(node: cst.CSTNode, context: Context) -> bool:
     calls = [call.func for call in context.tree.of(cst.Call)]
     called = {_last(func) for func in calls}
     called |= {_last(decorator.decorator) for decorator in context.tree.of(cst.Decorator)}
-    says_so = _EVALUATING.search(PurePath(context.source.path).stem.lower()) is not None
+    says_so = _EVALUATING.search(_stem(context.source.path)) is not None
     if (called.isdisjoint(_EVALUATES) and not says_so) or not called.isdisjoint(_TRAINS):
         return False
     return not any("optimizer" in name.lower() for name in called) and not any(
         (context.qualified_name(func) or "").startswith("torch.optim.") for func in calls
     )
+
+
+def _stem(path: str) -> str:
+    """`eval` of `tools/Eval.py`."""
+    return re.split(r"[/\\]", path)[-1].rpartition(".")[0].lower()
 
 
 def is_only_saved(call: cst.Call, context: Context) -> bool:
