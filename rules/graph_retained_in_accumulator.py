@@ -42,7 +42,7 @@ def check(node: cst.AugAssign | cst.Assign | cst.Call, context: Context) -> Iter
     if kept is None:
         return
     own = kept.under.value if isinstance(kept.under, cst.Name) else ""
-    names = [name for name in terms(kept.value) if name.value != own]
+    names = [name for name in terms(kept.value, context) if name.value != own]
     loop = context.loop(node) if names else None
     if loop is None or loop is not context.frequencies.batch_loop(node):
         return

@@ -85,6 +85,11 @@ def test_a_sum_of_what_was_gone_back_through() -> None:
         ("total = 0.0", ("with torch.no_grad():", "    total += loss")),
         ("total = 0.0", ("total += loss", "total = float(total)")),
         ("total = 0.0", ("total += inputs",)),
+        ("total = 0.0", ("total += loss", "if done:", "    total = 0.0")),
+        (
+            "total = 0.0",
+            ("count = (targets > 0).sum()", "loss = criterion(outputs, targets) * count", "total += count"),
+        ),
         ("total = 0.0", ("total = loss",)),
         ("pass", ("total = 0.0", "total += loss")),
         ("losses = deque(maxlen=9)", ("losses.append(loss)",)),
@@ -139,3 +144,22 @@ def test_what_stays(*, detaches: bool) -> None:
     gc.collect()
     assert (_Keeping.last() is None) == detaches
     assert torch.is_tensor(total)
+
+
+def test_what_a_loss_is_multiplied_with_has_no_graph_of_its_own() -> None:
+    check_snippet(
+        """
+        import torch
+        def train(model, loader, criterion, optimizer):
+            count = total = 0
+            for inputs, targets in loader:
+                optimizer.zero_grad()
+                tokens = (targets != 0).sum()
+                loss = criterion(model(inputs), targets) * tokens
+                loss.backward()
+                optimizer.step()
+                count += tokens
+                total += loss  # <- graph-retained-in-accumulator
+        """,
+        RULE,
+    )

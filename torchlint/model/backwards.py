@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.model import tables
-from torchlint.model.names import Binder
+from torchlint.model.names import Binder, final_part
 from torchlint.model.tree import descendants, descendants_in_scope
 from torchlint.model.values import Kind
 
@@ -24,6 +25,7 @@ _KEEPING = frozenset(
 )
 _NONE: frozenset[Binding] = frozenset()
 _DEEPEST = 4
+_LOSS = re.compile(r"loss|criterion", re.IGNORECASE)
 
 
 def spent(loop: cst.CSTNode, context: Context) -> frozenset[Binding]:
@@ -70,10 +72,10 @@ def terms(node: cst.BaseExpression, context: Context | None = None) -> Iterator[
             yield node
         case cst.BinaryOperation(left=left, operator=operator, right=right):
             sides = [list(terms(left, context)), list(terms(right, context))]
-            is_sum = isinstance(operator, (cst.Add, cst.Subtract))
-            is_weighed = context is not None and not is_sum and all(sides)
-            for side in sides:
-                yield from (name for name in side if not is_weighed or _has_graph(name, context))
+            if context is None or isinstance(operator, (cst.Add, cst.Subtract)):
+                yield from (name for side in sides for name in side)
+            else:
+                yield from _factors(left, right, sides, context)
         case cst.UnaryOperation(expression=inner):
             yield from terms(inner, context)
         case cst.List(elements=elements) | cst.Tuple(elements=elements):
@@ -86,8 +88,27 @@ def terms(node: cst.BaseExpression, context: Context | None = None) -> Iterator[
                 yield from terms(args[0].value, context)
 
 
-def _has_graph(name: cst.Name, context: Context | None) -> bool:
-    return "loss" in name.value.lower() or (context is not None and context.kind(name) is Kind.TENSOR)
+def _factors(
+    left: cst.BaseExpression, right: cst.BaseExpression, sides: list[list[cst.Name]], context: Context
+) -> Iterator[cst.Name]:
+    """Of the names on the sides of a product those that have a graph: a loss before all, else what is a tensor."""
+    names = [name for side in sides for name in side]
+    losses = [name for name in names if _is_loss(name, context)]
+    if losses or _is_loss(left, context) or _is_loss(right, context):
+        yield from losses
+    else:
+        yield from (name for name in names if not all(sides) or context.kind(name) is Kind.TENSOR)
+
+
+def _is_loss(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether this is a loss by its name, or by that of the function that gives it."""
+    match node:
+        case cst.Name(value=name):
+            made = [binding.value for binding in context.reaching(node) if isinstance(binding.value, cst.Call)]
+            return _LOSS.search(name) is not None or any(_is_loss(call, context) for call in made)
+        case cst.Call(func=func):
+            return _LOSS.search(final_part(func)) is not None
+    return False
 
 
 def _follow(name: cst.Name, found: dict[Binding, None], context: Context) -> None:

@@ -26,7 +26,7 @@ def outlives(under: cst.BaseExpression, node: cst.CSTNode, loop: cst.CSTNode, co
             inside = [binding for binding in bindings if binding not in before and binding.node is not node]
             return (
                 any(context.kinds.binding(binding).kind in wanted for binding in before)
-                and all(_is_start_or_sum(binding.node) for binding in inside)
+                and all(isinstance(binding.node, cst.AugAssign) for binding in inside)  # nothing there drops the graphs
                 and not _is_bounded(before)
             )
         case cst.Attribute(value=cst.Name(value="self")):
@@ -35,16 +35,6 @@ def outlives(under: cst.BaseExpression, node: cst.CSTNode, loop: cst.CSTNode, co
             return context.kind(owner) is Kind.MAPPING and not any(
                 context.tree.within(binding.node, loop) for binding in context.reaching(owner)
             )
-    return False
-
-
-def _is_start_or_sum(node: cst.CSTNode) -> bool:
-    """Whether a binding in the loop only begins anew, or adds: anything else may drop the graphs."""
-    match node:
-        case cst.AugAssign():
-            return True
-        case cst.Assign(value=cst.Integer() | cst.Float() | cst.List(elements=[])):
-            return True
     return False
 
 
