@@ -50,23 +50,23 @@ RULE = Rule(
 )
 def check(node: cst.Call | cst.FormattedStringExpression | cst.BinaryOperation, context: Context) -> Iterator[Flag]:
     """Flag the first device tensor that a logging call or a format string turns into text at each step."""
-    from torchlint.model.beside import is_beside_a_wait  # the model's parts load LibCST
+    from torchlint.model import logs  # the model's parts load LibCST
+    from torchlint.model.beside import is_beside_a_wait
     from torchlint.model.decisions import is_switched_on
-    from torchlint.model.logs import formatted, is_key, is_log_statement, is_number_by_then, is_text, is_text_likelier
     from torchlint.model.purpose import is_known_already
     from torchlint.model.reads import is_awaited_by_loop, is_device_tensor, is_exceptional, is_hot, scalar_read
 
-    parts = list(formatted(node, context))
+    parts = list(logs.formatted(node, context))
     if not parts or is_exceptional(node, context):  # cheap to ask, and most formatting is for errors
         return
-    tensor = next((part for part in parts if is_device_tensor(part, context) and not is_text(part)), None)
+    tensor = next((part for part in parts if is_device_tensor(part, context) and not logs.is_text(part)), None)
     if tensor is None or scalar_read(tensor, context) is not None or not is_hot(node, context):
         return
     if is_awaited_by_loop(tensor, context) or is_known_already(node, tensor, context) or _is_alarm(node, context):
         return
-    if is_text_likelier(node, tensor, context):
+    if logs.is_text_likelier(node, tensor, context) or logs.is_read_the_old_way(tensor, context):
         return
-    if is_switched_on(node, context) or is_number_by_then(tensor, context) or is_key(node, context):
+    if is_switched_on(node, context) or logs.is_number_by_then(tensor, context) or logs.is_key(node, context):
         return
     frequency = context.frequency(node)
     is_in_parts = frequency is Frequency.SAMPLE or context.loop(node) is not context.frequencies.batch_loop(node)
@@ -74,7 +74,7 @@ def check(node: cst.Call | cst.FormattedStringExpression | cst.BinaryOperation, 
         return  # of many samples, or other parts of a batch, each is one more copy
     statement = context.tree.line(node)
     step = _counter(statement, context)
-    is_guardable = step is not None and is_log_statement(statement, context)
+    is_guardable = step is not None and logs.is_log_statement(statement, context)
     yield Flag(
         tensor,
         f"formatting `{context.shown(tensor)}` makes the CPU wait for the device {frequency}; "

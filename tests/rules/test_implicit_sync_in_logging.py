@@ -410,3 +410,20 @@ def test_a_wait_at_each_part_of_a_batch_is_one_too_many() -> None:
         """,
         RULE,
     )
+
+
+def test_a_number_in_the_releases_that_take_the_line() -> None:
+    code = """
+        import torch
+        def train(model, loader, optimizer, criterion):
+            total = 0
+            for x, y in loader:
+                loss = criterion(model(x.cuda()), y.cuda())
+                loss.backward()
+                optimizer.step()
+                total += loss.data{}
+                mean = 0.9 * total + 0.1
+                print("%.3f %.3f" % (total / 9, mean))  {}
+    """
+    check_snippet(code.format("[0]", ""), RULE)
+    check_snippet(code.format("", f"# <- {RULE}"), RULE)

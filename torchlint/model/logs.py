@@ -155,6 +155,26 @@ def is_number_by_then(tensor: cst.BaseExpression, context: Context) -> bool:
     )
 
 
+def is_read_the_old_way(tensor: cst.BaseExpression, context: Context) -> bool:
+    """Whether this is `loss.data[0]`, or made of such: a number in the releases of torch where the line runs at all."""
+    if ".data[0]" not in context.source.text:
+        return False
+    parts: list[cst.CSTNode] = list(descendants(tensor))
+    for name in [part for part in parts if isinstance(part, cst.Name) and context.names.is_read(part)]:
+        parts += [part for binding in context.reaching(name) if binding.value for part in descendants(binding.value)]
+    return any(_is_first_of_data(part) for part in parts)
+
+
+def _is_first_of_data(node: cst.CSTNode) -> bool:
+    match node:
+        case cst.Subscript(
+            value=cst.Attribute(attr=cst.Name(value="data")),
+            slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer(value="0")))],
+        ):
+            return True
+    return False
+
+
 def is_log_statement(line: cst.CSTNode | None, context: Context) -> bool:
     """Whether a line of its own only prints or logs, so that nothing else misses it when it is left out."""
     match line:
