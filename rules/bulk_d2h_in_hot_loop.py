@@ -27,7 +27,7 @@ RULE = Rule(
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a copy to the host in a training loop, in an inner loop over a batch, or into a running average."""
     from torchlint.model.listings import is_listed  # the model's parts load LibCST
-    from torchlint.model.offloads import is_offloaded, saves_as_it_goes
+    from torchlint.model.offloads import is_offloaded, is_saved, saves_as_it_goes
     from torchlint.model.purpose import Purpose, is_averaged, is_copied_before, is_measured, purpose
     from torchlint.model.reads import bulk_read, is_hot, is_needed_on_host, trains
 
@@ -38,6 +38,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if purpose(whole, context) is Purpose.NEEDED or is_listed(node, context):
         return
     if not is_hot(node, context) or context.trips.of(node) is not None or is_offloaded(node, whole, context):
+        return
+    if is_saved(node, context):
         return
     code = context.shown(node)
     loop = context.frequencies.batch_loop(node)

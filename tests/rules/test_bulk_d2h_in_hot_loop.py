@@ -362,3 +362,21 @@ def test_what_has_been_copied_by_then_in_an_evaluation() -> None:
         """,
         RULE,
     )
+
+
+def test_what_is_saved_piece_by_piece() -> None:
+    code = """
+        import torch
+        def predict(model, loader, args, folder):
+            kept = {{"boxes": []}}
+            for x in loader:
+                with torch.no_grad():
+                    out = model(x.cuda())
+                for i in range(out.shape[0]):
+                    {}(out[i].cpu().numpy(), folder)  {}
+                    if {}:
+                        kept["boxes"].append(out[i, :4].cpu())  {}
+    """
+    mark = f"# <- {RULE}"
+    check_snippet(code.format("look_at", mark, "args.every", mark), RULE)
+    check_snippet(code.format("save_features", "", "args.save_results", ""), RULE)

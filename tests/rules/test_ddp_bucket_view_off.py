@@ -189,3 +189,4 @@ def test_a_frozen_model_with_a_head(switches: list[str], flagged: bool) -> None:
 
 def test_a_framework_that_keeps_gradients_in_a_buffer() -> None:
     check_snippet("from fastreid.solver import build_optimizer\n" + snippet("DDP(model)"), RULE)
+    check_snippet("from opacus import PrivacyEngine\n" + snippet("DDP(model)"), RULE)

@@ -60,6 +60,7 @@ def test_an_optimizer_for_a_moved_model(made: str, target: tuple[int, int], fixe
         "optim.Adagrad(net.parameters())",
         "optim.SGD(net.parameters(), 0.1)",
         "optim.SGD(net.parameters(), lr=0.1)",
+        "optim.SGD(net.parameters(), lr=0.1, momentum=0, weight_decay=0.0)",
         "optim.Adam(nn.parallel.DistributedDataParallel(other.to('cpu')).parameters())",
         "optim.RMSprop(net.parameters())",
         "optim.Adam(unknown.parameters())",

@@ -24,6 +24,11 @@ _WRITES = re.compile(
 )
 
 
+# What keeps what it is given, by its name, and options that ask for it.
+_SAVES = re.compile(r"_?(save|write|dump)(_\w+)?|(save|write|dump)[A-Z]\w*")
+_ASKS_TO_SAVE = re.compile(r"(^|_)(save|dump)(_|$)")
+
+
 def is_offloaded(node: cst.CSTNode, whole: cst.CSTNode, context: Context) -> bool:
     """Whether the copy, `whole` with what is taken of it, is there to make room.
 
@@ -56,6 +61,22 @@ def _is_part_of_a_tensor(target: cst.CSTNode, context: Context) -> bool:
     if owner.kind in (Kind.TENSOR, Kind.NDARRAY):
         return owner.device is not Device.ACCELERATOR
     return len(target.slice) > 1
+
+
+def is_saved(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the copy goes into a call that saves it, or stands under an option that asks for that."""
+    child = node
+    for above in context.ancestors(node):
+        match above:
+            case cst.FunctionDef() | cst.ClassDef() | cst.Lambda():
+                return False
+            case cst.Call(func=func) if child is not func and _SAVES.fullmatch(final_part(func)):
+                return True
+            case cst.If(test=cst.Name() | cst.Attribute() as test) if child is above.body:
+                if _ASKS_TO_SAVE.search(final_part(test)):
+                    return True
+        child = above
+    return False
 
 
 def saves_as_it_goes(node: cst.CSTNode, context: Context) -> bool:

@@ -198,10 +198,18 @@ def _models(call: cst.Call) -> list[cst.BaseExpression]:
 
 def is_one_operation(call: cst.Call, context: Context) -> bool:
     """Whether the formula of an optimizer is a single operation: that of `SGD` with nothing but a learning rate."""
-    if context.qualified_name(call.func) != "torch.optim.SGD" or may_pass(call, "momentum", context):
-        return False
-    given = [context.argument(call, name, place) for name, place in (("momentum", 2), ("weight_decay", 4))]
-    return not may_pass(call, "weight_decay", context) and not any(given)
+    return context.qualified_name(call.func) == "torch.optim.SGD" and all(
+        not may_pass(call, name, context) if given is None else _is_zero(given)
+        for name, given in ((name, context.argument(call, name, place)) for name, place in _MORE_OF_SGD)
+    )
+
+
+# What makes a step of `SGD` several operations, with its position.
+_MORE_OF_SGD = (("momentum", 2), ("weight_decay", 4))
+
+
+def _is_zero(node: cst.BaseExpression) -> bool:
+    return isinstance(node, (cst.Integer, cst.Float)) and node.evaluated_value == 0
 
 
 def is_small(owner: cst.BaseExpression, context: Context) -> bool:

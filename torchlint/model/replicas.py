@@ -21,8 +21,8 @@ _EVALUATES = frozenset({"eval", "no_grad", "inference_mode"})
 _EVALUATING = re.compile(r"(^|[_-])(eval\w*|infer\w*|predict\w*)([_-]|$)")
 # What may be asked of a wrapper that never runs.
 _NO_CALLS = frozenset({"state_dict", "load_state_dict", "module"})
-# Frameworks whose optimizers go over gradients that lie in a buffer of theirs, as views.
-_BUFFERING = frozenset({"fastreid"})
+# Frameworks that keep gradients in a buffer of theirs, as views, or put others in their place.
+_BUFFERING = frozenset({"fastreid", "opacus"})
 
 
 def has_distributed_beside(context: Context) -> bool:
@@ -114,8 +114,8 @@ def is_for_the_host(call: cst.Call, context: Context) -> bool:
 def keeps_gradients_elsewhere(context: Context) -> bool:
     """Whether gradients are not what `.grad` holds, or an optimizer detaches them in place, which no view allows.
 
-    Those of `dist_autograd`, of a trainer that empties its own, of DeepSpeed and FastReID, and of the `FP16_Optimizer`
-    of Apex.
+    Those of `dist_autograd`, of a trainer that empties its own, of DeepSpeed, FastReID and Opacus, and of Apex's
+    `FP16_Optimizer`.
     """
     if not context.names.imported.isdisjoint(_BUFFERING):
         return True
