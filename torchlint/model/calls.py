@@ -132,12 +132,16 @@ class Calls:
     def _by_own_name(self, function: cst.FunctionDef, name: str) -> list[cst.Call]:
         assert self._by_name is not None
         if name == "forward":
-            # Reached by calling an instance, whatever it is called.
-            return self.tree.of(cst.Call)
+            return self._of_instances
         if name == "__init__":
             owner = self.classes.owner(function)
             return self._by_name.get(owner.name.value, []) if owner is not None else []
         return self._by_name.get(name, [])
+
+    @cached_property
+    def _of_instances(self) -> list[cst.Call]:
+        """The calls that may be of an instance, whatever it is called: not those of what is imported or built in."""
+        return [call for call in self.tree.of(cst.Call) if self.names.qualified(call.func) is None]
 
     def argument_for(
         self, call: cst.Call, function: cst.FunctionDef, parameter: cst.Param
