@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Insert, Node, Replace, Rule
+from torchlint.rule import Applicability, Flag, Insert, Node, Replace, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -19,6 +19,7 @@ RULE = Rule(
     group="autograd",
     summary="A total or a list of losses keeps the autograd graph of every step alive.",
     since="0.2.0",
+    status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
 )
 _BACKWARD = (b"backward",)

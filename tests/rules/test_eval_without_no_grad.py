@@ -710,3 +710,19 @@ def test_a_file_of_models_tries_one_out(made: str, mark: str) -> None:
         """,
         RULE,
     )
+
+
+def test_a_call_to_warm_up_is_no_evaluation() -> None:
+    code = """
+        import torch
+        def test(model, loader, device, half):
+            model.eval()
+            image = torch.zeros((1, 3, 64, 64), device=device)
+            {}
+            for images, _ in loader:
+                with torch.no_grad():
+                    print(model(images.to(device)).argmax(1))
+    """
+    check_snippet(code.format('_ = model(image.half() if half else image) if device.type != "cpu" else None'), RULE)
+    check_snippet(code.format("model(image)"), RULE)
+    check_snippet(code.format(f"print(model(image).argmax())  # <- {RULE}"), RULE)

@@ -184,7 +184,7 @@ class Evaluations:
         behind = list(block.body)[list(block.body).index(line) + 1 :]
         end = next((place for place, other in enumerate(behind) if _mode(other) is True), len(behind))
         lines = lines_of(behind[:end])
-        calls = tuple(call for part in lines for call in self._recorded(part))
+        calls = tuple(call for part in lines for call in self._recorded(part) if not self._warms_up(call))
         if not calls or any(self.takes_gradients(part) for part in lines):
             return None
         flow = self._flow(lines)
@@ -197,7 +197,7 @@ class Evaluations:
         """The function, if it evaluates by its name and hands out nothing that a gradient is taken of."""
         if not isinstance(function.body, cst.IndentedBlock):
             return None
-        calls = tuple(self._recorded(function.body))
+        calls = tuple(call for call in self._recorded(function.body) if not self._warms_up(call))
         if not calls:
             return None
         lines = lines_of(function.body.body)
@@ -227,6 +227,8 @@ class Evaluations:
         """Whether an input is made from nothing: `torch.randn(1, 3, 32, 32)`, or a name for it."""
         if isinstance(node, cst.Name):
             return self.context.kinds.settled(("made up", node), False, self._is_bound_to_made_up, node)  # noqa: FBT003
+        if isinstance(node, cst.IfExp):
+            return self._is_made_up(node.body) and self._is_made_up(node.orelse)
         if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and self._is_made_up(node.func.value):
             return True
         return isinstance(node, cst.Call) and self.context.qualified_name(node.func) in NAMES
@@ -279,6 +281,22 @@ class Evaluations:
                 uses = list(self.context.uses.of(name, assign))
                 is_made_up = all(self._is_made_up(argument.value) for argument in call.args)
                 return not uses or (is_made_up and all(self._is_asked_for_shape(use) for use in uses))
+        return False
+
+    def _warms_up(self, call: cst.Call) -> bool:
+        """Whether the model runs on made up data, in no loop, and nobody asks for what it gives."""
+        if self.context.loop(call) is not None or not call.args:
+            return False
+        if not all(self._is_made_up(argument.value) for argument in call.args):
+            return False
+        above = self.context.parent(call)
+        while isinstance(above, cst.IfExp):
+            above = self.context.parent(above)
+        match above:
+            case cst.Expr():
+                return True
+            case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]):
+                return not self.context.uses.of(name, above)
         return False
 
     def _stays_on_the_cpu(self, model: cst.BaseExpression) -> bool:
