@@ -1160,3 +1160,19 @@ def test_a_check_for_an_accelerator_puts_nothing_on_it() -> None:
         """
     check_snippet(code.format("", ""), RULE)
     check_snippet(code.format(".cuda()", f"# <- {RULE}"), RULE)
+
+
+def test_the_batch_sizes_of_a_packed_sequence_are_on_the_cpu() -> None:
+    code = """
+        import torch
+        from torch import nn
+        from torch.nn.utils.rnn import PackedSequence
+        class Cell(nn.Module):
+            def forward(self, x: torch.Tensor, batch_sizes: torch.Tensor):
+                for step in range(9):
+                    size = batch_sizes[step].item()  {}
+                    x = self.cell(x[:size])
+                return {}
+    """
+    check_snippet(code.format(f"# <- {RULE}", "x").replace("from torch.nn.utils.rnn import PackedSequence", ""), RULE)
+    check_snippet(code.format("", "PackedSequence(x, batch_sizes)"), RULE)

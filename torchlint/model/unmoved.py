@@ -52,7 +52,12 @@ def _tells(context: Context) -> bool:
 
 
 def _is_on_host(name: cst.Name, context: Context) -> bool:
-    return _is_seen_as_array(name, context) or _is_length(name, context, 0)
+    return _is_seen_as_array(name, context) or _is_length(name, context, 0) or _is_of_packed(name, context)
+
+
+def _is_of_packed(name: cst.Name, context: Context) -> bool:
+    """Whether these are the `batch_sizes` of a `PackedSequence`, which are on the CPU always."""
+    return name.value == "batch_sizes" and "PackedSequence" in context.source.text
 
 
 def _is_of_a_data_set(node: cst.CSTNode, context: Context) -> bool:
