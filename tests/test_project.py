@@ -38,6 +38,7 @@ def test_a_module_beside(text: str, name: str) -> None:
     "text",
     [
         "import utils\nutils.g(x)",
+        "from utils import g\ng(torch.f(x))",
         "from other import f\nf(x)",
         "from ..utils import f\nf(x)",
         "# from utils import f\nf(x)",

@@ -58,6 +58,8 @@ class Project:
     def __init__(self, files: Mapping[str, Outline]) -> None:
         self._files = files
         self._resolved: dict[tuple[str, str], str | None] = {}
+        # What a file imports of a module by name; None where it may know all of it.
+        self._brought: dict[tuple[str, str], frozenset[str] | None] = {}
 
     def never_pins(self, path: str) -> bool:
         """Whether loaders are made, and nothing speaks of pinning what they give, in the files that a file works with.
@@ -106,7 +108,8 @@ class Project:
             for function, words in parts:
                 if words <= called:
                     for base in sorted(bases):
-                        yield importer, f"{base}{'' if base.endswith('.') else '.'}{function}", function
+                        if self._brings(importer, base, function.partition(".")[0]):
+                            yield importer, _inner(base, function), function
 
     def _programs(self, path: str) -> list[str]:
         """The files that import this one, those that import them, and so on."""
@@ -117,6 +120,22 @@ class Project:
             found |= more
             waiting += more
         return sorted(found - {path})
+
+    def _brings(self, importer: str, base: str, name: str) -> bool:
+        """Whether a file can know what this module defines under this name: by name, by `*`, or through the module."""
+        key = importer, base
+        if key not in self._brought:
+            listed = [found.names for found in self._files[importer].imports if found.base == base]
+            is_whole = not listed or any(not names for names in listed)
+            by_module = any(
+                _inner(found.base, other) == base
+                for found in self._files[importer].imports
+                for other in found.names or ()
+            )
+            everything = is_whole or by_module
+            self._brought[key] = None if everything else frozenset(each for names in listed for each in names or ())
+        known = self._brought[key]
+        return known is None or name in known
 
     def definition(self, name: str, importer: str) -> tuple[str, str] | None:
         """The file that defines what a file knows by a qualified name, and the name it has there.
@@ -161,7 +180,7 @@ class Project:
             if target is not None:
                 yield base, target
             for name in names or ():
-                inner = f"{base}{name}" if base.endswith(".") else f"{base}.{name}"
+                inner = _inner(base, name)
                 module = self.resolve(inner, importer)
                 if module is not None and module != target:
                     yield inner, module
@@ -204,6 +223,11 @@ class Project:
             if candidate.lstrip("/") in self._files:
                 return candidate.lstrip("/")
         return None
+
+
+def _inner(base: str, name: str) -> str:
+    """`a.b` of `from a import b`, `.b` of `from . import b`."""
+    return f"{base}{name}" if base.endswith(".") else f"{base}.{name}"
 
 
 def _imports(data: bytes) -> Iterator[Import]:
