@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -19,6 +19,7 @@ RULE = Rule(
     group="data",
     summary="Batches are copied to the device from memory that is not pinned, and the CPU waits for each copy.",
     since="0.2.0",
+    status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
     yields_to=("dataloader-respawns-workers", "workers-without-main-guard"),
 )

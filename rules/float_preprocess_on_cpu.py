@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Rule
+from torchlint.rule import Call, Flag, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -18,6 +18,7 @@ RULE = Rule(
     group="data",
     summary="Images become float32 and are normalized on the CPU, so that four times the bytes go to the device.",
     since="0.2.0",
+    status=Status.PREVIEW,
     default=False,
 )
 # Smaller images are copied in no time, whatever they are made of.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Flag, Method, Rule
+from torchlint.rule import Flag, Method, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -19,6 +19,7 @@ RULE = Rule(
     group="autograd",
     summary="Calling `train()` or `eval()` at each batch visits every module of a network that is in that mode anyway.",
     since="0.2.0",
+    status=Status.PREVIEW,
 )
 
 # Functions that may set the mode: those that evaluate, sample or save, by their name.

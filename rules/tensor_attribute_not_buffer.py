@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Flag, Node, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Flag, Node, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -19,6 +19,7 @@ RULE = Rule(
     group="modules",
     summary="A tensor that a module keeps as a plain attribute is copied to the device in each forward pass.",
     since="0.2.0",
+    status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
 )
 
