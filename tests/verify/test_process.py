@@ -181,6 +181,15 @@ def test_a_flood_at_the_end_does_not_hold_the_end_up(playing: Play) -> None:
     assert worker.output().endswith("farewell\n")
 
 
+def test_the_last_words_of_one_that_has_ended_are_heard(playing: Play) -> None:
+    worker = playing("reply()\nread()\nprint('farewell')")
+    worker.ready(30)
+    worker.dismiss()
+    time.sleep(2)  # it has ended by then, unheard
+    assert worker.wait(30)
+    assert worker.output().endswith("farewell\n")
+
+
 def test_a_closed_output_changes_nothing(playing: Play) -> None:
     worker = playing("os.close(1); os.close(2)\nreply()\nasked = read()\ntime.sleep(0.1)\nreply(fine=True)")
     worker.ready(30)

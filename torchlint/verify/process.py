@@ -146,7 +146,13 @@ class Worker:
             else:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     self._process.wait(left)
-        return self._process.poll() is not None
+        if self._process.poll() is None:
+            return False
+        # What it printed last may still lie in the pipe; one that it leaves behind may print for ever.
+        while self._open and time.monotonic() < until and select.select([*self._open], [], [], 0)[0]:
+            self._exchange(0)
+            self._received = b""
+        return True
 
     def kill(self) -> None:
         """End the process and its group at once."""
