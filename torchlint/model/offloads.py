@@ -22,8 +22,6 @@ _WRITES = re.compile(
     r"|write_?(flow|flo|pfm|png|jpe?g|image|video|wav|ply|obj|mesh|nii)\w*",
     re.IGNORECASE,
 )
-
-
 # What keeps what it is given, by its name, and options that ask for it.
 _SAVES = re.compile(r"_?(save|write|dump)(_\w+)?|(save|write|dump)[A-Z]\w*")
 _ASKS_TO_SAVE = re.compile(r"(^|_)(save|dump)(_|$)")
