@@ -6,11 +6,16 @@ import io
 import json
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from torchlint import inquiry
+from torchlint import engine, inquiry, sweep
 from torchlint.cli import run
+from torchlint.model import elsewhere
+
+if TYPE_CHECKING:
+    from torchlint.source import SourceFile
 
 UTILS = """\
 import torch
@@ -147,6 +152,62 @@ def test_several_processes_find_the_same(folder: Path, capsys: Capture, monkeypa
     monkeypatch.setattr("torchlint.pool.LEAST_LINES", 1)
     assert found(capsys, "--no-cache", "-j", "2") == here
     assert [each[:2] for each in here] == [("utils.py", "TL302")]
+
+
+# One parse for what is found and for what others want to know
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files that are parsed, one by one; few files count as many."""
+    names: list[str] = []
+    read = engine._read  # noqa: SLF001 - there is no other way to see it
+
+    def counting(source: SourceFile, *others: object) -> object:
+        names.append(source.path)
+        return read(source, *others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(engine, "_read", counting)
+    monkeypatch.setattr(sweep, "FEW", 0)
+    return names
+
+
+def test_a_caller_is_asked_while_it_is_linted(folder: Path, capsys: Capture, parsed: list[str]) -> None:
+    """Although it comes first by name."""
+    write(folder, utils=UTILS, train=TRAIN)
+    assert found(capsys, "--no-cache", "-j", "1") == EXPECTED
+    assert parsed == ["utils.py", "train.py", "utils.py"]
+
+
+def test_what_is_asked_only_later_is_asked_later(folder: Path, capsys: Capture, parsed: list[str]) -> None:
+    """Files that import each other, and a file between two others."""
+    write(folder, utils=f"import train\n{UTILS}", helper=HELPER, train=INDIRECT)
+    assert found(capsys, "--no-cache", "-j", "1") == [("utils.py", "TL302", "per batch", "helper.py:5")]
+    assert len(parsed) > len(set(parsed)) + 1
+
+
+def test_a_caller_that_is_cached_is_asked_all_the_same(folder: Path, capsys: Capture, parsed: list[str]) -> None:
+    write(folder, utils=UTILS.replace(".item()", ""), train=TRAIN)
+    age(folder)
+    assert found(capsys) == []
+    write(folder, utils=UTILS)
+    assert found(capsys) == EXPECTED
+    parsed.clear()
+    write(folder, utils=f"# moved\n{UTILS}")
+    assert [each[:2] for each in found(capsys)] == [("utils.py", "TL302")]
+    assert parsed == ["utils.py", "utils.py"]  # what the caller says is known
+
+
+def test_answers_that_fail_cost_no_findings(
+    folder: Path, capsys: Capture, parsed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(elsewhere, "_calls", fail)
+    write(folder, utils=UTILS, train=TRAIN.replace("optimizer.step()", "print(loss.item())"))
+    assert [each[:2] for each in found(capsys, "--no-cache", "-j", "1")] == [("train.py", "TL301")]
+    assert sorted(set(parsed)) == ["train.py", "utils.py"]
 
 
 # The cache

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -19,10 +19,6 @@ from torchlint import pool
 from torchlint.finding import Applicability, Result, Severity
 from torchlint.pool import Job, Outcome, outcome, work
 from torchlint.settings import Settings
-
-if TYPE_CHECKING:
-    from torchlint.facts import Facts
-    from torchlint.source import SourceFile
 
 SETTINGS = Settings(rules=("host-factory-then-move",))
 SLOW = b"import torch\n\n\ndef mask(size):\n    return torch.zeros(size, size).cuda()\n"
@@ -69,10 +65,10 @@ def test_bytes_that_are_no_text_are_a_diagnostic() -> None:
 
 
 def test_a_defect_is_a_diagnostic(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: SourceFile, __: Settings, ___: Facts) -> Result:
+    def fail(*_: object) -> None:
         raise KeyError("scope")
 
-    monkeypatch.setattr(pool, "lint", fail)
+    monkeypatch.setattr(pool, "lint_and_answer", fail)
     (diagnostic,) = outcome(job("a.py")).result.diagnostics
     assert (diagnostic.code, diagnostic.severity) == ("E000", Severity.INTERNAL)
     assert "KeyError: 'scope' (fail, line " in diagnostic.message
@@ -167,7 +163,7 @@ pool.LEAST_LINES, pool._CHUNK_BYTES = 1, 200
 SETTINGS = Settings(rules=("host-factory-then-move",))
 SLOW = b"import torch\\n\\n\\ndef mask(size):\\n    return torch.zeros(size, size).cuda()\\n"
 JOBS = [Job(f"{i}.py", b"# %d\\n" % i + SLOW, SETTINGS) for i in range(16)]
-PARENT, LINT = os.getpid(), pool.lint
+PARENT, LINT = os.getpid(), pool.lint_and_answer
 """
 
 unix_only = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux alone")
@@ -205,11 +201,11 @@ def test_beside_a_thread_nothing_is_forked() -> None:
 @pytest.mark.parametrize("signal_name", ["SIGKILL", "SIGSEGV"])
 def test_a_file_that_kills_its_process_is_named_and_costs_no_other(signal_name: str) -> None:
     found = script(
-        "def lint(source, settings, facts):\n"
+        "def lint(source, settings, facts, asked):\n"
         "    if source.path in ('5.py', '11.py') and os.getpid() != PARENT:\n"
         f"        os.kill(os.getpid(), signal.{signal_name})\n"
-        "    return LINT(source, settings, facts)\n"
-        "pool.lint = lint\n"
+        "    return LINT(source, settings, facts, asked)\n"
+        "pool.lint_and_answer = lint\n"
         "found = {}\n"
         "for job, outcome in work(iter(JOBS), 2):\n"
         "    assert job.shown not in found\n"
@@ -231,13 +227,13 @@ def test_a_file_that_kills_its_process_is_named_and_costs_no_other(signal_name: 
 def test_a_file_that_kills_its_process_once_is_linted_the_second_time() -> None:
     """As where the memory was too little for two at a time."""
     found = script(
-        "def lint(source, settings, facts):\n"
+        "def lint(source, settings, facts, asked):\n"
         "    mark = os.path.join(sys.argv[1], source.path)\n"
         "    if source.path in ('5.py', '11.py') and not os.path.exists(mark):\n"
         "        open(mark, 'w').close()\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    return LINT(source, settings, facts)\n"
-        "pool.lint = lint\n"
+        "    return LINT(source, settings, facts, asked)\n"
+        "pool.lint_and_answer = lint\n"
         "import tempfile\n"
         "with tempfile.TemporaryDirectory() as folder:\n"
         "    sys.argv = ['', folder]\n"
@@ -261,11 +257,11 @@ def test_processes_that_die_before_they_begin_are_done_without() -> None:
 def test_jobs_larger_than_a_pipe_cost_no_more_when_a_process_dies() -> None:
     """The next jobs are being written to it just then."""
     found = script(
-        "def lint(source, settings, facts):\n"
+        "def lint(source, settings, facts, asked):\n"
         "    if source.path == '3.py':\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    return LINT(source, settings, facts)\n"
-        "pool.lint = lint\n"
+        "    return LINT(source, settings, facts, asked)\n"
+        "pool.lint_and_answer = lint\n"
         "jobs = [job._replace(data=job.data + b'# ' + b'x' * 300_000) for job in JOBS]\n"
         "print(json.dumps({job.shown: len(outcome.result.findings) for job, outcome in work(jobs, 2)}))"
     )
@@ -275,11 +271,11 @@ def test_jobs_larger_than_a_pipe_cost_no_more_when_a_process_dies() -> None:
 @unix_only
 def test_who_stops_reading_leaves_no_process_behind() -> None:
     assert script(
-        "def lint(source, settings, facts):\n"
+        "def lint(source, settings, facts, asked):\n"
         "    if source.path != '0.py' and os.getpid() != PARENT:\n"
         "        time.sleep(60)\n"
-        "    return LINT(source, settings, facts)\n"
-        "pool.lint, pool._CHUNK_BYTES = lint, 1\n"
+        "    return LINT(source, settings, facts, asked)\n"
+        "pool.lint_and_answer, pool._CHUNK_BYTES = lint, 1\n"
         "outcomes = work(JOBS, 2)\n"
         "started = time.monotonic()\n"
         "next(outcomes)\n"
@@ -291,12 +287,12 @@ def test_who_stops_reading_leaves_no_process_behind() -> None:
 @unix_only
 def test_processes_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     code = PREPARE + (
-        "def lint(source, settings, facts):\n"
+        "def lint(source, settings, facts, asked):\n"
         "    if os.getpid() != PARENT:\n"
         "        open(os.path.join(sys.argv[1], str(os.getpid())), 'w').close()\n"
         "        time.sleep(60)\n"
-        "    return LINT(source, settings, facts)\n"
-        "pool.lint = lint\n"
+        "    return LINT(source, settings, facts, asked)\n"
+        "pool.lint_and_answer = lint\n"
         "list(work(JOBS, 2))\n"
     )
     with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)]) as process:

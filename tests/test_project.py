@@ -136,3 +136,27 @@ def test_a_function_of_torch_is_called_by_programs_that_the_file_is_part_of() ->
     )
     assert callers(found, "nets.py", "torch.compile") == [("train.py", "torch.compile")]
     assert callers(found, "train.py", "torch.compile") == []
+
+
+def test_what_follows_re_is_no_function_of_the_project() -> None:
+    found = project(train="import re, net\nre.compile('x')\nre . f(1)", net="def compile(x): pass")
+    assert callers(found, "net.py", "torch.compile", "compile") == []
+    found = project(train="import re, net\nre.compile('x')\nnet.compile(1)", net="def compile(x): pass")
+    assert callers(found, "net.py", "compile") == [("train.py", "net.compile")]
+
+
+@pytest.mark.parametrize("paths", [["train.py", "net.py", "layers.py"], ["layers.py", "train.py", "net.py"]])
+def test_a_file_stands_behind_those_that_it_imports(paths: list[str]) -> None:
+    found = project(train="import net", net="from layers import f\nf(1)", layers="def f(x): pass")
+    assert found.in_order(paths) == ["layers.py", "net.py", "train.py"]
+
+
+def test_only_the_given_files_are_put_in_order() -> None:
+    found = project(train="import net", net="import layers", layers="")
+    assert found.in_order(["train.py", "layers.py"]) == ["layers.py", "train.py"]
+
+
+def test_files_that_import_each_other_are_all_there() -> None:
+    found = project(a="import b", b="import c", c="import a", d="import a")
+    assert sorted(found.in_order(["d.py", "c.py", "b.py", "a.py"])) == ["a.py", "b.py", "c.py", "d.py"]
+    assert found.in_order(["d.py", "c.py", "b.py", "a.py"])[-1] == "d.py"

@@ -82,7 +82,7 @@ def test_the_exit_status_of_a_defect_is_2(project: Path, capsys: Capture, monkey
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(pool, "lint", fail)
+    monkeypatch.setattr(pool, "lint_and_answer", fail)
     assert check(order(project, output_format="concise", exit_zero=True)) == 2
     assert "slow.py:1:1: E000 torchlint failed: ZeroDivisionError" in capsys.readouterr().out
 

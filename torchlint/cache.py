@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import torchlint
-from torchlint.facts import NOTHING, Answers, Asked, Facts
+from torchlint.facts import NOTHING, Answers, Facts
 from torchlint.finding import Result
 from torchlint.project import Outline
 from torchlint.registry import PACK
@@ -103,10 +103,10 @@ class Cache:
         value = self._value(content + self._digest(settings, facts))
         return None if value is None else Result() if not value else _unpacked(value, Result)
 
-    def answers(self, content: bytes, settings: Settings, facts: Facts, asked: Asked) -> Answers | None:
-        """What a file with this content said to what it was asked."""
-        value = self._value(content + self._digest(settings, facts, asked))
-        return None if value is None else _unpacked(value, Answers)
+    def answers(self, content: bytes, settings: Settings, facts: Facts) -> tuple[Answers, ...]:
+        """What a file with this content said, each time that it was asked, where other files say this of it."""
+        value = self._value(content + self._digest(Answers, settings, facts))
+        return () if value is None else _unpacked(value, tuple[Answers, ...]) or ()
 
     def facts(self, question: bytes) -> dict[str, Facts] | None:
         """What a whole project said to a question with this digest."""
@@ -136,9 +136,9 @@ class Cache:
         """Note what linting gave for the content with this digest. The usual result, nothing, is no bytes at all."""
         self._keep(content + self._digest(settings, facts), None if result == Result() else result)
 
-    def keep_answers(self, content: bytes, settings: Settings, facts: Facts, asked: Asked, answers: Answers) -> None:
-        """Note what a file with this content said to what it was asked."""
-        self._keep(content + self._digest(settings, facts, asked), answers)
+    def keep_answers(self, content: bytes, settings: Settings, facts: Facts, answers: tuple[Answers, ...]) -> None:
+        """Note all that a file with this content has said so far."""
+        self._keep(content + self._digest(Answers, settings, facts), answers)
 
     def keep_facts(self, question: bytes, facts: dict[str, Facts]) -> None:
         """Note what a whole project said."""

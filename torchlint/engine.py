@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from torchlint.facts import NOTHING, Answers
+from torchlint.facts import NOTHING, Answers, Asked
 from torchlint.finding import Applicability, Diagnostic, Edit, Finding, Fix, Result, Severity, Span, sort_key
 from torchlint.precedence import merged, settled
 from torchlint.rule import Call, Check, Flag, Insert, InsertBelow, Method, Node, NodeEdit, Rule
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import libcst as cst
 
-    from torchlint.facts import Asked, Facts, Telling
+    from torchlint.facts import Facts, Telling
     from torchlint.model.context import Context
     from torchlint.model.spans import Spans
     from torchlint.model.tree import Tree
@@ -64,29 +64,55 @@ def examine(
     `thorough` runs every check on every node that its interest names, without the dispatch tables: slow, and by law
     the same result.
     """
-    with _deep_recursion():
-        try:
-            with _reading(source, settings, facts) as read:
-                return (
-                    Result(diagnostics=(read,))
-                    if isinstance(read, Diagnostic)
-                    else _run(read, rules, thorough=thorough)
-                )
-        except RecursionError:
-            message = "the code nests too deeply to be read"
-            return Result(diagnostics=(Diagnostic("E999", "invalid-syntax", message),))
+    return _examined(source, rules, settings, facts, Asked(), thorough=thorough)[0]
+
+
+def examine_and_answer(
+    source: SourceFile, rules: tuple[Rule, ...], settings: Settings, facts: Facts, asked: Asked
+) -> tuple[Result, Answers]:
+    """All that the rules say of a source, and what it says to what is asked of it: one parse for both."""
+    return _examined(source, rules, settings, facts, asked)
 
 
 def answer(source: SourceFile, settings: Settings, facts: Facts, asked: Asked) -> Answers:
     """What a source says to what is asked of it."""
-    from torchlint.model.elsewhere import answers
+    return _examined(source, None, settings, facts, asked)[1]
 
+
+def _examined(
+    source: SourceFile,
+    rules: tuple[Rule, ...] | None,
+    settings: Settings,
+    facts: Facts,
+    asked: Asked,
+    *,
+    thorough: bool = False,
+) -> tuple[Result, Answers]:
+    """What the rules say, if there are any to ask, and the answers, if anything is asked."""
+    result, answers = Result(), Answers(asked=asked)
     with _deep_recursion():
         try:
             with _reading(source, settings, facts) as read:
-                return Answers() if isinstance(read, Diagnostic) else answers(read, asked)
+                if isinstance(read, Diagnostic):
+                    return Result(diagnostics=(read,)), answers
+                if rules is not None:
+                    result = _run(read, rules, thorough=thorough)
+                if asked:
+                    answers = _answered(read, asked)
         except RecursionError:
-            return Answers()
+            message = "the code nests too deeply to be read"
+            return Result(diagnostics=(Diagnostic("E999", "invalid-syntax", message),)), answers
+    return result, answers
+
+
+def _answered(context: Context, asked: Asked) -> Answers:
+    """What a module says to what is asked of it; nothing where that fails, which must not cost what was found."""
+    from torchlint.model.elsewhere import answers
+
+    try:
+        return answers(context, asked)
+    except Exception:  # noqa: BLE001 - as for rules, but nobody waits for these answers
+        return Answers(asked=asked)
 
 
 def tell(source: SourceFile, settings: Settings, facts: Facts, row: int) -> Telling | None:

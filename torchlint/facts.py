@@ -104,13 +104,19 @@ class Asked(NamedTuple):
         """Whether anything is asked."""
         return bool(self.calls or self.classes)
 
+    def without(self, other: Asked) -> Asked:
+        """What is asked here and not there."""
+        calls = tuple(name for name in self.calls if name not in other.calls)
+        return Asked(calls, tuple(name for name in self.classes if name not in other.classes))
+
 
 class Answers(NamedTuple):
-    """What one file says to what it was asked, and what it would have to know of others to say it for certain."""
+    """What one file says to what it was `asked`, and what it would have to know of others to say it for certain."""
 
     calls: tuple[tuple[str, tuple[Called, ...]], ...] = ()
     classes: tuple[tuple[str, Described], ...] = ()
     questions: Wanted = Wanted()
+    asked: Asked = Asked()
 
 
 class Telling(NamedTuple):

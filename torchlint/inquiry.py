@@ -6,13 +6,14 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from torchlint.cache import digest
 from torchlint.contents import Contents
 from torchlint.discover import Found, discover
-from torchlint.facts import Answers, Asked, Called, Described, Facts
+from torchlint.facts import NOTHING, Answers, Asked, Called, Described, Facts
 from torchlint.finding import Wanted
 from torchlint.globs import posix
 from torchlint.role import Role, holds_tests
@@ -35,7 +36,12 @@ class Question(NamedTuple):
 
 
 class Inquiry:
-    """The files that a run is about and those of the projects that they belong to."""
+    """The files that a run is about and those of the projects that they belong to.
+
+    A file that is linted can be asked at once what those want to know that were linted before it, which saves a parse:
+    `in_order` gives an order in which most can, `hear` takes a question, `asked` is what to ask, `keep` takes the
+    answers. What was not asked so is asked when `facts` are wanted: these are the same either way.
+    """
 
     def __init__(
         self, files: Iterable[Found], configs: Configs, cwd: Path, cache: Cache | None, processes: int | None
@@ -43,9 +49,40 @@ class Inquiry:
         self._configs = configs
         self._cache = cache
         self._processes = processes
-        self._answers: dict[tuple[str, Facts, Asked], Answers] = {}
+        # All that a file has said, where other files say this of it.
+        self._answers: dict[tuple[str, Facts], tuple[Answers, ...]] = {}
+        self._waiting: dict[str, set[str]] = {}
+        self._tests: dict[str, bool] = {}
         self._found = {_key(file): file for file in (*files, *_around(files, configs, cwd))}
         self._contents = Contents(self._found, cache)
+
+    @cached_property
+    def _project(self) -> Project:
+        from torchlint.project import Project
+
+        return Project({key: self._contents.outline(key) for key in self._found})
+
+    def in_order(self, files: Iterable[Found]) -> list[Found]:
+        """The files, each behind those that it imports, as far as that can be."""
+        return [self._found[key] for key in self._project.in_order(map(_key, files))]
+
+    def hear(self, question: Question) -> None:
+        """Note who may know of callers, to ask them when they are linted."""
+        for caller, name in self._owners({_key(question.file): question.wanted}):
+            self._waiting.setdefault(caller, set()).add(name)
+
+    def asked(self, file: Found) -> Asked:
+        """What a file is to be asked when it is linted: what others wanted to know so far, and it has not said yet."""
+        key = _key(file)
+        asked = Asked(tuple(sorted(self._waiting.get(key, ()))))
+        for answers in self._said(key, NOTHING, asked) if asked else ():
+            asked = asked.without(answers.asked)
+        return asked
+
+    def keep(self, file: Found, data: bytes, answers: Answers) -> None:
+        """Remember what a file with these bytes said when it was linted, without facts."""
+        if answers.asked:
+            self._remember(_key(file), data, NOTHING, answers)
 
     def facts(self, questions: Iterable[Question]) -> dict[Path, Facts]:
         """What is known of callers and classes, by file; files of which nothing is are left out."""
@@ -68,14 +105,11 @@ class Inquiry:
         return digest("\n".join((*parts, *sorted(settings))).encode(errors="backslashreplace"))
 
     def _worked_out(self, wanted: Mapping[str, Wanted]) -> dict[str, Facts]:
-        from torchlint.project import Project
-
-        project = Project({key: self._contents.outline(key) for key in self._found})
         facts: dict[str, Facts] = {}
         wanted = dict(wanted)
         for _ in range(ROUNDS):
-            owners = self._owners(project, wanted)
-            homes = _homes(project, wanted)
+            owners = self._owners(wanted)
+            homes = _homes(self._project, wanted)
             calls: dict[str, dict[str, list[Called]]] = {}
             classes: dict[str, dict[str, Described]] = {}
             more: dict[str, Wanted] = {}
@@ -87,7 +121,7 @@ class Inquiry:
                     for key, known_as in homes[file, name]:
                         classes.setdefault(key, {})[known_as] = described
                 if answers.calls or answers.classes:
-                    more[file] = answers.questions
+                    more[file] = _both(more.get(file, Wanted()), answers.questions)
             before = facts
             facts = {
                 key: Facts(_gathered(calls.get(key, {})), tuple(sorted(classes.get(key, {}).items())))
@@ -97,14 +131,14 @@ class Inquiry:
             if facts == before and all(wanted.get(file) == both for file, both in after.items()):
                 break
             wanted.update(after)
-        asking = [key for key, questions in wanted.items() if questions.pins and project.never_pins(key)]
+        asking = [key for key, questions in wanted.items() if questions.pins and self._project.never_pins(key)]
         return {**facts, **{key: facts.get(key, Facts())._replace(never_pins=True) for key in asking}}
 
-    def _owners(self, project: Project, wanted: Mapping[str, Wanted]) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    def _owners(self, wanted: Mapping[str, Wanted]) -> dict[tuple[str, str], list[tuple[str, str]]]:
         """The files that may call functions, with the name for each there: whose function, and its own name."""
         owners: dict[tuple[str, str], list[tuple[str, str]]] = {}
         for key, questions in wanted.items():
-            for importer, name, function in project.callers(key, questions.functions):
+            for importer, name, function in self._project.callers(key, questions.functions):
                 if not self._is_test(importer):
                     owners.setdefault((importer, name), []).append((key, function))
         return owners
@@ -114,45 +148,60 @@ class Inquiry:
 
         jobs = {}
         for key in sorted(asked):
-            question = key, facts.get(key, Facts()), asked[key]
-            found = self._known(question)
-            if found is not None:
-                yield key, found
-            else:
+            known = facts.get(key, NOTHING)
+            missing = asked[key]
+            for answers in self._said(key, known, missing):
+                missing = missing.without(answers.asked)
+                yield key, answers
+            if missing:
                 file, data = self._found[key], self._contents.data(key)
-                jobs[file.shown] = (
-                    key,
-                    Job(file.shown, data, self._settings(file), facts=question[1], asked=question[2]),
-                )
+                job = Job(file.shown, data, self._settings(file), facts=known, asked=missing, lints=False)
+                jobs[file.shown] = key, job
         with closing(work((job for _, job in jobs.values()), self._processes)) as outcomes:
             for job, outcome in outcomes:
                 key, _ = jobs[job.shown]
-                answers = outcome.answers or Answers()
-                if self._cache is not None and outcome.answers is not None:
-                    content = _named(digest(job.data), job.shown)
-                    self._cache.keep_answers(content, job.settings, job.facts, job.asked, answers)
-                self._answers[key, job.facts, job.asked] = answers
+                answers = outcome.answers or Answers(asked=job.asked)
+                if outcome.answers is not None:
+                    self._remember(key, job.data, job.facts, answers)
                 yield key, answers
 
-    def _known(self, question: tuple[str, Facts, Asked]) -> Answers | None:
-        """What a file, where other files say this, has answered before."""
-        importer, facts, asked = question
-        found = self._answers.get(question)
-        if found is None and self._cache is not None:
-            file = self._found[importer]
-            content = _named(self._contents.digest(importer), file.shown)
-            found = self._cache.answers(content, self._settings(file), facts, asked)
-        return found
+    def _said(self, key: str, facts: Facts, asked: Asked) -> Iterator[Answers]:
+        """What a file has answered before, where other files say this of it, of what is asked and nothing else.
+
+        What else an answer hangs on was noted for all that was asked at once: more must not come into play.
+        """
+        question = key, facts
+        if question not in self._answers:
+            self._answers[question] = ()
+            if self._cache is not None:
+                file = self._found[key]
+                content = _named(self._contents.digest(key), file.shown)
+                self._answers[question] = self._cache.answers(content, self._settings(file), facts)
+        for answers in self._answers[question]:
+            if not answers.asked.without(asked):
+                asked = asked.without(answers.asked)
+                yield answers
+
+    def _remember(self, key: str, data: bytes, facts: Facts, answers: Answers) -> None:
+        """Add to what a file has said."""
+        said = self._answers.get((key, facts), ())
+        if all(each.asked != answers.asked for each in said):
+            said = self._answers[key, facts] = (*said, answers)
+        if self._cache is not None:
+            file = self._found[key]
+            self._cache.keep_answers(_named(digest(data), file.shown), self._settings(file), facts, said)
 
     def _settings(self, file: Found) -> Settings:
         return self._configs.for_file(file.path).settings_for(file.path)
 
     def _is_test(self, key: str) -> bool:
-        path = self._found[key].path
-        role = self._configs.for_file(path).role(path)
-        return role is Role.TEST or (
-            role is Role.TEST_BY_NAME and holds_tests(self._contents.data(key).decode("utf-8", errors="replace"))
-        )
+        if key not in self._tests:
+            path = self._found[key].path
+            role = self._configs.for_file(path).role(path)
+            self._tests[key] = role is Role.TEST or (
+                role is Role.TEST_BY_NAME and holds_tests(self._contents.data(key).decode("utf-8", errors="replace"))
+            )
+        return self._tests[key]
 
 
 def _around(files: Iterable[Found], configs: Configs, cwd: Path) -> list[Found]:

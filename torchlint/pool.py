@@ -15,7 +15,7 @@ from torchlint.engine import answer, examine, is_applicable
 from torchlint.facts import NOTHING, Answers, Asked, Facts
 from torchlint.finding import Applicability, Diagnostic, Result, Severity
 from torchlint.fixer import Fixed, fix
-from torchlint.linter import lint
+from torchlint.linter import lint_and_answer
 from torchlint.settings import Settings
 from torchlint.source import DecodeError, SourceFile
 
@@ -35,8 +35,8 @@ _BYTES_BETWEEN_COLLECTIONS = 8 * 1024 * 1024
 class Job(NamedTuple):
     """A file to lint, by the name it is shown under; with a threshold, also to fix.
 
-    `facts` are what other files say of it; `is_final` says that these are all, where a lint asks for more. With
-    something `asked`, what it says to that is wanted instead.
+    `facts` are what other files say of it; `is_final` says that these are all, where a lint asks for more. What it says
+    to what is `asked` is wanted besides, or alone, unless it `lints`.
     """
 
     shown: str
@@ -46,6 +46,7 @@ class Job(NamedTuple):
     facts: Facts = NOTHING
     is_final: bool = False
     asked: Asked = Asked()
+    lints: bool = True
 
 
 class Outcome(NamedTuple):
@@ -89,15 +90,15 @@ def outcome(job: Job) -> Outcome:
     except DecodeError as error:
         return Outcome(Result(diagnostics=(Diagnostic("E902", "io-error", str(error)),)))
     try:
-        if job.asked:
+        if not job.lints:
             return Outcome(Result(), answers=answer(source, job.settings, job.facts, job.asked))
-        result = lint(source, job.settings, job.facts)
+        result, answers = lint_and_answer(source, job.settings, job.facts, job.asked)
         threshold = job.threshold
         if result.questions and not job.is_final:
-            return Outcome(result)
+            return Outcome(result, answers=answers)
         if threshold is None or not any(is_applicable(finding.fix, threshold) for finding in result.findings):
-            return Outcome(result)
-        return Outcome(result, fix(source, job.settings, threshold, job.facts))
+            return Outcome(result, answers=answers)
+        return Outcome(result, fix(source, job.settings, threshold, job.facts), answers)
     except Exception as error:  # noqa: BLE001 - one file must not cost the user what is found in the others
         return _failure(f"torchlint failed: {_described(error)}; please report this")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from torchlint.discover import Found
     from torchlint.facts import Facts
     from torchlint.fixer import Fixed
+    from torchlint.inquiry import Inquiry, Question
     from torchlint.pool import Job, Outcome
     from torchlint.progress import Progress
     from torchlint.settings import Settings
@@ -60,11 +62,18 @@ class Sweep:
         self._cache: Cache | None = None
         self._known: list[Swept] = []
         self._asking: list[Swept] = []
+        # Whether what files want to know of each other is asked while they are linted.
+        self._hears = False
+
+    @cached_property
+    def _inquiry(self) -> Inquiry:
+        from torchlint.inquiry import Inquiry
+
+        return Inquiry(self._files, self._configs, self._cwd, self._opened(), self._means.processes)
 
     def __iter__(self) -> Iterator[Swept]:
         """Each file of which there is something to say, in any order. Raises `ConfigError`."""
-        look = self._look if len(self._files) <= FEW else self._look_by_stamp
-        jobs = (job for file in self._files if (job := look(file)) is not None)
+        jobs = self._jobs() if len(self._files) <= FEW else self._many_jobs()
         try:
             first = next(jobs, None)
             if first is not None:
@@ -76,7 +85,36 @@ class Sweep:
             if self._cache is not None:
                 self._cache.close()
 
-    def _look_by_stamp(self, file: Found) -> Job | None:
+    def _jobs(self) -> Iterator[Job]:
+        """The files that have to be linted."""
+        for file in self._files:
+            data = self._look(file)
+            if data is not None:
+                yield self._job(file, data)
+
+    def _many_jobs(self) -> Iterator[Job]:
+        """As `_jobs`, for many: each file behind those that it imports, and asked at once what these want to know."""
+        files = [file for file in self._files if self._look_by_stamp(file) is not None]
+        self._hears = len(files) > FEW
+        if self._hears:
+            for swept in self._asking:
+                self._inquiry.hear(_question(swept))
+            files = self._inquiry.in_order(files)
+        for file in files:
+            try:
+                data = file.path.read_bytes()
+            except OSError as error:
+                self._note_unreadable(file, error)
+                continue
+            job = self._job(file, data)
+            yield job._replace(asked=self._inquiry.asked(file)) if self._hears else job
+
+    def _job(self, file: Found, data: bytes) -> Job:
+        from torchlint.pool import Job
+
+        return Job(file.shown, data, self._settings(file), self._means.threshold)
+
+    def _look_by_stamp(self, file: Found) -> bytes | None:
         """As `_look`, for many files: those that did not change and hold nothing are not even read."""
         from torchlint.cache import Stamp
 
@@ -94,8 +132,8 @@ class Sweep:
             return None
         return self._look(file, stamp, content)
 
-    def _look(self, file: Found, stamp: Stamp | None = None, known: bytes | None = None) -> Job | None:
-        """What has to be linted, if the answer is not known. `known` is the content that goes with the stamp."""
+    def _look(self, file: Found, stamp: Stamp | None = None, known: bytes | None = None) -> bytes | None:
+        """The bytes of a file that has to be linted; None for others. `known` content goes with the stamp."""
         try:
             data = file.path.read_bytes()
         except OSError as error:
@@ -119,9 +157,7 @@ class Sweep:
             self._asking.append(Swept(file, data, result))
             return None
         if result is None or self._is_to_be_fixed(result):
-            from torchlint.pool import Job
-
-            return Job(file.shown, data, self._settings(file), self._means.threshold)
+            return data
         self._progress.advance(linted=False)
         if not result.is_clean:
             self._known.append(Swept(file, data, result))
@@ -137,19 +173,20 @@ class Sweep:
                 if not job.is_final:
                     self._progress.advance(linted=True)
                 swept = Swept(files[job.shown], job.data, outcome.result, outcome.fixed)
+                if outcome.answers is not None:
+                    self._inquiry.keep(swept.file, swept.data, outcome.answers)
                 if outcome.result.questions and not job.is_final:
                     self._asking.append(swept)
+                    if self._hears:
+                        self._inquiry.hear(_question(swept))
                 elif not outcome.result.is_clean:
                     yield swept
 
     def _asked(self) -> Iterator[Swept]:
         """The files whose callers matter, now that they are known."""
         from torchlint.facts import NOTHING
-        from torchlint.inquiry import Inquiry, Question
 
-        cache = self._opened()
-        inquiry = Inquiry(self._files, self._configs, self._cwd, cache, self._means.processes)
-        known = inquiry.facts(Question(swept.file, swept.result.questions) for swept in self._asking)
+        known = self._inquiry.facts(map(_question, self._asking))
         jobs = []
         for swept in self._asking:
             job = self._settled(swept, known.get(swept.file.path, NOTHING))
@@ -203,6 +240,12 @@ class Sweep:
 
             self._cache = Cache(self._means.cache_folder, bulk=len(self._files) > FEW)
         return self._cache
+
+
+def _question(swept: Swept) -> Question:
+    from torchlint.inquiry import Question
+
+    return Question(swept.file, swept.result.questions)
 
 
 def unreadable(message: str) -> Diagnostic:

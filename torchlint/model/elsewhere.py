@@ -138,7 +138,7 @@ def answers(context: Context, asked: Asked) -> Answers:
         for class_ in context.tree.of(cst.ClassDef)
         if class_.name.value in asked.classes and context.tree.function(class_) is None
     )
-    return Answers(calls, classes, context.elsewhere.questions)
+    return Answers(calls, classes, context.elsewhere.questions, asked)
 
 
 def describe(class_: cst.ClassDef, context: Context) -> Described:
