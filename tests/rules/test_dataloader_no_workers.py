@@ -612,3 +612,19 @@ def test_one_of_several_processes(target: str, flagged: bool) -> None:  # noqa: 
     function = f"def part():\n    for x in DataLoader(PhotoDataset('a'), 8, num_workers=0):{mark}\n        model(x)\n"
     start = f"from multiprocessing import Process\nProcess(target={target}).start()\n"
     check_snippet(f"{SHORT}{function}{start}", RULE)
+
+
+@pytest.mark.parametrize(
+    ("line", "flagged"),
+    [
+        ("torch.set_default_tensor_type('torch.cuda.FloatTensor')", False),
+        ("torch.set_default_tensor_type(torch.cuda.FloatTensor)", False),
+        ("torch.set_default_device('cuda')", False),
+        ("torch.set_default_device('cpu')", True),
+        ("torch.set_default_dtype(torch.float32)", True),
+    ],
+)
+def test_all_tensors_are_made_on_the_device(line: str, flagged: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if flagged else ""
+    loop = f"for x in DataLoader(PhotoDataset('a'), 8):{mark}\n    model(x.cuda()).backward()\n"
+    check_snippet(f"{SHORT}{line}\n{loop}", RULE)

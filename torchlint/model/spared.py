@@ -24,6 +24,8 @@ _FILLED = re.compile(r"(^|_)(buffer|replay|replay_memory)$")
 _AS_IT_IS = re.compile(r"(^|_)(trivial|identity|noop|no_op|passthrough|no)_?(collate|collator|$)")
 # Data that is made up so that there is some.
 _MADE_UP = re.compile(r"(?i:mock|dummy|synthetic)|(^|_)fake|\bFakeData\b")
+# What says where tensors are made, and of what type.
+_DEFAULTS = re.compile(r"set_default_(device|tensor_type)")
 # A word of an accelerator, or of something that brings one.
 _ACCELERATED = re.compile(
     r"cuda|device|gpu|accelerat|\.to\(|fabric|trainer|lightning|\b(xla|npu|hpu|xpu)\b", re.IGNORECASE
@@ -82,7 +84,14 @@ def is_in_a_process(call: cst.Call, context: Context) -> bool:
 
 
 def is_drawn_on_device(loader: cst.Call, context: Context) -> bool:
-    """Whether the numbers of the samples are drawn on an accelerator: then so are all tensors, the dataset's too."""
+    """Whether the numbers of the samples are drawn on an accelerator: then so are all tensors, the dataset's too.
+
+    Or the file has all tensors made there: `torch.set_default_device("cuda")`.
+    """
+    if _DEFAULTS.search(context.source.text) and any(
+        _sets_default(call, context) for call in context.tree.of(cst.Call)
+    ):
+        return True
     given = context.argument(loader, "generator", 12)
     made = [given]
     if isinstance(given, cst.Name):
@@ -91,6 +100,16 @@ def is_drawn_on_device(loader: cst.Call, context: Context) -> bool:
         isinstance(call, cst.Call) and any(_is_device(argument.value, context) for argument in call.args)
         for call in made
     )
+
+
+def _sets_default(call: cst.Call, context: Context) -> bool:
+    """Whether from here on tensors are made on an accelerator, which a forked worker cannot."""
+    name = context.qualified_name(call.func) or ""
+    if not _DEFAULTS.fullmatch(name.rpartition(".")[2]) or not call.args:
+        return False
+    given = call.args[0].value
+    named = context.qualified_name(given) or context.code(given).strip("\"'")
+    return named.startswith("torch.cuda.") or _is_device(given, context)
 
 
 def _is_device(node: cst.BaseExpression, context: Context) -> bool:
