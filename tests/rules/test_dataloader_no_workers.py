@@ -628,3 +628,24 @@ def test_all_tensors_are_made_on_the_device(line: str, flagged: bool) -> None:  
     mark = f"  # <- {RULE}" if flagged else ""
     loop = f"for x in DataLoader(PhotoDataset('a'), 8):{mark}\n    model(x.cuda()).backward()\n"
     check_snippet(f"{SHORT}{line}\n{loop}", RULE)
+
+
+@pytest.mark.parametrize(
+    ("body", "flagged"),
+    [
+        ("model(x)\n    if i == args.n_test_samples - 1:\n        break", False),
+        ("model(x)\n    if i >= 8:\n        print(i)\n        break", False),
+        ("model(x)\n    if i >= 5000:\n        break", True),
+        ("model(x)\n    if i >= args.most:\n        break", True),
+        ("model(x)\n    if i == 8:\n        continue", True),
+        ("model(x).backward()\n    if i == 8:\n        break", True),
+    ],
+)
+def test_a_loop_that_takes_a_few_batches(body: str, flagged: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if flagged else ""
+    loop = f"for i, x in enumerate(DataLoader(PhotoDataset('a'), 1)):{mark}\n    {body}\n"
+    check_snippet(f"{SHORT}{loop}", RULE)
+    again = loop.replace("\n    ", "\n        ").replace("for i", "    for i")
+    check_snippet(
+        f"{SHORT}for epoch in range(9):\n{again.replace(mark, '').replace('1)):', f'1)):  # <- {RULE}')}", RULE
+    )

@@ -1,7 +1,8 @@
-"""Loops over batches that compute nothing with them, or so much that nothing else counts beside it."""
+"""Loops over batches that take few, compute nothing with them, or so much that nothing else counts beside it."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -44,6 +45,11 @@ _METHODS = frozenset(
 # Methods that take a pass of the model for each token.
 _WRITES = frozenset({"generate", "generate_experience", "generate_completions", "generate_responses", "generate_text"})
 
+# What a loop that trains speaks of, and what stands for a number of batches to look at.
+_TRAINS = re.compile(r"\.backward\(|\.step\(|train")
+_FEW = re.compile(r"sample|show|vis|plot|display|preview|example|image|print|demo", re.IGNORECASE)
+_MANY = 32
+
 
 def computes_nothing(loop: cst.For, context: Context) -> bool:
     """Whether the loop gives its batches to no model, nor to anything else that may be one.
@@ -54,6 +60,32 @@ def computes_nothing(loop: cst.For, context: Context) -> bool:
     if all(isinstance(part, cst.Pass) for part in parts):
         return False
     return not any(_may_compute(node, context) for node in descendants(loop.body))
+
+
+def takes_few(loop: cst.For, context: Context) -> bool:
+    """Whether a loop that runs once and trains nothing ends with so many batches: `if i == shown: break`."""
+    if context.loop(loop) is not None or _TRAINS.search(context.code(loop.body)) is not None:
+        return False
+    match loop:
+        case cst.For(
+            target=cst.Tuple(elements=[cst.Element(value=cst.Name(value=counter)), *_]),
+            iter=cst.Call(func=cst.Name(value="enumerate")),
+        ):
+            return any(_ends_at_few(line, counter, context) for line in loop.body.body)
+    return False
+
+
+def _ends_at_few(line: cst.CSTNode, counter: str, context: Context) -> bool:
+    """Whether this is `if i == 8: break`, or with a name of what is only shown for the number."""
+    match line:
+        case cst.If(
+            test=cst.Comparison(left=cst.Name(value=name), comparisons=[cst.ComparisonTarget(comparator=number)]),
+            body=cst.IndentedBlock(body=[*_, cst.SimpleStatementLine(body=[cst.Break()])]),
+        ) if name == counter:
+            if isinstance(number, cst.Integer):
+                return number.evaluated_value < _MANY
+            return _FEW.search(context.code(number)) is not None
+    return False
 
 
 def generates(loop: cst.For, context: Context) -> bool:

@@ -12,7 +12,7 @@ import libcst as cst
 
 from torchlint.model.arguments import constant, keywords
 from torchlint.model.frequency import LoopKind
-from torchlint.model.idle import computes_nothing, generates
+from torchlint.model.idle import computes_nothing, generates, takes_few
 from torchlint.model.names import Binder, dotted
 from torchlint.model.occasions import is_guarded
 from torchlint.model.tables import FACTORIES, LEGACY_TENSORS
@@ -374,7 +374,7 @@ class _Readers:
         parent = self.context.parent(node)
         match parent:
             case cst.For(iter=iterated) if iterated is node:
-                if self._takes_one(parent):
+                if self._takes_one(parent) or takes_few(parent, self.context):
                     return Reader.PEEK
                 if computes_nothing(parent, self.context):
                     return Reader.SHOW
