@@ -46,7 +46,9 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         is_drawn_on_device,
         is_made_up,
         is_on_the_cpu,
+        is_one_batch,
         is_one_by_one,
+        is_to_look_at,
         may_cost_nothing,
     )
 
@@ -54,7 +56,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if lack is None or _is_meant(node, lack, context):
         return
     dataset = context.argument(node, "dataset", 0)
-    if dataset is None or _is_one_batch(node, context):
+    if dataset is None or is_one_batch(node, context):
         return
     found = work(dataset, context)
     if found not in (Work.UNKNOWN, Work.LOADS) or is_collated_on_device(node, context):
@@ -63,7 +65,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     if found is Work.UNKNOWN and lack.given is not None and is_one_by_one(node, context):
         return  # somebody has written the 0 for it
-    if is_made_up(node, dataset, context) or is_drawn_on_device(node, context):
+    if is_made_up(node, dataset, context) or is_drawn_on_device(node, context) or is_to_look_at(node, dataset, context):
         return
     by = reader(node, context)
     if by in (Reader.NOBODY, Reader.PEEK, Reader.SHOW):
@@ -103,12 +105,6 @@ def _is_meant(call: cst.Call, lack: NoWorkers, context: Context) -> bool:
     return lack.zero is not None and (
         _REASON.search(comment_behind(lack.zero, context)) is not None or is_in_a_process(call, context)
     )
-
-
-def _is_one_batch(call: cst.Call, context: Context) -> bool:
-    """Whether the whole dataset is one batch, so that workers could load nothing ahead."""
-    size = context.argument(call, "batch_size", 1)
-    return isinstance(size, cst.Call) and context.qualified_name(size.func) == "len"
 
 
 def _with_workers(call: cst.Call, lack: NoWorkers, workers: int, context: Context) -> tuple[NodeEdit, ...]:

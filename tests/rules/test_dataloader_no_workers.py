@@ -649,3 +649,20 @@ def test_a_loop_that_takes_a_few_batches(body: str, flagged: bool) -> None:  # n
     check_snippet(
         f"{SHORT}for epoch in range(9):\n{again.replace(mark, '').replace('1)):', f'1)):  # <- {RULE}')}", RULE
     )
+
+
+@pytest.mark.parametrize(
+    ("dataset", "size", "other", "flagged"),
+    [
+        ("photos", 1, "photos, 8, num_workers=2", False),
+        ("photos", 1, "photos, 8, num_workers=args.workers", False),
+        ("photos", 4, "photos, 8, num_workers=2", True),
+        ("photos", "1, sampler=part", "photos, 8, sampler=rest, num_workers=2", True),
+        ("others", 1, "photos, 8, num_workers=2", True),
+    ],
+)
+def test_single_samples_beside_a_loader_with_workers(dataset: str, size: object, other: str, flagged: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if flagged else ""
+    made = "photos = PhotoDataset('a')\nothers = PhotoDataset('b')\n"
+    loop = f"for epoch in range(9):\n    for x in DataLoader({other}):\n        model(x).backward()\n    show(looked)\n"
+    check_snippet(f"{SHORT}{made}looked = DataLoader({dataset}, batch_size={size}){mark}\n{loop}", RULE)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.model.arguments import constant
-from torchlint.model.loading import is_put_on_device, sources
+from torchlint.model.loading import is_put_on_device, no_workers, sources
 from torchlint.model.names import Binder, dotted, last_part
 from torchlint.model.tree import descendants
 from torchlint.model.values import Device, Kind
@@ -52,6 +52,30 @@ def is_made_up(loader: cst.Call, dataset: cst.BaseExpression, context: Context) 
 def _names_made_up(value: cst.BaseExpression) -> bool:
     """`MockDataset(8)`, `Builder(MockDataset, sizes).build()`."""
     return any(isinstance(part, cst.Name) and _MADE_UP.search(part.value) for part in descendants(value))
+
+
+def is_one_batch(loader: cst.Call, context: Context) -> bool:
+    """Whether the whole dataset is one batch, so that workers could load nothing ahead."""
+    size = context.argument(loader, "batch_size", 1)
+    return isinstance(size, cst.Call) and context.qualified_name(size.func) == "len"
+
+
+def is_to_look_at(loader: cst.Call, dataset: cst.BaseExpression, context: Context) -> bool:
+    """Whether single samples come from here, and the batches of the same dataset from a loader that has workers."""
+    if not isinstance(dataset, cst.Name) or not is_one_by_one(loader, context):
+        return False
+    if context.argument(loader, "sampler", 3) is not None:
+        return False  # it is another part of the dataset
+    name, bindings = context.qualified_name(loader.func), list(context.reaching(dataset))
+    return any(
+        other is not loader
+        and context.qualified_name(other.func) == name
+        and isinstance(data := context.argument(other, "dataset", 0), cst.Name)
+        and data.value == dataset.value
+        and list(context.reaching(data)) == bindings
+        and no_workers(other, context) is None
+        for other in context.tree.of(cst.Call)
+    )
 
 
 def is_one_by_one(loader: cst.Call, context: Context) -> bool:
