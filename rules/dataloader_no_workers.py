@@ -30,6 +30,8 @@ _REASON = re.compile(
     r"worker|process|fork|spawn|pickl|thread|windows|debug|hang|dead|crash|leak|memory|cuda|must|need|determinis",
     re.IGNORECASE,
 )
+# What a comment above it says, which may be about anything.
+_NOT_NEEDED = re.compile(r"\b(no|not|without|zero|0|single|main|don't|can't)\b.{0,24}(worker|process)", re.IGNORECASE)
 
 
 @RULE.on(
@@ -89,7 +91,7 @@ def _cause(lack: NoWorkers, context: Context) -> str:
 
 def _is_meant(call: cst.Call, lack: NoWorkers, context: Context) -> bool:
     """Whether somebody chose to have no workers, or the loader is there to be looked at."""
-    from torchlint.model.intent import comment_behind
+    from torchlint.model.intent import comment_behind, comments_above
     from torchlint.model.loading import NEED_WORKERS, is_self_check
     from torchlint.model.spared import is_in_a_process
 
@@ -103,7 +105,9 @@ def _is_meant(call: cst.Call, lack: NoWorkers, context: Context) -> bool:
     ):
         return True
     return lack.zero is not None and (
-        _REASON.search(comment_behind(lack.zero, context)) is not None or is_in_a_process(call, context)
+        _REASON.search(comment_behind(lack.zero, context)) is not None
+        or _NOT_NEEDED.search(comments_above(call, context)) is not None
+        or is_in_a_process(call, context)
     )
 
 

@@ -652,6 +652,26 @@ def test_a_loop_that_takes_a_few_batches(body: str, flagged: bool) -> None:  # n
 
 
 @pytest.mark.parametrize(
+    ("above", "between", "flagged"),
+    [
+        ("# The rows are in memory, no need of workers", "", False),
+        ("# Loaders (they would not gain from num_workers)", "", False),
+        ("# The rows are in memory, no need of workers", "\n", False),
+        ("# The rows are in memory, no need of workers", "model = build()\n", True),
+        ("# Workers are given below", "", True),
+        ("# Loaders", "", True),
+    ],
+)
+def test_a_comment_above(above: str, between: str, flagged: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if flagged else ""
+    loaders = (
+        f"a = DataLoader(open_rows(), 8, num_workers=2)\n{between}b = DataLoader(open_rows(), 8, num_workers=0){mark}\n"
+    )
+    check_snippet(f"{SHORT}{above}\n{loaders}fit(model, a, b)\n", RULE)
+    check_snippet(f"{SHORT}{above}\nb = DataLoader(open_rows(), 8)  # <- {RULE}\nfit(model, b)\n", RULE)
+
+
+@pytest.mark.parametrize(
     ("dataset", "size", "other", "flagged"),
     [
         ("photos", 1, "photos, 8, num_workers=2", False),
