@@ -686,3 +686,27 @@ def test_single_samples_beside_a_loader_with_workers(dataset: str, size: object,
     made = "photos = PhotoDataset('a')\nothers = PhotoDataset('b')\n"
     loop = f"for epoch in range(9):\n    for x in DataLoader({other}):\n        model(x).backward()\n    show(looked)\n"
     check_snippet(f"{SHORT}{made}looked = DataLoader({dataset}, batch_size={size}){mark}\n{loop}", RULE)
+
+
+@pytest.mark.parametrize(
+    ("body", "flagged"),
+    [
+        ("play = model.generate_trajectory_batched(x)\n    improve(play)", False),
+        ("play = agent.collect_rollouts(x)\n    improve(play)", False),
+        ("play = model.trajectory(x)\n    improve(play)", True),
+    ],
+)
+def test_a_loop_that_has_the_model_play(body: str, flagged: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if flagged else ""
+    loader = (
+        f"loader = DataLoader(open_rows(), 8){mark}\nif state:\n    loader.load_state_dict(state)\n    list(loader)\n"
+    )
+    kept = "save({'loader': loader.state_dict()})\n"
+    check_snippet(f"{SHORT}{loader}for x in loader:\n    {body}\n{kept}", RULE)
+
+
+@pytest.mark.parametrize(("taker", "flagged"), [("LLMEnv.from_dataloader", False), ("Env.from_dataloader", True)])
+def test_what_answers_prompts(taker: str, flagged: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if flagged else ""
+    imports = "from torchrl.envs import LLMEnv\nfrom mylib import Env\n"
+    check_snippet(f"{imports}{SHORT}run({taker}(dataloader=DataLoader(open_rows(), 8))){mark}\n", RULE)

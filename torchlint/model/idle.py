@@ -43,7 +43,9 @@ _METHODS = frozenset(
     "std strip sum title to tobytes tolist transpose type unsqueeze values var view warning write".split()
 )
 # Methods that take a pass of the model for each token.
-_WRITES = frozenset({"generate", "generate_experience", "generate_completions", "generate_responses", "generate_text"})
+_WRITES = re.compile(
+    r"generate(_experience|_completions|_responses|_text|_trajector(y|ies)(_batched)?)?|(generate|collect|make)_rollouts?"
+)
 
 # What a loop that trains speaks of, and what stands for a number of batches to look at.
 _TRAINS = re.compile(r"\.backward\(|\.step\(|train")
@@ -93,7 +95,7 @@ def generates(loop: cst.For, context: Context) -> bool:
     calls = [node for node in descendants(loop.body) if isinstance(node, cst.Call)]
     methods = [(call, call.func.attr.value) for call in calls if isinstance(call.func, cst.Attribute)]
     return not any(name == "backward" for _, name in methods) and any(
-        name in _WRITES and not context.frequencies.is_rate_limited(call) for call, name in methods
+        _WRITES.fullmatch(name) and not context.frequencies.is_rate_limited(call) for call, name in methods
     )
 
 

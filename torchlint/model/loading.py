@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
@@ -338,8 +339,8 @@ def _is_light_call(call: cst.Call, context: Context, depth: int) -> bool:
 class Reader(IntEnum):
     """Who reads a loader: nobody, nobody in sight, something that takes one batch of it, or a loop over its batches.
 
-    SHOW is a loop that computes nothing with them. SLOW is one that generates text for each, beside which it costs
-    nothing to pick tokens from memory.
+    SHOW is a loop that computes nothing with them. SLOW is one that generates text for each, or what does so out of
+    sight, beside which it costs nothing to pick tokens from memory.
     """
 
     NOBODY = 0
@@ -350,7 +351,12 @@ class Reader(IntEnum):
     LOOP = 5
 
 
+# What takes a loader of prompts, to have a language model write an answer to each.
+_ANSWERS = re.compile(r"(^|\.)LLMEnv(\.from_dataloader)?$")
 # What asks for no batch.
+_PROPERTIES = frozenset(
+    ("dataset", "batch_size", "sampler", "batch_sampler", "num_workers", "drop_last", "state_dict", "load_state_dict")
+)
 _LOOKS = ("len", "print", "isinstance", "type", "id")
 
 
@@ -405,7 +411,7 @@ class _Readers:
 
     @staticmethod
     def _is_only_asked(attribute: cst.Attribute) -> bool:
-        return attribute.attr.value in ("dataset", "batch_size", "sampler", "batch_sampler", "num_workers", "drop_last")
+        return attribute.attr.value in _PROPERTIES
 
     def _takes_one(self, loop: cst.For) -> bool:
         """Whether the first turn of the loop ends it, and nothing begins it again."""
@@ -424,8 +430,10 @@ class _Readers:
             return Reader.UNSEEN
         name = self.context.qualified_name(call.func) or dotted(call.func) or ""
         last = name.rpartition(".")[2]
-        if name in _LOOKS:
-            return Reader.NOBODY
+        if name in _LOOKS or (name == "list" and isinstance(self.context.parent(call), cst.Expr)):
+            return Reader.NOBODY  # the second goes through it once, to leave it where it ends
+        if _ANSWERS.search(name):
+            return Reader.SLOW
         if name in ("iter", "next"):
             return self._begun(call)
         if (
