@@ -433,6 +433,57 @@ def train(model, source):
     assert len(found(capsys, "--select", "TL101", "train.py")) == is_found
 
 
+ROWS = """\
+import os
+
+import torch
+from torch.utils.data import Dataset, TensorDataset
+
+
+class Photos(Dataset):
+    def __getitem__(self, index):
+        return decode(self.paths[index])
+
+
+def stored_rows(path):
+    if os.path.exists(path):
+        rows = torch.load(path)
+    else:
+        rows = TensorDataset(torch.tensor(parse(path)))
+        torch.save(rows, path)
+    return len(rows), rows
+
+
+def photos(path):
+    return 3, Photos(path)
+
+
+def any_rows(path):
+    return 3, build(path)
+"""
+
+
+@pytest.mark.parametrize(("name", "is_found"), [("stored_rows", False), ("photos", True), ("any_rows", True)])
+def test_a_dataset_that_a_function_of_another_file_makes(
+    folder: Path,
+    capsys: Capture,
+    name: str,
+    is_found: bool,  # noqa: FBT001
+) -> None:
+    train = f"""\
+from torch.utils.data import DataLoader
+from rows import {name}
+
+
+def train(model, path):
+    count, rows = {name}(path)
+    for inputs in DataLoader(rows, batch_size=8):
+        model(inputs.cuda()).sum().backward()
+"""
+    write(folder, rows=ROWS, train=train)
+    assert len(found(capsys, "--select", "TL101", ".")) == is_found
+
+
 def test_an_edit_of_the_class_is_seen(folder: Path, capsys: Capture) -> None:
     write(folder, layers=LAYERS, network=NETWORK.format(imports="from layers import ConvNorm", name="ConvNorm"))
     for _ in range(2):  # the second time from the cache

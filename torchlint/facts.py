@@ -57,11 +57,12 @@ class Wrapper(NamedTuple):
 
 
 class Described(NamedTuple):
-    """A class that another file, at this path, defines.
+    """A class or a function that another file, at this path, defines.
 
     `bases` are the qualified names of those that no file of the project defines. `work` is the value of a
-    `torchlint.model.loading.Work`, what making one sample takes; None if the class is no dataset. `wrapper` says what
-    layer it is around, if it is around one and gives its output.
+    `torchlint.model.loading.Work`, what making one sample takes; None if the class is no dataset, or if the function
+    does not return one of samples in memory or of a stream. `wrapper` says what layer it is around, if it is around one
+    and gives its output.
     """
 
     path: str

@@ -710,3 +710,18 @@ def test_what_answers_prompts(taker: str, flagged: bool) -> None:  # noqa: FBT00
     mark = f"  # <- {RULE}" if flagged else ""
     imports = "from torchrl.envs import LLMEnv\nfrom mylib import Env\n"
     check_snippet(f"{imports}{SHORT}run({taker}(dataloader=DataLoader(open_rows(), 8))){mark}\n", RULE)
+
+
+@pytest.mark.parametrize(
+    ("kind", "flagged"), [("TensorDataset", False), ("PhotoDataset", True), ("torchvision.datasets.MNIST", True)]
+)
+def test_what_is_made_unless_it_is_stored(kind: str, flagged: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if flagged else ""
+    function = (
+        "import os, torchvision\nfrom torch.utils.data import TensorDataset\ndef load(path):\n"
+        f"    if os.path.exists(path):\n        data = torch.load(path)\n    else:\n        data = {kind}(parse(path))\n"
+        "    return {}\n"
+    )
+    loop = f"for x in DataLoader(rows, 8):{mark}\n    model(x).backward()\n"
+    check_snippet(f"{SHORT}{function.format('data')}rows = load('a')\n{loop}", RULE)
+    check_snippet(f"{SHORT}{function.format('3, data')}count, rows = load('a')\n{loop}", RULE)

@@ -232,7 +232,7 @@ class Context:
         return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"
 
     def described(self, node: cst.BaseExpression) -> Described | None:
-        """What another file says of the class that an expression names; None if this module, or nobody, defines it."""
+        """What another file says of the class or function that this names; None if this one, or nobody, defines it."""
         name = self.qualified_name(node)
         if name is not None and "." in name:
             return self.elsewhere.described(name)

@@ -53,7 +53,7 @@ class Elsewhere:
         return self.facts.never_pins
 
     def described(self, name: str) -> Described | None:
-        """What is known of a class that the module imports under this qualified name; that it matters is noted."""
+        """What is known of a class or function that the module imports under this name; that it matters is noted."""
         if name.partition(".")[0] in _KNOWN:
             return None
         self._classes.add(name)
@@ -133,12 +133,19 @@ def _value(argument: Passed) -> Value:
 def answers(context: Context, asked: Asked) -> Answers:
     """What this module says of its calls of `package.module.function` or `….Class.method`, and of its own classes."""
     calls = _calls(context, asked.calls) if asked.calls else ()
-    classes = tuple(
+    classes = [
         (class_.name.value, describe(class_, context))
         for class_ in context.tree.of(cst.ClassDef)
         if class_.name.value in asked.classes and context.tree.function(class_) is None
-    )
-    return Answers(calls, classes, context.elsewhere.questions, asked)
+    ]
+    functions = [
+        (function.name.value, describe_function(function, context))
+        for function in context.tree.of(cst.FunctionDef)
+        if function.name.value in asked.classes
+        and context.tree.function(function) is None
+        and context.tree.enclosing_class(function) is None
+    ]
+    return Answers(calls, (*classes, *functions), context.elsewhere.questions, asked)
 
 
 def describe(class_: cst.ClassDef, context: Context) -> Described:
@@ -153,6 +160,15 @@ def describe(class_: cst.ClassDef, context: Context) -> Described:
         work = int(class_work(class_, context))
     wrapped = wrapper(class_, context) if context.classes.is_module(class_) else None
     return Described(context.source.path, bases, work, wrapped)
+
+
+def describe_function(function: cst.FunctionDef, context: Context) -> Described:
+    """What other files may want to know of a function: of which kind a dataset is that it makes."""
+    from torchlint.model.loading import Work, returned_work  # both stand on the context
+
+    work = returned_work(function, context)
+    is_sure = work not in (Work.UNKNOWN, Work.LOADS)
+    return Described(context.source.path, work=int(work) if is_sure else None)
 
 
 def _calls(context: Context, asked: tuple[str, ...]) -> tuple[tuple[str, tuple[Called, ...]], ...]:

@@ -14,7 +14,7 @@ import libcst as cst
 from torchlint.model.arguments import constant, keywords
 from torchlint.model.frequency import LoopKind
 from torchlint.model.idle import computes_nothing, generates, takes_few
-from torchlint.model.names import Binder, dotted
+from torchlint.model.names import Binder, dotted, last_part
 from torchlint.model.occasions import is_guarded
 from torchlint.model.tables import FACTORIES, LEGACY_TENSORS
 from torchlint.model.tree import Loop, descendants, descendants_in_scope
@@ -156,11 +156,17 @@ def work(dataset: cst.CSTNode, context: Context, depth: int = 0) -> Work:
         return Work.INDEXES
     held = list(sources(dataset, context))
     if held:
-        return max(work(source, context, depth + 1) for source in held)
+        # What was stored once is what is made where nothing is.
+        made = [source for source in held if not _is_stored(source, context)] or held
+        return max(work(source, context, depth + 1) for source in made)
     value = context.value(dataset)
     if value.kind in (Kind.TENSOR, Kind.NDARRAY, Kind.SEQUENCE) and value.proven and not value.batch:
         return Work.INDEXES
     return Work.UNKNOWN
+
+
+def _is_stored(source: cst.CSTNode, context: Context) -> bool:
+    return isinstance(source, cst.Call) and context.qualified_name(source.func) in ("torch.load", "pickle.load")
 
 
 def _is_arithmetic(dataset: cst.CSTNode) -> bool:
@@ -263,12 +269,29 @@ def _constructed(call: cst.Call, context: Context, depth: int) -> Work:
         value = context.value(call)
         known = value.kind in (Kind.TENSOR, Kind.NDARRAY) and value.proven
         return Work.INDEXES if known else Work.UNKNOWN
+    return returned_work(function, context, depth)
+
+
+def returned_work(function: cst.FunctionDef, context: Context, depth: int = 0) -> Work:
+    """What making one sample takes of what a function returns, among other things perhaps."""
     returned = [
         node.value for node in descendants_in_scope(function.body) if isinstance(node, cst.Return) and node.value
     ]
-    if any(isinstance(value, cst.Tuple) for value in returned):
-        return Work.UNKNOWN
-    return max((work(value, context, depth) for value in returned), default=Work.UNKNOWN)
+    found = Work.UNKNOWN
+    if not any(isinstance(value, cst.Tuple) for value in returned):
+        found = max((work(value, context, depth) for value in returned), default=Work.UNKNOWN)
+    return Work.INDEXES if found is Work.UNKNOWN and _makes_tensors_only(function, context) else found
+
+
+def _makes_tensors_only(function: cst.FunctionDef, context: Context) -> bool:
+    """Whether all the datasets that a function makes are of tensors in memory, and it makes some."""
+    names = [
+        context.qualified_name(node.func) or last_part(node.func)
+        for node in descendants(function.body)
+        if isinstance(node, cst.Call)
+    ]
+    made = {name for name in names if name.endswith("Dataset") or name.startswith(_DATASETS)}
+    return made == {"torch.utils.data.TensorDataset"}
 
 
 def _is_generator(node: cst.BaseExpression, context: Context) -> bool:
