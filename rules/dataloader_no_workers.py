@@ -61,7 +61,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if dataset is None or is_one_batch(node, context):
         return
     found = work(dataset, context)
-    if found not in (Work.UNKNOWN, Work.LOADS) or is_collated_on_device(node, context):
+    if found not in (Work.UNKNOWN, Work.LOADS):
         return
     if is_on_the_cpu(context) or (found is Work.UNKNOWN and may_cost_nothing(node, dataset, context)):
         return
@@ -72,7 +72,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     by = reader(node, context)
     if by in (Reader.NOBODY, Reader.PEEK, Reader.SHOW):
         return
-    if by in (Reader.UNSEEN, Reader.SLOW) and found is Work.UNKNOWN:
+    if (by in (Reader.UNSEEN, Reader.SLOW) and found is Work.UNKNOWN) or is_collated_on_device(node, context):
         return
     workers = context.settings.dataloader_workers
     yield Flag(

@@ -484,6 +484,36 @@ def train(model, path):
     assert len(found(capsys, "--select", "TL101", ".")) == is_found
 
 
+@pytest.mark.parametrize(
+    ("device", "collate", "is_found"),
+    [
+        ("cuda", "collate_packed", False),
+        ("cuda", "None if plain else collate_packed", False),
+        ("cuda", "partial(collate_packed, pad=0)", False),
+        ("cuda", "join", True),
+        ("cpu", "collate_packed", True),
+    ],
+)
+def test_a_collator_of_another_file(folder: Path, capsys: Capture, device: str, collate: str, is_found: bool) -> None:  # noqa: FBT001
+    masks = f'def mask(lengths):\n    return lengths.cumsum(0).to("{device}")\n'
+    collators = (
+        "from masks import mask\n\n\ndef collate_packed(rows, pad=0):\n    return mask(join(rows))\n\n\n"
+        "def join(rows):\n    return torch.stack(rows)\n"
+    )
+    train = f"""\
+from functools import partial
+from torch.utils.data import DataLoader
+from collators import collate_packed, join
+
+
+def train(model, path, plain):
+    for inputs in DataLoader(open_rows(path), batch_size=8, collate_fn={collate}):
+        model(inputs.cuda()).sum().backward()
+"""
+    write(folder, masks=masks, collators=collators, train=train)
+    assert len(found(capsys, "--select", "TL101", ".")) == is_found
+
+
 def test_an_edit_of_the_class_is_seen(folder: Path, capsys: Capture) -> None:
     write(folder, layers=LAYERS, network=NETWORK.format(imports="from layers import ConvNorm", name="ConvNorm"))
     for _ in range(2):  # the second time from the cache

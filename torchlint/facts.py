@@ -62,13 +62,14 @@ class Described(NamedTuple):
     `bases` are the qualified names of those that no file of the project defines. `work` is the value of a
     `torchlint.model.loading.Work`, what making one sample takes; None if the class is no dataset, or if the function
     does not return one of samples in memory or of a stream. `wrapper` says what layer it is around, if it is around one
-    and gives its output.
+    and gives its output. `uses_device` says of a function that it puts something on an accelerator.
     """
 
     path: str
     bases: tuple[str, ...] = ()
     work: int | None = None
     wrapper: Wrapper | None = None
+    uses_device: bool = False
 
 
 class Facts(NamedTuple):

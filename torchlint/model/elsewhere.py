@@ -164,11 +164,13 @@ def describe(class_: cst.ClassDef, context: Context) -> Described:
 
 def describe_function(function: cst.FunctionDef, context: Context) -> Described:
     """What other files may want to know of a function: of which kind a dataset is that it makes."""
-    from torchlint.model.loading import Work, returned_work  # both stand on the context
+    from torchlint.model.loading import Work, returned_work, uses_device  # both stand on the context
 
     work = returned_work(function, context)
     is_sure = work not in (Work.UNKNOWN, Work.LOADS)
-    return Described(context.source.path, work=int(work) if is_sure else None)
+    return Described(
+        context.source.path, work=int(work) if is_sure else None, uses_device=uses_device(function, context)
+    )
 
 
 def _calls(context: Context, asked: tuple[str, ...]) -> tuple[tuple[str, tuple[Called, ...]], ...]:

@@ -342,6 +342,23 @@ def is_put_on_device(node: cst.CSTNode, context: Context) -> bool:
     )
 
 
+def uses_device(code: cst.CSTNode, context: Context, depth: int = 0) -> bool:
+    """Whether code puts something on an accelerator, or calls a function that does, of another file for a collator."""
+    calls = [node for node in descendants(code) if isinstance(node, cst.Call)]
+    if any(is_put_on_device(call, context) for call in calls):
+        return True
+    targets = [context.calls.target(call) for call in calls] if depth < _CALLS_DEEP else ()
+    if any(target is not None and uses_device(target, context, depth + 1) for target in targets):
+        return True
+    is_collator = isinstance(code, cst.FunctionDef) and "collat" in code.name.value
+    return is_collator and any(_uses_device_elsewhere(call.func, context) for call in calls)
+
+
+def _uses_device_elsewhere(function: cst.BaseExpression, context: Context) -> bool:
+    described = context.described(function)
+    return described is not None and described.uses_device
+
+
 def _is_light(function: cst.FunctionDef, context: Context, depth: int) -> bool:
     """Whether a function only picks, converts and returns."""
     return all(

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.model.arguments import constant
-from torchlint.model.loading import is_put_on_device, no_workers, sources
+from torchlint.model.loading import no_workers, sources, uses_device
 from torchlint.model.names import Binder, dotted, last_part
 from torchlint.model.tree import descendants
 from torchlint.model.values import Device, Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from torchlint.model.context import Context
 
 # Names of the numbers of rows, nodes and the like, of which a batch is a slice.
@@ -92,8 +94,29 @@ def is_collated_on_device(loader: cst.Call, context: Context) -> bool:
         return False
     if isinstance(collate, cst.Call) and any(_is_device(argument.value, context) for argument in collate.args):
         return True
-    definition = collate if isinstance(collate, cst.Lambda) else context.value(collate).definition
-    return definition is not None and any(is_put_on_device(part, context) for part in descendants(definition))
+    return any(_collates_on_device(function, context) for function in _collators(collate, context))
+
+
+def _collators(collate: cst.BaseExpression, context: Context) -> Iterator[cst.BaseExpression]:
+    """The functions that a `collate_fn` may be: either of two, what a `partial` is of, what a name is bound to."""
+    match collate:
+        case cst.IfExp(body=body, orelse=orelse):
+            yield from _collators(body, context)
+            yield from _collators(orelse, context)
+        case cst.Call(func=func, args=[cst.Arg(value=first), *_]) if (
+            context.qualified_name(func) == "functools.partial"
+        ):
+            yield from _collators(first, context)
+        case _:
+            yield collate
+
+
+def _collates_on_device(function: cst.BaseExpression, context: Context) -> bool:
+    definition = function if isinstance(function, cst.Lambda) else context.value(function).definition
+    if definition is not None:
+        return uses_device(definition, context)
+    described = context.described(function) if isinstance(function, (cst.Name, cst.Attribute)) else None
+    return described is not None and described.uses_device
 
 
 def is_in_a_process(call: cst.Call, context: Context) -> bool:
