@@ -725,3 +725,25 @@ def test_what_is_made_unless_it_is_stored(kind: str, flagged: bool) -> None:  # 
     loop = f"for x in DataLoader(rows, 8):{mark}\n    model(x).backward()\n"
     check_snippet(f"{SHORT}{function.format('data')}rows = load('a')\n{loop}", RULE)
     check_snippet(f"{SHORT}{function.format('3, data')}count, rows = load('a')\n{loop}", RULE)
+
+
+@pytest.mark.parametrize(("kind", "flagged"), [("TensorDataset", False), ("PhotoDataset", True)])
+def test_one_of_several_that_a_function_makes(kind: str, flagged: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if flagged else ""
+    check_snippet(
+        f"""
+        {SHORT.splitlines()[1]}
+        from torch.utils.data import TensorDataset
+        def load(tasks):
+            found = {{}}
+            for task in tasks:
+                found[task] = (task, {kind}(parse(task)))
+            return found
+        made = load(["a", "b"])
+        rows_of = [pair[1] for name, pair in made.items()]
+        for rows, name in zip(rows_of, made):
+            for x in DataLoader(rows, 8):{mark}
+                model(x).backward()
+        """,
+        RULE,
+    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.model.arguments import constant
-from torchlint.model.loading import no_workers, sources, uses_device
+from torchlint.model.loading import Work, no_workers, sources, uses_device, work
 from torchlint.model.names import Binder, dotted, last_part
 from torchlint.model.tree import descendants
 from torchlint.model.values import Device, Kind
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from torchlint.model.context import Context
+
+_DEEPEST = 8
 
 # Names of the numbers of rows, nodes and the like, of which a batch is a slice.
 _NUMBERS = re.compile(r"(^|_)(idx|idxs|ids|nid|nids|indices)$")
@@ -176,7 +178,7 @@ def may_cost_nothing(loader: cst.Call, dataset: cst.BaseExpression, context: Con
     name = dotted(dataset) or ""
     if _FILLED.search(name) or (collate is None and _NUMBERS.search(name)) or _is_entry(dataset, context):
         return True
-    if _is_found_by_text(dataset, context):
+    if _is_found_by_text(dataset, context) or _is_one_of_many_in_memory(dataset, context):
         return True
     return (collate is not None and _gives_back(collate, context)) or _is_from_elsewhere(dataset, context)
 
@@ -185,6 +187,35 @@ def _is_found_by_text(dataset: cst.BaseExpression, context: Context) -> bool:
     """Whether the class is the result of a call: `find_class(config["dataset"])(path)`."""
     made = [dataset, *sources(dataset, context)]
     return any(isinstance(call, cst.Call) and isinstance(call.func, cst.Call) for call in made)
+
+
+def _is_one_of_many_in_memory(dataset: cst.BaseExpression, context: Context) -> bool:
+    """Whether this is one of the things that a call gives, of which all pick samples from memory."""
+    made = list(_makers(dataset, context))
+    return bool(made) and all(work(call, context) is Work.INDEXES for call in made)
+
+
+def _makers(node: cst.CSTNode, context: Context, depth: int = 0) -> Iterator[cst.Call]:
+    """The calls that give what this is one of: the function of `parts = [pair[1] for pair in function().values()]`."""
+    parts: list[cst.CSTNode] = []
+    match node:
+        case cst.Subscript(value=owner) | cst.ListComp(elt=owner):
+            parts = [owner]
+        case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="items" | "values"))):
+            parts = [owner]
+        case cst.Call(func=func):
+            if context.qualified_name(func) not in ("zip", "enumerate", "list"):
+                yield node
+        case cst.Name():
+            for binding in context.reaching(node):
+                match binding.value, binding.path:
+                    case cst.Call(func=cst.Name(value="zip"), args=given), (place, *_) if len(given) > place >= 0:
+                        parts.append(given[place].value)
+                    case cst.BaseExpression() as value, _:
+                        parts.append(value)
+    if depth <= _DEEPEST:
+        for part in parts:
+            yield from _makers(part, context, depth + 1)
 
 
 def _is_entry(dataset: cst.BaseExpression, context: Context) -> bool:
