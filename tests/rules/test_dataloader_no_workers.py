@@ -747,3 +747,27 @@ def test_one_of_several_that_a_function_makes(kind: str, flagged: bool) -> None:
         """,
         RULE,
     )
+
+
+@pytest.mark.parametrize(
+    ("uses", "flagged"),
+    [("next(self.train_batches)", False), ("next(self.train_batches), next(self.spare)", True), ("self.other", True)],
+)
+def test_a_generator_that_nobody_starts(uses: str, flagged: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if flagged else ""
+    check_snippet(
+        f"""
+        {SHORT.splitlines()[1]}
+        from torchvision.datasets import ImageFolder
+        def endless(loader):
+            while True:
+                yield from loader
+        class Trainer:
+            def __init__(self, folder):
+                self.train_batches = endless(DataLoader(ImageFolder(folder), 8))  # <- {RULE}
+                self.spare = endless(DataLoader(ImageFolder(folder), 8)){mark}
+            def step(self):
+                return {uses}
+        """,
+        RULE,
+    )

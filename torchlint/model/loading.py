@@ -476,12 +476,14 @@ class _Readers:
             return Reader.SLOW
         if name in ("iter", "next"):
             return self._begun(call)
+        target = self.context.calls.target(call)
+        if target is not None and self._is_left_alone(call, target):
+            return Reader.NOBODY
         if (
             name in ("enumerate", "zip", "list", "tuple", "dict", "sorted", "reversed", "map", "cycle")
             or "tqdm" in name
         ):
             return max(self.of(call), Reader.LOOP if name in ("list", "tuple", "map") else Reader.UNSEEN)
-        target = self.context.calls.target(call)
         if target is None:
             # Something elsewhere takes it, to fit or to evaluate with it; what wraps it gives it back.
             if last in ("prepare", "prepare_data_loader", "setup_dataloaders", "append", "update"):
@@ -492,6 +494,19 @@ class _Readers:
             if passed is argument.value:
                 return self._named(parameter.name.value, parameter)
         return Reader.LOOP if argument.star else Reader.UNSEEN
+
+    def _is_left_alone(self, call: cst.Call, generator: cst.FunctionDef) -> bool:
+        """Whether nothing ever starts this generator, but others of the kind, beside it: `self.spare = cycle(…)`."""
+        if not any(isinstance(part, cst.Yield) for part in descendants_in_scope(generator.body)):
+            return False
+        return self._is_read(call) is False and any(map(self._is_read, self.context.calls.callers(generator)))
+
+    def _is_read(self, call: cst.Call) -> bool | None:
+        """Whether the file reads the attribute that a call is assigned to; None where there is none."""
+        match self.context.parent(call):
+            case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(attr=cst.Name(value=name)))]):
+                return not all(map(self.context.uses.is_target, self.context.uses.attributes(name)))
+        return None
 
     def _begun(self, node: cst.Call | cst.Attribute) -> Reader:
         """Who reads an iterator: of `iter(loader)` or `loader.__iter__` only the first batch, or more."""
