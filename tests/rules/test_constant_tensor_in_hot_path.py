@@ -461,3 +461,17 @@ def train(model, loader, optimizer):
         names = runpy.run_path(str(file))
         results.append(torch.jit.script(names["mask"])(torch.zeros(2)).dtype)
     assert results[0] == results[1]
+
+
+def test_a_function_that_makes_its_optimizer_takes_one_step() -> None:
+    code = """
+        import torch
+        def one_step(net, {}):
+            {}
+            x = torch.tensor([[-1.0, 2.0]]).to(device="cuda")  {}
+            optimizer.zero_grad()
+            net(x).sum().backward()
+            optimizer.step()
+    """
+    check_snippet(code.format("rate", "optimizer = torch.optim.SGD(net.parameters(), lr=rate)", ""), RULE)
+    check_snippet(code.format("optimizer", "net.train()", f"# <- {RULE}"), RULE)

@@ -544,15 +544,18 @@ class Frequencies:
         return ""
 
     def _is_step(self, function: cst.FunctionDef) -> bool:
-        """Whether the function is one training step: backward and step, both outside of any loop."""
+        """Whether the function is one training step: backward and step, both outside of any loop.
+
+        What makes the optimizer as well takes the only step there is: a demonstration, or a check.
+        """
         if not self.steps(function.body) or function.name.value in ("main", "__init__", "test"):
             return False
-        names = {
-            node.func.attr.value
-            for node in self._straight(function.body)
-            if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
-        }
-        return bool(names & tables.BACKWARD_METHODS) and bool(names & {"step", "zero_grad"})
+        calls = [node for node in self._straight(function.body) if isinstance(node, cst.Call)]
+        names = {node.func.attr.value for node in calls if isinstance(node.func, cst.Attribute)}
+        takes_one = bool(names & tables.BACKWARD_METHODS) and bool(names & {"step", "zero_grad"})
+        return takes_one and not any(
+            (self.names.qualified(call.func) or "").startswith("torch.optim.") for call in calls
+        )
 
     def _by_role(self, function: cst.FunctionDef) -> Frequency:
         name = function.name.value
