@@ -475,3 +475,18 @@ def test_a_function_that_makes_its_optimizer_takes_one_step() -> None:
     """
     check_snippet(code.format("rate", "optimizer = torch.optim.SGD(net.parameters(), lr=rate)", ""), RULE)
     check_snippet(code.format("optimizer", "net.train()", f"# <- {RULE}"), RULE)
+
+
+def test_a_count_that_is_nothing() -> None:
+    code = """
+        import torch
+        from torch import nn
+        class Mean(nn.Module):
+            def forward(self, x, kept):
+                total = torch.where(kept)[0].numel()
+                if total == {}:
+                    return torch.tensor(0.0, device=x.device)  {}
+                return x.sum() / total
+    """
+    check_snippet(code.format("0", ""), RULE)
+    check_snippet(code.format("self.width", f"# <- {RULE}"), RULE)

@@ -98,7 +98,7 @@ def stands_in_for_nothing(node: cst.CSTNode, context: Context) -> bool:
         if isinstance(above, (cst.FunctionDef, cst.For, cst.While)):
             return False
         if isinstance(above, (cst.If, cst.IfExp)) and child is not above.test:
-            asked = context.code(above.test)
+            asked = _asked(above.test, context)
             if is_nearest and any(word in asked for word in (*_EMPTY, *_WAITS, *_OTHERWISE)):
                 return True
             if child is above.body and (any(word in asked for word in _BROKEN) or _is_empty_list(above.test, context)):
@@ -106,6 +106,18 @@ def stands_in_for_nothing(node: cst.CSTNode, context: Context) -> bool:
             is_nearest = is_nearest and any(word in asked for word in _OF_DEVICES)
         child = above
     return False
+
+
+def _asked(test: cst.BaseExpression, context: Context) -> str:
+    """The code of a condition, and of what a name that it compares with zero is bound to: `total == 0`."""
+    code = context.code(test)
+    match test:
+        case cst.Comparison(
+            left=cst.Name() as name, comparisons=[cst.ComparisonTarget(comparator=cst.Integer(value="0"))]
+        ):
+            values = [binding.value for binding in context.reaching(name) if not binding.path]
+            return " ".join([code, *(context.code(value) for value in values if value is not None)])
+    return code
 
 
 def _is_empty_list(test: cst.BaseExpression, context: Context) -> bool:
