@@ -52,9 +52,15 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 def _costs_nothing(moved: cst.Call, context: Context) -> bool:
     """Whether it is seldom made, or the CPU waits just before or right behind it."""
-    from torchlint.model.constants import is_behind_a_wait, is_kept_by_object, is_read_at_once, stands_in_for_nothing
+    from torchlint.model import constants
 
-    questions = (stands_in_for_nothing, is_kept_by_object, is_read_at_once, is_behind_a_wait)
+    questions = (
+        constants.stands_in_for_nothing,
+        constants.is_last_resort,
+        constants.is_kept_by_object,
+        constants.is_read_at_once,
+        constants.is_behind_a_wait,
+    )
     return any(asks(moved, context) for asks in questions)
 
 

@@ -490,3 +490,21 @@ def test_a_count_that_is_nothing() -> None:
     """
     check_snippet(code.format("0", ""), RULE)
     check_snippet(code.format("self.width", f"# <- {RULE}"), RULE)
+
+
+def test_what_is_left_where_no_known_kind_fits() -> None:
+    code = """
+        import torch
+        from torch import nn
+        class Loss(nn.Module):
+            def forward(self, x, y):
+                if self.kind == Kind.L1:
+                    return (x - y).abs().mean()
+                elif self.kind == Kind.L2:
+                    return (x - y).square().mean()
+                elif {} == Kind.HUBER:
+                    return nn.functional.huber_loss(x, y)
+                return torch.tensor(0.0, device=x.device)  {}
+    """
+    check_snippet(code.format("self.kind", ""), RULE)
+    check_snippet(code.format("self.other", f"# <- {RULE}"), RULE)

@@ -10,7 +10,7 @@ import libcst as cst
 from torchlint.model.classes import is_static
 from torchlint.model.factories import Factory, Sameness
 from torchlint.model.moves import is_plain, move
-from torchlint.model.names import parameters
+from torchlint.model.names import dotted, parameters
 from torchlint.model.reads import is_device_tensor, tests_a_tensor
 from torchlint.model.tables import OF_LISTS
 from torchlint.model.tree import descendants
@@ -157,6 +157,34 @@ def _reads_back(line: cst.SimpleStatementLine, context: Context) -> bool:
         and is_device_tensor(part.func.value, context)
         for part in descendants(line)
     )
+
+
+def is_last_resort(node: cst.CSTNode, context: Context) -> bool:
+    """Whether a function returns it where nothing else fits: behind three ifs that each ask for the same and return."""
+    line = context.tree.line(node)
+    block = context.parent(line) if line is not None else None
+    if not isinstance(line, cst.SimpleStatementLine) or not isinstance(line.body[-1], cst.Return):
+        return False
+    if not isinstance(block, cst.IndentedBlock) or not isinstance(context.parent(block), cst.FunctionDef):
+        return False
+    asked: list[str | None] = []
+    for before in block.body[: list(block.body).index(line)]:
+        statement: cst.BaseStatement | cst.If | cst.Else | None = before
+        while isinstance(statement, cst.If):
+            asked.append(_asked_for(statement))
+            statement = statement.orelse
+    return len(asked) > 2 and None not in asked and len(set(asked)) == 1
+
+
+def _asked_for(statement: cst.If) -> str | None:
+    """The `kind` of `if kind == "l1": return …`, where the branch returns."""
+    last = statement.body.body[-1] if statement.body.body else None
+    if not isinstance(last, cst.SimpleStatementLine) or not isinstance(last.body[-1], cst.Return):
+        return None
+    match statement.test:
+        case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=cst.Equal())]):
+            return dotted(left)
+    return None
 
 
 def is_kept_by_object(node: cst.Call, context: Context) -> bool:
