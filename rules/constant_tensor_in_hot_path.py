@@ -57,6 +57,7 @@ def _costs_nothing(moved: cst.Call, context: Context) -> bool:
     questions = (
         constants.stands_in_for_nothing,
         constants.is_last_resort,
+        constants.is_where_data_are_made,
         constants.is_kept_by_object,
         constants.is_read_at_once,
         constants.is_behind_a_wait,

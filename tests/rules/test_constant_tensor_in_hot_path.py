@@ -508,3 +508,17 @@ def test_what_is_left_where_no_known_kind_fits() -> None:
     """
     check_snippet(code.format("self.kind", ""), RULE)
     check_snippet(code.format("self.other", f"# <- {RULE}"), RULE)
+
+
+def test_the_device_of_what_transforms_the_data() -> None:
+    code = """
+        import torch
+        from torch import nn
+        class {}(nn.Module):
+            def forward(self, x):
+                device, size = {}, x.shape
+                return x * torch.tensor(-1.0, device=device).expand(size)  {}
+    """
+    check_snippet(code.format("RandomSign", "self.device", ""), RULE)
+    check_snippet(code.format("RandomSign", "x.device", f"# <- {RULE}"), RULE)
+    check_snippet(code.format("Sign", "self.device", f"# <- {RULE}"), RULE)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.model.classes import is_static
+from torchlint.model.decisions import is_for_data
 from torchlint.model.factories import Factory, Sameness
 from torchlint.model.moves import is_plain, move
 from torchlint.model.names import dotted, parameters
@@ -18,6 +19,7 @@ from torchlint.model.values import Device, Kind
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
+    from torchlint.model.names import Binding
 
 _PLAIN = ("torch.tensor", "torch.as_tensor")
 _EMPTY = (
@@ -185,6 +187,24 @@ def _asked_for(statement: cst.If) -> str | None:
         case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=cst.Equal())]):
             return dotted(left)
     return None
+
+
+def is_where_data_are_made(node: cst.Call, context: Context) -> bool:
+    """Whether what transforms the data sends it to a device of its own, which is the CPU unless somebody moves it."""
+    device = context.argument(node, "device")
+    if isinstance(device, cst.Name):
+        bindings = context.reaching(device)
+        device = _own(bindings[0], device.value) if len(bindings) == 1 else None
+    return device is not None and dotted(device) == "self.device" and is_for_data(node, context)
+
+
+def _own(binding: Binding, name: str) -> cst.BaseExpression | None:
+    """What a name is bound to, also as a part of `device, dtype = self.device, self.dtype`."""
+    match binding.node, binding.value:
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple(elements=targets))]), cst.Tuple(elements=values):
+            names = [dotted(element.value) for element in targets]
+            return values[names.index(name)].value if name in names and len(names) == len(values) else None
+    return None if binding.path else binding.value
 
 
 def is_kept_by_object(node: cst.Call, context: Context) -> bool:

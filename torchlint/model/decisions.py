@@ -46,10 +46,7 @@ def is_by_design(node: cst.CSTNode, context: Context) -> bool:
                 if any((context.qualified_name(item.decorator) or "").startswith("torch.jit") for item in decorators):
                     return True
             case cst.ClassDef():
-                names = [
-                    base.rpartition(".")[2] if isinstance(base, str) else base.name.value
-                    for base in context.classes.lineage(above)
-                ]
+                names = _lineage(above, context)
                 return any(_LOADING.search(name) or _DYNAMIC_CLASS.search(name) for name in names)
             case cst.If(test=test) | cst.IfExp(test=test) if child is not test:
                 if _OPTED.search(context.code(test)) or _is_off_by_default(test, context):
@@ -61,6 +58,18 @@ def is_by_design(node: cst.CSTNode, context: Context) -> bool:
                     return True
         child = above
     return False
+
+
+def is_for_data(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the class around the node loads or transforms data, by its name or by the names of its bases."""
+    class_ = context.tree.enclosing_class(node)
+    return class_ is not None and any(map(_LOADING.search, _lineage(class_, context)))
+
+
+def _lineage(class_: cst.ClassDef, context: Context) -> list[str]:
+    """The names of a class and of its bases."""
+    bases = context.classes.lineage(class_)
+    return [base.rpartition(".")[2] if isinstance(base, str) else base.name.value for base in bases]
 
 
 def is_switched_on(node: cst.CSTNode, context: Context) -> bool:
