@@ -53,6 +53,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 def _costs_nothing(moved: cst.Call, context: Context) -> bool:
     """Whether it is seldom made, or the CPU waits just before or right behind it."""
     from torchlint.model import constants
+    from torchlint.model.untaken import is_left_off
 
     questions = (
         constants.stands_in_for_nothing,
@@ -61,6 +62,7 @@ def _costs_nothing(moved: cst.Call, context: Context) -> bool:
         constants.is_kept_by_object,
         constants.is_read_at_once,
         constants.is_behind_a_wait,
+        is_left_off,
     )
     return any(asks(moved, context) for asks in questions)
 

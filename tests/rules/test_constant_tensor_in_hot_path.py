@@ -522,3 +522,22 @@ def test_the_device_of_what_transforms_the_data() -> None:
     check_snippet(code.format("RandomSign", "self.device", ""), RULE)
     check_snippet(code.format("RandomSign", "x.device", f"# <- {RULE}"), RULE)
     check_snippet(code.format("Sign", "self.device", f"# <- {RULE}"), RULE)
+
+
+def test_an_option_that_the_class_leaves_off() -> None:
+    code = """
+        import torch
+        from torch import nn
+        class Head(nn.Module):
+            packs = {}
+            def forward(self, x):
+                if self.packs:
+                    return self.packed(x)
+                return x
+            def packed(self, x):
+                return x @ torch.tensor([[1.0, 0.5], [0.5, 1.0]], device=x.device)  {}
+    """
+    mark = f"# <- {RULE}"
+    check_snippet(code.format("False", ""), RULE)
+    check_snippet(code.format("True", mark), RULE)
+    check_snippet(code.format("False", mark) + "    def pack(self):\n                self.packs = True\n", RULE)
