@@ -34,6 +34,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a tensor of numbers that are written out; the fix fills one on the device, if all are the same."""
     from torchlint.model.constants import constant  # the model's parts load LibCST
     from torchlint.model.reads import is_hot
+    from torchlint.model.wording import of_a_batch
 
     found = constant(node, context)
     if found is None or not is_hot(found.moved, context) or _costs_nothing(found.moved, context):
@@ -41,7 +42,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     made = found.moved if context.tree.within(node, found.moved) else node
     yield Flag(
         found.moved,
-        f"`{context.shown(made)}` is made on the CPU, which waits {context.frequency(found.moved)} while it is "
+        f"`{context.shown(made)}` is made on the CPU, which waits {of_a_batch(found.moved, context)} while it is "
         f"copied to the device; {_advice(found, context)}",
         title="Fill a tensor on the device, with `torch.full`",
         edits=_edits(found, context),

@@ -10,6 +10,7 @@ import libcst as cst
 from torchlint.finding import Frequency
 from torchlint.model import functionals
 from torchlint.model.functionals import DROPOUTS, PLAIN, WEIGHTED, function_for, same_as
+from torchlint.model.wording import of_a_batch
 from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def check(made: cst.Call, context: Context) -> Iterator[Flag]:
     if called is None or context.frequency(made) < Frequency.BATCH:
         return
     layer = (context.qualified_name(made.func) or "").rpartition(".")[2]
-    shown, often = context.shown(made), context.frequency(made)
+    shown, often = context.shown(made), of_a_batch(made, context)
     if layer in DROPOUTS:
         if _is_in_module(made, context):
             yield Flag(

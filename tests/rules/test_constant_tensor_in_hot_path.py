@@ -541,3 +541,17 @@ def test_an_option_that_the_class_leaves_off() -> None:
     check_snippet(code.format("False", ""), RULE)
     check_snippet(code.format("True", mark), RULE)
     check_snippet(code.format("False", mark) + "    def pack(self):\n                self.packs = True\n", RULE)
+
+
+def test_a_loop_may_go_over_levels() -> None:
+    (found,) = check_snippet(
+        f"""
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def forward(self, levels):
+                return [level * torch.tensor(0.5, device=level.device) for level in levels]  # <- {RULE}
+        """,
+        RULE,
+    ).findings
+    assert "waits several times per batch while" in found.message

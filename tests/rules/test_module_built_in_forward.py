@@ -213,3 +213,16 @@ def test_what_a_message_names_does_the_same(layer: str, arguments: str, call: st
 
 def test_all_layers_exist() -> None:
     assert all(issubclass(getattr(nn, layer), nn.Module) for layer in (*PLAIN, *DROPOUTS, *WEIGHTED))
+
+
+def test_a_loop_may_go_over_heads() -> None:
+    (found,) = check_snippet(
+        f"""
+        from torch import nn
+        class Net(nn.Module):
+            def forward(self, heads):
+                return [nn.Softmax(dim=-1)(head) for head in heads]  # <- {RULE}
+        """,
+        RULE,
+    ).findings
+    assert "makes a module several times per batch only" in found.message
