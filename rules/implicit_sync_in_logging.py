@@ -62,7 +62,7 @@ def check(node: cst.Call | cst.FormattedStringExpression | cst.BinaryOperation, 
     tensor = next((part for part in parts if is_device_tensor(part, context) and not logs.is_text(part)), None)
     if tensor is None or scalar_read(tensor, context) is not None or not is_hot(node, context):
         return
-    if is_awaited_by_loop(tensor, context) or is_known_already(node, tensor, context) or _is_alarm(node, context):
+    if is_awaited_by_loop(tensor, context) or is_known_already(node, tensor, context) or logs.is_alarm(node, context):
         return
     if logs.is_text_likelier(node, tensor, context) or logs.is_read_the_old_way(tensor, context):
         return
@@ -81,16 +81,6 @@ def check(node: cst.Call | cst.FormattedStringExpression | cst.BinaryOperation, 
         + ("bring all samples over at once" if frequency is Frequency.SAMPLE else "log every few steps"),
         title=f"Log every {_every(context)} steps",
         edits=_guard(statement, step, context) if is_guardable and statement is not None and step is not None else (),
-    )
-
-
-def _is_alarm(node: cst.CSTNode, context: Context) -> bool:
-    """Whether it is said only where something holds what it should not: `if x.max() > 1`, `if overflow`."""
-    from torchlint.model.reads import tests_a_tensor
-
-    return any(
-        isinstance(above, cst.If) and ("overflow" in context.code(above.test) or tests_a_tensor(above.test, context))
-        for above in context.ancestors(node)
     )
 
 

@@ -427,3 +427,19 @@ def test_a_number_in_the_releases_that_take_the_line() -> None:
     """
     check_snippet(code.format("[0]", ""), RULE)
     check_snippet(code.format("", f"# <- {RULE}"), RULE)
+
+
+def test_a_word_about_there_being_nothing() -> None:
+    code = """
+        import torch
+        def train(model, loader, optimizer):
+            for x in loader:
+                found = model(x.cuda())
+                kept = found[found != 0]
+                if len(kept) {}:
+                    print(f"of all: {{found.detach()}}")  {}
+                kept.sum().backward()
+                optimizer.step()
+    """
+    check_snippet(code.format("== 0", ""), RULE)
+    check_snippet(code.format("> 99", f"# <- {RULE}"), RULE)

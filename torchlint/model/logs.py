@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.model.names import dotted, final_part
+from torchlint.model.reads import tests_a_tensor
 from torchlint.model.tree import descendants
 from torchlint.model.values import Kind
 
@@ -37,6 +38,9 @@ _TEXT = re.compile(
     r"(^|_)(name|type|path|file|filename|fname|dir|text|caption|sentence|title|key|split|mode|prefix|suffix|tag|url|"
     r"utt\w*)s?(_list)?$"
 )
+
+# Conditions that hold where there is nothing: `len(kept) == 0`.
+_EMPTY = re.compile(r"not len\(.*\)|(len\(.*\)|.*\.(numel|nelement)\(\)|.*\.(shape\[0\]|size\(0\))) == 0")
 
 
 def formatted(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]:
@@ -79,6 +83,20 @@ def _writes_at_once(call: cst.Call, context: Context) -> bool:
             # What a summary writer is told begins with a tag; a quantized `add_scalar(x, y)` adds.
             return bool(call.args) and context.kind(call.args[0].value) is not Kind.TENSOR
     return True
+
+
+def is_alarm(node: cst.CSTNode, context: Context) -> bool:
+    """Whether it is said only where something holds what it should not, or nothing: `if x.max() > 1`, `if overflow`."""
+    child = node
+    for above in context.ancestors(node):
+        if isinstance(above, cst.If):
+            words = context.code(above.test)
+            if "overflow" in words or (child is above.body and _EMPTY.fullmatch(words)):
+                return True
+            if tests_a_tensor(above.test, context):
+                return True
+        child = above
+    return False
 
 
 def is_key(text: cst.CSTNode, context: Context) -> bool:
