@@ -68,6 +68,8 @@ def check(node: cst.Call | cst.FormattedStringExpression | cst.BinaryOperation, 
         return
     if is_switched_on(node, context) or logs.is_number_by_then(tensor, context) or logs.is_key(node, context):
         return
+    if logs.is_of_an_episode(node, context):
+        return
     frequency = context.frequency(node)
     is_in_parts = frequency is Frequency.SAMPLE or context.loop(node) is not context.frequencies.batch_loop(node)
     if not is_in_parts and is_beside_a_wait(node, tensor, context):

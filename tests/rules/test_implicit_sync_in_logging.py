@@ -443,3 +443,19 @@ def test_a_word_about_there_being_nothing() -> None:
     """
     check_snippet(code.format("== 0", ""), RULE)
     check_snippet(code.format("> 99", f"# <- {RULE}"), RULE)
+
+
+def test_the_end_of_an_episode() -> None:
+    code = """
+        import torch
+        def play(envs, policy, loader, writer, optimizer):
+            rewards = torch.zeros(9, 8, device="cuda")
+            for step, x in enumerate(loader):
+                policy(x.cuda()).sum().backward()
+                optimizer.step()
+                for index, over in enumerate(envs.{}):
+                    if over and index > 0:
+                        writer.add_scalar("reward", rewards[step][index], step)  {}
+    """
+    check_snippet(code.format("dones", ""), RULE)
+    check_snippet(code.format("colours", f"# <- {RULE}"), RULE)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.model.looped import iterables
 from torchlint.model.names import dotted, final_part
 from torchlint.model.reads import tests_a_tensor
 from torchlint.model.tree import descendants
@@ -41,6 +42,8 @@ _TEXT = re.compile(
 
 # Conditions that hold where there is nothing: `len(kept) == 0`.
 _EMPTY = re.compile(r"not len\(.*\)|(len\(.*\)|.*\.(numel|nelement)\(\)|.*\.(shape\[0\]|size\(0\))) == 0")
+# Names for what says that an episode is over.
+_END = re.compile(r"_?(is_)?(done|terminal|terminated|terminate|truncated|termination|truncation)s?")
 
 
 def formatted(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]:
@@ -96,6 +99,32 @@ def is_alarm(node: cst.CSTNode, context: Context) -> bool:
             if tests_a_tensor(above.test, context):
                 return True
         child = above
+    return False
+
+
+def is_of_an_episode(node: cst.CSTNode, context: Context) -> bool:
+    """Whether it is said where an episode ends: `if done:`, and for `ended` in `enumerate(dones)` `if ended and …:`."""
+    child = node
+    for above in context.ancestors(node):
+        if isinstance(above, cst.If) and child is above.body and _is_an_end(above.test, context):
+            return True
+        child = above
+    return False
+
+
+def _is_an_end(test: cst.BaseExpression, context: Context) -> bool:
+    match test:
+        case cst.BooleanOperation(left=left, operator=operator, right=right):
+            ends = [_is_an_end(part, context) for part in (left, right)]
+            return all(ends) if isinstance(operator, cst.Or) else any(ends)
+        case cst.Subscript(value=owner):
+            return _is_an_end(owner, context)
+        case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
+            if _END.fullmatch(name):
+                return True
+            bindings = context.reaching(test) if isinstance(test, cst.Name) else ()
+            loops = [binding.node.iter for binding in bindings if isinstance(binding.node, cst.For)]
+            return any(_END.fullmatch(final_part(part)) for walked in loops for part in iterables(walked))
     return False
 
 
