@@ -380,3 +380,18 @@ def test_what_is_saved_piece_by_piece() -> None:
     mark = f"# <- {RULE}"
     check_snippet(code.format("look_at", mark, "args.every", mark), RULE)
     check_snippet(code.format("save_features", "", "args.save_results", ""), RULE)
+
+
+def test_what_draws() -> None:
+    code = """
+        import torch
+        class {}:
+            @torch.no_grad()
+            def draw(self, model, loader):
+                for x in loader:
+                    out = model(x.cuda())
+                    for i in range(out.shape[0]):
+                        self.texts.append(out[i][out[i] > self.least].tolist())  {}
+    """
+    check_snippet(code.format("BoxVisualizer", ""), RULE)
+    check_snippet(code.format("Boxes", f"# <- {RULE}"), RULE)

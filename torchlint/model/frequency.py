@@ -53,6 +53,8 @@ class LoopKind(Enum):
 
 _LIMITED_WORDS = ("print_freq", "log_freq", "log_interval", "log_every", "print_every", "save_every", "eval_every")
 _DIAGNOSTIC = tuple("debug profile benchmark sanity visualiz visualis export onnx calibrat plot_ __repr__".split())
+# Classes that draw what a model has found.
+_SHOWS = re.compile(r"[Vv]isuali[sz]er")
 
 
 class Frequencies:
@@ -606,6 +608,8 @@ class Frequencies:
         """Whether the node stands in code that exists to look at things: debugging, profiling, plotting, export."""
         for above in self.tree.ancestors(node):
             if isinstance(above, cst.FunctionDef) and any(word in above.name.value.lower() for word in _DIAGNOSTIC):
+                return True
+            if isinstance(above, cst.ClassDef) and _SHOWS.search(above.name.value):
                 return True
         return False
 
