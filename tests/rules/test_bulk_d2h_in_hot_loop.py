@@ -395,3 +395,17 @@ def test_what_draws() -> None:
     """
     check_snippet(code.format("BoxVisualizer", ""), RULE)
     check_snippet(code.format("Boxes", f"# <- {RULE}"), RULE)
+
+
+def test_what_a_ctc_loss_is_told() -> None:
+    code = """
+        import torch
+        def train(model, loader, optimizer, ctc_loss, other_loss):
+            for x, y, lengths in loader:
+                lengths = lengths.cuda()
+                out = model(x.cuda())
+                {}(out, y, lengths.cpu().tolist()).backward()  {}
+                optimizer.step()
+    """
+    check_snippet(code.format("ctc_loss", ""), RULE)
+    check_snippet(code.format("other_loss", f"# <- {RULE}"), RULE)

@@ -55,7 +55,7 @@ def purpose(read: cst.CSTNode, context: Context, depth: int = 0) -> Purpose:
     for above in context.ancestors(read):
         match above:
             case cst.Call() if child is not above.func:
-                found = _passed_to(above, context)
+                found = Purpose.NEEDED if _is_told_to_ctc(child, above) else _passed_to(above, context)
                 if found is Purpose.OTHER and _is_asked(above, context):
                     return Purpose.NEEDED
                 if found is not None:
@@ -98,6 +98,11 @@ def _is_asked(call: cst.Call, context: Context) -> bool:
             case _:
                 return False
     return False
+
+
+def _is_told_to_ctc(argument: cst.CSTNode, call: cst.Call) -> bool:
+    """Whether a CTC loss is told the texts or the lengths, which cuDNN and others want on the CPU."""
+    return argument is not call.args[0] and "ctc" in final_part(call.func).lower()
 
 
 def _passed_to(call: cst.Call, context: Context) -> Purpose | None:
