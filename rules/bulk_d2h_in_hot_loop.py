@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,8 @@ RULE = Rule(
     since="0.1.0",
     yields_to=("device-round-trip",),
 )
+# Names for what a search keeps until it knows better.
+_SEARCHED = re.compile(r"hypothes[ie]s|hyps|beams?(_|$)")
 
 
 @RULE.on(Method("cpu"), Method("numpy"), Method("tolist"))
@@ -84,10 +87,14 @@ def _is_piecewise(node: cst.Call, context: Context) -> bool:
 
 
 def _is_over_a_list(loop: cst.CSTNode, context: Context) -> bool:
-    """`for wave in waves:`, where `waves[0].device` is asked for: tensors of any length, which no one copy brings."""
+    """`for wave in waves:`, where `waves[0].device` is asked for: tensors of any length, which no one copy brings.
+
+    So are the hypotheses of a search, each of which runs the network.
+    """
     match loop:
-        case cst.For(iter=cst.Name(value=name)) if f"{name}[0].device" in context.source.text:
-            return True
+        case cst.For(iter=(cst.Name() | cst.Attribute()) as walked):
+            code = context.code(walked)
+            return f"{code}[0].device" in context.source.text or _SEARCHED.search(code) is not None
     return False
 
 

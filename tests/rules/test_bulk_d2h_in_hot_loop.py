@@ -409,3 +409,18 @@ def test_what_a_ctc_loss_is_told() -> None:
     """
     check_snippet(code.format("ctc_loss", ""), RULE)
     check_snippet(code.format("other_loss", f"# <- {RULE}"), RULE)
+
+
+def test_the_hypotheses_of_a_search() -> None:
+    code = """
+        import torch
+        @torch.no_grad()
+        def search(model, scorer, loader):
+            for x in loader:
+                encoded = model(x.cuda())
+                {0} = scorer.kept
+                for one in {0}:
+                    scorer.score(one, (encoded * one.weight).topk(4)[1].cpu())  {1}
+    """
+    check_snippet(code.format("top_hypothesis", ""), RULE)
+    check_snippet(code.format("classes", f"# <- {RULE}"), RULE)
