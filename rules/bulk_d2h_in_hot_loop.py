@@ -29,7 +29,8 @@ _SEARCHED = re.compile(r"hypothes[ie]s|hyps|beams?(_|$)")
 @RULE.on(Method("cpu"), Method("numpy"), Method("tolist"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a copy to the host in a training loop, in an inner loop over a batch, or into a running average."""
-    from torchlint.model.listings import is_listed  # the model's parts load LibCST
+    from torchlint.model.dependence import is_cut_to_measure  # the model's parts load LibCST
+    from torchlint.model.listings import is_listed
     from torchlint.model.offloads import is_offloaded, is_saved, saves_as_it_goes
     from torchlint.model.purpose import Purpose, is_averaged, is_copied_before, is_measured, purpose
     from torchlint.model.reads import bulk_read, is_hot, is_needed_on_host, trains
@@ -47,7 +48,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     code = context.shown(node)
     loop = context.frequencies.batch_loop(node)
     if _is_piecewise(node, context):
-        if not _is_cut_to_measure(node, context) and not saves_as_it_goes(node, context):
+        if not is_cut_to_measure(node, context) and not saves_as_it_goes(node, context):
             yield Flag(
                 node, f"`{code}` copies a piece at a time, and the CPU waits for each; copy once for the whole batch"
             )
@@ -96,19 +97,6 @@ def _is_over_a_list(loop: cst.CSTNode, context: Context) -> bool:
             code = context.code(walked)
             return f"{code}[0].device" in context.source.text or _SEARCHED.search(code) is not None
     return False
-
-
-def _is_cut_to_measure(node: cst.Call, context: Context) -> bool:
-    """Whether each turn keeps as much of its piece as non-maximum suppression leaves."""
-    from torchlint.model.dependence import computed_in
-    from torchlint.model.names import dotted
-
-    loop = context.loop(node)
-    assert loop is not None
-    return any(
-        isinstance(call, cst.Call) and "nms" in (dotted(call.func) or "").rpartition(".")[2]
-        for call in computed_in(loop, node, context)
-    )
 
 
 def _feeds_a_loss(node: cst.Call, context: Context) -> bool:

@@ -424,3 +424,19 @@ def test_the_hypotheses_of_a_search() -> None:
     """
     check_snippet(code.format("top_hypothesis", ""), RULE)
     check_snippet(code.format("classes", f"# <- {RULE}"), RULE)
+
+
+def test_pieces_of_sizes_of_their_own() -> None:
+    code = """
+        import torch
+        from torch.nn import functional as F
+        @torch.no_grad()
+        def restore(model, loader, found, size):
+            for x, sizes in loader:
+                masks = model(x.cuda())
+                for i, own in enumerate(sizes):
+                    mask = F.interpolate(masks[i][None], size={})
+                    found.append(crop(mask[0].cpu(), own))  {}
+    """
+    check_snippet(code.format("own", ""), RULE)
+    check_snippet(code.format("size", f"# <- {RULE}"), RULE)

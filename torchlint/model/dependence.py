@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.model.names import final_part
 from torchlint.model.tree import descendants
 from torchlint.model.values import Kind
 
@@ -73,3 +74,18 @@ def computed_in(loop: cst.For | cst.While, node: cst.CSTNode, context: Context) 
                 own = [found for found in context.reaching(part) if context.tree.within(found.node, loop)]
                 waiting += [found.value for found in own if found.value is not None and found.node is not loop]
     return parts
+
+
+def is_cut_to_measure(node: cst.CSTNode, context: Context) -> bool:
+    """Whether each turn keeps as much of its piece as non-maximum suppression leaves, or gives it a size of its own."""
+    loop = context.loop(node)
+    if loop is None:
+        return False
+    calls = [part for part in computed_in(loop, node, context) if isinstance(part, cst.Call)]
+    return any("nms" in final_part(call.func) or _is_sized(call, loop, context) for call in calls)
+
+
+def _is_sized(call: cst.Call, loop: cst.For | cst.While, context: Context) -> bool:
+    """`interpolate(mask, size=size)`, where the loop goes through the sizes as well."""
+    size = context.argument(call, "size", 1) if final_part(call.func) == "interpolate" else None
+    return size is not None and bool(sources(size, loop, context)[0])
