@@ -440,3 +440,17 @@ def test_pieces_of_sizes_of_their_own() -> None:
     """
     check_snippet(code.format("own", ""), RULE)
     check_snippet(code.format("size", f"# <- {RULE}"), RULE)
+
+
+def test_a_meter_that_is_asked_for_predictions() -> None:
+    code = """
+        import torch
+        @torch.no_grad()
+        def label(model, loader, meter, names):
+            for x, y in loader:
+                out = model(x.cuda()).cpu()  {}
+                meter.update(out, len(y))
+                names.extend(meter.{}(y{}))
+    """
+    check_snippet(code.format("", "get_predictions", ", out"), RULE)
+    check_snippet(code.format(f"# <- {RULE}", "get_predictions", ""), RULE)

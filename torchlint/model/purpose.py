@@ -228,7 +228,7 @@ def is_averaged(copy: cst.Call, context: Context) -> bool:
             case cst.BaseSmallStatement() | cst.BaseCompoundStatement():
                 return False
     loop = context.frequencies.batch_loop(copy)
-    if loop is None or not names:
+    if loop is None or not names or _is_looked_into(names, loop):
         return False
     for node in descendants(loop.body):
         match node:
@@ -242,6 +242,16 @@ def is_averaged(copy: cst.Call, context: Context) -> bool:
                 ):
                     return True
     return False
+
+
+def _is_looked_into(names: set[str], loop: cst.For | cst.While) -> bool:
+    """Whether a meter is asked for more than an average of the copy: `meters[0].get_predictions(output)`."""
+    return any(
+        isinstance(node, cst.Call)
+        and final_part(node.func).startswith(("get_pred", "predict", "decode"))
+        and any(isinstance(argument.value, cst.Name) and argument.value.value in names for argument in node.args)
+        for node in descendants(loop.body)
+    )
 
 
 def _compares(args: Sequence[cst.Arg], context: Context) -> bool:
