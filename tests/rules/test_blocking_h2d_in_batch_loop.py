@@ -292,3 +292,8 @@ def test_a_device_that_may_be_of_another_kind() -> None:
         step("x = x.to(torch.accelerator.current_accelerator())" + MARK, loader=PINNED), RULE
     ).findings
     assert found.fix is None
+
+
+def test_a_clock_that_synchronizes() -> None:
+    check_snippet(step("t = time_synchronized()", "z = x.cuda()", "model(z)"), RULE)
+    check_snippet(step("t = time()", "z = x.cuda()" + MARK, "model(z)"), RULE)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.model.idle import computes_nothing
-from torchlint.model.names import Binder
+from torchlint.model.names import Binder, final_part
 from torchlint.model.torch_table import METHODS
 from torchlint.model.tree import Comprehension, Loop, children, descendants
 
@@ -23,6 +24,8 @@ _OF_GRAPHS = frozenset({"dgl", "torch_geometric", "jraph", "ptens"})
 _COMMON = frozenset({"to", "cuda", "cpu", "int", "long", "float", "half", "type", "clone", "detach", "values", "size"})
 # What says by its name whether CUDA is there, or is wanted.
 _OF_CUDA = frozenset({"cuda", "is_cuda", "use_cuda", "cuda_available", "has_cuda", "use_gpu"})
+# What waits for the device, by its name.
+_SYNCHRONIZES = re.compile(r"synchroni[sz]ed?$|^cuda_sync")
 _TELLING = (frozenset(METHODS) - _COMMON) | {"shape", "ndim", "dtype"}
 
 
@@ -112,11 +115,12 @@ def _siblings(binding: Binding) -> set[str]:
 
 
 def is_waited_for(moved: cst.CSTNode, context: Context) -> bool:
-    """Whether each turn of the loop waits for the device by `torch.cuda.synchronize()`, as a clock needs it."""
+    """Whether each turn of the loop waits for the device by `torch.cuda.synchronize()`, as a clock needs it.
+
+    Of `time_synchronized()` the name says it.
+    """
     loop = context.frequencies.batch_loop(moved)
-    return loop is not None and any(
-        context.qualified_name(call.func) == "torch.cuda.synchronize" for call in _always_called(loop.body)
-    )
+    return loop is not None and any(_SYNCHRONIZES.search(final_part(call.func)) for call in _always_called(loop.body))
 
 
 def is_collected(moved: cst.CSTNode, context: Context) -> bool:
