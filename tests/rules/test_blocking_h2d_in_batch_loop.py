@@ -297,3 +297,16 @@ def test_a_device_that_may_be_of_another_kind() -> None:
 def test_a_clock_that_synchronizes() -> None:
     check_snippet(step("t = time_synchronized()", "z = x.cuda()", "model(z)"), RULE)
     check_snippet(step("t = time()", "z = x.cuda()" + MARK, "model(z)"), RULE)
+
+
+def test_a_function_that_switches_calibration_on() -> None:
+    code = """
+        import torch
+        def collect(model, loader):
+            for module in model.modules():
+                module.{}()
+            for x, y in loader:
+                model(x.cuda())  {}
+    """
+    check_snippet(code.format("enable_calib", ""), RULE)
+    check_snippet(code.format("enable_quant", MARK), RULE)

@@ -133,10 +133,17 @@ def is_collected(moved: cst.CSTNode, context: Context) -> bool:
 
 
 def is_of_calibration(moved: cst.CSTNode, context: Context) -> bool:
-    """Whether the batches are there to calibrate, by their name: a few of them, once."""
-    loop = context.frequencies.batch_loop(moved)
-    return isinstance(loop, cst.For) and any(
-        isinstance(node, cst.Name) and "calib" in node.value.lower() for node in descendants(loop.iter)
+    """Whether the batches are there to calibrate: a few of them, once.
+
+    Their name says it, or a call of the function around, `quantizer.enable_calib()`.
+    """
+    loop, function = context.frequencies.batch_loop(moved), context.function(moved)
+    if not isinstance(loop, cst.For) or "calib" not in context.source.text.lower():
+        return False
+    if any(isinstance(node, cst.Name) and "calib" in node.value.lower() for node in descendants(loop.iter)):
+        return True
+    return isinstance(function, cst.FunctionDef) and any(
+        isinstance(node, cst.Call) and "calib" in final_part(node.func).lower() for node in descendants(function.body)
     )
 
 
