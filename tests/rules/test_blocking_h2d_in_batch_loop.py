@@ -310,3 +310,17 @@ def test_a_function_that_switches_calibration_on() -> None:
     """
     check_snippet(code.format("enable_calib", ""), RULE)
     check_snippet(code.format("enable_quant", MARK), RULE)
+
+
+def test_targets_of_a_detector() -> None:
+    code = """
+        import torch
+        def train(model, loader, device):
+            for images, targets in loader:
+                images = images.to(device, non_blocking=True)
+                targets = targets.to(device)  {}
+                {} = model(images, targets=targets)
+                sum(loss_dict.values()).backward()
+    """
+    check_snippet(code.format("", "loss_dict"), RULE)
+    check_snippet(code.format(MARK, "found, loss_dict"), RULE)

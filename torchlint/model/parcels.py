@@ -63,6 +63,8 @@ def may_be_an_object(receiver: cst.BaseExpression, context: Context) -> bool:
         return True
     if not isinstance(receiver, cst.Name):
         return False
+    if _is_for_a_detector(receiver, context):
+        return True
     return any(
         _is_piece(binding, context) or _is_beside_pieces(binding, receiver.value)
         for binding in context.reaching(receiver)
@@ -92,6 +94,26 @@ def _is_piece(binding: Binding, context: Context) -> bool:
     return isinstance(binding.node, (cst.CompFor, *Comprehension)) and any(
         _siblings(outer) for outer in context.reaching(binding.value)
     )
+
+
+def _is_for_a_detector(name: cst.Name, context: Context) -> bool:
+    """`loss_dict = model(images, targets=targets)`: a detector takes an object that holds boxes and labels."""
+    loop = context.frequencies.batch_loop(name)
+    return name.value == "targets" and loop is not None and any(map(_gives_losses, descendants(loop.body)))
+
+
+def _gives_losses(node: cst.CSTNode) -> bool:
+    match node:
+        case cst.Assign(
+            targets=[cst.AssignTarget(target=cst.Name(value="loss_dict" | "losses"))], value=cst.Call(args=args)
+        ):
+            return any(
+                argument.keyword is not None
+                and isinstance(argument.value, cst.Name)
+                and argument.keyword.value == argument.value.value == "targets"
+                for argument in args
+            )
+    return False
 
 
 def _is_beside_pieces(binding: Binding, name: str) -> bool:
