@@ -436,10 +436,13 @@ def test_pieces_of_sizes_of_their_own() -> None:
                 masks = model(x.cuda())
                 for i, own in enumerate(sizes):
                     mask = F.interpolate(masks[i][None], size={})
-                    found.append(crop(mask[0].cpu(), own))  {}
+                    cropped = crop(mask[0].cpu(), own)  {}
+                    found.append(cropped{})
     """
-    check_snippet(code.format("own", ""), RULE)
-    check_snippet(code.format("size", f"# <- {RULE}"), RULE)
+    mark = f"# <- {RULE}"
+    check_snippet(code.format("own", "", ""), RULE)
+    check_snippet(code.format("size", mark, ""), RULE)
+    check_snippet(code.format("own", mark, ".to(x.device)"), RULE)
 
 
 def test_a_meter_that_is_asked_for_predictions() -> None:

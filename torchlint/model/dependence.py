@@ -86,6 +86,9 @@ def is_cut_to_measure(node: cst.CSTNode, context: Context) -> bool:
 
 
 def _is_sized(call: cst.Call, loop: cst.For | cst.While, context: Context) -> bool:
-    """`interpolate(mask, size=size)`, where the loop goes through the sizes as well."""
+    """`interpolate(mask, size=size)`, where the loop goes through the sizes as well, and moves nothing back."""
     size = context.argument(call, "size", 1) if final_part(call.func) == "interpolate" else None
-    return size is not None and bool(sources(size, loop, context)[0])
+    if size is None or not sources(size, loop, context)[0]:
+        return False
+    calls = (part for part in descendants(loop.body) if isinstance(part, cst.Call))
+    return not any(final_part(other.func) in ("to", "cuda") for other in calls)
