@@ -54,7 +54,7 @@ class LoopKind(Enum):
 _LIMITED_WORDS = ("print_freq", "log_freq", "log_interval", "log_every", "print_every", "save_every", "eval_every")
 _DIAGNOSTIC = tuple("debug profile benchmark sanity visualiz visualis export onnx calibrat plot_ __repr__".split())
 # Classes that draw what a model has found.
-_SHOWS = re.compile(r"[Vv]isuali[sz]er")
+_SHOWS = re.compile(r"[Vv]isuali[sz]er$")
 
 
 class Frequencies:
