@@ -1143,6 +1143,19 @@ NEAR = {
         "top_k",
         "count",
     ),
+    "the corners of a table written out, or of any": (
+        """
+        import torch
+        def corners(points: torch.Tensor, table: torch.Tensor, picked):
+            {part}
+            found = []
+            for c in range(table.size(1)):{mark}
+                found.append(points[table[:, c]] * 2)
+            return torch.stack(found, 1)
+        """,
+        "table = torch.tensor([[0, 1, 2], [1, 3, 2], [2, 3, 6]], device=points.device)",
+        "pass",
+    ),
 }
 
 

@@ -13,7 +13,7 @@ from torchlint.model.frequency import LoopKind
 from torchlint.model.loading import is_put_on_device
 from torchlint.model.occasions import runs_once
 from torchlint.model.reads import is_exceptional, is_host_only
-from torchlint.model.rows import has_one_row
+from torchlint.model.rows import has_one_row, length_along, written_length
 from torchlint.model.tree import descendants, descendants_in_scope
 from torchlint.model.visits import LoopNode, Visit, is_surely_no_tensor, loops_around, owner_of, parts_of
 from torchlint.role import Role
@@ -75,12 +75,17 @@ def is_few(loop: LoopNode, visit: Visit, context: Context) -> bool:
         return True  # of the levels of a pyramid
     if any(map(_is_shape, (container for _, container in (*visit.elements, *visit.others)))):
         return True
-    if any(has_one_row(tensor, context) for _, tensor in visit.elements):
+    if any(_has_few_rows(tensor, context) for _, tensor in visit.elements):
         return True
     return any(
         0 < len(context.value(container).items) <= FEW or any(_CHANNELS.search(word) for word in _words(container))
         for _, container in visit.others
     )
+
+
+def _has_few_rows(tensor: cst.BaseExpression, context: Context) -> bool:
+    length = length_along(tensor, 0, context)
+    return has_one_row(tensor, context) if length is None else length <= FEW
 
 
 def _is_shape(node: cst.BaseExpression) -> bool:
@@ -106,6 +111,8 @@ def _literal(node: cst.BaseExpression, context: Context) -> int | None:
         case cst.Call(func=cst.Name(value="min"), args=args):
             numbers = (_literal(argument.value, context) for argument in args)
             return min((number for number in numbers if number is not None), default=None)
+        case cst.Call() | cst.Subscript():
+            return written_length(node, context)
     return None
 
 
