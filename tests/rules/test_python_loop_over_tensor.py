@@ -1156,6 +1156,17 @@ NEAR = {
         "table = torch.tensor([[0, 1, 2], [1, 3, 2], [2, 3, 6]], device=points.device)",
         "pass",
     ),
+    "what a branch has asked to be a list, or a tensor": (
+        """
+        import torch
+        def packed(y: tuple[torch.Tensor, torch.Tensor]):
+            if isinstance(y[0], {part}):
+                return [torch.relu(each).sum() for each in y[0]]{mark}
+            return torch.relu(y[0]).sum()
+        """,
+        "list",
+        "torch.Tensor",
+    ),
 }
 
 

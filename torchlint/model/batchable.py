@@ -19,6 +19,7 @@ from torchlint.model.extent import (
     saves_memory,
 )
 from torchlint.model.logs import is_written
+from torchlint.model.looped import is_known_as_list
 from torchlint.model.reads import is_exceptional, is_host_only
 from torchlint.model.stacks import is_all_there_is
 from torchlint.model.visits import visit
@@ -57,6 +58,8 @@ def _worth_batching(loop: LoopNode, context: Context) -> ElementLoop | None:
     if found is None or found.runs or not is_plain(loop, context) or _only_complains(loop):
         return None
     if runs_rarely(loop, context) or is_exceptional(loop, context) or is_written(loop, context):
+        return None
+    if not isinstance(loop, cst.While) and is_known_as_list(loop, context):
         return None
     return None if saves_memory(loop, context) else found
 

@@ -14,6 +14,8 @@ from torchlint.model.tree import descendants
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from torchlint.model.context import Context
+
 _BATCH_SIZE = re.compile(r"batch|^bs$|^bsz$|^b$|^n$", re.IGNORECASE)
 
 
@@ -114,13 +116,36 @@ def _is_later(axis: cst.BaseExpression) -> bool:
 
 def asks_for_a_list(test: cst.BaseExpression, iterated: cst.BaseExpression) -> bool:
     """Whether it is `isinstance(x, list)` for an `x` of what a loop goes over: several of what is else one batch."""
+    asked = _asked_for_a_list(test)
+    named = [iterated, *descendants(iterated)]
+    return isinstance(asked, cst.Name) and any(
+        isinstance(part, cst.Name) and part.value == asked.value for part in named
+    )
+
+
+def is_known_as_list(loop: cst.For | cst.CompFor, context: Context) -> bool:
+    """Whether the branch around the loop has asked whether this is a list: `isinstance(y[0], (list, tuple))`."""
+    walked = [length_of(each) for each in iterables(loop.iter)]
+    child: cst.CSTNode = loop
+    for above in context.ancestors(loop):
+        if isinstance(above, (cst.FunctionDef, cst.Lambda)):
+            return False
+        if isinstance(above, (cst.If, cst.IfExp)) and child is above.body:
+            asked = _asked_for_a_list(above.test)
+            if asked is not None and any(type(asked) is type(each) and asked.deep_equals(each) for each in walked):
+                return True
+        child = above
+    return False
+
+
+def _asked_for_a_list(test: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The `x` of `isinstance(x, (list, tuple))`."""
     match test:
-        case cst.Call(func=cst.Name(value="isinstance"), args=[cst.Arg(value=cst.Name(value=name)), cst.Arg(value=of)]):
+        case cst.Call(func=cst.Name(value="isinstance"), args=[cst.Arg(value=asked), cst.Arg(value=of)]):
             kinds = [of, *descendants(of)]
             is_list = any(isinstance(part, cst.Name) and part.value in ("list", "tuple") for part in kinds)
-            named = [iterated, *descendants(iterated)]
-            return is_list and any(isinstance(part, cst.Name) and part.value == name for part in named)
-    return False
+            return asked if is_list else None
+    return None
 
 
 def is_shape(node: cst.BaseExpression) -> bool:
