@@ -1167,6 +1167,18 @@ NEAR = {
         "list",
         "torch.Tensor",
     ),
+    "as many as the turn says of what is drawn anew, or one": (
+        """
+        import torch
+        def scattered(places: torch.Tensor, many: torch.Tensor, n):
+            found = []
+            for i in range(len(many)):{mark}
+                found.append(places[torch.randperm(n){part}] * 2)
+            return found
+        """,
+        "[: many[i]]",
+        "[many[i]]",
+    ),
 }
 
 

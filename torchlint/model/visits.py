@@ -167,11 +167,16 @@ def counts(node: cst.CSTNode, counters: AbstractSet[str]) -> bool:
 def picks(node: cst.Subscript, counters: AbstractSet[str]) -> bool:
     """`t[i]`, `t[:, i + 1]`, `t[i:i + 1]`: the number of the turn says which element."""
     return any(
-        counts(part.slice.value, counters)
+        counts(part.slice.value, counters) and not _cuts(part.slice.value, counters)
         if isinstance(part.slice, cst.Index)
         else isinstance(part.slice, cst.Slice) and picks_one(part.slice, counters)
         for part in node.slice
     )
+
+
+def _cuts(index: cst.BaseExpression, counters: AbstractSet[str]) -> bool:
+    """Whether the turn says how much of something else is the index: `torch.randperm(n)[: length[i]]`."""
+    return any(isinstance(part, cst.Slice) and counts(part, counters) for part in descendants(index))
 
 
 def picks_one(part: cst.Slice, counters: AbstractSet[str]) -> bool:
