@@ -1179,6 +1179,21 @@ NEAR = {
         "[: many[i]]",
         "[many[i]]",
     ),
+    "a score that nobody knows beside an element, or an element": (
+        """
+        import torch
+        class Search:
+            def kept(self, starts: torch.Tensor):
+                found = []
+                for x in starts:{mark}
+                    row, best = x.detach(), {part}
+                    if best > 0:
+                        found.append(row)
+                return found
+        """,
+        "self.score(x.unsqueeze(0))",
+        "x[0]",
+    ),
 }
 
 

@@ -136,6 +136,7 @@ class _Following:
     opaque: set[cst.Call] = field(default_factory=set)
     _on_host: set[str] = field(default_factory=set)
     _pending: list[Step] = field(default_factory=list)
+    _place: int = 0  # in the tuple that the way upwards came through last
 
     @property
     def context(self) -> Context:
@@ -256,6 +257,7 @@ class _Following:
             case cst.Arg() | cst.Element() | cst.ComparisonTarget() | cst.SubscriptElement():
                 return element
             case cst.Tuple() | cst.List():
+                self._place = next((place for place, part in enumerate(above.elements) if part is child), 0)
                 return element if isinstance(self.context.parent(above), (cst.Arg, cst.Assign, cst.Index)) else None
             case cst.Index():
                 return self._indexed(above, element)
@@ -279,7 +281,7 @@ class _Following:
             case cst.IfExp():
                 return element
             case cst.Assign():
-                self._assigned(above, element)
+                self._assigned(above, child, element)
             case cst.AugAssign():
                 self._augmented(above, child, element)
             case cst.ListComp() | cst.GeneratorExp() if element.gathered and self._is_joined(above):
@@ -383,13 +385,14 @@ class _Following:
 
     # Into names and tensors
 
-    def _assigned(self, above: cst.Assign, element: Element) -> None:
+    def _assigned(self, above: cst.Assign, child: cst.CSTNode, element: Element) -> None:
         for target in above.targets:
             match target.target:
                 case cst.Name(value=name):
                     self._named(name, above, element)
                 case cst.Tuple(elements=parts):
-                    for part in parts:
+                    is_paired = isinstance(child, (cst.Tuple, cst.List)) and len(child.elements) == len(parts)
+                    for part in parts[self._place : self._place + 1] if is_paired else parts:
                         if isinstance(part.value, cst.Name):
                             self.turn.elements.setdefault(part.value.value, element)
                 case cst.Subscript(value=owner) as stored if self.context.kinds.is_tensor(owner):
