@@ -1194,6 +1194,19 @@ NEAR = {
         "self.score(x.unsqueeze(0))",
         "x[0]",
     ),
+    "what numpy is asked of a comparison, or torch": (
+        """
+        import numpy as np
+        import torch
+        def per_image(values: torch.Tensor, image: torch.Tensor, n):
+            found = []
+            for i in range(n):{mark}
+                found.append({part}.any(image == i))
+            return found
+        """,
+        "np",
+        "torch",
+    ),
 }
 
 

@@ -205,10 +205,17 @@ class _Following:
                     return
 
     def _mask(self, node: cst.BaseExpression, tensor: cst.BaseExpression) -> None:
-        if not self.context.value(tensor).scalar and self.turn.is_given(tensor):
+        if not self.context.value(tensor).scalar and self.turn.is_given(tensor) and not self._is_for_arrays(node):
             element = replace(self.turn.element_of(tensor), direct=False, boolean=True)
             self._note(Work.MASK, node, element)
             self._climb(node, element)
+
+    def _is_for_arrays(self, node: cst.BaseExpression) -> bool:
+        """Whether numpy and the like are given this, which they take from the CPU alone: `np.where(labels == i)`."""
+        call = self.context.parent(argument) if isinstance(argument := self.context.parent(node), cst.Arg) else None
+        if not isinstance(call, cst.Call):
+            return False
+        return (self.context.qualified_name(call.func) or "").partition(".")[0] in tables.ARRAY_PACKAGES
 
     # Notes
 
