@@ -1207,6 +1207,22 @@ NEAR = {
         "np",
         "torch",
     ),
+    "cut by a function to what the mask says, or to what is given": (
+        """
+        import torch
+        class Pictures:
+            def whole(self, images: torch.Tensor, masks: torch.Tensor, width):
+                found = []
+                for i in range(images.shape[0]):{mark}
+                    found.append(self.one(images[i], masks[i], width))
+                return found
+            def one(self, image: torch.Tensor, mask: torch.Tensor, width):
+                width = {part}
+                return image[:, :width]
+        """,
+        "(~mask).sum(0).max()",
+        "width - 1",
+    ),
 }
 
 

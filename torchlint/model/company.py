@@ -10,6 +10,7 @@ import libcst as cst
 from torchlint.model import tables
 from torchlint.model.carried import is_read
 from torchlint.model.names import dotted
+from torchlint.model.numbers import definitions
 from torchlint.model.torch_table import METHODS
 from torchlint.model.tree import descendants_in_scope
 from torchlint.model.turns import META, Turn
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 # Methods whose result is as long as the data say.
 RAGGED = frozenset("nonzero masked_select unique unique_consecutive argwhere bincount nms batched_nms".split())
 HOST_METHODS = frozenset("numpy tolist item".split())
+# Methods that tell of a mask how far it goes.
+_EXTENTS = frozenset("sum max min amax amin argmax argmin count_nonzero".split())
 _FILES = frozenset(
     "load open imread imwrite read_image imshow imsave savefig save fromarray subplot save_image putText".split()
 )
@@ -123,7 +126,7 @@ def _is_network(call: cst.Call, context: Context) -> bool:
     return not _LOSS.search((dotted(call.func) or "").rpartition(".")[2])
 
 
-def is_ragged(function: cst.FunctionDef) -> bool:
+def is_ragged(function: cst.FunctionDef, context: Context) -> bool:
     """Whether the values of one sample decide how much the function does or gives."""
     for node in descendants_in_scope(function.body):
         match node:
@@ -134,4 +137,15 @@ def is_ragged(function: cst.FunctionDef) -> bool:
                     return True
                 if name in ("interpolate", "resize", "int") or (name == "where" and len(args) == 1):
                     return True
+            case cst.Slice(lower=lower, upper=upper):
+                if any(bound is not None and _is_extent(bound, context) for bound in (lower, upper)):
+                    return True
     return False
+
+
+def _is_extent(bound: cst.BaseExpression, context: Context) -> bool:
+    """Whether a part is as long as a tensor says: `height = (~mask).sum(0).max()`, `image[:, :height]`."""
+    return any(
+        isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and value.func.attr.value in _EXTENTS
+        for value in definitions(bound, context)
+    )

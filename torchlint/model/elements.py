@@ -511,7 +511,7 @@ class _Following:
         if final_part(call.func) in _SIZED and any(map(self.turn.varies, call.args[1:])):
             self.ragged = True
         function = self.context.calls.target(call)
-        if function is not None and is_ragged(function):
+        if function is not None and is_ragged(function, self.context):
             self.ragged = True
         known = function is not None and not element.selected and self.context.kind(call) is Kind.TENSOR
         if known or self.context.kind(call.func) is Kind.MODULE:
