@@ -1223,6 +1223,18 @@ NEAR = {
         "(~mask).sum(0).max()",
         "width - 1",
     ),
+    "maps from a list by its name, or a batch of them": (
+        """
+        import torch
+        def weighted(score: torch.Tensor, {part}, n):
+            found = []
+            for i in range(n):{mark}
+                found.append(score[:, i : i + 1] * {part}[i])
+            return torch.cat(found, 1)
+        """,
+        "feature_list",
+        "features",
+    ),
 }
 
 

@@ -34,6 +34,8 @@ _ONE_BY_ONE = frozenset("scipy sklearn skimage PIL matplotlib pycocotools cv2 to
 _STATELESS = re.compile(
     r"^torch\.nn\.(\w*Loss|Linear|Conv\w*|\w*ReLU6?|Sigmoid|Tanh|(Log)?Softmax|GELU|Embedding|\w*Pool\w*|\w*Norm)$"
 )
+# Lists by their name, of which there need be no batch.
+_LIST = re.compile(r"(^|_)lists?$", re.IGNORECASE)
 _LOSS = re.compile(r"criterion|loss|crit$", re.IGNORECASE)
 _NO_FORWARD = tables.MODULE_ONLY_METHODS | frozenset("to cuda cpu half float zero_grad get items keys".split())
 
@@ -63,6 +65,8 @@ def is_mixed(turn: Turn) -> bool:
 def _is_item(item: cst.BaseExpression, container: cst.BaseExpression, turn: Turn) -> bool:
     """Whether this is a tensor out of a list, a record, or anything else of which there is no batch."""
     context = turn.context
+    if _LIST.search((dotted(container) or "").rpartition(".")[2]) and not context.kinds.is_tensor(container):
+        return isinstance(context.parent(item), (cst.BinaryOperation, cst.Arg))
     if context.kind(container) is Kind.TENSOR:
         return False
     if context.kind(item) in (Kind.TENSOR, Kind.MAPPING, Kind.MODULE, Kind.DISTRIBUTION):
