@@ -1235,6 +1235,26 @@ NEAR = {
         "feature_list",
         "features",
     ),
+    "a criterion that is told the number of the turn, or is not": (
+        """
+        import torch
+        from torch import nn
+        class Crossed(nn.Module):
+            def forward(self, scores, wanted):
+                return (scores - wanted).abs().mean()
+        class Several(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.criterion = Crossed()
+            def forward(self, scores: torch.Tensor, wanted: torch.Tensor):
+                loss = 0
+                for i, part in enumerate(scores[1:]):{mark}
+                    loss += self.{part}
+                return loss
+        """,
+        "criterion(part, i)",
+        "criterion(part, wanted)",
+    ),
 }
 
 

@@ -101,13 +101,19 @@ def runs_a_network(turn: Turn) -> bool:
     """Whether a turn calls autograd, or a module other than one that treats rows as it treats batches of them."""
     calls = [node for node in turn.nodes if isinstance(node, cst.Call)]
     called = (turn.context.calls.target(call) for call in calls)
-    return any(_is_network(call, turn.context) for call in calls) or any(
+    return any(_is_network(call, turn.context) or _is_told_the_turn(call, turn) for call in calls) or any(
         _is_network(node, turn.context)
         for function in called
         if function is not None
         for node in descendants_in_scope(function.body)
         if isinstance(node, cst.Call)
     )
+
+
+def _is_told_the_turn(call: cst.Call, turn: Turn) -> bool:
+    """Whether a module is given the number of the turn: what it does with it no batch has."""
+    is_told = any(isinstance(given.value, cst.Name) and given.value.value in turn.counters for given in call.args)
+    return is_told and turn.context.kind(call.func) is Kind.MODULE
 
 
 def _is_network(call: cst.Call, context: Context) -> bool:
