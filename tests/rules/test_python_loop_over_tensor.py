@@ -1255,6 +1255,17 @@ NEAR = {
         "criterion(part, i)",
         "criterion(part, wanted)",
     ),
+    "blocks whose numbers a list has, or rows": (
+        """
+        import torch
+        class Queues:
+            def push(self, scores: torch.Tensor, queues: torch.Tensor, size):
+                for i, crop in enumerate(self.crops):{mark}
+                    queues[i, :size] = queues[i, size:] + scores[{part}]
+        """,
+        "crop * size : (crop + 1) * size",
+        "crop",
+    ),
 }
 
 

@@ -77,10 +77,28 @@ def is_few(loop: LoopNode, visit: Visit, context: Context) -> bool:
         return True
     if any(_has_few_rows(tensor, context) for _, tensor in visit.elements):
         return True
+    if visit.others and _goes_over_blocks(loop, visit, context):
+        return True
     return any(
         0 < len(context.value(container).items) <= FEW or any(_CHANNELS.search(word) for word in _words(container))
         for _, container in visit.others
     )
+
+
+def _goes_over_blocks(loop: LoopNode, visit: Visit, context: Context) -> bool:
+    """Whether a list has the numbers of blocks, `x[crop * size : (crop + 1) * size]`: a turn takes many rows."""
+    named = {name for name, _ in visit.others}
+    return any(
+        isinstance(node, cst.Slice) and isinstance(node.lower, cst.BinaryOperation) and _is_times(node.lower, named)
+        for part in parts_of(loop, context)
+        for node in descendants(part)
+    )
+
+
+def _is_times(node: cst.BinaryOperation, named: set[str]) -> bool:
+    sides = (node.left, node.right)
+    is_product = isinstance(node.operator, cst.Multiply)
+    return is_product and any(isinstance(side, cst.Name) and side.value in named for side in sides)
 
 
 def _has_few_rows(tensor: cst.BaseExpression, context: Context) -> bool:
