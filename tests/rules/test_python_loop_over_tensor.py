@@ -1266,6 +1266,21 @@ NEAR = {
         "crop * size : (crop + 1) * size",
         "crop",
     ),
+    "a transform of samples, or of anything": (
+        """
+        import torch
+        class Halved:
+            def __call__(self, {part}):
+                return self.kept(torch.rand(9) > 0.5, first=[])
+            def kept(self, labels: torch.Tensor, first):
+                for label in labels:{mark}
+                    if label.item() not in first:
+                        first.append(label.item())
+                return first
+        """,
+        "img, target",
+        "first, second",
+    ),
 }
 
 

@@ -50,6 +50,7 @@ _FOR_MEMORY = re.compile(
 )
 # What joins samples to a batch, by its name.
 _COLLATES = re.compile(r"collat(e|or|ion)(?!d)", re.IGNORECASE)
+_TRANSFORM = re.compile(r"(Transforms?|Augmentations?)$")
 _COMMENT = re.compile(r"#[^\n]*")
 _EMPTY = re.compile(r"= *(\[\]|list\(\)|\{\}|dict\(\))")
 FEW = 4
@@ -196,10 +197,23 @@ def is_in_a_dataset(node: cst.CSTNode, context: Context) -> bool:
 
 
 def _prepares(owner: cst.ClassDef | cst.FunctionDef, context: Context) -> bool:
-    """Whether a loader calls this for its samples: a dataset, a sampler, what joins samples to a batch."""
+    """Whether a loader calls this for its samples: a dataset, a sampler, what joins samples to a batch or alters one."""
     if _COLLATES.search(owner.name.value):
         return True
-    return isinstance(owner, cst.ClassDef) and (context.classes.is_dataset(owner) or context.classes.is_sampler(owner))
+    if not isinstance(owner, cst.ClassDef):
+        return False
+    return context.classes.is_dataset(owner) or context.classes.is_sampler(owner) or _alters_samples(owner, context)
+
+
+def _alters_samples(class_: cst.ClassDef, context: Context) -> bool:
+    """Whether this is a transform of samples, as torchvision has them: called with an image and what is to be seen."""
+    if any(context.code(base.value) != "object" for base in class_.bases):
+        return False  # those of distributions work anywhere
+    call = context.classes.method(class_, "__call__")
+    if call is None:
+        return False
+    given = {parameter.name.value for parameter in call.params.params}
+    return _TRANSFORM.search(class_.name.value) is not None or ("target" in given and bool(given & {"img", "image"}))
 
 
 def runs_rarely(loop: cst.CSTNode, context: Context) -> bool:
