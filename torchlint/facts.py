@@ -29,7 +29,7 @@ class Called(NamedTuple):
     """One call from another file. `where` is its path and row; `arguments` is None where `*` or `**` hides some.
 
     `grad` is the value of a `torchlint.model.grad.GradMode`, `purpose`, what is done with the result, that of a
-    `torchlint.model.purpose.Purpose`.
+    `torchlint.model.purpose.Purpose`. `prepares`: it is made where samples are, on the CPU.
     """
 
     where: str
@@ -37,6 +37,7 @@ class Called(NamedTuple):
     grad: str
     purpose: str
     arguments: tuple[Passed, ...] | None = None
+    prepares: bool = False
 
 
 class Wrapper(NamedTuple):

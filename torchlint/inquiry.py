@@ -245,7 +245,7 @@ def _gathered(calls: Mapping[str, list[Called]]) -> tuple[tuple[str, tuple[Calle
     for function in sorted(calls):
         alike: dict[object, Called] = {}
         for call in sorted(calls[function], key=lambda call: (-call.frequency, call.where)):
-            alike.setdefault((call.frequency, call.grad, call.purpose, call.arguments), call)
+            alike.setdefault(call._replace(where=""), call)
         gathered.append((function, tuple(alike.values())))
     return tuple(gathered)
 

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from laws import check_snippet
+
+from torchlint.cli import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 RULE = "python-loop-over-tensor"
 
@@ -1302,3 +1309,22 @@ def test_flagged(code: str) -> None:
 )
 def test_silent(code: str) -> None:
     check_snippet(code, RULE)
+
+
+@pytest.mark.parametrize(("class_", "found"), [("TargetTransform", 0), ("Matcher", 1)])
+def test_what_only_a_transform_elsewhere_calls(
+    class_: str, found: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "torchlint.toml").touch()
+    (tmp_path / "boxes.py").write_text(
+        "import torch\n\n\ndef assign(overlap: torch.Tensor):\n    value, target = overlap.max(1)\n"
+        "    best, prior = overlap.max(0)\n    for row, place in enumerate(prior):\n        target[place] = row\n"
+        "    return value, target\n"
+    )
+    (tmp_path / "targets.py").write_text(
+        f"from boxes import assign\n\n\nclass {class_}:\n    def __call__(self, overlap):\n"
+        "        return assign(overlap)\n"
+    )
+    assert run(["check", "--no-cache", "--select", RULE, "--output-format", "concise"]) == found
+    assert capsys.readouterr().out.count("TL901") == found

@@ -11,6 +11,7 @@ from torchlint.model.carried import Carried
 from torchlint.model.elements import ElementLoop, Step, Work, element_loop
 from torchlint.model.extent import (
     is_few,
+    is_for_samples,
     is_in_a_dataset,
     is_over_classes,
     is_over_the_best,
@@ -93,7 +94,7 @@ def _is_pass(line: cst.CSTNode) -> bool:
 def _reads(loop: ElementLoop, context: Context) -> list[Step]:
     if loop.carried >= Carried.RESULTS or not loop.visit.is_over_tensors:
         return []
-    return [
+    found = [
         step
         for step in loop.steps
         if step.work is Work.READ
@@ -104,6 +105,7 @@ def _reads(loop: ElementLoop, context: Context) -> list[Step]:
         and not context.frequencies.is_rate_limited(step.node)
         and not is_all_there_is(step.node, context)  # what has a rule of its own
     ]
+    return [] if found and is_for_samples(loop.node, context) else found
 
 
 def _is_batchable(step: Step, loop: ElementLoop, context: Context) -> bool:
@@ -114,8 +116,9 @@ def _is_batchable(step: Step, loop: ElementLoop, context: Context) -> bool:
         return False
     if not is_over_classes(loop.visit) and (loop.opaque or (loop.ragged and step.work is not Work.MASK)):
         return False
-    may_wait = step.device.may_be_accelerator and not is_in_a_dataset(step.node, context)
-    return may_wait or context.frequency(loop.node) >= Frequency.BATCH
+    if context.frequency(loop.node) >= Frequency.BATCH:
+        return True
+    return step.device.may_be_accelerator and not is_for_samples(step.node, context)
 
 
 def _rank(step: Step) -> int:

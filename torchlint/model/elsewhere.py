@@ -241,7 +241,8 @@ def _arguments_for(parameter: cst.Param, context: Context) -> Iterator[cst.BaseE
 
 
 def _called(call: cst.Call, start: int, context: Context) -> Called:
-    from torchlint.model.purpose import Purpose, purpose  # they stand on the context
+    from torchlint.model.extent import is_in_a_dataset  # they stand on the context
+    from torchlint.model.purpose import Purpose, purpose
     from torchlint.model.served import is_served
 
     is_class = isinstance(call.func, (cst.Name, cst.Attribute)) and is_class_name(last_part(call.func))
@@ -252,6 +253,7 @@ def _called(call: cst.Call, start: int, context: Context) -> Called:
         context.grad(call).value,
         (Purpose.SERVED if is_class and is_served(call, context) else purpose(call, context)).value,
         None if context.has_unpacking(call) else tuple(_arguments(call, context)),
+        is_in_a_dataset(call, context),
     )
 
 

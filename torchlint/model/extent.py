@@ -54,6 +54,8 @@ _TRANSFORM = re.compile(r"(Transforms?|Augmentations?)$")
 _COMMENT = re.compile(r"#[^\n]*")
 _EMPTY = re.compile(r"= *(\[\]|list\(\)|\{\}|dict\(\))")
 FEW = 4
+# How many calls away a dataset is looked for.
+_CALLS_DEEP = 2
 # As many turns are few where they are all there are.
 FEW_IN_ALL = 16
 
@@ -196,8 +198,22 @@ def is_in_a_dataset(node: cst.CSTNode, context: Context) -> bool:
     )
 
 
+def is_for_samples(node: cst.CSTNode, context: Context, depth: int = 0) -> bool:
+    """Whether the node stands there, or in a function that nothing else is known to call."""
+    if is_in_a_dataset(node, context):
+        return True
+    function = context.function(node)
+    if not isinstance(function, cst.FunctionDef) or depth > _CALLS_DEEP:
+        return False
+    here = context.calls.callers(function)
+    if not all(is_for_samples(call, context, depth + 1) for call in here):
+        return False
+    others = context.elsewhere.callers(function)
+    return bool(here or others) and all(call.prepares for call in others)
+
+
 def _prepares(owner: cst.ClassDef | cst.FunctionDef, context: Context) -> bool:
-    """Whether a loader calls this for its samples: a dataset, a sampler, what joins samples to a batch or alters one."""
+    """Whether a loader calls this for its samples: a dataset, a sampler, what alters samples or joins them."""
     if _COLLATES.search(owner.name.value):
         return True
     if not isinstance(owner, cst.ClassDef):
