@@ -328,6 +328,18 @@ INDEPENDENT = {
                 grid[i] = grid[i] * 2 / max(2, size)
             return grid
         """,
+    "what one call fills of two lists": """
+        import torch
+        def best(scores: torch.Tensor, k, beams):
+            value_list: list[torch.Tensor]
+            place_list: list[torch.Tensor]
+            value_list = [torch.empty(0).to(scores) for _ in range(beams)]
+            place_list = [torch.LongTensor().to(scores.device) for _ in range(beams)]
+            for i in range(beams):
+                torch.topk(scores[:, i, :].view(8, -1), k, out=(value_list[i], place_list[i]))
+                value_list[i].sub_(k)
+            return torch.stack(value_list), torch.stack(place_list)
+        """,
     "the few objectives of a problem": """
         import torch
         def front(self, x: torch.Tensor):

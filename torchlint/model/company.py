@@ -66,7 +66,8 @@ def _is_item(item: cst.BaseExpression, container: cst.BaseExpression, turn: Turn
     """Whether this is a tensor out of a list, a record, or anything else of which there is no batch."""
     context = turn.context
     if _LIST.search((dotted(container) or "").rpartition(".")[2]) and not context.kinds.is_tensor(container):
-        return isinstance(context.parent(item), (cst.BinaryOperation, cst.Arg))
+        if isinstance(context.parent(item), (cst.BinaryOperation, cst.Arg)):
+            return True
     if context.kind(container) is Kind.TENSOR:
         return False
     if context.kind(item) in (Kind.TENSOR, Kind.MAPPING, Kind.MODULE, Kind.DISTRIBUTION):
