@@ -65,9 +65,9 @@ def is_mixed(turn: Turn) -> bool:
 def _is_item(item: cst.BaseExpression, container: cst.BaseExpression, turn: Turn) -> bool:
     """Whether this is a tensor out of a list, a record, or anything else of which there is no batch."""
     context = turn.context
-    if _LIST.search((dotted(container) or "").rpartition(".")[2]) and not context.kinds.is_tensor(container):
-        if isinstance(context.parent(item), (cst.BinaryOperation, cst.Arg)):
-            return True
+    is_listed = _LIST.search((dotted(container) or "").rpartition(".")[2]) and not context.kinds.is_tensor(container)
+    if is_listed and isinstance(context.parent(item), (cst.BinaryOperation, cst.Arg)):
+        return True
     if context.kind(container) is Kind.TENSOR:
         return False
     if context.kind(item) in (Kind.TENSOR, Kind.MAPPING, Kind.MODULE, Kind.DISTRIBUTION):
