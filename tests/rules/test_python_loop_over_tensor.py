@@ -1300,6 +1300,31 @@ NEAR = {
         "img, target",
         "first, second",
     ),
+    "a decomposition that draws numbers, or one that does not": (
+        """
+        import torch
+        def bases(x: torch.Tensor):
+            found = torch.zeros_like(x)
+            for i in range(len(x)):{mark}
+                u, _, v = {part}
+                found[i] = u @ v
+            return found
+        """,
+        "torch.svd_lowrank(x[i], q=4)",
+        "torch.linalg.svd(x[i])",
+    ),
+    "added to a part of the length of this turn, or to a row": (
+        """
+        import torch
+        def placed(x: torch.Tensor, sizes: torch.Tensor, table: torch.Tensor):
+            for i, (h, w) in enumerate(sizes):{mark}
+                tiles = h * w
+                x[{part}] += table[tiles]
+            return x
+        """,
+        "i, :tiles",
+        "i, :",
+    ),
 }
 
 

@@ -36,6 +36,8 @@ _SIZED = frozenset(
     "pad interpolate resize resized_crop crop upsample narrow repeat repeat_interleave expand tile split view reshape "
     "new_zeros new_ones new_full new_empty roll rot90".split()
 )
+# What draws numbers as it goes: for all at once they would be others.
+_DRAWN = frozenset("svd_lowrank pca_lowrank".split())
 _JOINS = frozenset("stack cat concat concatenate vstack hstack dstack".split())
 _SINKS = frozenset("append extend insert add put appendleft write info debug".split())
 _CONVERSIONS = frozenset("float int bool complex round".split())
@@ -449,7 +451,7 @@ class _Following:
         owner = self.context.kind(call.func.value) if isinstance(call.func, cst.Attribute) else Kind.UNKNOWN
         if owner is Kind.STRING or name in tables.PYTHON_NAMES or name.partition(".")[0] in tables.HOST_PACKAGES:
             return None
-        if "nms" in last or last in RAGGED:
+        if "nms" in last or last in RAGGED or last in _DRAWN:
             self.ragged = True
             return self._computed(call, child, element)
         if owner is Kind.TENSOR or name in ("sum", "max", "min", "abs", "pow"):
