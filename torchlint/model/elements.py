@@ -426,9 +426,9 @@ class _Following:
             self.turn.elements[name] = element
 
     def _augmented(self, above: cst.AugAssign, child: cst.CSTNode, element: Element) -> None:
+        if isinstance(above.target, cst.Subscript) and self.turn.has_own_bounds(above.target):
+            self.ragged = True
         if child is above.value:
-            if isinstance(above.target, cst.Subscript) and self.turn.has_own_bounds(above.target):
-                self.ragged = True
             if self.context.kind(above.target) not in (Kind.STRING, Kind.SEQUENCE):
                 self._add_up(above, element)
         elif not self.turn.is_foreign(above.value) and not counts(above.value, self.turn.counters):
