@@ -7,46 +7,73 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.model.names import final_part
-from torchlint.model.numbers import definitions
+from torchlint.model.names import Binder, final_part
+from torchlint.model.torch_table import METHODS
+from torchlint.model.tree import descendants
 from torchlint.model.values import Device, Kind
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
 
-# How many calls one after the other are followed.
-_DEEPEST = 4
-_MOVES = re.compile(r"cuda|gpu|device|(^|_)to(_|$)|accelerat|prepare", re.IGNORECASE)
-_NO_TENSORS = (Kind.NUMBER, Kind.STRING, Kind.NONE, Kind.DTYPE)
+# Through how many calls and names a result is followed back to what it is computed from.
+_STEPS_BACK = 6
+_MOVES = ("to", "cuda", "type_as", "new_tensor")
+_MOVING = re.compile(r"^(to|cuda|device|model|net)$|cuda|device|accelerator")
+_NUMBERS = (Kind.NUMBER, Kind.STRING, Kind.NONE, Kind.DTYPE)
 
 
-def is_made_on_host(node: cst.BaseExpression, context: Context) -> bool:
-    """Whether all tensors that go into this are known to be on the CPU, and there is one."""
-    return _is_hosted(node, context, 0) is True
+def is_computed_on_host(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
+    """Whether functions alone, and no networks, have made this of tensors that are on the CPU: `iou(x.cpu(), y.cpu())`.
 
-
-def _is_hosted(node: cst.BaseExpression, context: Context, depth: int) -> bool | None:
-    """Whether a tensor on the CPU is given; None for what is no tensor."""
+    What comes straight from a loader does not count: it may be moved before it gets there.
+    """
     value = context.value(node)
-    if value.kind in _NO_TENSORS:
-        return None
     if value.kind is Kind.TENSOR and value.device is not Device.UNKNOWN:
-        return value.device is Device.CPU
-    if depth > _DEEPEST:
+        return value.device is Device.CPU and (not value.batch or _is_call_of(node, "cpu"))
+    if depth > _STEPS_BACK:
         return False
     match node:
-        case cst.Name():
-            found = [each for each in definitions(node, context) if each is not node]
-            return _all([_is_hosted(each, context, depth + 1) for each in found]) if found else False
+        case cst.Call(func=cst.Attribute(value=cst.BaseExpression() as owner, attr=cst.Name(value=method))) if (
+            context.qualified_name(node.func) is None
+        ):
+            is_own = method not in _MOVES and (value.kind is Kind.TENSOR or method in METHODS)
+            return is_own and is_computed_on_host(owner, context, depth + 1)
+        case cst.Call(args=args) if _is_plain_function(node, context):
+            given = [argument.value for argument in args if context.kind(argument.value) not in _NUMBERS]
+            there = [part for part in given if is_computed_on_host(part, context, depth + 1)]
+            return bool(there) and all(part in there or _goes_along(part, context) for part in given)
         case cst.BinaryOperation(left=left, right=right):
-            return _all([_is_hosted(side, context, depth + 1) for side in (left, right)])
-        case cst.Call(func=func, args=args) if not _MOVES.search(final_part(func)):
-            given = [argument.value for argument in args]
-            if isinstance(func, cst.Attribute) and context.qualified_name(func) is None:
-                given.append(func.value)
-            return _all([_is_hosted(each, context, depth + 1) for each in given])
+            sides = [side for side in (left, right) if context.kind(side) not in _NUMBERS]
+            return bool(sides) and all(is_computed_on_host(side, context, depth + 1) for side in sides)
+        case cst.Subscript(value=owner):
+            return is_computed_on_host(owner, context, depth + 1)
+        case cst.Name():
+            bindings = context.reaching(node)
+            return bool(bindings) and all(
+                binding.binder is Binder.ASSIGN
+                and binding.value is not None
+                and is_computed_on_host(binding.value, context, depth + 1)
+                for binding in bindings
+            )
     return False
 
 
-def _all(found: list[bool | None]) -> bool:
-    return False not in found and True in found
+def _is_call_of(node: cst.BaseExpression, method: str) -> bool:
+    return isinstance(node, cst.Call) and final_part(node.func) == method
+
+
+def _is_plain_function(call: cst.Call, context: Context) -> bool:
+    """Whether a function is called, of this file or imported, that does not move what it is given."""
+    called = context.value(call.func)
+    if isinstance(called.definition, cst.FunctionDef):
+        parts = (part for part in descendants(called.definition.body) if isinstance(part, (cst.Name, cst.Attribute)))
+        return called.kind is Kind.FUNCTION and not any(_MOVING.search(final_part(part)) for part in parts)
+    if any(argument.star or _MOVING.search(context.code(argument)) for argument in call.args):
+        return False
+    return called.kind is Kind.UNKNOWN and context.qualified_name(call.func) is not None
+
+
+def _goes_along(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether an argument beside a tensor on the CPU is a part of a batch, or a name of which nothing is known."""
+    value = context.value(node)
+    return value.device is Device.CPU if value else isinstance(node, (cst.Name, cst.Attribute))

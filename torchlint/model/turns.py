@@ -12,7 +12,7 @@ import libcst as cst
 
 from torchlint.model import tables
 from torchlint.model.carried import is_read
-from torchlint.model.hosted import is_made_on_host
+from torchlint.model.hosted import is_computed_on_host
 from torchlint.model.names import dotted
 from torchlint.model.torch_table import METHODS
 from torchlint.model.tree import Comprehension, Loop, descendants, descendants_in_scope
@@ -97,7 +97,7 @@ class Turn:
     def element_of(self, tensor: cst.BaseExpression, *, cut: bool = False) -> Element:
         """An element as the loop finds it."""
         device = self.context.device(tensor)
-        if device is Device.UNKNOWN and is_made_on_host(tensor, self.context):
+        if device is Device.UNKNOWN and is_computed_on_host(tensor, self.context):
             device = Device.CPU
         return Element(tensor, device, cut=cut)
 
