@@ -93,7 +93,7 @@ def is_alarm(node: cst.CSTNode, context: Context) -> bool:
     child = node
     for above in context.ancestors(node):
         if isinstance(above, cst.If):
-            words = context.code(above.test)
+            words = context.bare_code(above.test)
             if "overflow" in words or (child is above.body and _EMPTY.fullmatch(words)):
                 return True
             if tests_a_tensor(above.test, context):

@@ -132,7 +132,7 @@ def is_known_as_list(loop: cst.For | cst.CompFor, context: Context) -> bool:
             return False
         if isinstance(above, (cst.If, cst.IfExp)) and child is above.body:
             asked = _asked_for_a_list(above.test)
-            if asked is not None and any(type(asked) is type(each) and asked.deep_equals(each) for each in walked):
+            if asked is not None and any(context.bare_code(asked) == context.bare_code(each) for each in walked):
                 return True
         child = above
     return False
