@@ -214,7 +214,7 @@ def listed(found: Growth, context: Context) -> tuple[NodeEdit, ...]:
     new = f"{found.name.value}_parts"
     if found.is_guarded or not _may_wait(found, context):
         return ()
-    if any(name.value == new for name in context.tree.of(cst.Name)):
+    if context.names.spelt(new):
         return ()
     way = _way(found, context)
     start = _start(found, context)

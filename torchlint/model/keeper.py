@@ -70,8 +70,8 @@ class Keeper:
         """Whether a function inside looks at the name: it may do so at any time."""
         names = self.context.names
         scope = names.scope_of(self.place)
-        for node in self.context.tree.of(cst.Name):
-            if node.value == self.name and names.lookup(node)[0] is scope:
+        for node in names.spelt(self.name):
+            if names.lookup(node)[0] is scope:
                 inner = names.scope_of(node)
                 while isinstance(inner.node, Comprehension) and inner.parent is not None:
                     inner = inner.parent

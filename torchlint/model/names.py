@@ -13,7 +13,7 @@ import libcst as cst
 from torchlint.model.tree import LOOPS, SCOPES, Comprehension, Loop, Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 ScopeNode: TypeAlias = (
     "cst.Module | cst.ClassDef | cst.FunctionDef | cst.Lambda | cst.ListComp | cst.SetComp | cst.DictComp | "
@@ -133,6 +133,9 @@ class Names:
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
         self._scopes: dict[cst.CSTNode, Scope] = {}
+        # By identity, as in the tree, of which all that stands here is a part.
+        self._scope_at: dict[int, Scope] = {}
+        self._read: dict[str, list[cst.Name]] = {}
         self._reaching: dict[cst.Name, tuple[Binding, ...]] = {}
         self._qualified: dict[cst.CSTNode, str | None] = {}
         self.star_imports: list[str] = []
@@ -150,23 +153,28 @@ class Names:
 
     def scope_of(self, node: cst.CSTNode) -> Scope:
         """The scope in which a name at this place is looked up."""
-        parents = self.tree.parents
-        child = node
-        above = parents.get(id(node))
-        while above is not None:
+        parents, known = self.tree.parents, self._scope_at
+        found = known.get(id(node))
+        child, passed = node, []
+        while found is None:
+            above = parents.get(id(child))
             kind = type(above)  # asking an abstract class is slow, and this is asked for every name
-            if kind in _BODIED:
-                if child is above.body:  # type: ignore[attr-defined]
-                    return self._scope(above)  # type: ignore[arg-type]
-            elif kind in _COMPREHENSIONS and not self._is_first_iterable(node, child, above):
-                return self._scope(above)  # type: ignore[arg-type]
-            child = above
-            above = parents.get(id(above))
-        return self._scope(self.tree.module)
+            if above is None:
+                found = self.module
+                break
+            passed.append(id(child))
+            if kind in _COMPREHENSIONS or (kind in _BODIED and child is above.body):  # type: ignore[attr-defined]
+                found = self._scope(above)  # type: ignore[arg-type]
+                break
+            # The outermost iterable is evaluated outside of the comprehension.
+            child = parents[id(above)] if kind is cst.CompFor and self._is_first_iterable(child, above) else above
+            found = known.get(id(child))
+        known.update(dict.fromkeys(passed, found))
+        return found
 
-    def _is_first_iterable(self, node: cst.CSTNode, child: cst.CSTNode, comprehension: cst.CSTNode) -> bool:
-        """Whether the node stands in the outermost iterable, which is evaluated outside of the comprehension."""
-        return child is comprehension.for_in and self.tree.within(node, child.iter)  # type: ignore[attr-defined]
+    def _is_first_iterable(self, node: cst.CSTNode, comp: cst.CSTNode) -> bool:
+        """Whether the node is what the first `for` of a comprehension goes over."""
+        return node is comp.iter and type(self.tree.parents[id(comp)]) in _COMPREHENSIONS  # type: ignore[attr-defined]
 
     def function_scope(self, node: cst.FunctionDef | cst.Lambda) -> Scope:
         """The scope inside of a function."""
@@ -231,8 +239,7 @@ class Names:
     def _bind_imports(self) -> None:
         of = self.tree.of
         for import_ in of(cst.Import):
-            for alias in import_.names:
-                self._bind_import(alias, import_, "")
+            self._bind_imported(import_.names, import_, "")
         for from_ in of(cst.ImportFrom):
             self._bind_from(from_)
 
@@ -263,17 +270,18 @@ class Names:
         if isinstance(from_.names, cst.ImportStar):
             self.star_imports.append(base)
             return
-        for alias in from_.names:
-            self._bind_import(alias, from_, base if base.endswith(".") else f"{base}.")
+        self._bind_imported(from_.names, from_, base if base.endswith(".") else f"{base}.")
 
-    def _bind_import(self, alias: cst.ImportAlias, node: cst.CSTNode, prefix: str) -> None:
-        full = prefix + (dotted(alias.name) or "")
-        if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
-            name = alias.asname.name.value
-        else:
-            name = full.removeprefix(prefix).partition(".")[0]
-            full = prefix + name
-        self._add(name, Binder.IMPORT, node, None, self.tree.end(node), target=full, scope=self.scope_of(node))
+    def _bind_imported(self, aliases: Iterable[cst.ImportAlias], node: cst.CSTNode, prefix: str) -> None:
+        end, scope = self.tree.end(node), self.scope_of(node)
+        for alias in aliases:
+            full = prefix + (dotted(alias.name) or "")
+            if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
+                name = alias.asname.name.value
+            else:
+                name = full.removeprefix(prefix).partition(".")[0]
+                full = prefix + name
+            self._add(name, Binder.IMPORT, node, None, end, target=full, scope=scope)
 
     def _bind_target(
         self,
@@ -291,6 +299,7 @@ class Names:
                     name, binder, node, value, self.tree.end(node) if effect is None else effect, path, scope=scope
                 )
             case cst.Tuple(elements=elements) | cst.List(elements=elements):
+                effect = self.tree.end(node) if effect is None else effect
                 for place, element in enumerate(elements):
                     step = -1 if isinstance(element, cst.StarredElement) else place
                     self._bind_target(element.value, node, value, binder, effect, scope, (*path, step))
@@ -338,15 +347,28 @@ class Names:
 
     def uses(self, binding: Binding) -> list[cst.Name]:
         """The places that read what the binding gives its name, or change it in place, in source order."""
-        return [name for name in self._looked_up.get(binding.name, ()) if binding in self.reaching(name)]
+        return [name for name in self._looked_up(binding.name) if binding in self.reaching(name)]
+
+    def _looked_up(self, text: str) -> list[cst.Name]:
+        """Every name of this text that is read or changed in place."""
+        found = self._read.get(text)
+        if found is None:
+            found = self._read[text] = [
+                name
+                for name in self.spelt(text)
+                if self.is_read(name) or isinstance(self.tree.parent(name), cst.AugAssign)
+            ]
+        return found
+
+    def spelt(self, text: str) -> list[cst.Name]:
+        """Every node that is a name of this text, whatever it stands for, in source order."""
+        return self._spelt.get(text, [])
 
     @cached_property
-    def _looked_up(self) -> dict[str, list[cst.Name]]:
-        """Every name that is read or changed in place, by its text."""
+    def _spelt(self) -> dict[str, list[cst.Name]]:
         found: dict[str, list[cst.Name]] = {}
         for name in self.tree.of(cst.Name):
-            if self.is_read(name) or isinstance(self.tree.parent(name), cst.AugAssign):
-                found.setdefault(name.value, []).append(name)
+            found.setdefault(name.value, []).append(name)
         return found
 
     def reaching(self, node: cst.Name) -> tuple[Binding, ...]:

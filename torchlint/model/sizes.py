@@ -82,11 +82,14 @@ def is_needed_before(number: cst.BaseExpression, context: Context) -> bool:
     """
     place = context.tree.place(number)
     sources = _sources(number, context)
-    return bool(sources) and any(
+    # Among the names in a statement are those that it binds.
+    texts = {node.value for source in sources for node in descendants(source) if isinstance(node, cst.Name)}
+    return any(
         context.tree.place(other) < place
-        and bool(sources & {id(binding.node) for binding in context.reaching(other)})
+        and any(binding.node in sources for binding in context.reaching(other))
         and _is_needed(other, context)
-        for other in context.tree.of(cst.Name)
+        for text in texts
+        for other in context.names.spelt(text)
     )
 
 
@@ -105,13 +108,13 @@ def is_exchanged(number: cst.BaseExpression, context: Context) -> bool:
 _COLLECTIVES = frozenset("all_gather all_gather_into_tensor all_gather_object all_reduce broadcast gather".split())
 
 
-def _sources(number: cst.BaseExpression, context: Context) -> set[int]:
+def _sources(number: cst.BaseExpression, context: Context) -> set[cst.CSTNode]:
     """The statements that bind the tensors of the expression, but for parameters: each is a tensor of its own."""
     names = [node for node in descendants(number) if isinstance(node, cst.Name) and context.kind(node) is Kind.TENSOR]
     if not names or isinstance(number, (cst.Call, cst.Subscript)):
         return set()
     return {
-        id(binding.node)
+        binding.node
         for name in names
         for binding in context.reaching(name)
         if binding.binder is not Binder.PARAMETER

@@ -266,9 +266,6 @@ def asks_before(name: cst.Name, context: Context) -> bool:
     """Whether an earlier condition of the function asks for the same value of the name."""
     place, bindings = context.tree.place(name), context.reaching(name)
     return any(
-        other.value == name.value
-        and context.tree.place(other) < place
-        and _is_joined(other, context)
-        and context.reaching(other) == bindings
-        for other in context.tree.of(cst.Name)
+        context.tree.place(other) < place and _is_joined(other, context) and context.reaching(other) == bindings
+        for other in context.names.spelt(name.value)
     )

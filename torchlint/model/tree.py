@@ -46,6 +46,8 @@ _ORDER: dict[type[cst.CSTNode], tuple[str, ...]] = {
 }
 _fields: dict[type[cst.CSTNode], Callable[[cst.CSTNode], tuple[Any, ...]] | None] = {}
 _node_types: dict[type, bool] = {}
+# Types of which no field may hold a node: half of all nodes are of one.
+_childless: set[type[cst.CSTNode]] = set()
 
 # Asking whether something is of an abstract class, as all of LibCST's are, is slow: these are for `type(node) in …`.
 SCOPES: frozenset[type] = frozenset({cst.FunctionDef, cst.Lambda, cst.ClassDef})
@@ -95,6 +97,8 @@ def _child_fields(kind: type[cst.CSTNode]) -> Callable[[cst.CSTNode], tuple[Any,
         )
     # `attrgetter` gives a tuple for two names or more; the name of a module is no node.
     fields = _fields[kind] = attrgetter(*names, "__module__") if names else None
+    if fields is None:
+        _childless.add(kind)
     return fields
 
 
@@ -128,7 +132,8 @@ def descendants(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     while stack:
         current = stack.pop()
         yield current
-        stack += children(current)[::-1]
+        if type(current) not in _childless:
+            stack += children(current)[::-1]
 
 
 def descendants_in_scope(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
@@ -137,9 +142,9 @@ def descendants_in_scope(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     while stack:
         current = stack.pop()
         yield current
-        if type(current) in SCOPES and current is not node:
-            continue
-        stack += children(current)[::-1]
+        kind = type(current)
+        if kind not in _childless and (kind not in SCOPES or current is node):
+            stack += children(current)[::-1]
 
 
 def parse(text: str) -> cst.Module:
@@ -201,8 +206,8 @@ class Tree:
                 by_type[kind].append(node)
             else:
                 by_type[kind] = [node]
-            if (_fields[kind] if kind in _fields else _child_fields(kind)) is None:
-                continue  # half of all nodes
+            if kind in _childless:
+                continue
             found = children(node)
             for child in found:
                 parents[id(child)] = node

@@ -24,13 +24,13 @@ class Uses:
         self.names = names
         self.classes = classes
         self.kinds = kinds
+        self._expressions: dict[str, list[cst.Name]] = {}
 
-    @cached_property
-    def _names(self) -> dict[str, list[cst.Name]]:
-        found: dict[str, list[cst.Name]] = {}
-        for node in self.tree.of(cst.Name):
-            if self._is_expression(node):
-                found.setdefault(node.value, []).append(node)
+    def _named(self, text: str) -> list[cst.Name]:
+        """The expressions that are a name of this text."""
+        found = self._expressions.get(text)
+        if found is None:
+            found = self._expressions[text] = [name for name in self.names.spelt(text) if self._is_expression(name)]
         return found
 
     @cached_property
@@ -72,7 +72,7 @@ class Uses:
         """The reads of a name that may see the value given by a statement, parameter, class or function."""
         return [
             use
-            for use in self._names.get(name, [])
+            for use in self._named(name)
             if not self.is_target(use) and any(binding.node is binder for binding in self.names.reaching(use))
         ]
 
@@ -84,7 +84,7 @@ class Uses:
         """Every place that names the same variable, bound or read; None where an unknown object may have it too."""
         if isinstance(variable, cst.Name):
             scope, _ = self.names.lookup(variable)
-            return [name for name in self._names.get(variable.value, []) if self.names.lookup(name)[0] is scope]
+            return [name for name in self._named(variable.value) if self.names.lookup(name)[0] is scope]
         class_ = self.owner(variable)
         return None if class_ is None else self.of_attribute(class_, variable.attr.value)
 
