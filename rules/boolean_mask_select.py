@@ -30,19 +30,16 @@ _ELEMENTWISE = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
 @RULE.on(Node("Subscript", _TOKENS))
 def check(node: cst.Subscript, context: Context) -> Iterator[Flag]:
     """Flag `x[mask].mean()`, `x[mask].sum()` and losses of what one mask picks, of device tensors, at each batch."""
+    advice = _advice(node, context)
+    if advice is None:
+        return
     from torchlint.model.decisions import is_by_design  # the model's parts load LibCST
     from torchlint.model.masks import is_for_gaps, mask_of
     from torchlint.model.purpose import is_known_already
     from torchlint.model.reads import is_device_tensor, is_hot
 
-    advice = _advice(node, context)
-    mask = mask_of(node, context) if advice is not None else None
-    if (
-        advice is None
-        or mask is None
-        or (advice == _LOSS and is_for_gaps(mask, context))
-        or is_by_design(node, context)
-    ):
+    mask = mask_of(node, context)
+    if mask is None or (advice == _LOSS and is_for_gaps(mask, context)) or is_by_design(node, context):
         return
     if not is_device_tensor(node.value, context) or not is_hot(node, context):
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Method, Node, Rule, Status
+from torchlint.rule import Call, Flag, Method, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -32,11 +32,10 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         yield Flag(node, _message(trip, context))
 
 
-@RULE.on(Node("Call", (b'"cpu"', b"'cpu'")))
+@RULE.on(Method("to", (b'"cpu"', b"'cpu'")))
 def check_move(node: cst.Call, context: Context) -> Iterator[Flag]:
     """As above for `t.to("cpu")`."""
-    if type(node.func) is cst.Attribute and node.func.attr.value == "to":
-        yield from check(node, context)
+    yield from check(node, context)
 
 
 def _message(trip: Trip, context: Context) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Node, Rule
+from torchlint.rule import Applicability, Flag, Method, Rule
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -24,11 +24,9 @@ RULE = Rule(
 _HOST = ("cpu",)
 
 
-@RULE.on(Node("Call", (b"scaler", b"Scaler")))
+@RULE.on(Method("step", (b"scaler", b"Scaler")))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag `scaler.step(optimizer)` where the optimizer is one of torch that could be fused and is not."""
-    if not isinstance(node.func, cst.Attribute) or node.func.attr.value != "step":
-        return
     from torchlint.model.optimizers import (  # the model's parts load LibCST
         FUSED_SINCE,
         fused,
@@ -37,6 +35,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         makers,
     )
 
+    assert isinstance(node.func, cst.Attribute)
     optimizer = context.argument(node, "optimizer", 0)
     if optimizer is None or not _scales(node.func.value, context):
         return

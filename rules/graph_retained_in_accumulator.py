@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Insert, Node, Replace, Rule, Status
+from torchlint.rule import Applicability, Flag, Insert, Method, Node, Replace, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.model.context import Context
@@ -32,7 +32,7 @@ class _Kept(NamedTuple):
     under: cst.BaseExpression
 
 
-@RULE.on(Node("AugAssign", _BACKWARD), Node("Assign", _BACKWARD), Node("Call", _BACKWARD))
+@RULE.on(Node("AugAssign", _BACKWARD), Node("Assign", _BACKWARD), Method("append", _BACKWARD))
 def check(node: cst.AugAssign | cst.Assign | cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a value that a training loop has gone back through where it is kept for longer than a step."""
     from torchlint.model.backwards import is_spent, terms

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Flag, Node, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Flag, Method, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -22,9 +22,10 @@ RULE = Rule(
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
 )
+_LEAVES = (b"requires_grad", b"Parameter")
 
 
-@RULE.on(Node("Call", (b"requires_grad", b"Parameter")))
+@RULE.on(Method("cuda", _LEAVES), Method("to", _LEAVES))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the move of a leaf whose result is used as one; the fix moves first, and makes a leaf of that."""
     from torchlint.model.leaves import lost_leaf  # the model's parts load LibCST

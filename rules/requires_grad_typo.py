@@ -26,20 +26,22 @@ _WRONG = frozenset(
     "require_grad requires_grads require_grads required_grad requires_gard require_gradient requires_gradient "
     "requires_gradients requres_grad requries_grad reqires_grad requires_grad_".split()
 )
+# Each of the names holds one of these.
+_TOKENS = (b"s_grad", b"require_grad", b"required_grad", b"requires_gard")
 _FALSE = frozenset({"False", "0"})
 
 
-@RULE.on(Node("Assign", (b"requ", b"reqi")))
+@RULE.on(Node("Assign", _TOKENS))
 def check(node: cst.Assign, context: Context) -> Iterator[Flag]:
     """Flag `p.require_grad = False`, and `module.requires_grad = False`, which only modules of one's own may read."""
-    from torchlint.model.trained import is_trained  # the model's parts load LibCST
-    from torchlint.model.values import Kind
-
     if len(node.targets) != 1 or getattr(node.value, "value", None) not in _FALSE:
         return
     target = node.targets[0].target
     if not isinstance(target, cst.Attribute) or _is_own(target, context):
         return
+    from torchlint.model.trained import is_trained  # the model's parts load LibCST
+    from torchlint.model.values import Kind
+
     name = target.attr.value
     if name in _WRONG and is_trained(target.value, context) and not _is_read(name, context):
         shown, is_module = context.shown(target.value), context.kind(target.value) is Kind.MODULE

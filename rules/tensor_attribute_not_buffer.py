@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Flag, Node, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Flag, Method, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -25,7 +25,10 @@ RULE = Rule(
 
 
 # `to` alone stands in every file that holds `torch`.
-@RULE.on(Node("Call", (b".to(", b".cuda(", b".type_as(")))
+_MOVES = (b".to(", b".cuda(", b".type_as(")
+
+
+@RULE.on(Method("to", _MOVES), Method("cuda", _MOVES), Method("type_as", _MOVES))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the first move of an attribute that could be a buffer; the fix registers it where it is made."""
     from torchlint.model.unregistered import unregistered  # the model's parts load LibCST

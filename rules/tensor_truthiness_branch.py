@@ -45,10 +45,11 @@ RULE = Rule(
 )
 def check(node: cst.CSTNode, context: Context) -> Iterator[Flag]:
     """Flag the first condition whose truth is that of a device tensor, in code that runs at each batch."""
-    from torchlint.model.choices import instead  # the model's parts load LibCST
-    from torchlint.model.syncs import waits
+    from torchlint.model.syncs import waits  # the model's parts load LibCST
 
     for condition in waits(node, context):
+        from torchlint.model.choices import instead
+
         advice = None if _is_left_alone(condition, node, context) else instead(node, condition, context)
         if advice is not None:
             yield Flag(condition, _message(condition, node, advice, context))

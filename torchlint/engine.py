@@ -229,9 +229,12 @@ def _run(context: Context, rules: tuple[Rule, ...], *, thorough: bool) -> Result
     candidates = _every_candidate(context, rules) if thorough else _candidates(context, rules)
     for rule, check, node in candidates:
         try:
-            flagged += [(rule, flag) for flag in check(node, context)]
+            flags = list(check(node, context))
         except Exception as error:  # noqa: BLE001 - a rule's crash must not cost the user the other findings
             diagnostics.append(_crash(source, rule, error))
+        else:
+            if flags:
+                flagged += [(rule, flag) for flag in flags]
     # What is asked below would change the words of a finding alone.
     questions = context.elsewhere.questions
     if not flagged:
@@ -309,17 +312,30 @@ def _candidates(context: Context, rules: tuple[Rule, ...]) -> Iterator[tuple[Rul
     methods: dict[str, list[tuple[Rule, Check]]] = {}
     calls: dict[str, list[tuple[str, Rule, Check]]] = {}
     tree, text = context.tree, context.source.text
+    known: dict[bytes, bool] = {}
+
+    def is_among(tokens: tuple[bytes, ...]) -> bool:
+        """Whether the text holds one of the tokens, if there are any."""
+        for token in tokens:
+            if token not in known:
+                known[token] = token.decode() in text
+            if known[token]:
+                return True
+        return not tokens
+
     for rule in rules:
         for interest, check in rule.checks:
             match interest:
-                case Method(name=name):
-                    methods.setdefault(name, []).append((rule, check))
+                case Method(name=name, beside=beside):
+                    if is_among(beside):
+                        methods.setdefault(name, []).append((rule, check))
                 case Call(name=name):
                     calls.setdefault(name.rpartition(".")[2], []).append((name, rule, check))
                 case Node(type=kind, tokens=tokens):
                     nodes = tree.of(getattr(cst, kind))
-                    if nodes and (not tokens or any(token.decode() in text for token in tokens)):
-                        yield from ((rule, check, node) for node in nodes)
+                    if nodes and is_among(tokens):
+                        for node in nodes:
+                            yield rule, check, node
     if not methods and not calls:
         return
     aliases = _aliases(tree, calls.keys()) if calls else {}
@@ -341,9 +357,9 @@ def _candidates(context: Context, rules: tuple[Rule, ...]) -> Iterator[tuple[Rul
 
 def _named(
     context: Context, call: cst.Call, wanted: Iterable[tuple[str, Rule, Check]]
-) -> Iterator[tuple[Rule, Check, cst.CSTNode]]:
+) -> list[tuple[Rule, Check, cst.CSTNode]]:
     name = context.qualified_name(call.func)
-    return ((rule, check, call) for wanted_name, rule, check in wanted if wanted_name == name)
+    return [(rule, check, call) for wanted_name, rule, check in wanted if wanted_name == name]
 
 
 def _aliases(tree: Tree, wanted: Container[str]) -> dict[str, set[str]]:

@@ -47,14 +47,18 @@ class Status(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A call of a method of this name on anything: `Method("item")` is `….item(…)`."""
+    """A call of a method of this name on anything: `Method("item")` is `….item(…)`.
+
+    In files that hold one of `beside`, where that is given.
+    """
 
     name: str
+    beside: tuple[bytes, ...] = ()
 
     @property
     def tokens(self) -> tuple[bytes, ...]:
         """Bytes one of which a file must hold for this interest to occur in it."""
-        return (self.name.encode(),)
+        return self.beside or (self.name.encode(),)
 
 
 @dataclass(frozen=True, slots=True)
