@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -110,6 +111,8 @@ class Annotations:
 
     def narrowed(self, node: cst.Name, value: Value) -> Value:
         """What `isinstance(x, torch.Tensor)` or `torch.is_tensor(x)` around the use says."""
+        if node.value not in self._tested:
+            return value
         child: cst.CSTNode = node
         for above in self.tree.ancestors(node):
             kind = type(above)
@@ -123,6 +126,19 @@ class Annotations:
                     return shown if value.kind is not shown.kind else value
             child = above
         return value
+
+    @cached_property
+    def _tested(self) -> frozenset[str]:
+        """The names that any branch hands to a function to decide: most names are in no such test."""
+        found: set[str] = set()
+        tests = [branch.test for branch in self.tree.of(cst.If)] + [branch.test for branch in self.tree.of(cst.IfExp)]
+        while tests:
+            match tests.pop():
+                case cst.BooleanOperation(left=left, right=right):
+                    tests += [left, right]
+                case cst.Call(args=[cst.Arg(value=cst.Name(value=name)), *_]):
+                    found.add(name)
+        return frozenset(found)
 
     def _is_a_keyword_number(self, node: cst.Name) -> bool:
         """Whether this is a value of `**kwargs`, for which all callers pass numbers."""

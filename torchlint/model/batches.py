@@ -37,7 +37,7 @@ _SETTINGS = re.compile(
 _OTHER_DEVICES = re.compile(r"\bmps\b")
 _NOT_CUDA_ALONE = re.compile(r"torch\.accelerator|\bxla\b|xla_device|\bnpu\b|\bxpu\b|\bhpu\b")
 # What moves batches by itself, or copies them on a stream of its own.
-_MOVED_BY_OTHERS = re.compile(r"accelerator\.prepare|\.prepare\(|setup_dataloaders|[Ss]tream\(|deepspeed")
+_MOVED_BY_OTHERS = ("accelerator.prepare", ".prepare(", "setup_dataloaders", "stream(", "Stream(", "deepspeed")
 # What is done with a tensor on the host that neither changes it nor gives it to others.
 _LOOKS = frozenset({"size", "shape", "dim", "ndim", "dtype", "numel", "device", "is_cuda"})
 # What keeps the batches that it is given.
@@ -74,7 +74,9 @@ class BatchMove:
 @lru_cache(maxsize=4)
 def _is_left_to_others(text: str) -> bool:
     """Whether a file leaves moving to a framework, copies on streams of its own, or speaks of Apple's devices."""
-    return any(pattern.search(text) for pattern in (_OTHER_DEVICES, _MOVED_BY_OTHERS))
+    if any(word in text for word in _MOVED_BY_OTHERS):
+        return True
+    return "mps" in text and _OTHER_DEVICES.search(text) is not None
 
 
 @lru_cache(maxsize=4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -39,6 +40,7 @@ class Classes:
         self.names = names
         self.facts = facts
         self._attributes: dict[cst.ClassDef, dict[str, list[AttributeSet]]] | None = None
+        self._lineages: dict[cst.ClassDef, tuple[cst.ClassDef | str, ...]] = {}
         self._methods: dict[cst.ClassDef, dict[str, cst.FunctionDef]] = {}
 
     def bases(self, class_: cst.ClassDef) -> Iterator[cst.ClassDef | str]:
@@ -55,8 +57,14 @@ class Classes:
             else:
                 yield self.names.qualified(base.value) or ""
 
-    def lineage(self, class_: cst.ClassDef) -> Iterator[cst.ClassDef | str]:
+    def lineage(self, class_: cst.ClassDef) -> tuple[cst.ClassDef | str, ...]:
         """The class and all that it inherits from, nearest first, each once."""
+        found = self._lineages.get(class_)
+        if found is None:
+            found = self._lineages[class_] = tuple(self._ancestry(class_))
+        return found
+
+    def _ancestry(self, class_: cst.ClassDef) -> Iterator[cst.ClassDef | str]:
         seen: set[int | str] = set()
         waiting: list[cst.ClassDef | str] = [class_]
         while waiting:
@@ -140,17 +148,26 @@ class Classes:
 
     def self_class(self, name: cst.Name) -> cst.ClassDef | None:
         """The class of `self`, where `name` is the first parameter of a method that encloses it."""
-        for binding in self.names.lookup(name)[1][:1]:
-            if binding.binder is not Binder.PARAMETER:
-                return None
-            function = self.tree.function_of_parameter(binding.node)
-            if not isinstance(function, cst.FunctionDef):
-                return None
-            first = next(parameters(function), None)
-            if first is not binding.node or is_static(function):
-                return None
-            return self.owner(function)
-        return None
+        if name.value not in self._selves:
+            return None
+        _, bindings = self.names.lookup(name)
+        return self._class_given.get(bindings[0].node) if bindings else None
+
+    @cached_property
+    def _selves(self) -> frozenset[str]:
+        """What methods call their instance: `self`, as a rule."""
+        return frozenset(first.name.value for first in self._class_given if isinstance(first, cst.Param))
+
+    @cached_property
+    def _class_given(self) -> dict[cst.CSTNode, cst.ClassDef]:
+        """For the first parameter of each method the class of the instance that it is given."""
+        found: dict[cst.CSTNode, cst.ClassDef] = {}
+        for function in self.tree.of(cst.FunctionDef):
+            class_ = self.owner(function)
+            first = next(parameters(function), None) if class_ is not None else None
+            if class_ is not None and first is not None and not is_static(function):
+                found[first] = class_
+        return found
 
     def attribute_sets(self, class_: cst.ClassDef, name: str) -> list[AttributeSet]:
         """Every place where a method of the class, or of a base in this module, sets `self.name`."""

@@ -62,6 +62,7 @@ _ON_HOST = frozenset({Kind.NUMBER, Kind.STRING, Kind.SEQUENCE, Kind.MAPPING, Kin
 _MASK = re.compile(r"mask|keep|valid|^pos$|^neg$", re.IGNORECASE)
 # Lists and mappings by their usual names, where nothing else tells them from tensors.
 _LOOKUP = re.compile(r"name|class|word|vocab|char|token|label|dict|map|2|itos|categor|palette|colou?r", re.IGNORECASE)
+_LOOKED_AT: frozenset[type] = frozenset({cst.Name, cst.Subscript, cst.Call, cst.For, cst.CompFor})
 # A name bound to an element is one from the next pass on; chains of such names are short.
 _PASSES = 4
 
@@ -146,12 +147,13 @@ class _Following:
 
     def follow(self) -> None:
         turn = self.turn
+        nodes = [node for node in turn.nodes if type(node) in _LOOKED_AT]
         for _ in range(_PASSES):
             before = (dict(turn.elements), set(turn.counters), set(turn.aligned))
             self.steps.clear()
             self.opaque.clear()
             turn.bind_all()
-            for node in turn.nodes:
+            for node in nodes:
                 self._look(node)
             if before == (turn.elements, turn.counters, turn.aligned):
                 break

@@ -33,6 +33,8 @@ class Evidence:
         self.tree = tree
         self.names = names
         self.classes = classes
+        self._uses: dict[tuple[str, tuple[Binding, ...]], frozenset[str]] = {}
+        self._marks: dict[str, list[tuple[cst.Name, str]]] = {}
 
     def of_name(self, node: cst.Name, bindings: tuple[Binding, ...]) -> Value:
         """What the uses of a name say wherever it holds what these bindings give it."""
@@ -53,11 +55,15 @@ class Evidence:
 
     def uses(self, node: cst.Name, bindings: tuple[Binding, ...]) -> frozenset[str]:
         """The methods called on the name wherever it holds what these bindings give it, and other marks of use."""
-        return frozenset(
-            method
-            for use, method in self._by_name.get(node.value, ())
-            if any(binding in bindings for binding in self.names.reaching(use))
-        )
+        key = (node.value, bindings)
+        found = self._uses.get(key)
+        if found is None:
+            found = self._uses[key] = frozenset(
+                method
+                for use, method in self._marked(node.value)
+                if any(binding in bindings for binding in self.names.reaching(use))
+            )
+        return found
 
     def uses_of_attribute(self, class_: cst.ClassDef, name: str) -> frozenset[str]:
         """The methods called on `self.name` in a class, marked as those on a name are."""
@@ -74,10 +80,19 @@ class Evidence:
             return "cpu().numpy"
         return method
 
+    def _marked(self, name: str) -> list[tuple[cst.Name, str]]:
+        """The uses of a name that tell what it holds, each with its mark: the method called on it, or another."""
+        found = self._marks.get(name)
+        if found is None:
+            found = self._marks[name] = [
+                (use, mark) for use, by in self._by_name.get(name, ()) for mark in self._told(by)
+            ]
+        return found
+
     @cached_property
-    def _by_name(self) -> dict[str, list[tuple[cst.Name, str]]]:
-        """For each name its uses as the receiver of a method call, with the method."""
-        found: dict[str, list[tuple[cst.Name, str]]] = {}
+    def _by_name(self) -> dict[str, list[tuple[cst.Name, str | cst.Call]]]:
+        """For each name its uses with their marks; with the call where the name is its first argument."""
+        found: dict[str, list[tuple[cst.Name, str | cst.Call]]] = {}
         for call in self.tree.of(cst.Call):
             match call.func:
                 case cst.Attribute(value=cst.Name() as name, attr=cst.Name(value=method)):
@@ -85,15 +100,8 @@ class Evidence:
                 case cst.Attribute(value=cst.Subscript(value=cst.Name() as name) as part, attr=cst.Name(value=method)):
                     if method in tables.TENSOR_ONLY_METHODS and has_several_axes(part):
                         found.setdefault(name.value, []).append((name, "torch(x)"))
-            if isinstance(call.func, cst.Name) and call.func.value == "isinstance" and self._tells_lists_apart(call):
-                for name in _given(call.args[0].value):
-                    found.setdefault(name.value, []).append((name, "or a list"))
-            if call.args and call.args[0].keyword is None and self._makes_a_tensor(call.func):
-                for name in _given(call.args[0].value):
-                    found.setdefault(name.value, []).append((name, "tensor(x)"))
-            if call.args and call.args[0].keyword is None and self._takes_a_tensor(call.func):
-                for name in _given(call.args[0].value):
-                    found.setdefault(name.value, []).append((name, "torch(x)"))
+            for name in _given(call.args[0].value) if call.args else ():
+                found.setdefault(name.value, []).append((name, call))
         for subscript in self.tree.of(cst.Subscript):
             if isinstance(subscript.value, cst.Name) and has_several_axes(subscript):
                 found.setdefault(subscript.value.value, []).append((subscript.value, "x[:, i]"))
@@ -101,6 +109,19 @@ class Evidence:
             if isinstance(attribute.value, cst.Name) and attribute.attr.value in tables.TENSOR_ATTRIBUTES:
                 found.setdefault(attribute.value.value, []).append((attribute.value, f".{attribute.attr.value}"))
         return found
+
+    def _told(self, by: str | cst.Call) -> Iterator[str]:
+        """The mark itself, or those of a first argument of the call."""
+        if isinstance(by, str):
+            yield by
+            return
+        if isinstance(by.func, cst.Name) and by.func.value == "isinstance" and self._tells_lists_apart(by):
+            yield "or a list"
+        if by.args[0].keyword is None:
+            if self._makes_a_tensor(by.func):
+                yield "tensor(x)"
+            if self._takes_a_tensor(by.func):
+                yield "torch(x)"
 
     @cached_property
     def _by_attribute(self) -> dict[tuple[cst.ClassDef, str], frozenset[str]]:

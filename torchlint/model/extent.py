@@ -48,6 +48,8 @@ _FOR_MEMORY = re.compile(
     r"|\b(avoid|without|instead of|not)\w*\W+materiali[sz]",
     re.IGNORECASE,
 )
+# One of these is in all of that.
+_OF_MEMORY = ("oom", "mem", "materiali")
 # What joins samples to a batch, by its name.
 _COLLATES = re.compile(r"collat(e|or|ion)(?!d)", re.IGNORECASE)
 _TRANSFORM = re.compile(r"(Transforms?|Augmentations?)$")
@@ -250,6 +252,9 @@ def runs_rarely(loop: cst.CSTNode, context: Context) -> bool:
 
 def saves_memory(loop: LoopNode, context: Context) -> bool:
     """Whether the author chose the loop for the memory that one batched operation would take, or says so beside it."""
+    text = context.source.text.lower()
+    if not any(word in text for word in _OF_MEMORY):
+        return False
     around = (loop, *loops_around(loop, context))
     if any(_FOR_MEMORY.search(comment) for each in around for comment in _comments(each, context)):
         return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -25,7 +26,7 @@ from torchlint.model.looped import (
 )
 from torchlint.model.missing import is_missing
 from torchlint.model.names import Names, dotted, final_part, last_part, method_name
-from torchlint.model.tree import Comprehension, Loop, Tree, children, descendants, descendants_in_scope
+from torchlint.model.tree import LOOPS, SCOPES, Comprehension, Loop, Tree, children, descendants, descendants_in_scope
 from torchlint.model.values import Kind
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from torchlint.model.kinds import Kinds
 
 _CALLS_DEEP = 2
+_OF_STEPS = tables.BACKWARD_METHODS | {"step", "zero_grad"}
 # Counts all steps of a training; and what it is that begins anew every few steps.
 _STEP = re.compile(r"^(global|train|total|n|num|cur|current)?_?(steps?|iters?|iterations?)$")
 _AGAIN = re.compile(r"acc|every|interval|freq|period|batch|inner|micro", re.IGNORECASE)
@@ -458,26 +460,24 @@ class Frequencies:
         """Whether a backward pass is taken directly in the body: not in an inner loop or function."""
         found = self._steps.get(body)
         if found is None:
-            found = self._steps[body] = any(self._is_backward(node) for node in self._straight(body))
+            found = self._steps[body] = any(map(self._is_backward, self._straight(body)))
         return found
 
     def _goes_backward(self, body: cst.CSTNode) -> bool:
-        return any(
-            isinstance(node, cst.Call)
-            and isinstance(node.func, cst.Attribute)
-            and node.func.attr.value in tables.BACKWARD_METHODS
-            for node in self._straight(body)
-        )
+        return any(method_name(call.func) in tables.BACKWARD_METHODS for call in self._straight(body))
 
-    @staticmethod
-    def _straight(body: cst.CSTNode) -> Iterator[cst.CSTNode]:
-        stack: list[cst.CSTNode] = [body]
-        while stack:
-            current = stack.pop()
-            if isinstance(current, (*Loop, cst.FunctionDef, cst.ClassDef, cst.Lambda)):
-                continue
-            yield current
-            stack.extend(children(current))
+    def _straight(self, body: cst.CSTNode) -> Iterator[cst.Call]:
+        """The calls in the body that belong to a step by their names: in no loop, function or class inside of it."""
+        for call in self._of_steps:
+            node: cst.CSTNode | None = call
+            while node is not None and node is not body and type(node) not in LOOPS and type(node) not in SCOPES:
+                node = self.tree.parent(node)
+            if node is body:
+                yield call
+
+    @cached_property
+    def _of_steps(self) -> list[cst.Call]:
+        return [call for call in self.tree.of(cst.Call) if method_name(call.func) in _OF_STEPS]
 
     def _is_backward(self, node: cst.CSTNode) -> bool:
         match node:
@@ -552,8 +552,8 @@ class Frequencies:
         """
         if not self.steps(function.body) or function.name.value in ("main", "__init__", "test"):
             return False
-        calls = [node for node in self._straight(function.body) if isinstance(node, cst.Call)]
-        names = {node.func.attr.value for node in calls if isinstance(node.func, cst.Attribute)}
+        calls = list(self._straight(function.body))
+        names = {method_name(call.func) for call in calls}
         takes_one = bool(names & tables.BACKWARD_METHODS) and bool(names & {"step", "zero_grad"})
         return takes_one and not any(
             (self.names.qualified(call.func) or "").startswith("torch.optim.") for call in calls

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -20,7 +20,7 @@ from torchlint.model.parameters import Parameters, is_class_name
 from torchlint.model.questions import Questions
 from torchlint.model.results import Results
 from torchlint.model.torch_table import MODULES
-from torchlint.model.tree import descendants_in_scope
+from torchlint.model.tree import SCOPES
 from torchlint.model.values import (
     BATCH,
     DTYPE,
@@ -260,13 +260,30 @@ class Kinds:
         return self.value(function)
 
     def _function(self, function: cst.FunctionDef) -> Value:
-        values: list[Value] = []
-        for node in descendants_in_scope(function.body):
-            if isinstance(node, cst.Return):
-                values.append(self.value(node.value) if node.value is not None else NONE)
-            elif isinstance(node, cst.Yield) and isinstance(node.value, cst.BaseExpression):
-                return sequence_of(self.value(node.value))
+        given = self._given.get(function, [])
+        yielded = next((node.value for node in given if isinstance(node, cst.Yield)), None)
+        if isinstance(yielded, cst.BaseExpression):
+            return sequence_of(self.value(yielded))
+        values = [self.value(node.value) for node in given if isinstance(node.value, cst.BaseExpression)]
         return join([value for value in values if value.kind is not Kind.NONE])
+
+    @cached_property
+    def _given(self) -> dict[cst.CSTNode, list[cst.Return | cst.Yield]]:
+        """For each function what it returns and what it yields, each in source order."""
+        found: dict[cst.CSTNode, list[cst.Return | cst.Yield]] = {}
+        nodes: list[cst.Return | cst.Yield] = [*self.tree.of(cst.Return), *self.tree.of(cst.Yield)]
+        for node in nodes:
+            child: cst.CSTNode = node
+            above = self.tree.parent(node)
+            while above is not None and type(above) not in SCOPES:
+                child, above = above, self.tree.parent(above)
+            if (
+                isinstance(above, cst.FunctionDef)
+                and child is above.body
+                and isinstance(node.value, cst.BaseExpression)
+            ):
+                found.setdefault(above, []).append(node)
+        return found
 
     def instance(self, class_: cst.ClassDef) -> Value:
         """An instance of a class of this module."""
@@ -349,6 +366,7 @@ def _named(qualified: str | None) -> Value:
     return UNKNOWN
 
 
+@lru_cache(maxsize=2048)
 def _conventional(name: str) -> Value:
     """What the name alone makes likely."""
     if tables.DEVICE_NAME.search(name):

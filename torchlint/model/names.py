@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
@@ -53,9 +53,9 @@ class Binder(Enum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)  # not frozen: that doubles what making one costs, and there are many
 class Binding:
-    """One place that gives a name a value.
+    """One place that gives a name a value, never changed.
 
     `value` is the expression bound (for a loop what is iterated, for `with` the context manager); `path` leads from
     it to the name through unpacking, -1 standing for a starred target. `effect` is the place in source order from
@@ -87,6 +87,7 @@ class Scope:
         return isinstance(self.node, cst.ClassDef)
 
 
+@lru_cache(maxsize=4096)
 def canonical(name: str) -> str:
     """The documented home of a qualified name."""
     if name.startswith("torch.nn.modules.") and name.count(".") >= 4:
@@ -111,7 +112,12 @@ def dotted(node: cst.CSTNode | None) -> str | None:
 
 def last_part(node: cst.CSTNode) -> str:
     """`c` for an expression that spells `a.b.c`, or `c` alone; nothing for others."""
-    return (dotted(node) or "").rpartition(".")[2]
+    root = node
+    while isinstance(root, cst.Attribute):
+        root = root.value
+    if not isinstance(root, cst.Name):
+        return ""
+    return node.attr.value if isinstance(node, cst.Attribute) else root.value
 
 
 def final_part(node: cst.CSTNode) -> str:
@@ -495,6 +501,8 @@ class Names:
         bindings = self.reaching(node)
         if not bindings:
             return self._unbound(node.value)
+        if len(bindings) == 1:
+            return canonical(bindings[0].target) if bindings[0].binder is Binder.IMPORT else self._alias(bindings)
         imports = [binding for binding in bindings if binding.binder is Binder.IMPORT]
         if not imports:
             return self._alias(bindings)

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _OTHER_FRAMEWORKS = frozenset({"paddle", "tensorflow", "jax", "mxnet", "mindspore", "oneflow", "megengine", "jittor"})
 # What is said of an accelerator by those who put nothing on it.
 _CHECKS = re.compile(r"assert [\w.]*cuda\.is_available\(\).*|[\w.]*cuda\.manual_seed(_all)?\(")
+# What sets the device on which tensors are made.
+_SETTERS = ("set_default_device", "set_default_tensor_type", "DeviceContext", "init_on_device", "init_empty_weights")
+_CHECKED = ("cuda.is_available()", "cuda.manual_seed")
 
 
 class Program:
@@ -35,7 +38,9 @@ class Program:
     @cached_property
     def mentions_accelerator(self) -> bool:
         """Whether anything in the file speaks of an accelerator."""
-        text = _CHECKS.sub("", self._text.lower())
+        text = self._text.lower()
+        if any(map(text.__contains__, _CHECKED)):
+            text = _CHECKS.sub("", text)
         return any(map(text.__contains__, tables.ACCELERATOR_PARTS)) or bool(tables.ACCELERATOR_WORDS.search(text))
 
     @cached_property
@@ -59,7 +64,7 @@ class Program:
     @cached_property
     def changes_default_device(self) -> bool:
         """Whether factories without `device=` may give a tensor elsewhere than on the CPU."""
-        if re.search(r"set_default_(device|tensor_type)|DeviceContext|init_on_device|init_empty_weights", self._text):
+        if any(word in self._text for word in _SETTERS):
             return True
         return any(self._is_device_call(item.item) for with_ in self.tree.of(cst.With) for item in with_.items)
 

@@ -199,15 +199,13 @@ def _use(use: cst.Name, context: Context, depth: int) -> Purpose:
 
 
 def _reads_of(name: str, statement: cst.CSTNode, region: cst.CSTNode, context: Context) -> list[cst.Name]:
-    found = []
-    for node in descendants(region):
-        if not isinstance(node, cst.Name) or node.value != name:
-            continue
-        if not context.names.is_read(node):
-            continue
-        if any(binding.node is statement for binding in context.reaching(node)):
-            found.append(node)
-    return found
+    return [
+        node
+        for node in context.names.spelt(name)
+        if context.names.is_read(node)
+        and context.tree.within(node, region)
+        and any(binding.node is statement for binding in context.reaching(node))
+    ]
 
 
 def is_averaged(copy: cst.Call, context: Context) -> bool:

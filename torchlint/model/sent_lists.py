@@ -194,13 +194,15 @@ def _is_elsewhere(node: cst.Call, context: Context) -> bool:
         if any(context.qualified_name(item.decorator) == "torch.jit.script" for item in function.decorators):
             return True
         # Gradients that nobody steps with are there to be looked at, for one input after the other.
-        if ".step(" not in context.source.text and ".backward(" in context.code(function.body):
+        text = context.source.text
+        if ".backward(" in text and ".step(" not in text and ".backward(" in context.code(function.body):
             return True
     class_ = context.tree.enclosing_class(node)
     if class_ is not None and _is_of_traced_parts(class_, context):
         return True
     # A transform of images is what the workers of a loader run.
-    if context.settings.role is Role.TRANSFORMS or (class_ is not None and "PIL" in context.code(class_)):
+    is_of_images = class_ is not None and "PIL" in context.source.text and "PIL" in context.code(class_)
+    if is_of_images or context.settings.role is Role.TRANSFORMS:
         return True
     above: cst.CSTNode | None = node
     while above is not None and above is not function:

@@ -114,10 +114,7 @@ def _sources(number: cst.BaseExpression, context: Context) -> set[cst.CSTNode]:
     if not names or isinstance(number, (cst.Call, cst.Subscript)):
         return set()
     return {
-        binding.node
-        for name in names
-        for binding in context.reaching(name)
-        if binding.binder is not Binder.PARAMETER
+        binding.node for name in names for binding in context.reaching(name) if binding.binder is not Binder.PARAMETER
     }
 
 
