@@ -37,7 +37,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.model.wording import of_a_batch
 
     found = constant(node, context)
-    if found is None or not is_hot(found.moved, context) or _costs_nothing(found.moved, context):
+    # How often it is made is asked last, since other files may have to say it.
+    if found is None or _costs_nothing(found.moved, context) or not is_hot(found.moved, context):
         return
     made = found.moved if context.tree.within(node, found.moved) else node
     yield Flag(

@@ -47,11 +47,12 @@ def check(node: cst.CSTNode, context: Context) -> Iterator[Flag]:
     """Flag the first condition whose truth is that of a device tensor, in code that runs at each batch."""
     from torchlint.model.syncs import waits  # the model's parts load LibCST
 
-    for condition in waits(node, context):
+    for condition in waits(node, context, anytime=True):
         from torchlint.model.choices import instead
 
         advice = None if _is_left_alone(condition, node, context) else instead(node, condition, context)
-        if advice is not None:
+        # How often it waits is asked last, since other files may have to say it.
+        if advice is not None and any(found is condition for found in waits(node, context)):
             yield Flag(condition, _message(condition, node, advice, context))
             return
 

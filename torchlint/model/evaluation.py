@@ -134,10 +134,10 @@ class Evaluations:
             return True
         if self._is_of_a_test_case(function):
             return True
-        owner = self.context.classes.owner(function)
-        if owner is not None and function not in self._switches and self._is_module(owner):
+        if any(_is_strange(item.decorator) for item in function.decorators):
             return True
-        return any(_is_strange(item.decorator) for item in function.decorators)
+        owner = self.context.classes.owner(function)
+        return owner is not None and function not in self._switches and self._is_module(owner)
 
     def _is_module(self, class_: cst.ClassDef) -> bool:
         """Whether instances are modules, also by a base that another file defines."""

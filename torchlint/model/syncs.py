@@ -32,17 +32,24 @@ _META = frozenset({"shape", "args", "config"})
 # Conditions
 
 
-def waits(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]:
-    """The expressions for whose truth the CPU waits where the node asks for it, at each batch or more often."""
+def waits(node: cst.CSTNode, context: Context, *, anytime: bool = False) -> Iterator[cst.BaseExpression]:
+    """The expressions for whose truth the CPU waits where the node asks for it, at each batch or more often.
+
+    With `anytime`, however often that is: it is cheaper to ask.
+    """
     match node:
         case cst.Call():
-            if _judges_its_arguments(node, context):
+            if _judges_its_arguments(node, context, anytime=anytime):
                 yield node
         case cst.Comparison():
-            if _is_membership(node, context):
+            if _is_membership(node, context, anytime=anytime):
                 yield node
         case _:
-            yield from (condition for condition in conditions(node, context) if is_waited_for(condition, context))
+            yield from (
+                condition
+                for condition in conditions(node, context)
+                if is_waited_for(condition, context, anytime=anytime)
+            )
 
 
 def conditions(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]:
@@ -81,21 +88,21 @@ def _is_joined(node: cst.CSTNode, context: Context) -> bool:
 TESTS: frozenset[type] = frozenset({cst.If, cst.IfExp, cst.While, cst.CompIf, cst.Assert})
 
 
-def is_waited_for(condition: cst.BaseExpression, context: Context) -> bool:
+def is_waited_for(condition: cst.BaseExpression, context: Context, *, anytime: bool = False) -> bool:
     """Whether the CPU waits for the device to learn if the condition holds."""
     match condition:
         case cst.Comparison():
-            return _is_comparison_of_tensors(condition, context)
+            return _is_comparison_of_tensors(condition, context, anytime=anytime)
         case cst.Call():
-            return _is_judgement(condition, context)
+            return _is_judgement(condition, context, anytime=anytime)
         case cst.Name():
-            return _holds_a_judgement(condition, context)
+            return _holds_a_judgement(condition, context, anytime=anytime)
         case cst.Subscript() | cst.Attribute():
-            return may_be_tensor(condition, context) and is_hot_device_tensor(condition, context)
+            return may_be_tensor(condition, context) and is_hot_device_tensor(condition, context, anytime=anytime)
     return False
 
 
-def _is_comparison_of_tensors(node: cst.Comparison, context: Context) -> bool:
+def _is_comparison_of_tensors(node: cst.Comparison, context: Context, *, anytime: bool) -> bool:
     sides = [node.left]
     for target in node.comparisons:
         if type(target.operator) not in _COMPARED:
@@ -103,26 +110,26 @@ def _is_comparison_of_tensors(node: cst.Comparison, context: Context) -> bool:
         sides.append(target.comparator)
     if any(type(side) in _STRINGS for side in sides):
         return False
-    return any(may_be_tensor(side, context) and is_hot_device_tensor(side, context) for side in sides) and not any(
-        context.kind(side) not in _COMPARABLE for side in sides
-    )
+    return any(
+        may_be_tensor(side, context) and is_hot_device_tensor(side, context, anytime=anytime) for side in sides
+    ) and not any(context.kind(side) not in _COMPARABLE for side in sides)
 
 
 _COMPARABLE = frozenset({Kind.TENSOR, Kind.NUMBER, Kind.UNKNOWN})
 _STRINGS = frozenset({cst.SimpleString, cst.ConcatenatedString, cst.FormattedString})
 
 
-def _is_judgement(node: cst.Call, context: Context) -> bool:
+def _is_judgement(node: cst.Call, context: Context, *, anytime: bool) -> bool:
     """`mask.any()`, `torch.all(x > 0)`, `torch.equal(a, b)`."""
     name = method_name(node.func)
     if name in _COMPARE_ALL:
         assert isinstance(node.func, cst.Attribute)
         operands = [node.func.value, *(argument.value for argument in node.args[:2])]
-        return any(is_hot_device_tensor(operand, context) for operand in operands)
-    return name in _JUDGE and is_hot_device_tensor(node, context)
+        return any(is_hot_device_tensor(operand, context, anytime=anytime) for operand in operands)
+    return name in _JUDGE and is_hot_device_tensor(node, context, anytime=anytime)
 
 
-def _holds_a_judgement(node: cst.Name, context: Context) -> bool:
+def _holds_a_judgement(node: cst.Name, context: Context, *, anytime: bool) -> bool:
     """Whether whatever the name holds is the result of a comparison or the like, and one at least is on the device.
 
     `if x:` asks other things far more often than for a tensor.
@@ -134,28 +141,34 @@ def _holds_a_judgement(node: cst.Name, context: Context) -> bool:
             return False
         if isinstance(binding.value, cst.Name) and binding.value.value in ("True", "False"):
             continue
-        if not any(is_waited_for(part, context) for part in joined(binding.value) if not isinstance(part, cst.Name)):
+        if not any(
+            is_waited_for(part, context, anytime=anytime)
+            for part in joined(binding.value)
+            if not isinstance(part, cst.Name)
+        ):
             return False
         found = True
-    return found and is_hot(node, context)
+    return found and (anytime or is_hot(node, context))
 
 
-def _judges_its_arguments(node: cst.Call, context: Context) -> bool:
+def _judges_its_arguments(node: cst.Call, context: Context, *, anytime: bool) -> bool:
     """`bool(mask.any())`, `all(x > 0 for x in losses)`, `max(a, b)`: builtins that ask for the truth of tensors."""
     given = [argument.value for argument in node.args]
     if not given or any(argument.keyword is not None or argument.star for argument in node.args):
         return False
     name = node.func.value if isinstance(node.func, cst.Name) else ""
     if name == "bool":
-        return is_waited_for(given[0], context)
+        return is_waited_for(given[0], context, anytime=anytime)
     if name in ("any", "all") and isinstance(given[0], (cst.GeneratorExp, cst.ListComp)):
-        return any(is_waited_for(part, context) for part in joined(given[0].elt))
+        return any(is_waited_for(part, context, anytime=anytime) for part in joined(given[0].elt))
     if name in ("max", "min") and len(given) > 1:
-        return any(may_be_tensor(part, context) and is_hot_device_tensor(part, context) for part in given)
-    return _holds_device_tensors(given[0], context)
+        return any(
+            may_be_tensor(part, context) and is_hot_device_tensor(part, context, anytime=anytime) for part in given
+        )
+    return _holds_device_tensors(given[0], context, anytime=anytime)
 
 
-def _holds_device_tensors(node: cst.BaseExpression, context: Context) -> bool:
+def _holds_device_tensors(node: cst.BaseExpression, context: Context, *, anytime: bool) -> bool:
     """`[a.sum(), b.sum()]`, `(x.sum() for x in losses)`."""
     match node:
         case cst.List(elements=elements) | cst.Tuple(elements=elements):
@@ -164,20 +177,20 @@ def _holds_device_tensors(node: cst.BaseExpression, context: Context) -> bool:
             parts = [elt]
         case _:
             return False  # one tensor, which Python goes over row by row: there is a rule for that
-    return any(may_be_tensor(part, context) and is_hot_device_tensor(part, context) for part in parts)
+    return any(may_be_tensor(part, context) and is_hot_device_tensor(part, context, anytime=anytime) for part in parts)
 
 
-def _is_membership(node: cst.Comparison, context: Context) -> bool:
+def _is_membership(node: cst.Comparison, context: Context, *, anytime: bool) -> bool:
     """`token in [1, 2]`: each comparison on the way is one that Python asks for."""
     if len(node.comparisons) != 1 or type(node.comparisons[0].operator) not in (cst.In, cst.NotIn):
         return False
     given = node.comparisons[0].comparator
     if not isinstance(given, (cst.List, cst.Tuple)) or any(type(part.value) in _STRINGS for part in given.elements):
         return False
-    return may_be_tensor(node.left, context) and is_hot_device_tensor(node.left, context)
+    return may_be_tensor(node.left, context) and is_hot_device_tensor(node.left, context, anytime=anytime)
 
 
-def is_hot_device_tensor(node: cst.BaseExpression, context: Context) -> bool:
+def is_hot_device_tensor(node: cst.BaseExpression, context: Context, *, anytime: bool = False) -> bool:
     """Whether the expression gives a tensor that is where the network is, at each batch or more often."""
     function = context.function(node)
     if isinstance(function, cst.FunctionDef) and function.name.value == "__init__":
@@ -188,9 +201,9 @@ def is_hot_device_tensor(node: cst.BaseExpression, context: Context) -> bool:
     return (
         (value.scalar or context.kinds.is_tensor(node))
         and is_device_tensor(node, context)
-        and is_hot(node, context)
         and not context.frequencies.is_rate_limited(node)
         and is_with_the_network(node, context)
+        and (anytime or is_hot(node, context))  # last: of a function it asks other files
     )
 
 
