@@ -552,11 +552,15 @@ class Frequencies:
         """
         if not self.steps(function.body) or function.name.value in ("main", "__init__", "test"):
             return False
-        calls = list(self._straight(function.body))
-        names = {method_name(call.func) for call in calls}
+        names = {method_name(call.func) for call in self._straight(function.body)}
         takes_one = bool(names & tables.BACKWARD_METHODS) and bool(names & {"step", "zero_grad"})
-        return takes_one and not any(
-            (self.names.qualified(call.func) or "").startswith("torch.optim.") for call in calls
+        return takes_one and not self._makes_an_optimizer(function)
+
+    def _makes_an_optimizer(self, function: cst.FunctionDef) -> bool:
+        return any(
+            (self.names.qualified(node.func) or "").startswith("torch.optim.")
+            for node in descendants_in_scope(function.body)
+            if isinstance(node, cst.Call)
         )
 
     def _by_role(self, function: cst.FunctionDef) -> Frequency:
