@@ -52,10 +52,12 @@ RULE = Rule(
 )
 def check(node: cst.Call | cst.Subscript, context: Context) -> Iterator[Flag]:
     """Flag the first device tensor of which the node needs the value as an int, in code that runs at each batch."""
-    from torchlint.model.sizes import tensors_as_numbers  # the model's parts load LibCST
+    from torchlint.model.reads import is_hot  # the model's parts load LibCST
+    from torchlint.model.sizes import tensors_as_numbers
 
     number = next(tensors_as_numbers(node, context), None)
-    if number is None or _is_left_alone(number, context):
+    # How often it runs is asked last, since other files may have to say it.
+    if number is None or _is_left_alone(number, context) or not is_hot(number, context):
         return
     yield Flag(
         number,

@@ -92,7 +92,7 @@ class Evaluations:
                 return
             if named and not self.takes_gradients(unit):
                 found = self._whole(unit)
-                if found is not None and not self._is_entered_without(unit):
+                if found is not None and not self._is_of_a_module(unit) and not self._is_entered_without(unit):
                     yield found
                 return
         seen: set[cst.CSTNode] = set()
@@ -137,13 +137,14 @@ class Evaluations:
         if any(_is_strange(item.decorator) for item in function.decorators):
             return True
         owner = self.context.classes.owner(function)
-        return owner is not None and function not in self._switches and self._is_module(owner)
+        return owner is not None and function not in self._switches and self.context.classes.is_module(owner)
 
-    def _is_module(self, class_: cst.ClassDef) -> bool:
-        """Whether instances are modules, also by a base that another file defines."""
-        if self.context.classes.is_module(class_):
-            return True
-        bases = [base for base in self.context.classes.lineage(class_) if isinstance(base, str) and base]
+    def _is_of_a_module(self, function: cst.FunctionDef) -> bool:
+        """Whether the method is one of a module by a base that another file defines."""
+        owner = self.context.classes.owner(function)
+        if owner is None or function in self._switches:
+            return False
+        bases = [base for base in self.context.classes.lineage(owner) if isinstance(base, str) and base]
         known = [found for base in bases if (found := self.context.elsewhere.described(base)) is not None]
         return any("torch.nn.Module" in found.bases for found in known)
 

@@ -56,16 +56,17 @@ def is_set_up(node: cst.CSTNode, context: Context, depth: int = 0) -> bool:
         # Some make a module at each step.
         is_made_often = any(context.frequency(call) >= Frequency.EPOCH for call in callers)
         return not is_made_often and (_is_a_module(class_, context) or _makes_parameters(function, context))
-    if context.elsewhere.callers(function):
-        return False
-    return bool(callers) and all(is_set_up(call, context, depth + 1) for call in callers)
+    is_called_by_such = bool(callers) and all(is_set_up(call, context, depth + 1) for call in callers)
+    return is_called_by_such and not context.elsewhere.callers(function)
 
 
 def _is_a_module(class_: cst.ClassDef, context: Context) -> bool:
+    if context.classes.is_module(class_):
+        return True
     for base in context.classes.lineage(class_):
         if isinstance(base, str):
             context.elsewhere.described(base)  # it matters
-    return context.classes.is_module(class_)
+    return False
 
 
 def _makes_parameters(init: cst.FunctionDef, context: Context) -> bool:

@@ -230,11 +230,11 @@ def is_part_of_a_step(node: cst.CSTNode, context: Context, depth: int = 0) -> bo
     if is_in_training(node, context):
         return True
     function = context.function(node)
-    if not isinstance(function, cst.FunctionDef) or context.grads.function(function) is GradMode.OFF:
+    if not isinstance(function, cst.FunctionDef) or depth >= _CALLS_DEEP:
         return False
-    return depth < _CALLS_DEEP and any(
-        is_part_of_a_step(call, context, depth + 1) for call in context.calls.callers(function)
-    )
+    is_called_by_one = any(is_part_of_a_step(call, context, depth + 1) for call in context.calls.callers(function))
+    # Last, since the callers in other files may have to be asked.
+    return is_called_by_one and context.grads.function(function) is not GradMode.OFF
 
 
 def trains(loop: cst.For | cst.While, context: Context) -> bool:

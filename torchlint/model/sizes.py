@@ -24,14 +24,16 @@ SHAPED = frozenset("view reshape expand repeat split".split())
 
 
 def tensors_as_numbers(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]:
-    """The device tensors of which the node needs the value as an int, at each batch or more often."""
+    """The device tensors of which the node needs the value as an int, however often."""
     if isinstance(node, cst.Subscript):
         wanted = _of_subscript(node, context)
     else:
         assert isinstance(node, cst.Call)
         wanted = _of_call(node)
     for number in wanted:
-        if may_be_tensor(number, context) and is_hot_device_tensor(number, context) and not _is_other(node, context):
+        if not may_be_tensor(number, context) or _is_other(node, context):
+            continue
+        if is_hot_device_tensor(number, context, anytime=True):
             yield number
 
 
