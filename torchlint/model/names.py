@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import builtins
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property, lru_cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
@@ -15,13 +17,11 @@ from torchlint.model.tree import LOOPS, SCOPES, Comprehension, Loop, Tree
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-ScopeNode: TypeAlias = (
-    "cst.Module | cst.ClassDef | cst.FunctionDef | cst.Lambda | cst.ListComp | cst.SetComp | cst.DictComp | "
-    "cst.GeneratorExp"
-)
+_Bodied: TypeAlias = "cst.ClassDef | cst.FunctionDef | cst.Lambda"
+_Comprehension: TypeAlias = "cst.ListComp | cst.SetComp | cst.DictComp | cst.GeneratorExp"
+ScopeNode: TypeAlias = "cst.Module | _Bodied | _Comprehension"
 _BUILTINS = frozenset(dir(builtins))
-_BODIED = frozenset({cst.FunctionDef, cst.Lambda, cst.ClassDef})
-_COMPREHENSIONS = frozenset(Comprehension)
+_FIRST = itemgetter(0)
 # Where the same thing has several homes, its documented one.
 _CANONICAL_PREFIXES = (
     ("torch.utils.data.dataloader.", "torch.utils.data."),
@@ -139,13 +139,16 @@ class Names:
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
         self._scopes: dict[cst.CSTNode, Scope] = {}
-        # By identity, as in the tree, of which all that stands here is a part.
-        self._scope_at: dict[int, Scope] = {}
+        # Where in source order another scope begins, or goes on behind another, and which.
+        self._begins: list[int] = [0]
+        self._scope_from: list[Scope] = []
         self._read: dict[str, list[cst.Name]] = {}
         self._reaching: dict[cst.Name, tuple[Binding, ...]] = {}
         self._qualified: dict[cst.CSTNode, str | None] = {}
         self.star_imports: list[str] = []
-        self.module = self._scope(tree.module)
+        self.module = self._scopes[tree.module] = Scope(tree.module, None)
+        self._scope_from.append(self.module)
+        self._find_scopes()
         self._bind_all()
 
     # Scopes
@@ -153,34 +156,47 @@ class Names:
     def _scope(self, node: ScopeNode) -> Scope:
         found = self._scopes.get(node)
         if found is None:
-            parent = None if isinstance(node, cst.Module) else self.scope_of(node)
-            found = self._scopes[node] = Scope(node, parent)
+            found = self._scopes[node] = Scope(node, self.scope_of(node))
         return found
+
+    def _find_scopes(self) -> None:
+        """Note from which place in source order on names are looked up in which scope."""
+        stack = [(self.tree.end(self.tree.module), self.module)]
+        for start, end, node in sorted(self._stretches(), key=_FIRST):
+            while stack[-1][0] < start:
+                self._begins.append(stack.pop()[0] + 1)
+                self._scope_from.append(stack[-1][1])
+            around = stack[-1][1]
+            if node is None:
+                assert around.parent is not None
+                scope = around.parent
+            else:
+                scope = self._scopes[node] = Scope(node, around)
+            stack.append((end, scope))
+            self._begins.append(start)
+            self._scope_from.append(scope)
+        for end, _ in stack[:0:-1]:
+            stack.pop()
+            self._begins.append(end + 1)
+            self._scope_from.append(stack[-1][1])
+
+    def _stretches(self) -> Iterator[tuple[int, int, ScopeNode | None]]:
+        """Where scopes begin and end; None for the outermost iterable of one, which belongs to the scope around it."""
+        of, place, end = self.tree.of, self.tree.place, self.tree.end
+        bodied: list[_Bodied] = [*of(cst.FunctionDef), *of(cst.Lambda), *of(cst.ClassDef)]
+        for node in bodied:
+            yield place(node.body), end(node), node
+        comprehensions: list[_Comprehension] = [
+            *of(cst.ListComp), *of(cst.SetComp), *of(cst.DictComp), *of(cst.GeneratorExp)
+        ]  # fmt: skip
+        for comprehension in comprehensions:
+            yield place(comprehension) + 1, end(comprehension), comprehension
+            iterable = comprehension.for_in.iter
+            yield place(iterable), end(iterable), None
 
     def scope_of(self, node: cst.CSTNode) -> Scope:
         """The scope in which a name at this place is looked up."""
-        parents, known = self.tree.parents, self._scope_at
-        found = known.get(id(node))
-        child, passed = node, []
-        while found is None:
-            above = parents.get(id(child))
-            kind = type(above)  # asking an abstract class is slow, and this is asked for every name
-            if above is None:
-                found = self.module
-                break
-            passed.append(id(child))
-            if kind in _COMPREHENSIONS or (kind in _BODIED and child is above.body):  # type: ignore[attr-defined]
-                found = self._scope(above)  # type: ignore[arg-type]
-                break
-            # The outermost iterable is evaluated outside of the comprehension.
-            child = parents[id(above)] if kind is cst.CompFor and self._is_first_iterable(child, above) else above
-            found = known.get(id(child))
-        known.update(dict.fromkeys(passed, found))
-        return found
-
-    def _is_first_iterable(self, node: cst.CSTNode, comp: cst.CSTNode) -> bool:
-        """Whether the node is what the first `for` of a comprehension goes over."""
-        return node is comp.iter and type(self.tree.parents[id(comp)]) in _COMPREHENSIONS  # type: ignore[attr-defined]
+        return self._scope_from[bisect_right(self._begins, self.tree.places.get(id(node), 0)) - 1]
 
     def function_scope(self, node: cst.FunctionDef | cst.Lambda) -> Scope:
         """The scope inside of a function."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABCMeta
+from collections import defaultdict
 from functools import cached_property, lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import libcst as cst
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 NodeT = TypeVar("NodeT", bound=cst.CSTNode)
 
@@ -43,6 +44,41 @@ _ORDER: dict[type[cst.CSTNode], tuple[str, ...]] = {
     cst.Integer: (),
     cst.Float: (),
     cst.SimpleString: (),
+    cst.FormattedStringText: (),
+}
+# What gives the children of the types that most nodes with any are of, much sooner than going through the fields does.
+_QUICK: dict[type[cst.CSTNode], Callable[[Any], list[cst.CSTNode]]] = {
+    cst.Annotation: lambda node: [node.annotation],
+    cst.Arg: lambda node: [node.value] if node.keyword is None else [node.keyword, node.value],
+    cst.Assign: lambda node: [*node.targets, node.value],
+    cst.AssignTarget: lambda node: [node.target],
+    cst.Attribute: lambda node: [node.value, node.attr],
+    cst.BinaryOperation: lambda node: [node.left, node.operator, node.right],
+    cst.BooleanOperation: lambda node: [node.left, node.operator, node.right],
+    cst.Call: lambda node: [node.func, *node.args],
+    cst.Comparison: lambda node: [node.left, *node.comparisons],
+    cst.ComparisonTarget: lambda node: [node.operator, node.comparator],
+    cst.Element: lambda node: [node.value],
+    cst.Expr: lambda node: [node.value],
+    cst.FormattedString: lambda node: [*node.parts],
+    cst.If: lambda node: [node.test, node.body] if node.orelse is None else [node.test, node.body, node.orelse],
+    cst.ImportAlias: lambda node: [node.name] if node.asname is None else [node.name, node.asname],
+    cst.IndentedBlock: lambda node: [*node.body],
+    cst.Index: lambda node: [node.value],
+    cst.List: lambda node: [*node.elements],
+    cst.SimpleStatementLine: lambda node: [*node.body],
+    cst.Subscript: lambda node: [node.value, *node.slice],
+    cst.SubscriptElement: lambda node: [node.slice],
+    cst.Tuple: lambda node: [*node.elements],
+}
+# What gives only the last children of those that may have many.
+_LONG: dict[type[cst.CSTNode], Callable[[Any], Sequence[cst.CSTNode]]] = {
+    cst.Call: lambda node: node.args or (node.func,),
+    cst.ClassDef: lambda node: (node.body,),
+    cst.FunctionDef: lambda node: (node.body,),
+    cst.IndentedBlock: lambda node: node.body,
+    cst.List: lambda node: node.elements,
+    cst.Tuple: lambda node: node.elements,
 }
 _fields: dict[type[cst.CSTNode], Callable[[cst.CSTNode], tuple[Any, ...]] | None] = {}
 _node_types: dict[type, bool] = {}
@@ -111,6 +147,8 @@ def _is_node_type(kind: type) -> bool:
 def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     """The nodes directly below `node`, in source order."""
     kind = type(node)
+    if kind in _QUICK:
+        return _QUICK[kind](node)
     fields = _fields[kind] if kind in _fields else _child_fields(kind)
     found: list[cst.CSTNode] = []
     if fields is None:
@@ -126,6 +164,15 @@ def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     return found
 
 
+def _last_child(node: cst.CSTNode) -> cst.CSTNode | None:
+    """The last of the nodes directly below `node`; None if there is none."""
+    kind = type(node)
+    if kind in _childless:
+        return None
+    below = _LONG[kind](node) if kind in _LONG else children(node)
+    return below[-1] if below else None
+
+
 def descendants(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """`node` and all below it, in source order."""
     stack = [node]
@@ -133,7 +180,9 @@ def descendants(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         current = stack.pop()
         yield current
         if type(current) not in _childless:
-            stack += children(current)[::-1]
+            below = children(current)
+            below.reverse()
+            stack += below
 
 
 def descendants_in_scope(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
@@ -144,7 +193,9 @@ def descendants_in_scope(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         yield current
         kind = type(current)
         if kind not in _childless and (kind not in SCOPES or current is node):
-            stack += children(current)[::-1]
+            below = children(current)
+            below.reverse()
+            stack += below
 
 
 def parse(text: str) -> cst.Module:
@@ -193,34 +244,32 @@ class Tree:
         self.module = module
         # By identity: hashing a node calls into Python, and this is asked more than anything else.
         self.parents: dict[int, cst.CSTNode] = {}
-        self.by_type: dict[type[cst.CSTNode], list[cst.CSTNode]] = {}
+        self.by_type: defaultdict[type[cst.CSTNode], list[cst.CSTNode]] = defaultdict(list)
         self.nodes: list[cst.CSTNode] = []
-        parents, by_type, note = self.parents, self.by_type, self.nodes.append
+        parents, by_type, note, quick = self.parents, self.by_type, self.nodes.append, _QUICK
         stack: list[cst.CSTNode] = [module]
         pop = stack.pop
         while stack:
             node = pop()
             note(node)
             kind = type(node)
-            if kind in by_type:
-                by_type[kind].append(node)
-            else:
-                by_type[kind] = [node]
+            by_type[kind].append(node)
             if kind in _childless:
                 continue
-            found = children(node)
+            found = quick[kind](node) if kind in quick else children(node)
             for child in found:
                 parents[id(child)] = node
             found.reverse()
             stack += found
 
     @cached_property
-    def _places(self) -> dict[int, int]:
+    def places(self) -> dict[int, int]:
+        """The place of each node in source order, the module's being 0, by identity."""
         return dict(zip(map(id, self.nodes), range(len(self.nodes)), strict=True))
 
     def place(self, node: cst.CSTNode) -> int:
-        """The place of the node in source order, the module's being 0."""
-        return self._places[id(node)]
+        """The place of one node."""
+        return self.places[id(node)]
 
     def of(self, *kinds: type[NodeT]) -> list[NodeT]:
         """All nodes of exactly these types."""
@@ -246,11 +295,9 @@ class Tree:
 
     def end(self, node: cst.CSTNode) -> int:
         """The place of the last node below `node` (its own, if there is none)."""
-        below = children(node)
-        while below:
-            node = below[-1]
-            below = children(node)
-        return self.place(node)
+        while (last := _last_child(node)) is not None:
+            node = last
+        return self.places[id(node)]
 
     def function(self, node: cst.CSTNode) -> cst.FunctionDef | cst.Lambda | None:
         """The function in whose body (not signature or decorators) the node stands."""
