@@ -109,14 +109,23 @@ class Calls:
                     case cst.Name(value=last) | cst.Attribute(attr=cst.Name(value=last)):
                         self._by_name.setdefault(last, []).append(call)
         name = function.name.value
-        handed = self._by_parameter if name in self._handed_on else []
+        handed = self._by_parameter if self._is_handed_on(name) else []
         return [*self._by_own_name(function, name), *handed]
 
-    @cached_property
-    def _handed_on(self) -> frozenset[str]:
-        """The last names of what calls pass on: a function may be among it."""
-        return frozenset(
-            name for call in self.tree.of(cst.Call) for argument in call.args if (name := last_part(argument.value))
+    def _is_handed_on(self, name: str) -> bool:
+        """Whether a call passes on something whose last name this is: a function may be it."""
+        return any(map(self._is_passed, self.names.spelt(name)))
+
+    def _is_passed(self, name: cst.Name) -> bool:
+        parent: cst.CSTNode | None = self.tree.parent(name)
+        passed: cst.CSTNode = name
+        if isinstance(parent, cst.Attribute) and parent.attr is name:
+            passed, parent = parent, self.tree.parent(parent)
+        return (
+            isinstance(parent, cst.Arg)
+            and parent.value is passed
+            and isinstance(self.tree.parent(parent), cst.Call)
+            and last_part(passed) == name.value
         )
 
     @cached_property
@@ -141,7 +150,21 @@ class Calls:
     @cached_property
     def _of_instances(self) -> list[cst.Call]:
         """The calls that may be of an instance, whatever it is called: not those of what is imported or built in."""
-        return [call for call in self.tree.of(cst.Call) if self.names.qualified(call.func) is None]
+        return [
+            call
+            for call in self.tree.of(cst.Call)
+            if self._may_be_an_instance(call.func) and self.names.qualified(call.func) is None
+        ]
+
+    def _may_be_an_instance(self, func: cst.BaseExpression) -> bool:
+        """Whether this may be an object that was bound to the name, or `forward` itself: no function, no method."""
+        match func:
+            case cst.Attribute(attr=cst.Name(value=name)):
+                return name == "forward" or name in self.classes.attribute_names
+            case cst.Name(value=name):
+                binders = {binding.binder for binding in self.names.reaching(func)}
+                return name == "forward" or binders.isdisjoint({Binder.FUNCTION, Binder.CLASS})
+        return False
 
     def argument_for(
         self, call: cst.Call, function: cst.FunctionDef, parameter: cst.Param

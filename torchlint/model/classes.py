@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.model.names import Binder, Names, parameters
+from torchlint.model.names import Binder, Binding, Names, parameters
 from torchlint.model.tables import DATASET_BASES, MODULE_BASES, TRAINING_METHODS
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ class Classes:
         self.tree = tree
         self.names = names
         self.facts = facts
-        self._attributes: dict[cst.ClassDef, dict[str, list[AttributeSet]]] | None = None
         self._lineages: dict[cst.ClassDef, tuple[cst.ClassDef | str, ...]] = {}
         self._methods: dict[cst.ClassDef, dict[str, cst.FunctionDef]] = {}
 
@@ -171,8 +170,6 @@ class Classes:
 
     def attribute_sets(self, class_: cst.ClassDef, name: str) -> list[AttributeSet]:
         """Every place where a method of the class, or of a base in this module, sets `self.name`."""
-        if self._attributes is None:
-            self._attributes = self._collect()
         return [
             found
             for owner in self.lineage(class_)
@@ -180,13 +177,27 @@ class Classes:
             for found in self._attributes.get(owner, {}).get(name, ())
         ]
 
-    def _collect(self) -> dict[cst.ClassDef, dict[str, list[AttributeSet]]]:
+    @cached_property
+    def attribute_names(self) -> frozenset[str]:
+        """What the classes of the module set or define but for plain methods: names that may hold an object."""
+        found = {name for sets in self._attributes.values() for name in sets}
+        for class_ in self.tree.of(cst.ClassDef):
+            found.update(
+                name
+                for name, bindings in self.names.class_scope(class_).bindings.items()
+                if not all(map(_is_plain_method, bindings))
+            )
+        return frozenset(found)
+
+    @cached_property
+    def _attributes(self) -> dict[cst.ClassDef, dict[str, list[AttributeSet]]]:
+        """For each class what its own methods set, by name."""
         found: dict[cst.ClassDef, dict[str, list[AttributeSet]]] = {}
 
         def note(
             target: cst.CSTNode, value: cst.BaseExpression | None, node: cst.CSTNode, *, augmented: bool = False
         ) -> None:
-            for owner, name, path in _attributes(target):
+            for owner, name, path in _targets(target):
                 class_ = self.self_class(owner)
                 if class_ is not None:
                     entry = AttributeSet(name, value, path, node, augmented)
@@ -213,7 +224,7 @@ class Classes:
         return found
 
 
-def _attributes(target: cst.CSTNode, path: tuple[int, ...] = ()) -> Iterator[tuple[cst.Name, str, tuple[int, ...]]]:
+def _targets(target: cst.CSTNode, path: tuple[int, ...] = ()) -> Iterator[tuple[cst.Name, str, tuple[int, ...]]]:
     """The `self` and `x` of each `self.x` that a target sets, with the way to its value; -1 is a starred step."""
     match target:
         case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
@@ -221,7 +232,11 @@ def _attributes(target: cst.CSTNode, path: tuple[int, ...] = ()) -> Iterator[tup
         case cst.Tuple(elements=elements) | cst.List(elements=elements):
             for place, element in enumerate(elements):
                 step = -1 if isinstance(element, cst.StarredElement) else place
-                yield from _attributes(element.value, (*path, step))
+                yield from _targets(element.value, (*path, step))
+
+
+def _is_plain_method(binding: Binding) -> bool:
+    return isinstance(binding.node, cst.FunctionDef) and not binding.node.decorators
 
 
 def is_static(function: cst.FunctionDef) -> bool:
