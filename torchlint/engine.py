@@ -6,7 +6,7 @@ import re
 import sys
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from torchlint.facts import NOTHING, Answers, Asked
 from torchlint.finding import Applicability, Diagnostic, Edit, Finding, Fix, Result, Severity, Span, sort_key
@@ -309,33 +309,29 @@ def _candidates(context: Context, rules: tuple[Rule, ...]) -> Iterator[tuple[Rul
     """Each check with the nodes that its interest names, found through tables by type and by called name."""
     import libcst as cst
 
-    methods: dict[str, list[tuple[Rule, Check]]] = {}
-    calls: dict[str, list[tuple[str, Rule, Check]]] = {}
+    interests = _interests(rules)
     tree, text = context.tree, context.source.text
-    known: dict[bytes, bool] = {}
+    known: dict[str, bool] = {}
 
-    def is_among(tokens: tuple[bytes, ...]) -> bool:
+    def is_among(tokens: tuple[str, ...]) -> bool:
         """Whether the text holds one of the tokens, if there are any."""
         for token in tokens:
             if token not in known:
-                known[token] = token.decode() in text
+                known[token] = token in text
             if known[token]:
                 return True
         return not tokens
 
-    for rule in rules:
-        for interest, check in rule.checks:
-            match interest:
-                case Method(name=name, beside=beside):
-                    if is_among(beside):
-                        methods.setdefault(name, []).append((rule, check))
-                case Call(name=name):
-                    calls.setdefault(name.rpartition(".")[2], []).append((name, rule, check))
-                case Node(type=kind, tokens=tokens):
-                    nodes = tree.of(getattr(cst, kind))
-                    if nodes and is_among(tokens):
-                        for node in nodes:
-                            yield rule, check, node
+    for rule, check, kind, tokens in interests.nodes:
+        nodes = tree.of(getattr(cst, kind))
+        if nodes and is_among(tokens):
+            for node in nodes:
+                yield rule, check, node
+    methods: dict[str, list[tuple[Rule, Check]]] = {}
+    for rule, check, name, beside in interests.methods:
+        if is_among(beside):
+            methods.setdefault(name, []).append((rule, check))
+    calls = interests.calls
     if not methods and not calls:
         return
     aliases = _aliases(tree, calls.keys()) if calls else {}
@@ -353,6 +349,29 @@ def _candidates(context: Context, rules: tuple[Rule, ...]) -> Iterator[tuple[Rul
             continue
         if last in calls:
             yield from _named(context, call, calls[last])
+
+
+class _Interests(NamedTuple):
+    """What rules are interested in, as the dispatch needs it: calls by the last part of the name."""
+
+    nodes: list[tuple[Rule, Check, str, tuple[str, ...]]]
+    methods: list[tuple[Rule, Check, str, tuple[str, ...]]]
+    calls: dict[str, list[tuple[str, Rule, Check]]]
+
+
+@lru_cache(maxsize=8)
+def _interests(rules: tuple[Rule, ...]) -> _Interests:
+    found = _Interests([], [], {})
+    for rule in rules:
+        for interest, check in rule.checks:
+            match interest:
+                case Method(name=name, beside=beside):
+                    found.methods.append((rule, check, name, tuple(map(bytes.decode, beside))))
+                case Call(name=name):
+                    found.calls.setdefault(name.rpartition(".")[2], []).append((name, rule, check))
+                case Node(type=kind, tokens=tokens):
+                    found.nodes.append((rule, check, kind, tuple(map(bytes.decode, tokens))))
+    return found
 
 
 def _named(
