@@ -23,8 +23,9 @@ from libcst.metadata import (
 from programs import program
 
 from torchlint.model.names import Names, canonical, dotted
+from torchlint.model.parsing import parse
 from torchlint.model.spans import Spans
-from torchlint.model.tree import Tree, parse
+from torchlint.model.tree import Tree
 from torchlint.source import SourceFile
 
 TORCH = (

@@ -157,7 +157,8 @@ def _read(source: SourceFile, settings: Settings, facts: Facts) -> Context | Dia
 @lru_cache(maxsize=4)
 def _tree(text: str) -> Tree:
     """The tree of a text. The file that was just edited is read again with what other files say of it."""
-    from torchlint.model.tree import Tree, parse
+    from torchlint.model.parsing import parse
+    from torchlint.model.tree import Tree
 
     return Tree(parse(text))
 

@@ -18,7 +18,8 @@ from test_order_of_questions import questions
 
 from torchlint import engine, registry
 from torchlint.model.context import Context
-from torchlint.model.tree import Tree, parse
+from torchlint.model.parsing import parse
+from torchlint.model.tree import Tree
 from torchlint.settings import Settings
 from torchlint.source import SourceFile
 

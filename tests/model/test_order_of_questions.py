@@ -10,7 +10,8 @@ import libcst as cst
 import pytest
 
 from torchlint.model.context import Context
-from torchlint.model.tree import Tree, parse
+from torchlint.model.parsing import parse
+from torchlint.model.tree import Tree
 from torchlint.settings import Settings
 from torchlint.source import SourceFile
 

@@ -6,9 +6,8 @@ LibCST's visitors rebuild the tree and its metadata providers cost several parse
 from __future__ import annotations
 
 import dataclasses
-from abc import ABCMeta
 from collections import defaultdict
-from functools import cached_property, lru_cache
+from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -97,31 +96,6 @@ Function = (cst.FunctionDef, cst.Lambda)
 INDENTED = (cst.IndentedBlock, cst.Match)
 
 
-class _Answering(ABCMeta):
-    """The metaclass of LibCST's nodes, but for who answers `isinstance`: the interpreter, and not code in Python.
-
-    The answers are the same as long as nothing is registered as a node that is none.
-    """
-
-    __instancecheck__ = type.__instancecheck__
-    __subclasscheck__ = type.__subclasscheck__
-
-
-def _lighten() -> None:
-    """Let nodes be asked for their type, compared and hashed without a call into Python: nothing happens more often."""
-    waiting: list[type] = [cst.CSTNode]
-    while waiting:
-        kind = waiting.pop()
-        kind.__class__ = _Answering
-        # By identity, which is what LibCST's own methods say too; it gives them to each type.
-        kind.__hash__ = object.__hash__  # type: ignore[assignment,method-assign]
-        kind.__eq__ = object.__eq__  # type: ignore[assignment,method-assign]
-        waiting += type.__subclasses__(kind)
-
-
-_lighten()
-
-
 def _child_fields(kind: type[cst.CSTNode]) -> Callable[[cst.CSTNode], tuple[Any, ...]] | None:
     """What gives the values of the fields of a node that may hold others; None where none may."""
     names = _ORDER.get(kind)
@@ -196,45 +170,6 @@ def descendants_in_scope(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
             below = children(current)
             below.reverse()
             stack += below
-
-
-def parse(text: str) -> cst.Module:
-    """`libcst.parse_module`, a fifth faster, for a tree that is looked at: white space and punctuation is shared.
-
-    LibCST checks each node as it is made, which is for those who make nodes by hand, and makes one for every space.
-    Here what the parser builds is not checked for what it cannot be, and one node stands for all that are alike where
-    no rule and no fact looks, which are three nodes in five. Afterwards LibCST is as it was.
-
-    Raises:
-        libcst.ParserSyntaxError: the text is no Python.
-        RecursionError: it nests too deeply.
-
-    """
-    cst.CSTNode.__post_init__ = _check_nothing  # type: ignore[assignment,method-assign]
-    for name, kind in _SHARED.items():
-        setattr(cst, name, lru_cache(maxsize=None)(kind))
-    try:
-        return cst.parse_module(text)
-    finally:
-        cst.CSTNode.__post_init__ = _CHECK  # type: ignore[method-assign]
-        for name, kind in _SHARED.items():
-            setattr(cst, name, kind)
-
-
-_CHECK = cst.CSTNode.__post_init__
-# They stand in fields of `_SKIPPED` alone, and hold nothing but each other and text.
-_SHARED: dict[str, type[cst.CSTNode]] = {
-    kind.__name__: kind
-    for kind in (
-        cst.AssignEqual, cst.Colon, cst.Comma, cst.Dot, cst.EmptyLine, cst.LeftCurlyBrace, cst.LeftParen,
-        cst.LeftSquareBracket, cst.Newline, cst.RightCurlyBrace, cst.RightParen, cst.RightSquareBracket,
-        cst.Semicolon, cst.SimpleWhitespace, cst.TrailingWhitespace,
-    )
-}  # fmt: skip
-
-
-def _check_nothing(_: cst.CSTNode) -> None:
-    pass
 
 
 class Tree:
