@@ -41,7 +41,8 @@ def plant(monkeypatch: pytest.MonkeyPatch) -> Iterator[Plant]:
         rule.on(*(interests or (Method("item"),)))(check)
         monkeypatch.setattr(registry, "all_rules", lambda: (rule,))
         monkeypatch.setattr(registry, "by_name", lambda: {"planted": rule, "TL301": rule})
-        monkeypatch.setattr(engine, "_pattern", engine._pattern.__wrapped__)  # noqa: SLF001 - its cache knows real rules
+        for cached in ("_pattern", "_interests"):  # they know rules by what they are called
+            monkeypatch.setattr(engine, cached, getattr(engine, cached).__wrapped__)
         _forget()
         return rule
 

@@ -28,7 +28,8 @@ def install(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = {key: rule for rule in RULES for key in (rule.name, rule.code)}
     monkeypatch.setattr(registry, "all_rules", lambda: RULES)
     monkeypatch.setattr(registry, "by_name", lambda: keys)
-    monkeypatch.setattr(engine, "_pattern", engine._pattern.__wrapped__)  # noqa: SLF001 - its cache knows real rules
+    for cached in ("_pattern", "_interests"):  # they know rules by what they are called
+        monkeypatch.setattr(engine, cached, getattr(engine, cached).__wrapped__)
 
 
 @SLOW.on(Call("torch.slow"))
