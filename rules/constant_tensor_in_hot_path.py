@@ -24,8 +24,7 @@ RULE = Rule(
     yields_to=("host-factory-then-move",),
     eager=True,
 )
-# Up to here every number fits each type that a tensor may have.
-_SMALL = 127
+_SMALL = 127  # up to here every number fits each type that a tensor may have
 _PLAIN = ("tensor", "as_tensor")
 
 
@@ -57,25 +56,23 @@ def _costs_nothing(moved: cst.Call, context: Context) -> bool:
     from torchlint.model import constants
     from torchlint.model.untaken import is_left_off
 
-    questions = (
-        constants.stands_in_for_nothing,
-        constants.is_last_resort,
-        constants.is_where_data_are_made,
-        constants.is_kept_by_object,
-        constants.is_read_at_once,
-        constants.is_behind_a_wait,
-        is_left_off,
+    return (
+        constants.stands_in_for_nothing(moved, context)
+        or constants.is_last_resort(moved, context)
+        or constants.is_where_data_are_made(moved, context)
+        or constants.is_kept_by_object(moved, context)
+        or constants.is_read_at_once(moved, context)
+        or constants.is_behind_a_wait(moved, context)
+        or is_left_off(moved, context)
     )
-    return any(asks(moved, context) for asks in questions)
 
 
 def _advice(found: Constant, context: Context) -> str:
     if found.value:
         return f"`torch.full({_shape(found)}, {found.value}, device=…)` fills it there"
     class_ = context.tree.enclosing_class(found.call)
-    if class_ is not None and context.classes.is_module(class_):
-        return "as a buffer of the module it goes there once"
-    return "make it once, and keep it there"
+    is_of_a_module = class_ is not None and context.classes.is_module(class_)
+    return "as a buffer of the module it goes there once" if is_of_a_module else "make it once, and keep it there"
 
 
 def _shape(found: Constant) -> str:

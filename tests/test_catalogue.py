@@ -190,3 +190,10 @@ def test_a_pack_is_read_from_its_modules(tmp_path: object, monkeypatch: pytest.M
     found = registry.all_rules.__wrapped__((registry.PACK, "toy_pack"))
     assert [rule.code for rule in found if rule.group == "toys"] == ["TL902", "TL903"]
     assert set(RULES) < set(found)
+
+
+@EACH_RULE
+def test_a_rule_is_short(rule: Rule) -> None:
+    """What it asks of the code belongs to the model."""
+    module = files(registry.PACK).joinpath(f"{rule.module}.py")
+    assert len(module.read_text(encoding="utf-8").splitlines()) < 120

@@ -98,7 +98,10 @@ class Facts(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What is asked of one file: its calls of functions, by the qualified names they have there; its own classes."""
+    """What is asked of one file: its calls of functions, by the qualified names they have there; its definitions.
+
+    `classes` are its own classes and functions, which are described alike.
+    """
 
     calls: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()

@@ -131,7 +131,7 @@ def _value(argument: Passed) -> Value:
 
 
 def answers(context: Context, asked: Asked) -> Answers:
-    """What this module says of its calls of `package.module.function` or `….Class.method`, and of its own classes."""
+    """What this module says of its calls of `package.module.function` or `….Class.method`, and of what it defines."""
     calls = _calls(context, asked.calls) if asked.calls else ()
     classes = [
         (class_.name.value, describe(class_, context))
