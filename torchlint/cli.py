@@ -652,6 +652,21 @@ def clean(cache_dir: str | None) -> None:
     click.echo(f"Removed {folder}" if removed else f"Nothing to remove at {folder}", err=True)
 
 
+@torchlint.command(cls=_Command, short_help="Serve an editor: the language server.")
+@click.option("--stdio", is_flag=True, help="Speak on standard input and output, which is the only way there is.")
+def server(*, stdio: bool) -> None:
+    """Serve an editor over the Language Server Protocol, on standard input and output."""
+    del stdio
+    try:
+        from torchlint.lsp.server import main
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol"):
+            raise
+        needed = "the language server needs pygls, which is not installed: `pip install 'torchlint[lsp]'`"
+        raise click.ClickException(needed) from None
+    main()
+
+
 @torchlint.command("new-rule", cls=_Command, short_help="Start a rule in a checkout of torchlint.")
 @click.argument("name")
 @click.option("--code", required=True, metavar="TL000", help="Its short code.")

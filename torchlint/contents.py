@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from torchlint.cache import Stamp, digest
@@ -9,21 +10,27 @@ from torchlint.project import Outline, outline
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from torchlint.cache import Cache
     from torchlint.discover import Found
 
 
 class Contents:
-    """What files hold, by key. A file that cannot be read holds nothing."""
+    """What files hold, by key: `instead`, by path, of what is on the disk. A file that cannot be read holds nothing."""
 
-    def __init__(self, files: Mapping[str, Found], cache: Cache | None) -> None:
+    def __init__(
+        self, files: Mapping[str, Found], cache: Cache | None, instead: Mapping[Path, bytes] = MappingProxyType({})
+    ) -> None:
         self._files = files
         self._cache = cache
+        self._instead = instead
         self._digests: dict[str, bytes] = {}
 
     def data(self, key: str) -> bytes:
         """The bytes of a file."""
+        if self._files[key].path in self._instead:
+            return self._instead[self._files[key].path]
         try:
             return self._files[key].path.read_bytes()
         except OSError:
@@ -47,6 +54,8 @@ class Contents:
 
     def _digest(self, key: str) -> bytes:
         path = self._files[key].path
+        if path in self._instead:
+            return digest(self._instead[path])
         try:
             stamp = Stamp.of(path.stat())
         except OSError:

@@ -73,8 +73,11 @@ def _shown(path: str, below: str) -> str:
 
 def is_force_excluded(path: str, configs: Configs) -> bool:
     """Whether `force-exclude` is set, and a walk of the project that `path` is in would not get to it."""
-    if not configs.for_directory(os.path.dirname(path)).force_exclude:
-        return False
+    return configs.for_directory(os.path.dirname(path)).force_exclude and is_excluded(path, configs)
+
+
+def is_excluded(path: str, configs: Configs) -> bool:
+    """Whether a walk of the project that `path` is in would not get to it."""
     in_project = False
     while True:
         folder, name = os.path.split(path)

@@ -66,7 +66,7 @@ _Key: TypeAlias = "tuple[str, tuple[tuple[str, str], ...]]"
 
 def _key(source: SourceFile, finding: Finding) -> _Key:
     return finding.rule, tuple(
-        (source.text[edit.span.start : edit.span.end], edit.text) for edit in _edits(source, finding)
+        (source.text[edit.span.start : edit.span.end], edit.text) for edit in edits_of(source, finding)
     )
 
 
@@ -85,7 +85,7 @@ def _apply_together(source: SourceFile, findings: Iterable[Finding]) -> tuple[li
     chosen: list[Finding] = []
     taken: list[Edit] = []
     for finding in findings:
-        edits = _edits(source, finding)
+        edits = edits_of(source, finding)
         new = [edit for edit in edits if not (_is_import(edit) and edit in taken)]
         if _is_sound(edits) and not any(_meet(edit, other) for edit in new for other in taken):
             chosen.append(finding)
@@ -112,7 +112,7 @@ def _apply_singly(
     return chosen, text
 
 
-def _edits(source: SourceFile, finding: Finding) -> list[Edit]:
+def edits_of(source: SourceFile, finding: Finding) -> list[Edit]:
     """The edits of a finding's fix, their new lines ending as the file's do."""
     edits = finding.fix.edits if finding.fix is not None else ()
     return [replace(edit, text=_LONE_LF.sub(source.newline, edit.text)) for edit in edits]

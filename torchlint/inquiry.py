@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from torchlint.cache import digest
@@ -41,10 +42,18 @@ class Inquiry:
     A file that is linted can be asked at once what those want to know that were linted before it, which saves a parse:
     `in_order` gives an order in which most can, `hear` takes a question, `asked` is what to ask, `keep` takes the
     answers. What was not asked so is asked when `facts` are wanted: these are the same either way.
+
+    Files hold what is given `instead` of what is on the disk, by path.
     """
 
     def __init__(
-        self, files: Iterable[Found], configs: Configs, cwd: Path, cache: Cache | None, processes: int | None
+        self,
+        files: Iterable[Found],
+        configs: Configs,
+        cwd: Path,
+        cache: Cache | None,
+        processes: int | None,
+        instead: Mapping[Path, bytes] = MappingProxyType({}),
     ) -> None:
         self._configs = configs
         self._cache = cache
@@ -54,7 +63,7 @@ class Inquiry:
         self._waiting: dict[str, set[str]] = {}
         self._tests: dict[str, bool] = {}
         self._found = {_key(file): file for file in (*files, *_around(files, configs, cwd))}
-        self._contents = Contents(self._found, cache)
+        self._contents = Contents(self._found, cache, instead)
 
     @cached_property
     def _project(self) -> Project:

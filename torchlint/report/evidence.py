@@ -38,6 +38,7 @@ _KINDS = {
 }
 _ORDER = ("cuda", "cpu", "sim")
 _COPIES = ("h2d_pageable", "h2d_pinned", "d2h")
+_COUNTED = (("syncs", ("syncs",)), ("copies", _COPIES), ("launches", ("launches",)))
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 _TIMES = ((1e6, "s"), (1e3, "ms"), (1.0, "µs"))
 _NONE = "-"
@@ -90,6 +91,21 @@ def speedup(measurement: Measurement) -> str:
     ratio = measurement.time.speedup
     places = 2 if ratio.ratio < 10 else 1
     return f"{ratio.ratio:.{places}f}x [{ratio.lo:.{places}f}, {ratio.hi:.{places}f}], n {ratio.n}"
+
+
+def headline(measurement: Measurement, *, stale: bool) -> str:
+    """One measurement in a line: where, what it comes to, and the figures that changed."""
+    counts = measurement.counts
+    figures = [speedup(measurement)] if measurement.time is not None else []
+    if counts is not None:
+        pairs = ((head, _sum(counts.before, keys), _sum(counts.after, keys)) for head, keys in _COUNTED)
+        figures += [f"{before} -> {after} {head}" for head, before, after in pairs if before != after]
+    if measurement.verdict.overall == "saves-memory" and measurement.memory is not None:
+        figures.append(memory(measurement.memory.before, measurement.memory.after))
+    verdict = VERDICTS[measurement.verdict.overall]
+    where = f"{_safe(measurement.device.name)}, torch {_safe(measurement.software.torch)}"
+    age = "; of an older version of the fix" if stale else ""
+    return f"{where}: {', '.join((verdict, *figures))}{age}"
 
 
 def memory(before: int, after: int) -> str:
@@ -181,7 +197,7 @@ def _cells(measurement: Measurement) -> dict[str, str]:
         "speed-up": speedup(measurement),
         "peak memory": memory(peak.before, peak.after) if peak else _NONE,
     }
-    for head, keys in (("syncs", ("syncs",)), ("copies", _COPIES), ("launches", ("launches",))):
+    for head, keys in _COUNTED:
         cells[head] = f"{_sum(counts.before, keys)} -> {_sum(counts.after, keys)}" if counts else _NONE
     return cells
 

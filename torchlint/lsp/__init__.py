@@ -1,0 +1,1 @@
+"""The language server: torchlint in editors."""

@@ -1,0 +1,85 @@
+"""What is analysed together: one document, or the cells of a notebook; what is known of it, and where that stands."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from torchlint.facts import NOTHING, Facts
+from torchlint.finding import NOTHING_WANTED, Edit, Finding, Span, Wanted
+from torchlint.lsp.carried import carried
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Iterable
+
+    from lsprotocol import types as lsp
+
+    from torchlint.lsp.documents import Document
+    from torchlint.source import SourceFile
+
+
+class Part(NamedTuple):
+    """A document, and the offset at which it begins in the source that is analysed."""
+
+    document: Document
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A source and the documents that it was made of, as they were then."""
+
+    source: SourceFile
+    parts: tuple[Part, ...]
+
+    def part(self, offset: int) -> Part:
+        """The part that holds an offset."""
+        return self.parts[bisect_right(self.parts, offset, key=lambda part: part.start) - 1]
+
+    def start(self, uri: str) -> int | None:
+        """Where a document begins in the source; None for one that is no part of it."""
+        return next((part.start for part in self.parts if part.document.uri == uri), None)
+
+    def location(self, span: Span) -> tuple[Document, lsp.Range]:
+        """The document that a span begins in, and its range there."""
+        document, start = self.part(span.start)
+        return document, document.text.range(Span(span.start - start, span.end - start))
+
+    def edits(self, edits: Iterable[Edit]) -> list[tuple[Document, list[lsp.TextEdit]]]:
+        """Edits, by document."""
+        found: dict[str, tuple[Document, list[Edit]]] = {}
+        for edit in sorted(edits):
+            document, start = self.part(edit.span.start)
+            moved = Edit(Span(edit.span.start - start, edit.span.end - start), edit.text)
+            found.setdefault(document.uri, (document, []))[1].append(moved)
+        return [(document, document.text.edits(tuple(moved))) for document, moved in found.values()]
+
+
+@dataclass(slots=True)
+class Unit:
+    """What is known of what is analysed together.
+
+    `revision` counts what may change what is found, `checked` is the revision that was looked at last. `findings` are
+    those in `text`, the last that could be read. `others` counts the changes elsewhere when other files were asked.
+    """
+
+    uri: str
+    revision: int = 1
+    checked: int = 0
+    changes: int = 0
+    text: str = ""
+    findings: tuple[Finding, ...] = ()
+    questions: Wanted = NOTHING_WANTED
+    facts: Facts = NOTHING
+    asked: tuple[Wanted, int] = (NOTHING_WANTED, 0)
+    cache_dir: str = ""
+    problem: str = ""
+    published: set[str] = field(default_factory=set)
+    check: asyncio.Task[None] | None = None
+    inquiry: asyncio.Task[None] | None = None
+
+    def current(self, view: View) -> tuple[Finding, ...]:
+        """What was found, where it stands now."""
+        return carried(self.findings, self.text, view.source.text)

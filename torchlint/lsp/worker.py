@@ -1,0 +1,182 @@
+"""The process that analyses documents, and how the server gives it orders.
+
+It is started afresh and never forked, reads no document itself, and when code is too much for the parser it is this
+process that dies of it, and is started again.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import struct
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+from torchlint.lsp.analysis import Analyst, Inquire, Lint, Linted, Repair, Rest
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from torchlint.facts import Facts
+    from torchlint.lsp.analysis import Order
+    from torchlint.source import SourceFile
+
+_LENGTH = struct.Struct("<Q")
+# Python would look for modules in the folder it is started in, which is the user's.
+_START = f"import sys; sys.path[:] = filter(None, sys.path); from {__name__} import main; main()"
+# Collected garbage is little, and looking for it takes as long as a lint: so mostly while nobody waits.
+_LINTS_BETWEEN_COLLECTIONS = 500
+
+
+class AnalysisError(Exception):
+    """An order that was not carried out; the message says why."""
+
+
+class Worker:
+    """A process that carries out one order at a time; started with the first, and again after one that killed it."""
+
+    def __init__(self, name: str) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    @property
+    def process_id(self) -> int | None:
+        """The process, where it runs."""
+        return self._process.pid if self._process is not None and self._process.poll() is None else None
+
+    async def lint(self, order: Lint) -> Linted:
+        """What is found in a document. Raises `AnalysisError`."""
+        return cast("Linted", await self._ask(order))
+
+    async def inquire(self, order: Inquire) -> Facts:
+        """What other files say. Raises `AnalysisError`."""
+        return cast("Facts", await self._ask(order))
+
+    async def repair(self, order: Repair) -> SourceFile:
+        """A source with all safe fixes applied. Raises `AnalysisError`."""
+        return cast("SourceFile", await self._ask(order))
+
+    async def rest(self) -> None:
+        """Make it ready for the next order."""
+        with suppress(AnalysisError):
+            await self._ask(Rest())
+
+    def close(self) -> None:
+        """End the process wherever it is: it holds nothing that could be lost."""
+        with self._lock:
+            self._is_closed = True
+            if self._process is not None:
+                self._process.kill()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _ask(self, order: Order) -> object:
+        import asyncio  # not in the process that analyses
+
+        try:
+            future: Future[object] = self._thread.submit(self._exchange, order)
+        except RuntimeError:
+            raise AnalysisError("the server is closing") from None
+        return await asyncio.wrap_future(future)
+
+    def _exchange(self, order: Order) -> object:
+        process = self._started()
+        try:
+            _send(cast("BinaryIO", process.stdin), order)
+            is_done, answer = cast("tuple[bool, Any]", _receive(cast("BinaryIO", process.stdout)))
+        except (OSError, EOFError, ValueError):
+            with self._lock:
+                self._process = None
+            process.kill()
+            status = process.wait()
+            raise AnalysisError(f"the process that analyses ended with status {status}") from None
+        if not is_done:
+            raise AnalysisError(answer)
+        return answer
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        with self._lock:
+            if self._is_closed:
+                raise AnalysisError("the server is closing")
+            if self._process is None or self._process.poll() is not None:
+                self._process = subprocess.Popen(  # noqa: S603 - ourselves
+                    [sys.executable, "-c", _START], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+                )
+            return self._process
+
+
+def _send(stream: BinaryIO, message: object) -> None:
+    data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    stream.write(_LENGTH.pack(len(data)) + data)
+    stream.flush()
+
+
+def _receive(stream: BinaryIO) -> object:
+    """The next message. Raises `EOFError` where there is none."""
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        raise EOFError
+    (length,) = _LENGTH.unpack(head)
+    data = stream.read(length)
+    if len(data) < length:
+        raise EOFError
+    return pickle.loads(data)  # noqa: S301 - from the other end of a pipe that nobody else holds
+
+
+def serve(orders: BinaryIO, answers: BinaryIO) -> None:
+    """Carry out one order after another, until there are no more."""
+    analyst = Analyst()
+    gc.disable()
+    lints = 0
+    while True:
+        try:
+            order = _receive(orders)
+        except EOFError:
+            return
+        try:
+            answer = True, _carried_out(analyst, order)
+        except Exception as error:  # noqa: BLE001 - the next order is another one
+            answer = False, _described(error)
+        lints += 1
+        try:
+            _send(answers, answer)
+        except OSError:
+            return  # nobody listens any more
+        if isinstance(order, Inquire) or lints % _LINTS_BETWEEN_COLLECTIONS == 0:
+            gc.collect()
+
+
+def _carried_out(analyst: Analyst, order: object) -> object:
+    match order:
+        case Lint():
+            return analyst.lint(order)
+        case Inquire():
+            return analyst.inquire(order)
+        case Repair():
+            return analyst.repair(order)
+        case Rest():
+            analyst.rest()
+            gc.collect()
+    return None
+
+
+def _described(error: Exception) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f" ({trace.tb_frame.f_code.co_name}, line {trace.tb_lineno})" if trace else ""
+    return f"torchlint failed: {type(error).__name__}: {error}{place}; please report this"
+
+
+def main() -> None:
+    """Serve on the standard streams, which nothing else can write to from here on."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    with suppress(KeyboardInterrupt):  # the server's to hear
+        serve(sys.stdin.buffer, answers)
