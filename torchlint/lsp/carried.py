@@ -25,7 +25,8 @@ def carried(findings: Iterable[Finding], old: str, new: str) -> tuple[Finding, .
     def moved(span: Span) -> Span | None:
         if span.end < head or (span.end == head and span.start < head):
             return span
-        return Span(span.start + shift, span.end + shift) if span.start >= len(old) - tail else None
+        is_behind = tail and span.start >= len(old) - tail
+        return Span(span.start + shift, span.end + shift) if is_behind else None
 
     return tuple(found for finding in findings if (found := _carried(finding, moved)) is not None)
 

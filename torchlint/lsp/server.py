@@ -313,7 +313,7 @@ def did_change_files(params: lsp.DidChangeWatchedFilesParams) -> None:
     """Files were changed by somebody else, or saved."""
     if any(change.uri.endswith(FILE_NAMES) for change in params.changes):
         server.session.configured()
-    else:
+    elif any(server.session.documents.get(change.uri) is None for change in params.changes):
         server.session.files_changed()
 
 

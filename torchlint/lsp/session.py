@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+from itertools import count
 from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
 
 from torchlint.finding import Severity
 from torchlint.globs import posix
@@ -49,6 +51,8 @@ class Session:
         self.settings: dict[str, ClientSettings] = {}
         self.default_settings = ClientSettings()
         self.lints = 0
+        self._is_closed = False
+        self._revisions = count(1)
         self._client = client
         self._units: dict[str, Unit] = {}
         self._typing = Worker("typing")
@@ -69,6 +73,7 @@ class Session:
 
     def close(self) -> None:
         """End everything."""
+        self._is_closed = True
         for unit in self._units.values():
             _cancel(unit)
         self._typing.close()
@@ -83,12 +88,12 @@ class Session:
             return
         unit.changes += 1
         self._changes += 1
-        unit.revision += 1
+        unit.revision = next(self._revisions)
         if self.settings_of(unit.uri).run == "onSave" and unit.checked:
             unit.checked = unit.revision
             self._client.news(unit, asked=True)
         else:
-            self._check(unit, asked=True)
+            self._check(unit)
         self._ask_again(unit)
 
     def saved(self, uri: str) -> None:
@@ -116,15 +121,20 @@ class Session:
         self._generation += 1
         self._changes += 1
         self._warned.clear()
-        self.reconsider(list(self._units))
+        for unit in [unit for uri, unit in self._units.items() if not self.settings_of(uri).enable]:
+            unit.findings = ()
+            self._client.news(unit, asked=False)
+            del self._units[unit.uri]
+        self.reconsider(self.documents.units())
 
     def reconsider(self, uris: Iterable[str]) -> None:
         """Analyse documents again that have not changed themselves."""
         for uri in uris:
             unit = self._unit(uri)
             if unit is not None:
-                unit.revision += 1
-                self._check(unit, asked=False)
+                unit.revision = next(self._revisions)
+                unit.is_news = True
+                self._check(unit)
 
     # What the client asks
 
@@ -135,7 +145,7 @@ class Session:
             if unit.checked == unit.revision:
                 view = self.view(unit)
                 return None if view is None else (unit, view)
-            self._check(unit, asked=True)
+            self._check(unit)
             if unit.check is not None:
                 await asyncio.wait({unit.check})
             unit = self._unit(uri)
@@ -146,7 +156,7 @@ class Session:
         try:
             return await self._typing.repair(Repair(self.place(unit.uri), view.source, unit.facts))
         except AnalysisError as error:
-            self._client.log(str(error))
+            self._complain(str(error))
             return None
 
     def view(self, unit: Unit) -> View | None:
@@ -189,13 +199,15 @@ class Session:
         unit = self.documents.unit_of(uri)
         if unit is None or not _is_analysed(unit) or not self.settings_of(unit).enable:
             return None
-        return self._units.setdefault(unit, Unit(unit))
+        if unit not in self._units:
+            self._units[unit] = Unit(unit, next(self._revisions))
+        return self._units[unit]
 
-    def _check(self, unit: Unit, *, asked: bool) -> None:
+    def _check(self, unit: Unit) -> None:
         if unit.check is None or unit.check.done():
-            unit.check = asyncio.create_task(self._checked(unit, asked=asked))
+            unit.check = asyncio.create_task(self._checked(unit))
 
-    async def _checked(self, unit: Unit, *, asked: bool) -> None:
+    async def _checked(self, unit: Unit) -> None:
         """Analyse a unit until it is known as it is."""
         while unit.checked != unit.revision:
             await asyncio.sleep(TYPING_PAUSE)
@@ -207,7 +219,8 @@ class Session:
             except Exception as error:  # noqa: BLE001 - nobody else would see it, and others wait for the answer
                 self._client.log(f"{view.source.path}: {type(error).__name__}: {error}")
             unit.checked = max(unit.checked, revision)
-        self._client.news(unit, asked=asked)
+        is_news, unit.is_news = unit.is_news, False
+        self._client.news(unit, asked=not is_news)
         self._think(unit)
         self._rest()
 
@@ -216,7 +229,7 @@ class Session:
         try:
             linted = await self._typing.lint(Lint(self.place(unit.uri), view.source, unit.facts))
         except AnalysisError as error:
-            self._client.log(f"{view.source.path}: {error}")
+            self._complain(f"{view.source.path}: {error}")
             unit.text, unit.findings = view.source.text, ()
             return
         unit.cache_dir = linted.cache_dir
@@ -250,7 +263,7 @@ class Session:
         try:
             facts = await self._thinking.inquire(order)
         except AnalysisError as error:
-            self._client.log(f"{view.source.path}: {error}")
+            self._complain(f"{view.source.path}: {error}")
             return
         if facts != unit.facts:
             unit.facts = facts
@@ -268,6 +281,10 @@ class Session:
             path = path_of(document.uri)
             if path is not None and document.is_python:
                 yield path, document.text.value.encode(errors="replace")
+
+    def _complain(self, message: str) -> None:
+        if not self._is_closed:
+            self._client.log(message)
 
     def _rest(self) -> None:
         if self._resting is not None:
@@ -292,7 +309,7 @@ def _cancel(unit: Unit) -> None:
 
 def _is_analysed(uri: str) -> bool:
     """Whether a document is the user's own: a file or one that will be, not an older version or somebody else's."""
-    return uri.startswith(("file:", "untitled:")) or "://" not in uri
+    return urlsplit(uri).scheme in ("file", "untitled", "")
 
 
 def _is_project(folder: str) -> bool:

@@ -40,10 +40,10 @@ class Text:
         """The offset of a position; one that lies behind the end of its line, or of the text, means that end."""
         if position.line >= len(self._starts):
             return len(self.value)
-        start, end = self._line(max(position.line, 0))
+        start, end = self._line(position.line)
         line = self.value[start:end]
         if line.isascii():
-            return start + min(max(position.character, 0), len(line))
+            return start + min(position.character, len(line))
         units = 0
         for index, character in enumerate(line):
             if units >= position.character:

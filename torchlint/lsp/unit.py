@@ -61,12 +61,13 @@ class View:
 class Unit:
     """What is known of what is analysed together.
 
-    `revision` counts what may change what is found, `checked` is the revision that was looked at last. `findings` are
-    those in `text`, the last that could be read. `others` counts the changes elsewhere when other files were asked.
+    `revision` is another one whenever what is found may be, `checked` is the one that was looked at last. `findings` are
+    those in `text`, the last that could be read. `asked` is what other files were asked, and the count of changes
+    elsewhere then. `is_news` says that the client has no reason to expect something new.
     """
 
     uri: str
-    revision: int = 1
+    revision: int
     checked: int = 0
     changes: int = 0
     text: str = ""
@@ -76,6 +77,7 @@ class Unit:
     asked: tuple[Wanted, int] = (NOTHING_WANTED, 0)
     cache_dir: str = ""
     problem: str = ""
+    is_news: bool = False
     published: set[str] = field(default_factory=set)
     check: asyncio.Task[None] | None = None
     inquiry: asyncio.Task[None] | None = None
