@@ -61,7 +61,7 @@ class View:
 class Unit:
     """What is known of what is analysed together.
 
-    `revision` is another one whenever what is found may be, `checked` is the one that was looked at last. `findings` are
+    `revision` is another one whenever what is found may be, `checked` is the one looked at last. `findings` are
     those in `text`, the last that could be read. `asked` is what other files were asked, and the count of changes
     elsewhere then. `is_news` says that the client has no reason to expect something new.
     """
