@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 ValueT = TypeVar("ValueT")
 
+VERIFIED = "verified.json"
+"""The file beside the databases that `torchlint.verified` keeps."""
+
 # With this file in it, backups leave a folder out: https://bford.info/cachedir/
 _TAG = "Signature: 8a477f597d28d172789f06886806bc55\n# torchlint made this folder; delete it whenever you like.\n"
 _MARKS = {"CACHEDIR.TAG": _TAG, ".gitignore": "*\n"}
@@ -229,10 +232,7 @@ class Cache:
         execute("COMMIT")
 
     def _prepare_folder(self) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        for name, text in _MARKS.items():
-            if not (self._folder / name).exists():
-                (self._folder / name).write_text(text, encoding="utf-8")
+        prepare(self._folder)
         if not self._file.exists():
             for other in self._folder.glob(f"*{_SUFFIX}"):
                 if self._now - other.stat().st_mtime_ns > _DAYS_KEPT * _DAY_NS:
@@ -245,11 +245,19 @@ class Cache:
                 self._file.with_name(self._file.name + suffix).unlink()
 
 
+def prepare(folder: Path) -> None:
+    """Make a cache folder, and mark it as one that git and backups leave out. Raises `OSError`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in _MARKS.items():
+        if not (folder / name).exists():
+            (folder / name).write_text(text, encoding="utf-8")
+
+
 def clean(folder: Path) -> bool:
     """Remove a cache folder, as far as torchlint made it. False if there was none. Raises `OSError`."""
     if not (folder / "CACHEDIR.TAG").is_file():
         return False
-    for pattern in (f"*{_SUFFIX}", f"*{_SUFFIX}-journal", *_MARKS):
+    for pattern in (f"*{_SUFFIX}", f"*{_SUFFIX}-journal", VERIFIED, f".{VERIFIED}-*.tmp", *_MARKS):
         for file in folder.glob(pattern):
             file.unlink()
     with suppress(OSError):  # something of somebody else's is in it

@@ -278,14 +278,8 @@ def _parameters(*, fixing: bool) -> list[click.Parameter]:
             help="Use this file, or set a key; may be repeated.",
         ),
         _flag("--isolated", "Configuration", "Read no configuration file."),
-        _Option(
-            ["--cache-dir"],
-            "Running",
-            metavar="FOLDER",
-            envvar="TORCHLINT_CACHE_DIR",
-            help="Where results are remembered (.torchlint_cache by default).",
-        ),
-        _flag("-n --no-cache", "Running", "Remember nothing.", envvar="TORCHLINT_NO_CACHE"),
+        _cache_dir(),
+        _no_cache(),
         _Option(
             ["-j", "--jobs"],
             "Running",
@@ -294,6 +288,20 @@ def _parameters(*, fixing: bool) -> list[click.Parameter]:
             help="At most so many processes (one per processor by default).",
         ),
     ]
+
+
+def _cache_dir() -> _Option:
+    return _Option(
+        ["--cache-dir"],
+        "Running",
+        metavar="FOLDER",
+        envvar="TORCHLINT_CACHE_DIR",
+        help="Where results are remembered (.torchlint_cache by default).",
+    )
+
+
+def _no_cache() -> _Option:
+    return _flag("-n --no-cache", "Running", "Remember nothing.", envvar="TORCHLINT_NO_CACHE")
 
 
 def _proving() -> list[click.Parameter]:
@@ -508,6 +516,8 @@ def _verify_parameters() -> list[click.Parameter]:
             help="Write what was measured of rules there (fixtures, in a checkout of torchlint).",
         ),
         _flag("-q --quiet", "Output", "Do not show progress."),
+        _cache_dir(),
+        _no_cache(),
     ]
 
 
@@ -538,7 +548,7 @@ def _fix_verified(paths: tuple[str, ...], options: dict[str, Any]) -> int:
     path, arguments = (None, ()) if not paths else (paths[0], paths[1:])
     asked: dict[str, Any] = {str(parameter.name): None for parameter in _verify_parameters()}
     asked |= {"max_replicates": _REPLICATES, "seed": _SEED, "path": path, "arguments": arguments}
-    asked |= {name: options[name] for name in ("entry", "device", "budget", "select", "unsafe_fixes")}
+    asked |= {name: options[name] for name in ("entry", "device", "budget", "select", "unsafe_fixes", "no_cache")}
     asked |= {"quiet": options["quiet"] or options["silent"], "overrides": _overrides(options)}
     asked |= {"output_format": "json" if options["output_format"] == "json" else "text"}
     return _verify(apply=True, **asked)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 NOTHING: dict[str, Any] = {
     "path": None, "entry": None, "arguments": (), "device": None, "allow_write": (), "python": None, "budget": None,
     "steps": None, "select": None, "unsafe_fixes": None, "html": None, "rule": None, "size": None, "evidence": None,
-    "synthetic_data": None,
+    "synthetic_data": None, "cache_dir": None, "no_cache": False,
 }  # fmt: skip
 CONFIG = """\
 [verify]

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import pytest
 
+from torchlint import verified
 from torchlint.config import Overrides
+from torchlint.verified import lookup
 from torchlint.verify import units
 from torchlint.verify.ablation import Action, Judgement
 from torchlint.verify.arms import Failure
@@ -50,6 +53,7 @@ def main():
 if __name__ == "__main__":
     main()
 """
+RULE, LINE = "builtin-reduction-on-tensor", "return sum(losses * valid) / 8"
 OTHER = """\
 import torch
 
@@ -178,4 +182,16 @@ def test_a_program_that_is_slow_is_made_faster(root: Path) -> None:
     assert (root / "train.py").read_text(encoding="utf-8") == TRAIN.replace(
         "sum(losses * valid)", "(losses * valid).sum(0)"
     )
+    assert sorted(path.name for path in root.iterdir()) == [".torchlint_cache", "train.py"]
+    known = lookup(verified.read(root / ".torchlint_cache"), "train.py", RULE, LINE, 0)
+    assert known is not None
+    assert (known.verdict, known.device_type, known.torch) == ("faster", "cpu", version("torch"))
+    assert known.speedup is not None
+    assert 1 < known.speedup.lo < known.speedup.ratio < known.speedup.hi
+
+
+def test_what_is_found_out_is_not_remembered_where_that_is_not_wanted(root: Path) -> None:
+    (root / "other.py").unlink()
+    done = run(root, "--unsafe-fixes", "--no-cache", "train.py")
+    assert "wrote train.py: TL902 train.py:6\n" in done.stdout
     assert [path.name for path in root.iterdir()] == ["train.py"]

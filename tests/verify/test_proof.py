@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import math
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from made_up import MadeUp
 
+from torchlint import verified
+from torchlint.cache import digest
 from torchlint.report.style import PLAIN
+from torchlint.verified import words
 from torchlint.verify import checks, proof, timing
 from torchlint.verify.arms import Failure
 from torchlint.verify.exercised import Means
@@ -20,8 +24,9 @@ from torchlint.verify.progress import Progress
 from torchlint.verify.session import TreeChangedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
+    from torchlint.verified import Verified
     from torchlint.verify.arms import Subject
 
 TRAIN = """\
@@ -37,6 +42,7 @@ FASTER = math.log(1.3)
 OPTIONS: dict[str, Any] = {
     "path": "train.py", "entry": None, "arguments": (), "device": "cuda", "allow_write": (), "python": None,
     "select": None, "unsafe_fixes": None, "html": None, "synthetic_data": None, "output_format": "text",
+    "cache_dir": None, "no_cache": False,
 }  # fmt: skip
 
 
@@ -172,3 +178,79 @@ def test_a_program_that_fails_as_it_is(
         run()
     assert words in str(raised.value)
     assert str(raised.value).startswith("train.py ")
+
+
+def remembered(folder: str = ".torchlint_cache") -> Sequence[Verified]:
+    return verified.read(Path(folder))
+
+
+def test_what_is_found_out_is_remembered_for_the_line(run: Callable[..., int]) -> None:
+    assert run(speed={UNIT: FASTER}) == 0
+    (known,) = remembered()
+    assert (known.rule, known.code, known.path) == ("host-factory-then-move", "TL201", "train.py")
+    assert (known.line, known.alike) == ("return torch.zeros(n).cuda()", 0)
+    assert known.digest == digest(TRAIN.encode()).hex()
+    assert words(replace(known, speedup=None, date="")) == "verified on Made-up device, torch 2.13.0: faster"
+    assert known.speedup is not None
+    assert known.speedup.ratio == pytest.approx(1.3, abs=0.01)
+    assert run() == 0
+    assert [each.verdict for each in remembered()] == ["no-measurable-difference"], "the last one counts"
+
+
+def test_what_is_proven_and_written_is_remembered_too(run: Callable[..., int]) -> None:
+    assert run(speed={UNIT: FASTER}, apply=True) == 0
+    assert FIXED in text()
+    (known,) = remembered()
+    assert known.line == "return torch.zeros(n).cuda()", "as it was when it was measured"
+
+
+def test_fixes_that_were_measured_as_one_say_so(run: Callable[..., int]) -> None:
+    twice = TRAIN + "\n\ndef more(n: int):\n    return torch.zeros(n).cuda()\n"
+    Path("train.py").write_text(twice, encoding="utf-8")
+    assert run(speed={UNIT: FASTER}) == 0
+    assert [(each.alike, each.fixes) for each in remembered()] == [(0, 2), (1, 2)]
+
+
+def test_a_gain_that_shows_only_beside_others_has_no_figure(run: Callable[..., int]) -> None:
+    other = "TL201 other.py:5"
+    Path("other.py").write_text(TRAIN, encoding="utf-8")
+    lines = {("train.py", 5): 1, ("other.py", 5): 1}
+    assert run(speed={f"{other}+{UNIT}": FASTER}, lines=lines) == 0
+    assert {(each.path, each.verdict, each.speedup, each.why) for each in remembered()} == {
+        ("train.py", "faster", None, "faster (masked alone)"),
+        ("other.py", "faster", None, "faster (masked alone)"),
+    }
+
+
+@pytest.mark.parametrize(
+    "scripted",
+    [
+        pytest.param({"speed": {UNIT: FASTER}, "biased": True}, id="the machine was not fit"),
+        pytest.param({"replicates": 2}, id="no time was left"),
+        pytest.param({"lines": {}}, id="the line does not run"),
+        pytest.param({"speed": {UNIT: FASTER}, "no_cache": True}, id="not wanted"),
+    ],
+)
+def test_what_says_nothing_of_a_line_is_not_remembered(run: Callable[..., int], scripted: dict[str, Any]) -> None:
+    run(**scripted)
+    assert not Path(".torchlint_cache").exists()
+
+
+def test_the_folder_is_that_of_the_configuration_of_the_file(run: Callable[..., int]) -> None:
+    Path("pyproject.toml").write_text('[tool.torchlint]\ncache-dir = "kept"\n', encoding="utf-8")
+    assert run(speed={UNIT: FASTER}) == 0
+    assert [each.path for each in remembered("kept")] == ["train.py"]
+    assert run(speed={UNIT: FASTER}, cache_dir="elsewhere") == 0
+    assert len(remembered("elsewhere")) == 1
+    assert not Path(".torchlint_cache").exists()
+
+
+def test_a_folder_that_cannot_be_written_costs_one_line(
+    run: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(".torchlint_cache").write_text("a file", encoding="utf-8")
+    assert run(speed={UNIT: FASTER}) == 0
+    seen = capsys.readouterr()
+    assert "the kept fix: 1.30x faster" in seen.out
+    assert seen.err.startswith("warning: cannot remember in `")
+    assert seen.err.count("\n") == 1

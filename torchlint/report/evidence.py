@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -106,6 +107,14 @@ def headline(measurement: Measurement, *, stale: bool) -> str:
     where = f"{_safe(measurement.device.name)}, torch {_safe(measurement.software.torch)}"
     age = "; of an older version of the fix" if stale else ""
     return f"{where}: {', '.join((verdict, *figures))}{age}"
+
+
+def times(ratio: float) -> str:
+    """A ratio of speeds in a sentence: `3.40x faster`, `1.05x slower`, `as fast`."""
+    if math.isclose(ratio, 1, abs_tol=0.0005):
+        return "as fast"
+    factor = ratio if ratio > 1 else 1 / ratio
+    return f"{f'{factor:.2f}' if factor < 100 else f'{factor:,.0f}'}x {'faster' if ratio > 1 else 'slower'}"
 
 
 def memory(before: int, after: int) -> str:

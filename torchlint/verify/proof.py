@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from torchlint.config import ConfigError, Configs, Overrides
 from torchlint.run import terminal_width, write_out
-from torchlint.verify import entry, program, reporting, timing, units
+from torchlint.verify import entry, program, remembered, reporting, timing, units
 from torchlint.verify.arms import Subject
 from torchlint.verify.html import to_html
 from torchlint.verify.machine import CannotRunError, UnfitError, UsageError, threads_for
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from torchlint.report.style import Style
+    from torchlint.verified import Verified
     from torchlint.verify.arms import Failure
     from torchlint.verify.entry import Wanted, Way
     from torchlint.verify.exercised import Means
@@ -86,7 +87,7 @@ def _overrides(options: Mapping[str, Any]) -> Overrides:
     if isinstance(given, Overrides):
         return given
     select = tuple(options["select"]) if options["select"] else None
-    return Overrides(select=select, unsafe_fixes=options["unsafe_fixes"])
+    return Overrides(select=select, unsafe_fixes=options["unsafe_fixes"], cache_dir=options["cache_dir"])
 
 
 def prove(
@@ -110,11 +111,12 @@ def prove(
         read = units.program(wanted.root, _overrides(options), cwd)
     except ConfigError as error:
         raise UsageError(str(error)) from None
-    found, shown = [], []
+    found, shown, lines = [], [], []
     for way in wanted.ways:
-        one, report = _measured(way, wanted, read, options, clerk, progress, means, command)
+        one, report, about = _measured(way, wanted, read, options, clerk, progress, means, command)
         found.append(one)
         shown.append(report)
+        lines += about
     status = max(map(_status, found))
     if apply and status != UNFIT:
         written, good = _write(found, read)
@@ -124,6 +126,9 @@ def prove(
         shown[-1] = replace(shown[-1], written="nothing was written: no time of this run can be believed")
     progress.clear()
     _show(shown, options, style)
+    trouble = "" if options["no_cache"] else remembered.keep(lines)
+    if trouble:
+        write_out(f"warning: {trouble}\n", sys.stderr)
     return status
 
 
@@ -136,7 +141,7 @@ def _measured(
     progress: Progress,
     means: Means,
     command: str,
-) -> tuple[program.Found, Report]:
+) -> tuple[program.Found, Report, list[tuple[Path, Verified]]]:
     subject = Subject(
         root=wanted.root,
         entry=way.message,
@@ -151,9 +156,10 @@ def _measured(
         with session(subject, progress.note) as running:
             found = program.measure(running, clerk, read, read.units(unsafe=unsafe), way.file, means)
             title = f"torchlint verify {way.shown}"
-            return found, reporting.report(
+            report = reporting.report(
                 found, running, read, title=title, command=command, entry=way.words, unsafe=unsafe
             )
+            return found, report, list(remembered.of_run(found, report, running, read))
     except timing.BaselineError as error:
         raise CannotRunError(_cannot(way, error.failure, read)) from None
     except NotPlacedError as error:

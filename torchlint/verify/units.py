@@ -14,6 +14,7 @@ from torchlint.engine import is_applicable
 from torchlint.facts import NOTHING, Facts
 from torchlint.finding import Applicability, Finding
 from torchlint.source import DecodeError, SourceFile
+from torchlint.verified import place
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -47,6 +48,7 @@ class _File:
     found: Found
     data: bytes
     source: SourceFile
+    cache_dir: Path
     settings: Settings
     facts: Facts
     findings: tuple[Finding, ...]
@@ -125,6 +127,19 @@ class Program:
         )
         return "".join(lines)
 
+    def cache_dir(self, unit: Unit) -> Path:
+        """The cache folder of the configuration that holds for a unit's file."""
+        return self._files[unit.path].cache_dir
+
+    def begins(self, unit: Unit) -> tuple[tuple[str, int], ...]:
+        """Where each finding of a unit begins, as `torchlint.verified.place` has it."""
+        file = self._files[unit.path]
+        return tuple(
+            place(file.source, file.source.position(finding.span.start)[0])
+            for finding in file.findings
+            if finding.rule == unit.rule and is_applicable(finding.fix, unit.applicability)
+        )
+
     def read(self, path: Path) -> bytes:
         """The content of a file as it was read."""
         return self._files[path].data
@@ -161,7 +176,8 @@ def program(root: Path, overrides: Overrides, cwd: Path) -> Program:
             source = SourceFile.from_bytes(each.shown, data)
         except (OSError, DecodeError):
             continue
-        files.append(_File(each, data, source, configs.for_file(each.path).settings_for(each.path), NOTHING, ()))
+        config = configs.for_file(each.path)
+        files.append(_File(each, data, source, config.cache_dir, config.settings_for(each.path), NOTHING, ()))
     unsafe = configs.for_directory(root).unsafe_fixes
     return Program(root, _linted(files, found, configs, root), unsafe_fixes=unsafe)
 

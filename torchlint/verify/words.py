@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from torchlint.report.evidence import VERDICTS, memory
+from torchlint.report.evidence import times as times  # noqa: PLC0414 - a part of the words
 from torchlint.report.text import crop, width
 
 if TYPE_CHECKING:
@@ -36,14 +37,6 @@ def interval(found: Ratio | None, *, unit: bool = True) -> str:
         return NONE
     low, high = (gain(end, unit=False) for end in (found.lo, found.hi))
     return f"{gain(found.ratio, unit=unit)} [{low}, {high}]"
-
-
-def times(ratio: float) -> str:
-    """A ratio of speeds in a sentence: `3.40x faster`, `1.05x slower`, `as fast`."""
-    if math.isclose(ratio, 1, abs_tol=0.0005):
-        return "as fast"
-    factor = ratio if ratio > 1 else 1 / ratio
-    return f"{f'{factor:.2f}' if factor < 100 else f'{factor:,.0f}'}x {'faster' if ratio > 1 else 'slower'}"
 
 
 def ends(found: Ratio) -> str:
