@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from torchlint import verified
+from torchlint.lsp.documents import path_of
 
 if TYPE_CHECKING:
     from torchlint.finding import Finding
@@ -11,5 +15,11 @@ if TYPE_CHECKING:
 
 def words_for(finding: Finding, unit: Unit, view: View) -> str:
     """The last result in words; empty where there is none."""
-    del finding, unit, view
-    return ""
+    path = path_of(unit.uri)
+    if path is None or not unit.cache_dir:
+        return ""
+    folder = Path(unit.cache_dir)
+    row, _ = view.source.position(finding.span.start)
+    line, alike = verified.place(view.source, row)
+    found = verified.lookup(verified.read(folder), verified.relative(Path(path), folder), finding.rule, line, alike)
+    return verified.words(found) if found is not None else ""
