@@ -1,0 +1,73 @@
+// The files that the drive opens.
+
+export const TRAIN = `import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+
+def train(model, dataset, optimizer):
+    loader = DataLoader(dataset, batch_size=64, shuffle=True)
+    total = 0.0
+    for images, labels in loader:
+        images, labels = images.cuda(), labels.cuda()
+        weight = torch.ones(10).cuda()
+        loss = nn.functional.cross_entropy(model(images), labels, weight)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+    return total / len(loader)
+
+
+if __name__ == "__main__":
+    images, labels = torch.randn(2048, 784), torch.randint(10, (2048,))
+    model = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 10)).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(3):
+        print(train(model, TensorDataset(images, labels), optimizer))
+`;
+
+export const SCORE = `import torch
+
+
+@torch.no_grad()
+def score(model, batches):
+    hits = []
+    for images, labels in batches:
+        scale = torch.zeros(10).cuda()
+        hits.append((model(images.cuda()) + scale).argmax(1) == labels.cuda())
+    return torch.cat(hits)
+`;
+
+export const PYPROJECT = `[project]
+name = "example"
+version = "0"
+
+[tool.torchlint.verify]
+device = "sim"
+`;
+
+const CELLS = [
+  ["import torch\n", "from torch import nn\n", "%matplotlib inline"],
+  ["model = nn.Linear(784, 10).cuda()\n", "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)"],
+  [
+    "losses = []\n",
+    "for images, labels in loader:\n",
+    "    loss = nn.functional.cross_entropy(model(images.cuda()), labels.cuda())\n",
+    "    optimizer.zero_grad()\n",
+    "    loss.backward()\n",
+    "    optimizer.step()\n",
+    "    losses.append(loss.item())",
+  ],
+];
+
+export const NOTEBOOK = JSON.stringify(
+  {
+    cells: CELLS.map((source, index) => ({ cell_type: "code", execution_count: null, id: `cell-${index}`, metadata: {}, outputs: [], source })),
+    metadata: { kernelspec: { display_name: "Python 3", language: "python", name: "python3" }, language_info: { name: "python" } },
+    nbformat: 4,
+    nbformat_minor: 5,
+  },
+  undefined,
+  1,
+);

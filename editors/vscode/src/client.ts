@@ -1,0 +1,162 @@
+/** The language client: what VS Code and the server say to each other. */
+
+import { createInterface } from "node:readline";
+import * as vscode from "vscode";
+import {
+  CloseAction,
+  ExecuteCommandRequest,
+  LanguageClient,
+  type LanguageClientOptions,
+  MessageType,
+  RevealOutputChannelOn,
+  type ServerOptions,
+  ShowMessageNotification,
+  State,
+} from "vscode-languageclient/node";
+import type { Candidate } from "./candidates";
+import { safeEnvironment } from "./processes";
+import { isShown, type ServerSettings } from "./settings";
+
+/** Python wherever the server takes it from: files, unsaved buffers and the cells of notebooks. */
+export const DOCUMENTS: { scheme: string; language: string }[] = ["file", "untitled", "vscode-notebook-cell"].map(
+  (scheme) => ({ scheme, language: "python" }),
+);
+
+const RESTARTS = 4;
+
+/** What the client asks of the rest of the extension. */
+export interface Host {
+  log: vscode.LogOutputChannel;
+  /** Where the server starts: not in the workspace, whose modules it would take for its own. */
+  cwd: string;
+  /** Says when a configuration file has changed. */
+  configurationFiles: vscode.FileSystemWatcher;
+  /** What the server is told of settings, for a folder, a file or everything else. */
+  settings(scope: vscode.Uri | undefined): ServerSettings;
+  /** Commands of ours that the server may offer. */
+  commands: readonly string[];
+  showNotifications(): unknown;
+}
+
+/** A running server. */
+export interface Connection {
+  client: LanguageClient;
+  version: string | undefined;
+  execute(command: string, words: unknown[]): Promise<unknown>;
+  stop(): Promise<void>;
+}
+
+/** Start the server; throws what it said last when it does not get as far as to answer. */
+export async function connect(candidate: Candidate, host: Host): Promise<Connection> {
+  const [program, ...words] = candidate.command;
+  const server: ServerOptions = {
+    command: program,
+    args: [...words, "server"],
+    options: { cwd: host.cwd, env: safeEnvironment() },
+  };
+  let lastLine = "";
+  const client: LanguageClient = new Client("torchlint", "torchlint", server, {
+    ...options(host),
+    stdioOptions: {
+      stdout: () => undefined,
+      stderr: (stream) => {
+        createInterface({ input: stream }).on("line", (line) => {
+          lastLine = line.trim() === "" ? lastLine : line;
+          host.log.appendLine(line);
+        });
+      },
+    },
+    initializationFailedHandler: () => false,
+    errorHandler: {
+      error: (error, message, count) => restarting.error(error, message, count),
+      closed: () =>
+        client.state === State.Starting && !hasRun
+          ? { action: CloseAction.DoNotRestart, handled: true }
+          : restarting.closed(),
+    },
+  });
+  let hasRun = false;
+  const restarting = client.createDefaultErrorHandler(RESTARTS);
+  client.onNotification(ShowMessageNotification.type, ({ type, message }) => showMessage(type, message, host));
+  try {
+    await client.start();
+  } catch (error) {
+    await client.dispose().catch(() => undefined);
+    throw new Error(lastLine || (error instanceof Error ? error.message : String(error)), { cause: error });
+  }
+  hasRun = true;
+  return {
+    client,
+    version: client.initializeResult?.serverInfo?.version,
+    execute: (command, args) => client.sendRequest(ExecuteCommandRequest.type, { command, arguments: args }),
+    stop: () => client.dispose(),
+  };
+}
+
+/** Tell the server that settings have changed. */
+export function settingsChanged(connection: Connection, host: Host): Promise<void> {
+  return connection.client.sendNotification("workspace/didChangeConfiguration", {
+    settings: { torchlint: host.settings(undefined) },
+  });
+}
+
+/**
+ * A client that registers no commands of the server with VS Code. Ours are there whether it runs or not, and pass on to it
+ * what it is to do.
+ */
+class Client extends LanguageClient {
+  override registerFeature(feature: Parameters<LanguageClient["registerFeature"]>[0]): void {
+    const method = "registrationType" in feature ? feature.registrationType.method : undefined;
+    if (method !== ExecuteCommandRequest.method) {
+      super.registerFeature(feature);
+    }
+  }
+}
+
+function options(host: Host): LanguageClientOptions {
+  return {
+    documentSelector: DOCUMENTS,
+    outputChannel: host.log,
+    traceOutputChannel: host.log,
+    revealOutputChannelOn: RevealOutputChannelOn.Never,
+    initializationOptions: { settings: host.settings(undefined), commands: host.commands },
+    synchronize: { fileEvents: host.configurationFiles },
+    middleware: {
+      workspace: {
+        configuration: async (params, token, next) => {
+          const answers = await next(params, token);
+          return Array.isArray(answers)
+            ? params.items.map(({ section, scopeUri }, index): unknown =>
+                section === "torchlint"
+                  ? host.settings(scopeUri === undefined ? undefined : vscode.Uri.parse(scopeUri))
+                  : answers[index],
+              )
+            : answers;
+        },
+      },
+    },
+  };
+}
+
+function showMessage(type: MessageType, message: string, host: Host): void {
+  const shown = host.showNotifications();
+  switch (type) {
+    case MessageType.Error:
+      host.log.error(message);
+      if (isShown("error", shown)) {
+        void vscode.window.showErrorMessage(message);
+      }
+      break;
+    case MessageType.Warning:
+      host.log.warn(message);
+      if (isShown("warning", shown)) {
+        void vscode.window.showWarningMessage(message);
+      }
+      break;
+    default:
+      host.log.info(message);
+      if (isShown("info", shown)) {
+        void vscode.window.showInformationMessage(message);
+      }
+  }
+}

@@ -1,0 +1,113 @@
+/** `Verify this fix`: a terminal in which torchlint runs the user's code, once that is agreed to. */
+
+import * as path from "node:path";
+import * as vscode from "vscode";
+import type { Candidate } from "./candidates";
+import { shellKind } from "./quote";
+import { asVerifyRequest, verifyLine } from "./verify_line";
+
+const TITLE = "torchlint verify";
+const AGREED = "torchlint.verifyAgreed";
+
+interface Place {
+  terminal: vscode.Terminal;
+  cwd: string;
+  isBusy: boolean;
+}
+
+export class Verifier implements vscode.Disposable {
+  readonly #memory: vscode.Memento;
+  readonly #listeners: vscode.Disposable[];
+  #places: Place[] = [];
+
+  /** `memory` is of the workspace, and holds whether its code may be run. */
+  constructor(memory: vscode.Memento) {
+    this.#memory = memory;
+    this.#listeners = [
+      vscode.window.onDidCloseTerminal((terminal) => {
+        this.#places = this.#places.filter((place) => place.terminal !== terminal);
+      }),
+      vscode.window.onDidStartTerminalShellExecution(({ terminal }) => this.#mark(terminal, true)),
+      vscode.window.onDidEndTerminalShellExecution(({ terminal }) => this.#mark(terminal, false)),
+    ];
+  }
+
+  /** Verify what the argument of the command asks for. */
+  async verify(argument: unknown, candidate: Candidate, projectInterpreter: string | undefined): Promise<void> {
+    const request = asVerifyRequest(argument);
+    if (request === undefined) {
+      void vscode.window.showInformationMessage(
+        "Put the cursor on a finding of torchlint and choose `Verify this fix` from the light bulb.",
+      );
+      return;
+    }
+    if (!vscode.workspace.isTrusted) {
+      void vscode.window.showWarningMessage(
+        "torchlint verify runs your code. Trust this workspace (`Workspaces: Manage Workspace Trust`) to use it.",
+      );
+      return;
+    }
+    const line = verifyLine(candidate, request, projectInterpreter, shellKind(vscode.env.shell));
+    if (!(await this.#isAgreed(line, request.cwd))) {
+      return;
+    }
+    await save(vscode.Uri.parse(request.uri));
+    const terminal = this.#terminal(request.cwd);
+    terminal.show();
+    terminal.sendText(line);
+  }
+
+  dispose(): void {
+    this.#listeners.forEach((listener) => listener.dispose());
+  }
+
+  async #isAgreed(line: string, cwd: string): Promise<boolean> {
+    if (this.#memory.get(AGREED) === true) {
+      return true;
+    }
+    const answer = await vscode.window.showInformationMessage(
+      "Run your code to verify this fix?",
+      {
+        modal: true,
+        detail:
+          `torchlint runs the program with and without the fix, several times, and compares results and times. ` +
+          `Your files are not changed.\n\nIn ${path.basename(cwd)}:\n${line}\n\nYou are asked once per workspace.`,
+      },
+      "Run",
+    );
+    if (answer !== "Run") {
+      return false;
+    }
+    await this.#memory.update(AGREED, true);
+    return true;
+  }
+
+  /** A terminal in that folder which is not known to be running something. */
+  #terminal(cwd: string): vscode.Terminal {
+    const free = this.#places.find(
+      ({ terminal, cwd: folder, isBusy }) => folder === cwd && !isBusy && terminal.exitStatus === undefined,
+    );
+    if (free !== undefined) {
+      return free.terminal;
+    }
+    const terminal = vscode.window.createTerminal({ name: TITLE, cwd, iconPath: new vscode.ThemeIcon("beaker") });
+    this.#places.push({ terminal, cwd, isBusy: false });
+    return terminal;
+  }
+
+  #mark(terminal: vscode.Terminal, isBusy: boolean): void {
+    const place = this.#places.find((one) => one.terminal === terminal);
+    if (place !== undefined) {
+      place.isBusy = isBusy;
+    }
+  }
+}
+
+/** What is measured is the file, so it has to hold what the editor shows. */
+async function save(uri: vscode.Uri): Promise<void> {
+  const shown = uri.toString();
+  const document = vscode.workspace.textDocuments.find((one) => one.uri.toString() === shown);
+  if (document?.isDirty === true && !document.isUntitled) {
+    await document.save();
+  }
+}
