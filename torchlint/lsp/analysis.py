@@ -153,7 +153,7 @@ class Analyst:
         lint(SourceFile("nothing.py", _SMALL), Settings(rules=tuple(rule.name for rule in all_rules())))
 
     def _is_excluded(self, place: Place) -> bool:
-        return place.path is not None and is_excluded(place.path, self._for(place).configs)
+        return place.path is not None and self._for(place).excludes(place.path)
 
     def _for(self, place: Place) -> _Configured:
         key = place.root, place.overrides
@@ -188,6 +188,13 @@ class _Configured:
             return self._good.get(folder) or isolated.for_directory(folder), str(error)
         self._good[folder] = config
         return config, self._problem
+
+    def excludes(self, path: str) -> bool:
+        """Whether a run in the project would not get to a file."""
+        try:
+            return is_excluded(path, self.configs)
+        except ConfigError:
+            return False
 
     def _read(self) -> tuple[Configs, str]:
         try:

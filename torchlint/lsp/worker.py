@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 _LENGTH = struct.Struct("<Q")
 # Python would look for modules in the folder it is started in, which is the user's.
 _START = f"import sys; sys.path[:] = filter(None, sys.path); from {__name__} import main; main()"
+# Seconds after which nobody waits for a document any more, or for a project.
+_PATIENCE = 20.0
+_PATIENCE_WITH_PROJECTS = 600.0
 # Collected garbage is little, and looking for it takes as long as a lint: so mostly while nobody waits.
 _LINTS_BETWEEN_COLLECTIONS = 500
 
@@ -57,7 +60,7 @@ class Worker:
 
     async def inquire(self, order: Inquire) -> Facts:
         """What other files say. Raises `AnalysisError`."""
-        return cast("Facts", await self._ask(order))
+        return cast("Facts", await self._ask(order, _PATIENCE_WITH_PROJECTS))
 
     async def repair(self, order: Repair) -> SourceFile:
         """A source with all safe fixes applied. Raises `AnalysisError`."""
@@ -73,29 +76,41 @@ class Worker:
         with self._lock:
             self._is_closed = True
             if self._process is not None:
-                self._process.kill()
-        self._thread.shutdown(wait=False, cancel_futures=True)
+                self._process.kill()  # whoever waits for its answer has none
+        self._thread.shutdown(cancel_futures=True)
+        if self._process is not None:
+            _bury(self._process)
 
-    async def _ask(self, order: Order) -> object:
+    async def _ask(self, order: Order, seconds: float | None = None) -> object:
         import asyncio  # not in the process that analyses
 
         try:
-            future: Future[object] = self._thread.submit(self._exchange, order)
+            future: Future[object] = self._thread.submit(self._exchange, order, seconds or _PATIENCE)
         except RuntimeError:
             raise AnalysisError("the server is closing") from None
         return await asyncio.wrap_future(future)
 
-    def _exchange(self, order: Order) -> object:
+    def _exchange(self, order: Order, seconds: float) -> object:
         process = self._started()
+        late = threading.Event()
+
+        def give_up() -> None:
+            late.set()
+            process.kill()
+
+        watch = threading.Timer(seconds, give_up)
+        watch.start()
         try:
             _send(cast("BinaryIO", process.stdin), order)
             is_done, answer = cast("tuple[bool, Any]", _receive(cast("BinaryIO", process.stdout)))
         except (OSError, EOFError, ValueError):
             with self._lock:
                 self._process = None
-            process.kill()
-            status = process.wait()
-            raise AnalysisError(f"the process that analyses ended with status {status}") from None
+            status = _bury(process)
+            why = f"was given up after {seconds:.0f} s" if late.is_set() else f"ended with status {status}"
+            raise AnalysisError(f"the process that analyses {why}") from None
+        finally:
+            watch.cancel()
         if not is_done:
             raise AnalysisError(answer)
         return answer
@@ -109,6 +124,16 @@ class Worker:
                     [sys.executable, "-c", _START], stdin=subprocess.PIPE, stdout=subprocess.PIPE
                 )
             return self._process
+
+
+def _bury(process: subprocess.Popen[bytes]) -> int:
+    """End a process, and leave nothing of it behind; its status."""
+    process.kill()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            with suppress(OSError):
+                stream.close()
+    return process.wait()
 
 
 def _send(stream: BinaryIO, message: object) -> None:
