@@ -104,8 +104,14 @@ def test_nobody_calls(folder: Path, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        ("train.py", "--explain-model train.py: expected FILE:LINE, as in `train.py:41`"),
-        ("train.py:x", "--explain-model train.py:x: expected FILE:LINE, as in `train.py:41`"),
+        (
+            "train.py",
+            "--explain-model train.py: expected FILE:LINE, as in `train.py:41`, or of a notebook `train.ipynb:cell 3:4`",
+        ),
+        (
+            "train.py:x",
+            "--explain-model train.py:x: expected FILE:LINE, as in `train.py:41`, or of a notebook `train.ipynb:cell 3:4`",
+        ),
         ("none.py:1", "none.py: no such file or directory"),
         ("train.py:3", "train.py:3: no code that can be read begins on this line"),
         ("train.py:999", "train.py:999: no code that can be read begins on this line"),

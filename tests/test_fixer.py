@@ -63,7 +63,7 @@ def test_every_fix_is_applied_and_counted_by_rule(rules: Rules) -> None:
     rules.add("b-rule", r"slow\((\w*)\)", replacing(r"fast(\1)"))
     rules.add("a-rule", r"old", replacing("new"))
     done = fixed("slow(x)\nslow(y)\nold = 1\n")
-    assert done == Fixed("fast(x)\nfast(y)\nnew = 1\n", Result(), (("a-rule", 1), ("b-rule", 2)))
+    assert done == Fixed(SourceFile("a.py", "fast(x)\nfast(y)\nnew = 1\n"), Result(), (("a-rule", 1), ("b-rule", 2)))
 
 
 def test_a_text_without_fixes_is_returned_as_it_is(rules: Rules) -> None:
@@ -168,7 +168,7 @@ def test_fixes_that_break_the_file_only_together_are_applied_one_after_the_other
     rules.add("even", r"    even\n(?!    odd)", replacing(""))
     done = fixed("if x:\n    odd\n    even\n")
     # Either line may go; without both the block would be empty.
-    assert done == Fixed("if x:\n    even\n", done.result, (("odd", 1),))
+    assert done == Fixed(SourceFile("a.py", "if x:\n    even\n"), done.result, (("odd", 1),))
     assert ["even" in diagnostic.message for diagnostic in done.result.diagnostics] == [True]
 
 
@@ -197,7 +197,7 @@ def test_fixes_that_never_rest_become_a_diagnostic(rules: Rules) -> None:
 def test_ten_rounds_are_enough_for_what_needs_ten(rules: Rules) -> None:
     rules.add("count", r"\b[0-9]\b", lambda match: replacing(str(int(match[0]) + 1))(match))
     done = fixed("0\n")
-    assert done == Fixed("10\n", Result(), (("count", 10),))
+    assert done == Fixed(SourceFile("a.py", "10\n"), Result(), (("count", 10),))
 
 
 def test_a_file_with_syntax_newer_than_this_interpreter_can_be_fixed(
@@ -212,7 +212,7 @@ def test_a_file_with_syntax_newer_than_this_interpreter_can_be_fixed(
 def test_a_file_that_cannot_be_parsed_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     error = Result(diagnostics=(Diagnostic("E999", "invalid-syntax", "no"),))
     monkeypatch.setattr(fixer, "lint", lambda _source, _settings, _facts: error)
-    assert fixed("x = (\n") == Fixed("x = (\n", error, ())
+    assert fixed("x = (\n") == Fixed(SourceFile("a.py", "x = (\n"), error, ())
 
 
 def test_warnings_of_the_fixed_code_stay_quiet(rules: Rules) -> None:

@@ -20,8 +20,10 @@ def test_a_finding_under_the_keys_of_ruff_and_how_often_it_runs() -> None:
             "name": "sample-item-in-loop",
             "message": "`loss.item()` makes the host wait for the device",
             "filename": "train.py",
+            "cell": None,
             "location": {"row": 7, "column": 18},
             "end_location": {"row": 7, "column": 29},
+            "file_location": None,
             "frequency": "per batch",
             "called_from": None,
             "fix": {
@@ -30,6 +32,7 @@ def test_a_finding_under_the_keys_of_ruff_and_how_often_it_runs() -> None:
                 "edits": [
                     {
                         "content": "loss.detach()",
+                        "cell": None,
                         "location": {"row": 7, "column": 18},
                         "end_location": {"row": 7, "column": 29},
                     }

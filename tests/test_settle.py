@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from torchlint.discover import Found
 from torchlint.finding import Diagnostic, Finding, Result, Span
 from torchlint.fixer import Fixed
 from torchlint.settle import Mode, Settled, settle
+from torchlint.source import SourceFile
 from torchlint.sweep import Swept
 
 TEXT = "import torch\nx = torch.zeros(3).cuda()\n"
@@ -26,7 +28,10 @@ def path(tmp_path: Path) -> Path:
 def swept(path: Path, data: bytes, text: str | None) -> Swept:
     """A file with a finding, on the disk, and what fixing makes of it."""
     path.write_bytes(data)
-    fixed = None if text is None else Fixed(text, REMAINING, (("host-factory-then-move", 1),))
+    fixed = None
+    if text is not None:
+        source = replace(SourceFile.from_bytes("train.py", data), text=text)
+        fixed = Fixed(source, REMAINING, (("host-factory-then-move", 1),))
     return Swept(Found(path, "train.py"), data, Result((FINDING,)), fixed)
 
 

@@ -7,7 +7,7 @@ import codecs
 import importlib
 import inspect
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 import toys
@@ -18,6 +18,10 @@ from torchlint.source import SourceFile
 from torchlint.suppress import add_ignores, apply
 
 ALL = Settings(tuple(rule.name for rule in toys.RULES))
+
+
+def with_ignores(source: SourceFile, findings: Sequence[Finding], reason: str | None) -> str:
+    return add_ignores(source, findings, reason).text
 
 
 @pytest.fixture(autouse=True)
@@ -267,7 +271,7 @@ def test_findings_stay_sorted() -> None:
 )
 def test_what_cannot_be_tokenized_is_left_alone(text: str) -> None:
     assert rules(text) == ["slow-call"]
-    assert add_ignores(SourceFile("a.py", text), tuple(found(text)), None) == text
+    assert with_ignores(SourceFile("a.py", text), tuple(found(text)), None) == text
 
 
 VARIANTS = {
@@ -292,9 +296,9 @@ def test_every_kind_of_text(variant: str) -> None:
         "z = x.item()  # torchlint: ignore[TL101]\n"
     )
     assert [finding.rule for finding in run(text)] == ["host-read", "host-read", "unused-ignore"]
-    silent = add_ignores(SourceFile("a.py", text), run(text), None)
+    silent = with_ignores(SourceFile("a.py", text), run(text), None)
     assert rules(silent) == []
-    assert add_ignores(SourceFile("a.py", silent), run(silent), None) == silent
+    assert with_ignores(SourceFile("a.py", silent), run(silent), None) == silent
 
 
 def test_a_byte_order_mark_moves_nothing() -> None:
@@ -365,22 +369,22 @@ LONG = "x" * 110
 )
 def test_add_ignores(before: str, after: str) -> None:
     source = SourceFile("a.py", before)
-    assert add_ignores(source, run(before), None) == after
+    assert with_ignores(source, run(before), None) == after
     compile(after, "a.py", "exec")
     assert rules(after) == []
-    assert add_ignores(SourceFile("a.py", after), tuple(found(after)), None) == after
+    assert with_ignores(SourceFile("a.py", after), tuple(found(after)), None) == after
 
 
 def test_add_ignores_with_a_reason() -> None:
     text = "x = slow()\n"
-    silent = add_ignores(SourceFile("a.py", text), run(text), " old \n code ")
+    silent = with_ignores(SourceFile("a.py", text), run(text), " old \n code ")
     assert silent == "x = slow()  # torchlint: ignore[slow-call]  # old code\n"
     assert rules(silent) == []
 
 
 def test_add_ignores_without_findings_changes_nothing() -> None:
     text = "x = 1\r\ny = 2\n"
-    assert add_ignores(SourceFile("a.py", text), (), "why") == text
+    assert with_ignores(SourceFile("a.py", text), (), "why") == text
 
 
 def _starts(text: str, step: int) -> list[int]:
@@ -405,13 +409,13 @@ def test_add_ignores_to_real_files(name: str, reason: str | None) -> None:
     text = inspect.getsource(importlib.import_module(name))
     noted = apply(SourceFile("a.py", text), Result(), ALL).findings
     findings = _found_at(_starts(text, 23))
-    silent = add_ignores(SourceFile("a.py", text), findings, reason)
+    silent = with_ignores(SourceFile("a.py", text), findings, reason)
     assert silent != text
     assert ast.dump(ast.parse(silent)) == ast.dump(ast.parse(text))
     moved = _found_at(_starts(silent, 23))
     source = SourceFile("a.py", silent)
     assert len(apply(source, Result(moved), ALL).findings) == len(noted)
-    assert add_ignores(source, moved, reason) == silent
+    assert with_ignores(source, moved, reason) == silent
     unused = apply(source, Result(), ALL).findings
     assert len(unused) > len(noted)
     if reason is None:

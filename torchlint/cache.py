@@ -23,6 +23,7 @@ from torchlint.facts import NOTHING, Answers, Facts
 from torchlint.finding import Result
 from torchlint.project import Outline
 from torchlint.registry import PACK
+from torchlint.source import is_notebook
 
 if TYPE_CHECKING:
     from torchlint.settings import Settings
@@ -43,6 +44,7 @@ CREATE TABLE IF NOT EXISTS files
 """
 _PATIENCE = 0.5  # seconds to wait for another run that is just writing
 _DIGEST_SIZE = 16
+_NOTEBOOK = b"notebook"
 _SECOND_NS = 1_000_000_000
 _DAY_NS = 86_400 * _SECOND_NS
 _DAYS_KEPT = 30
@@ -64,9 +66,9 @@ class Stamp(NamedTuple):
         return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
-def digest(data: bytes) -> bytes:
-    """What stands for a content."""
-    return blake2b(data, digest_size=_DIGEST_SIZE).digest()
+def digest(data: bytes, name: str = "") -> bytes:
+    """What stands for a content, of a file of this name: a notebook is read otherwise than the same bytes elsewhere."""
+    return blake2b(data, digest_size=_DIGEST_SIZE, person=_NOTEBOOK if is_notebook(name) else b"").digest()
 
 
 class Cache:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from torchlint.cache import Stamp, digest
 from torchlint.project import Outline, outline
+from torchlint.source import DecodeError, SourceFile, is_notebook
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,22 +48,32 @@ class Contents:
         found = self._cache.outline(self.digest(key)) if self._cache is not None else None
         if found is None:
             data = self.data(key)
-            found = outline(data)
+            found = outline(_code(key, data))
             if self._cache is not None:
-                self._cache.keep_outline(digest(data), found)  # the file may have changed since its stamp was read
+                self._cache.keep_outline(digest(data, key), found)  # it may have changed since its stamp was read
         return found
 
     def _digest(self, key: str) -> bytes:
         path = self._files[key].path
         if path in self._instead:
-            return digest(self._instead[path])
+            return digest(self._instead[path], key)
         try:
             stamp = Stamp.of(path.stat())
         except OSError:
-            return digest(b"")
+            return digest(b"", key)
         content = self._cache.content(path, stamp) if self._cache is not None else None
         if content is None:
-            content = digest(self.data(key))
+            content = digest(self.data(key), key)
             if self._cache is not None:
                 self._cache.keep_content(path, stamp, content)
         return content
+
+
+def _code(key: str, data: bytes) -> bytes:
+    """The code in a file; none in a notebook that cannot be read."""
+    if not is_notebook(key):
+        return data
+    try:
+        return SourceFile.from_bytes(key, data).text.encode(errors="replace")
+    except DecodeError:
+        return b""

@@ -19,7 +19,7 @@ from torchlint.globs import posix
 if TYPE_CHECKING:
     from torchlint.config import Config, Configs
 
-SUFFIXES = (".py", ".pyi")
+SUFFIXES = (".py", ".pyi", ".ipynb")
 
 
 @dataclass(frozen=True, slots=True)

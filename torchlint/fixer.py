@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from torchlint.engine import is_applicable
 from torchlint.facts import NOTHING
-from torchlint.finding import Applicability, Diagnostic, Edit, Finding, Result, Severity, edited
+from torchlint.finding import Applicability, Diagnostic, Edit, Finding, Result, Severity
 from torchlint.linter import lint
 
 if TYPE_CHECKING:
@@ -25,15 +25,20 @@ MAX_ROUNDS = 10
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """The new text, what remains to be said about it, and how many fixes of each rule were applied, by name."""
+    """The new source, what remains to be said about it, and how many fixes of each rule were applied, by name."""
 
-    text: str
+    source: SourceFile
     result: Result
     applied: tuple[tuple[str, int], ...]
 
+    @property
+    def text(self) -> str:
+        """The new text."""
+        return self.source.text
+
 
 def fix(source: SourceFile, settings: Settings, threshold: Applicability, facts: Facts = NOTHING) -> Fixed:
-    """Apply the fixes at or above the threshold. Without one, the text is returned as it is.
+    """Apply the fixes at or above the threshold. Without one, the source is returned as it is.
 
     Fixes that overlap wait for the next round. A fix that would leave a file that does not parse is not applied and
     becomes a diagnostic, as do fixes that do not come to rest.
@@ -45,11 +50,11 @@ def fix(source: SourceFile, settings: Settings, threshold: Applicability, facts:
         candidates = _candidates(source, result, threshold, refused)
         if not candidates:
             break
-        chosen, text = _apply_together(source, candidates)
-        if not chosen or not _parses(source, text):
-            chosen, text = _apply_singly(source, candidates, refused)
+        chosen, new = _apply_together(source, candidates)
+        if not chosen or not _parses(source, new):
+            chosen, new = _apply_singly(source, candidates, refused)
         applied.update(finding.rule for finding in chosen)
-        source = replace(source, text=text)
+        source = new
         result = lint(source, settings, facts)
     diagnostics = list(refused.values())
     if unsettled := _candidates(source, result, threshold, refused):
@@ -57,7 +62,7 @@ def fix(source: SourceFile, settings: Settings, threshold: Applicability, facts:
         message = f"{rules}: fixes of {source.path} did not come to rest in {MAX_ROUNDS} rounds; please report this"
         diagnostics.append(_internal(message))
     result = replace(result, diagnostics=(*result.diagnostics, *diagnostics))
-    return Fixed(source.text, result, tuple(sorted(applied.items())))
+    return Fixed(source, result, tuple(sorted(applied.items())))
 
 
 # A fix by what it does, so that it is known again when other fixes have moved it.
@@ -80,8 +85,8 @@ def _candidates(
     ]
 
 
-def _apply_together(source: SourceFile, findings: Iterable[Finding]) -> tuple[list[Finding], str]:
-    """As many of the findings' fixes as do not meet each other, and the text with them."""
+def _apply_together(source: SourceFile, findings: Iterable[Finding]) -> tuple[list[Finding], SourceFile]:
+    """As many of the findings' fixes as do not meet each other, and the source with them."""
     chosen: list[Finding] = []
     taken: list[Edit] = []
     for finding in findings:
@@ -90,26 +95,26 @@ def _apply_together(source: SourceFile, findings: Iterable[Finding]) -> tuple[li
         if _is_sound(edits) and not any(_meet(edit, other) for edit in new for other in taken):
             chosen.append(finding)
             taken += new
-    return chosen, edited(source.text, taken)
+    return chosen, source.edited(taken)
 
 
 def _apply_singly(
     source: SourceFile, findings: Iterable[Finding], refused: dict[_Key, Diagnostic]
-) -> tuple[list[Finding], str]:
-    """As `_apply_together`, with every fix that breaks the text by itself refused, and others that do so put off."""
+) -> tuple[list[Finding], SourceFile]:
+    """As `_apply_together`, with every fix that breaks the code by itself refused, and others that do so put off."""
     chosen: list[Finding] = []
-    text = source.text
+    new = source
     for finding in findings:
         alone, candidate = _apply_together(source, [finding])
         if not alone or not _parses(source, candidate):
-            row, column = source.position(finding.span.start)
-            message = f"{finding.rule}: its fix would break {source.path}:{row}:{column} and was not applied"
+            place = f"{source.path}:{source.place(finding.span.start)}"
+            message = f"{finding.rule}: its fix would break {place} and was not applied"
             refused[_key(source, finding)] = _internal(f"{message}; please report this")
             continue
         together, candidate = _apply_together(source, [*chosen, finding])
         if len(together) > len(chosen) and _parses(source, candidate):
-            chosen, text = together, candidate
-    return chosen, text
+            chosen, new = together, candidate
+    return chosen, new
 
 
 def edits_of(source: SourceFile, finding: Finding) -> list[Edit]:
@@ -143,8 +148,8 @@ def _is_sound(edits: list[Edit]) -> bool:
     return all(one.end <= other.start for one, other in pairwise(spans))
 
 
-def _parses(source: SourceFile, text: str) -> bool:
-    """Whether the new text is still Python.
+def _parses(source: SourceFile, new: SourceFile) -> bool:
+    """Whether the new source is still Python.
 
     `compile` also sees what no grammar does, such as an import above `from __future__`; where it refuses the old text
     too (syntax newer than this interpreter), LibCST alone decides.
@@ -152,10 +157,10 @@ def _parses(source: SourceFile, text: str) -> bool:
     import libcst as cst  # imported by now: the engine found something to fix
 
     try:
-        cst.parse_module(text)
+        cst.parse_module(new.text)
     except (cst.ParserSyntaxError, RecursionError):
         return False
-    return _compiles(text) or not _compiles(source.text)
+    return _compiles(new.text) or not _compiles(source.text)
 
 
 def _compiles(text: str) -> bool:

@@ -198,7 +198,7 @@ class Inquiry:
             said = self._answers[key, facts] = (*said, answers)
         if self._cache is not None:
             file = self._found[key]
-            self._cache.keep_answers(_named(digest(data), file.shown), self._settings(file), facts, said)
+            self._cache.keep_answers(_named(digest(data, file.shown), file.shown), self._settings(file), facts, said)
 
     def _settings(self, file: Found) -> Settings:
         return self._configs.for_file(file.path).settings_for(file.path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from torchlint import engine, registry, suppress
@@ -30,7 +31,21 @@ def lint_and_answer(
     if settings.role is Role.TEST or (settings.role is Role.TEST_BY_NAME and holds_tests(source.text)):
         return Result(), None
     rules = tuple(registry.find(name) for name in settings.rules)
-    if not engine.mentions(source.text.encode(errors="replace"), rules):
-        return suppress.apply(source, Result(), settings), None
+    if not engine.mentions(source.raw.encode(errors="replace"), rules):
+        return _judged(source, Result(), settings), None
     result, answers = engine.examine_and_answer(source, rules, settings, facts, asked)
-    return suppress.apply(source, result, settings), answers if asked else None
+    if source.notebook is not None and source.notebook.problems:
+        result = replace(result, diagnostics=(*result.diagnostics, *source.notebook.problems))
+    return _judged(source, result, settings), answers if asked else None
+
+
+def _judged(source: SourceFile, result: Result, settings: Settings) -> Result:
+    """The result after the comments of the source, and without fixes that would write where a notebook is no Python."""
+    result = suppress.apply(source, result, settings)
+    if source.notebook is None:
+        return result
+    findings = (
+        finding if finding.fix is None or source.allows(finding.fix.edits) else replace(finding, fix=None)
+        for finding in result.findings
+    )
+    return replace(result, findings=tuple(findings))

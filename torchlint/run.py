@@ -196,7 +196,7 @@ def _check_stdin(run: _Run, configs: Configs) -> int:
         run = run._replace(out=sys.stderr)
         for one in settled:
             if one.is_changed:
-                data = one.after.source.to_bytes(one.after.source.text)
+                data = one.after.source.to_bytes()
         write_out(data, sys.stdout)
     return _conclude(run, settled)
 
@@ -205,7 +205,7 @@ def _swept(run: _Run, configs: Configs, file: Found, data: bytes) -> Swept:
     def settings() -> Settings:
         return configs.for_file(file.path).settings_for(file.path)
 
-    if not may_concern(data, settings):
+    if not may_concern(file.shown, data, settings):
         return Swept(file, data, Result())
     from torchlint.pool import Job, work
 
@@ -279,11 +279,7 @@ def _differences(run: _Run, settled: Sequence[Settled]) -> str:
     from torchlint.report.diff import unified  # difflib, which only this mode needs
 
     style = Style(run.options().color)
-    return "".join(
-        unified(one.before.source.path, one.before.source.text, one.after.source.text, style)
-        for one in settled
-        if one.is_changed
-    )
+    return "".join(unified(*change, style) for one in settled if one.is_changed for change in one.changes)
 
 
 def _ignored(settled: Sequence[Settled]) -> str:

@@ -36,6 +36,18 @@ class Settled(NamedTuple):
         """Whether it holds another text."""
         return self.before.source.text != self.after.source.text
 
+    @property
+    def changes(self) -> list[tuple[str, str, str]]:
+        """What has changed: a name, the text before and the text after; of a notebook for each cell."""
+        path, old, new = self.before.source.path, self.before.source.notebook, self.after.source.notebook
+        if old is None or new is None:
+            return [(path, self.before.source.text, self.after.source.text)]
+        return [
+            (f"{path}:cell {cell.number}", before, after)
+            for cell, before, after in zip(old.cells, old.texts, new.texts, strict=True)
+            if before != after
+        ]
+
 
 def settle(swept: Swept, mode: Mode, reason: str, path: Path | None) -> Settled:
     """Change what `mode` says, and write it to `path` unless that is None. `reason` goes with every ignore."""
@@ -69,16 +81,16 @@ def _ignoring(before: FileReport, reason: str) -> FileReport:
         return before
     from torchlint.suppress import add_ignores  # most runs add none
 
-    text = add_ignores(before.source, before.result.findings, reason or None)
-    if text == before.source.text:
+    source = add_ignores(before.source, before.result.findings, reason or None)
+    if source.text == before.source.text:
         return before
-    return FileReport(replace(before.source, text=text), Result(diagnostics=before.result.diagnostics))
+    return FileReport(source, Result(diagnostics=before.result.diagnostics))
 
 
 def _fixed(before: FileReport, swept: Swept) -> FileReport:
     if swept.fixed is None:
         return before
-    return FileReport(replace(before.source, text=swept.fixed.text), swept.fixed.result, swept.fixed.applied)
+    return FileReport(swept.fixed.source, swept.fixed.result, swept.fixed.applied)
 
 
 def _write(before: FileReport, after: FileReport, old: bytes, path: Path | None) -> str | None:
@@ -86,7 +98,7 @@ def _write(before: FileReport, after: FileReport, old: bytes, path: Path | None)
     if before.source.text == after.source.text:
         return None
     try:
-        new = after.source.to_bytes(after.source.text)
+        new = after.source.to_bytes()
     except UnicodeEncodeError as error:
         return (
             f"the change needs {error.object[error.start]!r}, which {after.source.encoding} cannot write; not written"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from torchlint import registry
-from torchlint.finding import Applicability, Edit, Finding, Fix, Result, Span, edited, sort_key
+from torchlint.finding import Applicability, Edit, Finding, Fix, Result, Span, sort_key
 
 if TYPE_CHECKING:
     from torchlint.rule import Rule
@@ -56,11 +56,11 @@ def apply(source: SourceFile, result: Result, settings: Settings) -> Result:
     return replace(result, findings=tuple(sorted(findings, key=sort_key)))
 
 
-def add_ignores(source: SourceFile, findings: Sequence[Finding], reason: str | None) -> str:
-    """The text with a `# torchlint: ignore[...]` for every finding; unchanged where it cannot be tokenized."""
+def add_ignores(source: SourceFile, findings: Sequence[Finding], reason: str | None) -> SourceFile:
+    """The source with a `# torchlint: ignore[...]` for every finding; unchanged where it cannot be tokenized."""
     layout = _lay_out(source)
     if layout is None:
-        return source.text
+        return source
     existing: dict[int, _Ignore] = {}
     for ignore in _ignores(layout):
         if ignore.verb == "ignore":
@@ -79,7 +79,7 @@ def add_ignores(source: SourceFile, findings: Sequence[Finding], reason: str | N
             comment = f"# torchlint: ignore[{', '.join(rules)}]{why}"
             at = group[0].span.start
             edits.append(_merge(there, rules) if there else _write(source, layout, at, comment))
-    return edited(source.text, edits)
+    return source.edited(edit for edit in edits if source.allows((edit,))) if edits else source
 
 
 @dataclass(frozen=True, slots=True)

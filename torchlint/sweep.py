@@ -13,6 +13,7 @@ from torchlint.configfile import reason
 from torchlint.engine import is_applicable, mentions, names_torch
 from torchlint.finding import Applicability, Diagnostic, Result, Severity
 from torchlint.registry import find
+from torchlint.source import is_notebook
 
 # cache (SQLite, OpenSSL) and pool (the fixer) are imported when a file needs them: few files do.
 if TYPE_CHECKING:
@@ -139,13 +140,13 @@ class Sweep:
         except OSError as error:
             self._note_unreadable(file, error)
             return None
-        is_concerned = may_concern(data, lambda: self._settings(file))
+        is_concerned = may_concern(file.shown, data, lambda: self._settings(file))
         cache = self._opened() if is_concerned or stamp is not None else None
         result = None if is_concerned else Result()
         if cache is not None:
             from torchlint.cache import digest
 
-            content = digest(data)
+            content = digest(data, file.shown)
             if stamp is not None and content != known:
                 cache.keep_content(file.path, stamp, content)
             if is_concerned:
@@ -208,7 +209,7 @@ class Sweep:
             from torchlint.cache import digest
 
             cache = self._opened()
-            result = cache.result(digest(swept.data), settings, facts) if cache is not None else None
+            result = cache.result(digest(swept.data, swept.file.shown), settings, facts) if cache is not None else None
         if result is None or self._is_to_be_fixed(result):
             return Job(swept.file.shown, swept.data, settings, self._means.threshold, facts, is_final=True)
         return swept._replace(result=result)
@@ -221,7 +222,7 @@ class Sweep:
             return
         from torchlint.cache import digest
 
-        self._cache.keep_result(digest(job.data), job.settings, outcome.result, job.facts)
+        self._cache.keep_result(digest(job.data, job.shown), job.settings, outcome.result, job.facts)
 
     def _is_to_be_fixed(self, result: Result) -> bool:
         threshold = self._means.threshold
@@ -253,11 +254,13 @@ def unreadable(message: str) -> Diagnostic:
     return Diagnostic("E902", "io-error", message)
 
 
-def may_concern(data: bytes, settings: Callable[[], Settings]) -> bool:
+def may_concern(name: str, data: bytes, settings: Callable[[], Settings]) -> bool:
     """Whether linting these bytes can find anything: something that a rule looks at, or an ignore that is unused.
 
     The settings are worked out, and thereby all rules loaded, only where the answer depends on them.
     """
+    if is_notebook(name):
+        data = data.replace(b'\\"', b'"')  # as JSON has it
     lowered = data.lower()
     if b"torchlint:" in lowered or (b"noqa" in lowered and b"tl" in lowered):
         return True

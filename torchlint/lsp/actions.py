@@ -118,7 +118,7 @@ def has_safe_fixes(findings: Iterable[Finding]) -> bool:
 
 
 def _ignoring(finding: Finding, source: SourceFile) -> tuple[Edit, ...]:
-    return differences(source.text, add_ignores(source, (finding,), None))
+    return differences(source.text, add_ignores(source, (finding,), None).text)
 
 
 def _commanded(title: str, command: str, argument: object, diagnostics: list[lsp.Diagnostic] | None) -> lsp.CodeAction:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -108,7 +107,7 @@ class Analyst:
         result = Result()
         if not self._is_excluded(order.place):
             settings = config.settings_for(Path(order.place.file))
-            if may_concern(order.source.text.encode(errors="replace"), lambda: settings):
+            if may_concern(order.source.path, order.source.raw.encode(errors="replace"), lambda: settings):
                 result = lint(order.source, settings, order.facts)
         return Linted(result, str(config.cache_dir), problem)
 
@@ -118,8 +117,7 @@ class Analyst:
         if self._is_excluded(order.place):
             return order.source
         settings = config.settings_for(Path(order.place.file))
-        fixed = fix(order.source, settings, Applicability.SAFE, order.facts)
-        return replace(order.source, text=fixed.text)
+        return fix(order.source, settings, Applicability.SAFE, order.facts).source
 
     def inquire(self, order: Inquire) -> Facts:
         """What other files say to what a document wants to know. Files that are open count as they are there."""

@@ -246,9 +246,8 @@ def _called(call: cst.Call, start: int, context: Context) -> Called:
     from torchlint.model.served import is_served
 
     is_class = isinstance(call.func, (cst.Name, cst.Attribute)) and is_class_name(last_part(call.func))
-    row, _ = context.source.position(start)
     return Called(
-        f"{context.source.path}:{row}",
+        f"{context.source.path}:{context.source.place(start).line}",
         _frequency(call, context),
         context.grad(call).value,
         (Purpose.SERVED if is_class and is_served(call, context) else purpose(call, context)).value,

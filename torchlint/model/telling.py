@@ -57,6 +57,15 @@ def _row(node: cst.CSTNode, spans: Spans, context: Context) -> int:
     return context.source.position(spans.inner(node).start)[0]
 
 
+def _line(node: cst.CSTNode, spans: Spans, context: Context) -> str:
+    """The line that a node begins on, for people."""
+    try:
+        span = spans.inner(node)
+    except KeyError:
+        span = context.spans({node}).inner(node)
+    return context.source.place(span.start).words
+
+
 # How often
 
 
@@ -70,7 +79,7 @@ def _why(node: cst.CSTNode, spans: Spans, context: Context) -> Iterator[str]:
             else:
                 head = f"while {context.shown(above.test)}"
             turns = _TURNS[context.frequencies.loop_kind(above)]
-            yield f"in the loop on line {_row(above, spans, context)}, `{head}`: {turns}"
+            yield f"in the loop on {_line(above, spans, context)}, `{head}`: {turns}"
         if isinstance(above, cst.If) and child is above.body and context.frequencies.is_rate_limit(above.test):
             yield f"only now and then: `if {context.shown(above.test)}`"
         if isinstance(above, cst.FunctionDef) and child is above.body:
@@ -85,8 +94,7 @@ def _entered(function: cst.FunctionDef, context: Context) -> Iterator[str]:
     entry = context.frequencies.entry(function)
     yield f"how often {name} is called is unknown" if entry is Frequency.UNKNOWN else f"{name} is entered {entry}"
     for call in context.calls.callers(function):
-        row = context.source.position(context.spans({call}).inner(call).start)[0]
-        yield f"it is called on line {row}{_often(context.frequency(call))}"
+        yield f"it is called on {_line(call, context.spans({call}), context)}{_often(context.frequency(call))}"
     for called in context.elsewhere.callers(function):
         yield f"it is called from {called.where}{_often(called.frequency)}"
 
@@ -127,19 +135,11 @@ def _described(node: cst.BaseExpression, spans: Spans, context: Context) -> str:
     words = _words(context.value(node))
     if isinstance(node, cst.Name):
         places = [
-            f"{'parameter' if binding.binder is Binder.PARAMETER else 'bound'} on line {row}"
+            f"{'parameter' if binding.binder is Binder.PARAMETER else 'bound'} on {_line(binding.node, spans, context)}"
             for binding in context.reaching(node)
-            if (row := _bound_on(binding.node, spans, context)) is not None
         ]
         words += f" ({', '.join(dict.fromkeys(places))})" if places else ""
     return words
-
-
-def _bound_on(node: cst.CSTNode, spans: Spans, context: Context) -> int | None:
-    try:
-        return _row(node, spans, context)
-    except KeyError:
-        return context.source.position(context.spans({node}).inner(node).start)[0]
 
 
 def _words(value: Value) -> str:

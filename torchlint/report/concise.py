@@ -20,12 +20,11 @@ def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
     style = Style(options.color, options.hyperlinks)
     lines = []
     for entry in entries(reports, options):
-        row, column = entry.start
         code = style.link(style.paint(entry.code, ALARM), entry.url)
         mark = f"[{style.paint('*', HINT)}] " if entry.is_fixable(options.threshold) else ""
         message = visible(" ".join(map(str.strip, entry.message.splitlines())))
         if entry.origin:
             message += f" (called {entry.frequency} from {visible(entry.origin)})"
         path = style.paint(visible(entry.source.path), BOLD)
-        lines.append(f"{path}:{row}:{column}: {code} {mark}{message}\n")
+        lines.append(f"{path}:{entry.start}: {code} {mark}{message}\n")
     return "".join(lines) + footer(reports, options)

@@ -18,7 +18,7 @@ _ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 
 
 def unified(path: str, before: str, after: str, style: Style = PLAIN, *, exact: bool = True) -> str:
-    """The difference between two versions of the file shown as `path`; empty where there is none.
+    """The difference between two versions of the file, or the cell, shown as `path`; empty where there is none.
 
     Lines end at LF alone, as in git, so that CR LF and lone CR stay in the lines they end. Without `exact` the text
     is meant for eyes: nothing in it steers a terminal, and it is no patch.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from torchlint.finding import Applicability, Diagnostic, Finding, Fix, Frequency, Severity, Span
+from torchlint.source import Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 class Entry:
     """A finding or a diagnostic and where it stands.
 
-    `start` and `end` are rows and columns, 1-based, columns in code points, the end exclusive; both are 1:1 where
-    no place is known. `origin` is the call in another file, `path:row`, that makes it run as often as it does. `rule`
+    `start` and `end` are places as people see them, of a notebook in a cell, the end exclusive; both are 1:1 where no
+    place is known. `origin` is the call in another file, `path:row`, that makes it run as often as it does. `rule`
     is None for a diagnostic and for a rule that the options do not list.
     """
 
@@ -36,14 +37,14 @@ class Entry:
     severity: Severity | None
 
     @property
-    def start(self) -> tuple[int, int]:
+    def start(self) -> Place:
         """Where it begins."""
-        return self.source.position(self.span.start) if self.span else (1, 1)
+        return self.source.place(self.span.start) if self.span else Place(1, 1)
 
     @property
-    def end(self) -> tuple[int, int]:
+    def end(self) -> Place:
         """Where it ends."""
-        return self.source.position(self.span.end) if self.span else (1, 1)
+        return self.source.place(self.span.end) if self.span else Place(1, 1)
 
     @property
     def url(self) -> str | None:

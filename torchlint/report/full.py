@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torchlint.finding import Applicability, Frequency, Severity
+from torchlint.finding import Applicability, Fix, Frequency, Severity
 from torchlint.report.entry import Entry, entries
 from torchlint.report.frame import change, frame, gutter
 from torchlint.report.style import ALARM, BOLD, FRAME, HINT, WARNING, Style
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torchlint.report import FileReport, ReportOptions
+    from torchlint.source import SourceFile
 
 ISSUES = "https://github.com/torchlint/torchlint/issues"
 _MOST_CHANGED_LINES = 8
@@ -41,12 +42,12 @@ def _header(entry: Entry, options: ReportOptions, style: Style) -> list[str]:
     path = visible(entry.source.path)
     if entry.span is None:
         return [*lines, f"{style.paint(' -->', FRAME)} {path}"]
-    margin = gutter(entry.source, entry.span)
-    row, column = entry.start
+    seen = entry.source.seen(entry.span)
+    margin = gutter(seen.source, seen.span)
     return [
         *lines,
-        f"{style.paint(f'{str():{margin}}-->', FRAME)} {path}:{row}:{column}",
-        *frame(entry.source, entry.span, style, options.width),
+        f"{style.paint(f'{str():{margin}}-->', FRAME)} {path}:{entry.start}",
+        *frame(seen.source, seen.span, style, options.width),
     ]
 
 
@@ -61,7 +62,8 @@ def _notes(entry: Entry, explained: set[str], style: Style) -> list[str]:
         notes.append(f"{style.paint(entry.name, BOLD)}: {visible(entry.rule.summary)}")
     if entry.severity is Severity.INTERNAL:
         notes.append(f"this is a defect of torchlint and not of your code; please report it at {ISSUES}")
-    margin = gutter(entry.source, entry.span) if entry.span else 1
+    seen = entry.source.seen(entry.span) if entry.span else None
+    margin = gutter(seen.source, seen.span) if seen else 1
     return [f"{style.paint(f'{str():{margin}} =', FRAME)} {note}" for note in notes]
 
 
@@ -69,7 +71,7 @@ def _help(entry: Entry, options: ReportOptions, style: Style) -> list[str]:
     """The fix: its title, the lines it changes where they are few, and how far to trust it."""
     if entry.fix is None:
         return []
-    changed = change(entry.source, entry.fix, style, options.width, _MOST_CHANGED_LINES)
+    changed = _changed(entry.source, entry.fix, style, options.width)
     lines = [f"{style.paint('help', HINT)}: {style.paint(visible(entry.fix.title), BOLD)}", *changed]
     match entry.fix.applicability:
         case Applicability.UNSAFE:
@@ -79,4 +81,19 @@ def _help(entry: Entry, options: ReportOptions, style: Style) -> list[str]:
             lines.append(f"{style.paint('note', BOLD)}: This is a sketch, which `--fix` never applies")
         case Applicability.SAFE:
             pass
+    return lines
+
+
+def _changed(source: SourceFile, fix: Fix, style: Style, width: int) -> list[str]:
+    """The lines that the fix changes, where they are few; of a notebook cell by cell, each below its number."""
+    parts = list(source.in_cells(fix.edits))
+    shown = [
+        change(part, Fix(fix.title, edits, fix.applicability), style, width, _MOST_CHANGED_LINES)
+        for part, edits, _ in parts
+    ]
+    if not all(shown) or sum(map(len, shown)) > _MOST_CHANGED_LINES + 2 * len(shown):
+        return []
+    lines = []
+    for (_, _, cell), changed in zip(parts, shown, strict=True):
+        lines += [f"{style.paint(':::', FRAME)} cell {cell}", *changed] if cell is not None else changed
     return lines

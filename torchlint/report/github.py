@@ -20,18 +20,26 @@ def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
 
 
 def _command(entry: Entry) -> str:
-    (row, column), (end_row, end_column) = entry.start, entry.end
+    row, column, end_row, end_column = _region(entry)
     path = visible(entry.source.path)
     place = f"line={row},endLine={end_row}"
     if row == end_row:  # GitHub refuses columns on an annotation of several lines
         place = f"line={row},col={column},endLine={end_row},endColumn={end_column}"
-    lines = [f"{path}:{row}:{column}: {entry.code} {entry.message}"]
+    lines = [f"{path}:{entry.start}: {entry.code} {entry.message}"]
     if entry.frequency is not Frequency.UNKNOWN:
         lines.append(f"  runs {entry.frequency}{f', called from {entry.origin}' if entry.origin else ''}")
     if entry.fix:
         lines.append(f"  help: {entry.fix.title}")
     text = "%0A".join(_data(line) for line in "\n".join(lines).splitlines())
     return f"::error title=torchlint ({_property(entry.code)}),file={_property(path)},{place}::{text}"
+
+
+def _region(entry: Entry) -> tuple[int, int, int, int]:
+    """The rows and columns of the file, of a notebook those of its JSON, which is what GitHub shows."""
+    if entry.span is None:
+        return 1, 1, 1, 1
+    source, span, _ = entry.source.stored(entry.span)
+    return *source.position(span.start), *source.position(span.end)
 
 
 def _data(line: str) -> str:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from torchlint.finding import Fix
     from torchlint.report import FileReport, ReportOptions
-    from torchlint.source import SourceFile
+    from torchlint.source import Place, SourceFile
 
 
 def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
@@ -27,8 +27,10 @@ def _finding(entry: Entry) -> dict[str, Any]:
         "name": entry.name,
         "message": entry.message,
         "filename": entry.source.path,
+        "cell": entry.start.cell,
         "location": _location(entry.start),
         "end_location": _location(entry.end),
+        "file_location": _file_location(entry),
         "frequency": None if entry.frequency is Frequency.UNKNOWN else str(entry.frequency),
         "called_from": entry.origin or None,
         "fix": _fix(entry.source, entry.fix) if entry.fix else None,
@@ -43,14 +45,22 @@ def _fix(source: SourceFile, fix: Fix) -> dict[str, Any]:
         "edits": [
             {
                 "content": edit.text,
-                "location": _location(source.position(edit.span.start)),
-                "end_location": _location(source.position(edit.span.end)),
+                "cell": source.place(edit.span.start).cell,
+                "location": _location(source.place(edit.span.start)),
+                "end_location": _location(source.place(edit.span.end)),
             }
             for edit in sorted(fix.edits)
         ],
     }
 
 
-def _location(position: tuple[int, int]) -> dict[str, int]:
-    row, column = position
-    return {"row": row, "column": column}
+def _location(place: Place) -> dict[str, int]:
+    return {"row": place.row, "column": place.column}
+
+
+def _file_location(entry: Entry) -> dict[str, int] | None:
+    """Where it begins in the JSON of a notebook; of other files `location` says it."""
+    if entry.span is None or entry.start.cell is None:
+        return None
+    stored = entry.source.stored(entry.span)
+    return _location(stored.source.place(stored.span.start))

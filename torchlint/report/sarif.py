@@ -146,7 +146,7 @@ def _result(entry: Entry, rule_index: int, outside: Path | None, seen: Counter[s
         "ruleId": entry.code,
         "ruleIndex": rule_index,
         "level": "warning" if entry.severity is None else "error",
-        "message": {"text": entry.message},
+        "message": {"text": _message(entry)},
         "locations": [_location(entry, outside)],
         "partialFingerprints": {"primaryLocationLineHash": _fingerprint(entry, seen)},
     }
@@ -162,9 +162,14 @@ def _notification(entry: Entry, outside: Path | None) -> Json:
     return {
         "descriptor": {"id": entry.code},
         "level": "error",
-        "message": {"text": entry.message},
+        "message": {"text": _message(entry)},
         "locations": [_location(entry, outside)],
     }
+
+
+def _message(entry: Entry) -> str:
+    """What is said; of a notebook also the cell, since a region is one of its JSON."""
+    return entry.message if entry.start.cell is None else f"{entry.message} ({entry.start.words})"
 
 
 def _location(entry: Entry, outside: Path | None) -> Json:
@@ -172,10 +177,10 @@ def _location(entry: Entry, outside: Path | None) -> Json:
     if entry.span is None:
         place["region"] = {"startLine": 1}  # GitHub drops a result without a line
     else:
-        snippet = entry.source.text[entry.span.start : entry.span.end]
-        place["region"] = _region(entry.source, entry.span) | {"snippet": {"text": snippet}}
-        rows = range(entry.start[0], entry.end[0] + 1)
-        lines = "\n".join(entry.source.line(row) for row in rows)
+        source, span, _ = entry.source.stored(entry.span)
+        place["region"] = _region(source, span) | {"snippet": {"text": source.text[span.start : span.end]}}
+        rows = range(source.position(span.start)[0], source.position(span.end)[0] + 1)
+        lines = "\n".join(source.line(row) for row in rows)
         place["contextRegion"] = {"startLine": rows[0], "endLine": rows[-1], "snippet": {"text": lines}}
     return {"physicalLocation": place}
 
@@ -186,9 +191,9 @@ def _region(source: SourceFile, span: Span) -> Json:
 
 
 def _fix(source: SourceFile, fix: Fix, outside: Path | None) -> Json:
+    stored, edits = source.stored_edits(fix.edits)
     replacements = [
-        {"deletedRegion": _region(source, edit.span), "insertedContent": {"text": edit.text}}
-        for edit in sorted(fix.edits)
+        {"deletedRegion": _region(stored, edit.span), "insertedContent": {"text": edit.text}} for edit in edits
     ]
     change = {"artifactLocation": _artifact(source.path, outside), "replacements": replacements}
     return {"description": {"text": fix.title}, "artifactChanges": [change]}
@@ -196,7 +201,9 @@ def _fix(source: SourceFile, fix: Fix, outside: Path | None) -> Json:
 
 def _fingerprint(entry: Entry, seen: Counter[str]) -> str:
     """The rule and its line, and which of several alike in the file: the same after lines move."""
-    line = entry.source.line(entry.start[0]).strip()
+    line = ""
+    if entry.span is not None:
+        line = entry.source.seen(entry.span).source.line(entry.start.row).strip()
     digest = sha256(f"{entry.code}\n{line}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
     key = f"{entry.source.path}\n{digest}"
     seen[key] += 1

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from torchlint.config import Configs, Overrides
 from torchlint.discover import discover
+from torchlint.source import is_notebook
 from torchlint.verify.machine import CannotRunError, UsageError
 
 if TYPE_CHECKING:
@@ -56,6 +57,10 @@ def resolve(path: str | None, function: str | None, arguments: Sequence[str], cw
         return Wanted(root, (_function(function, root),))
     if where.is_dir():
         return Wanted(root, _in_folder(where, root, str(path), arguments))
+    if is_notebook(where.name):
+        raise UsageError(
+            f"{path}: a notebook cannot be run here; make it a program first: `jupyter nbconvert --to script {path}`"
+        )
     if where.suffix not in _PROGRAMS:
         raise UsageError(f"{path}: no Python program, by its name")
     if where.name.startswith(_BENCH) and not arguments:
@@ -101,7 +106,12 @@ def _in_folder(folder: Path, root: Path, shown: str, arguments: Sequence[str]) -
     if arguments:
         raise UsageError(f"{shown} is a folder, and arguments are for a program; name its file")
     found, _ = discover([str(folder)], Configs(Overrides(), root), root)
-    ways = tuple(way for each in found if each.path.name.startswith(_BENCH) for way in _benches(each.path, root))
+    ways = tuple(
+        way
+        for each in found
+        if each.path.name.startswith(_BENCH) and not is_notebook(each.path.name)
+        for way in _benches(each.path, root)
+    )
     if not ways:
         raise CannotRunError(
             f"{shown}: nothing to run here\n"

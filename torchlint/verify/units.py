@@ -13,7 +13,7 @@ from torchlint.discover import Found, discover
 from torchlint.engine import is_applicable
 from torchlint.facts import NOTHING, Facts
 from torchlint.finding import Applicability, Finding
-from torchlint.source import DecodeError, SourceFile
+from torchlint.source import DecodeError, SourceFile, is_notebook
 from torchlint.verified import place
 
 if TYPE_CHECKING:
@@ -113,8 +113,8 @@ class Program:
         """The files that these fixes change, by path relative to the root, and what they become."""
         changed = {}
         for path in sorted({unit.path for unit in units}):
-            text = self._with(path, [unit for unit in units if unit.path == path]).text
-            changed[path.relative_to(self.root).as_posix()] = self._files[path].source.to_bytes(text)
+            fixed = self._with(path, [unit for unit in units if unit.path == path])
+            changed[path.relative_to(self.root).as_posix()] = fixed.source.to_bytes()
         return changed
 
     def diff(self, unit: Unit) -> str:
@@ -171,6 +171,8 @@ def program(root: Path, overrides: Overrides, cwd: Path) -> Program:
     found, _ = discover([str(root)], configs, root)
     files = []
     for each in found:
+        if is_notebook(each.shown):
+            continue  # what runs imports none; that others are called from one counts nevertheless
         try:
             data = each.path.read_bytes()
             source = SourceFile.from_bytes(each.shown, data)
@@ -190,7 +192,7 @@ def _linted(files: Sequence[_File], found: Sequence[Found], configs: Configs, ro
     results = {
         file.found.path: lint(file.source, file.settings)
         for file in files
-        if may_concern(file.data, lambda file=file: file.settings)  # type: ignore[misc]  # mypy infers no default
+        if may_concern(file.found.shown, file.data, lambda file=file: file.settings)  # type: ignore[misc]  # mypy infers no default
     }
     questions = [
         Question(file.found, results[file.found.path].questions)

@@ -97,4 +97,4 @@ def _fixed(rule: Rule, slow: bytes, threshold: Applicability) -> bytes:
     from torchlint.source import SourceFile
 
     source = SourceFile.from_bytes(FILE, slow)
-    return source.to_bytes(fix(source, Settings(rules=(rule.name,)), threshold).text)
+    return fix(source, Settings(rules=(rule.name,)), threshold).source.to_bytes()
