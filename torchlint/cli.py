@@ -394,7 +394,7 @@ def _config(given: tuple[str, ...], *, isolated: bool) -> tuple[str, ...]:
     return (fallback,) if fallback and not given and not isolated else given
 
 
-_CHECK_HELP = """Report what makes the given files slow; folders are searched for Python files.
+_CHECK_HELP = """Report what makes the given files slow; folders are searched for Python files and notebooks.
 
 Exit status: 0 if there is nothing to report, 1 if there is, 2 if torchlint could not do what was asked."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torchlint.cache import Stamp, digest
 from torchlint.project import Outline, outline
-from torchlint.source import DecodeError, SourceFile, is_notebook
+from torchlint.source import code_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,7 +48,7 @@ class Contents:
         found = self._cache.outline(self.digest(key)) if self._cache is not None else None
         if found is None:
             data = self.data(key)
-            found = outline(_code(key, data))
+            found = outline(code_of(key, data))
             if self._cache is not None:
                 self._cache.keep_outline(digest(data, key), found)  # it may have changed since its stamp was read
         return found
@@ -67,13 +67,3 @@ class Contents:
             if self._cache is not None:
                 self._cache.keep_content(path, stamp, content)
         return content
-
-
-def _code(key: str, data: bytes) -> bytes:
-    """The code in a file; none in a notebook that cannot be read."""
-    if not is_notebook(key):
-        return data
-    try:
-        return SourceFile.from_bytes(key, data).text.encode(errors="replace")
-    except DecodeError:
-        return b""

@@ -1,4 +1,4 @@
-"""Which files a run checks: those named, and below the folders named the Python files that nothing excludes."""
+"""Which files a run checks: those named, and below the folders named the Python files and notebooks that nothing excludes."""
 
 # A walk looks at many thousand paths, and making a `Path` of one costs as much as looking at it.
 # ruff: noqa: PTH116, PTH118, PTH120
@@ -92,7 +92,7 @@ def is_excluded(path: str, configs: Configs) -> bool:
 
 
 def _walk(top: str, configs: Configs, problems: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The Python files below a folder, each with its real path."""
+    """The Python files and notebooks below a folder, each with its real path."""
     real_top = os.path.realpath(top)
     stack = [(top, Ignores.above(top))]
     while stack:
@@ -125,7 +125,7 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
 def _kept(
     entries: Iterable[os.DirEntry[str]], config: Config, ignores: Ignores
 ) -> Iterator[tuple[os.DirEntry[str], bool]]:
-    """The folders, and what is named as Python files are, without what is excluded or ignored."""
+    """The folders, and what is named as Python files or notebooks are, without what is excluded or ignored."""
     for entry in entries:
         is_folder = entry.is_dir(follow_symlinks=False)
         if (

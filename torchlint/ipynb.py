@@ -262,8 +262,8 @@ class _Spelling:
     @classmethod
     def of(cls, document: Document) -> _Spelling:
         literals = [document.text[span.start : span.end] for source in document.sources for span in source.literals]
-        found = {unit[0] for literal in literals for unit in _ESCAPE.finditer(literal)}
-        escapes = {json.loads(f'"{unit}"'): unit for unit in sorted(found)}
+        found = {unit for literal in literals for unit in _ESCAPE.findall(literal)}
+        escapes = {json.loads(f'"{unit}"'): unit for unit in sorted(found, key=lambda unit: (-len(unit), unit))}
         is_ascii = document.text.isascii() and any(not character.isascii() for character in escapes)
         escapes = {character: unit for character, unit in escapes.items() if character.isascii()}
         return cls(escapes, is_ascii, ", " if '": ' in document.text else ",")
@@ -278,7 +278,7 @@ class _Spelling:
         return "".join(map(self.unit, string))
 
 
-_ESCAPE = re.compile(r'\\(?:u[0-9a-fA-F]{4}|[^u"\\])')
+_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)")
 
 
 def _edits(document: Document, source: Source, text: str, spelling: _Spelling) -> Iterator[Edit]:

@@ -31,8 +31,9 @@ def read(cell: str) -> Reading:
     if text == cell:
         return reading
     # Half a character, which JSON may hold and no file: in what is Python it can only stand in a string or a comment.
-    halves = [Span(*match.span()) for match in _SURROGATE.finditer(cell)]
-    return reading._replace(masks=tuple(sorted({*reading.masks, *halves})))
+    halves = (Span(*match.span()) for match in _SURROGATE.finditer(cell))
+    alone = [half for half in halves if not any(mask.start <= half.start < mask.end for mask in reading.masks)]
+    return reading._replace(masks=tuple(sorted((*reading.masks, *alone))))
 
 
 def _read(cell: str) -> Reading:
@@ -60,6 +61,24 @@ def _read(cell: str) -> Reading:
     if _parses_with_libcst(cell):
         return Reading(cell)
     return _without(cell)._replace(error=error)
+
+
+def shown(code: str) -> tuple[int, str] | None:
+    """The expression whose value a cell shows, and how many statements the cell has; None if it shows none.
+
+    That is the last statement, unless a semicolon follows it. Code that cannot be read shows nothing.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # as below
+        try:
+            body = ast.parse(code).body
+        except (SyntaxError, ValueError, MemoryError, RecursionError):
+            return None
+    if not body or not isinstance(body[-1], ast.Expr):
+        return None
+    expression = ast.get_source_segment(code, body[-1]) or ""
+    behind = code[code.rindex(expression) + len(expression) :]
+    return None if behind.lstrip(" \t").startswith(";") else (len(body), expression)
 
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -103,7 +122,7 @@ _NEWLINE = re.compile(r"\r\n|\r|\n")
 
 def _parses_with_libcst(code: str) -> bool:
     """Whether this is Python, though this interpreter is too old to know."""
-    if sys.version_info >= _KNOWS_ALL or max(map(code.count, "([{")) > _MOST_BRACKETS or "\n" + " " * 100 in code:
+    if sys.version_info >= _KNOWS_ALL or len(_NESTING.findall(code)) > _DEEPEST:
         return False
     import libcst as cst  # only for code that cannot be read
 
@@ -117,7 +136,8 @@ def _parses_with_libcst(code: str) -> bool:
 # The newest version whose grammar LibCST knows.
 _KNOWS_ALL = (3, 14)
 # Deep nesting overflows the native stack of LibCST's parser.
-_MOST_BRACKETS = 400
+_DEEPEST = 1000
+_NESTING = re.compile(r"[.(\[{+\-*/%@|&^~]|\b(?:and|await|elif|if|lambda|not|or)\b|\n[ \t]+")
 
 
 # Lines that are IPython's. They begin a logical line; a line that ends in a backslash goes on below.
@@ -136,7 +156,7 @@ _COMMANDS = (
     "reset rm rmdir run save sc store sx system tb time timeit unalias unload_ext uv who whos writefile xdel xmode"
 )
 _ESCAPED_OR_COMMAND = rf"""{_ESCAPED}
-    | (?P<command>(?:{_COMMANDS.replace(" ", "|")})(?:[ \t]+(?![=.,)\]+*/%&|<>]){_REST}|(?=[\r\n]|\Z)))
+    | (?P<command>(?:{_COMMANDS.replace(" ", "|")})(?:[ \t]+(?!=|\.\w|[,)\]]|[-+*/%&|<>]+=?[ \t]){_REST}|(?=[\r\n]|\Z)))
 """
 # What a logical line may hold that ends none.
 _TOKEN = re.compile(

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from torchlint import engine, registry, suppress
 from torchlint.facts import NOTHING, Asked
-from torchlint.finding import Result
+from torchlint.finding import Applicability, Result
 from torchlint.role import Role, holds_tests
 
 if TYPE_CHECKING:
     from torchlint.facts import Answers, Facts
+    from torchlint.finding import Fix
+    from torchlint.notebook import Notebook
     from torchlint.settings import Settings
     from torchlint.source import SourceFile
 
@@ -40,12 +42,18 @@ def lint_and_answer(
 
 
 def _judged(source: SourceFile, result: Result, settings: Settings) -> Result:
-    """The result after the comments of the source, and without fixes that would write where a notebook is no Python."""
+    """The result after the comments of the source, with the fixes that may be made in a notebook."""
     result = suppress.apply(source, result, settings)
     if source.notebook is None:
         return result
-    findings = (
-        finding if finding.fix is None or source.allows(finding.fix.edits) else replace(finding, fix=None)
-        for finding in result.findings
-    )
+    findings = (replace(finding, fix=_in_notebook(finding.fix, source.notebook)) for finding in result.findings)
     return replace(result, findings=tuple(findings))
+
+
+def _in_notebook(fix: Fix | None, notebook: Notebook) -> Fix | None:
+    """The fix, if it writes where the user's Python stands; unsafe where a cell would not show the same value."""
+    if fix is None or not notebook.allows(fix.edits):
+        return None
+    if fix.applicability is Applicability.SAFE and not notebook.shows_as_before(fix.edits):
+        return replace(fix, applicability=Applicability.UNSAFE)
+    return fix

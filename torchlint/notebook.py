@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from torchlint.finding import Diagnostic, Edit, Span, edited
-from torchlint.ipython import read
+from torchlint.ipython import read, shown
 
 if TYPE_CHECKING:
     from torchlint.ipynb import Document
@@ -109,6 +109,20 @@ class Notebook:
         if cell is None or not cell.body <= span.start <= span.end <= cell.end:
             return False
         return all(mask.end <= span.start or span.end <= mask.start for mask in self.masks)
+
+    def shows_as_before(self, edits: Iterable[Edit]) -> bool:
+        """Whether each cell shows the value that it did, of the same last statement, however that is written."""
+        edits = tuple(edits)
+        new = self.edited(edits)
+        for before, after in zip(self.cells, new.cells, strict=True):
+            old_code, new_code = self.code[before.start : before.end], new.code[after.start : after.end]
+            old = shown(old_code) if old_code != new_code else None
+            if old is None:
+                continue
+            now = shown(new_code)
+            if now is None or (now[1] != old[1] and now[0] != old[0]):
+                return False
+        return True
 
     def edited(self, edits: Iterable[Edit]) -> Notebook:
         """The notebook with edits made that it allows."""

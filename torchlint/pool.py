@@ -17,7 +17,7 @@ from torchlint.finding import Applicability, Diagnostic, Result, Severity
 from torchlint.fixer import Fixed, fix
 from torchlint.linter import lint_and_answer
 from torchlint.settings import Settings
-from torchlint.source import DecodeError, SourceFile
+from torchlint.source import DecodeError, SourceFile, code_of, is_notebook
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -135,7 +135,7 @@ def _here(jobs: Iterable[Job], *, alone: bool = False) -> Outcomes:
             if size > _BYTES_BETWEEN_COLLECTIONS:
                 gc.collect()
                 size = len(job.data)
-            if not alone and _may_overflow(job.data):
+            if not alone and _may_overflow(job.shown, job.data):
                 yield from _spread((job,), 1)
             else:
                 yield job, outcome(job)
@@ -144,12 +144,16 @@ def _here(jobs: Iterable[Job], *, alone: bool = False) -> Outcomes:
             gc.enable()
 
 
-def _may_overflow(data: bytes) -> bool:
+def _may_overflow(name: str, data: bytes) -> bool:
     """Whether a statement may nest deeper than the native stack, which ends a process without an exception.
 
     LibCST's parser reaches some 3,000 operators, calls or attributes in a row, or branches of one `if`. The answer
     goes by what could be such between the starts of two statements; a large table of numbers looks the same.
     """
+    return _is_deep(data) and (not is_notebook(name) or _is_deep(code_of(name, data)))
+
+
+def _is_deep(data: bytes) -> bool:
     if data.count(b"elif") >= _DEEP:
         return True
     starts = [0, *(match.start() for match in _STATEMENT.finditer(data)), len(data)]

@@ -209,4 +209,14 @@ def is_notebook(path: str) -> bool:
     return path.endswith(".ipynb")
 
 
+def code_of(path: str, data: bytes) -> bytes:
+    """The code in the bytes of a file, for those who look at bytes; none in a notebook that cannot be read."""
+    if not is_notebook(path):
+        return data
+    try:
+        return SourceFile.from_bytes(path, data).text.encode(errors="replace")
+    except DecodeError:
+        return b""
+
+
 _NEWLINE = re.compile(r"\r\n|\r|\n")
