@@ -14,7 +14,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { NOTEBOOK, PYPROJECT, SCORE, TRAIN } from "./workspace.mjs";
+import { DIGITS, NOTEBOOK, PYPROJECT, SCORE, TRAIN } from "./workspace.mjs";
 
 const EXTENSION = fileURLToPath(new URL("..", import.meta.url));
 const BROWSER_OPTIONS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
@@ -38,6 +38,8 @@ const SETTINGS = {
   "extensions.ignoreRecommendations": true,
   "security.workspace.trust.enabled": false,
 };
+// Where the findings of train.py are.
+const LINES = { TL101: "loader = DataLoader(", TL201: "weight = torch.ones(10", TL301: "total += loss." };
 
 const started = Date.now();
 const given = inputs();
@@ -46,6 +48,7 @@ const pictures = process.env.PICTURES ?? path.join(tmpdir(), "torchlint-e2e-pict
 let server;
 let browser;
 let page;
+let shots = 0;
 try {
   const { chromium } = await import(pathToFileURL(path.join(given.playwright, "index.mjs")).href);
   await serve();
@@ -76,7 +79,7 @@ async function drive() {
   });
 
   await step("the hover says what the line costs", async () => {
-    await command("View: Close Panel").catch(() => undefined);
+    await command("View: Hide Panel");
     const text = await hover("total += loss.item()", "item");
     assert.match(text, /TL301/);
     assert.match(text, /item-in-train-loop/);
@@ -222,7 +225,6 @@ async function step(name, run) {
   say(`${name} (${((Date.now() - from) / 1000).toFixed(1)} s)`);
 }
 
-let shots = 0;
 async function picture(name) {
   await page.waitForTimeout(400);
   shots += 1;
@@ -275,6 +277,7 @@ async function hover(text, word) {
 async function actions(text) {
   await underlined(text);
   await toLine(text);
+  await page.waitForTimeout(500); // VS Code asks for what the bulb shows, and drops what is asked meanwhile
   await page.keyboard.press("Control+.");
   await page.waitForSelector(".action-widget .monaco-list-row", { timeout: 20_000 });
   const rows = await page.$$eval(".action-widget .monaco-list-row", (all) => all.map((row) => row.innerText.trim()));
@@ -282,7 +285,15 @@ async function actions(text) {
 }
 
 async function choose(title) {
-  await page.locator(".action-widget .monaco-list-row.action", { hasText: title }).first().click();
+  for (let row = 0; row < 20; row++) {
+    const focused = await page.$eval(".action-widget .monaco-list-row.focused", (one) => one.innerText.trim()).catch(() => "");
+    if (title.test(focused)) {
+      await page.keyboard.press("Enter");
+      return;
+    }
+    await page.keyboard.press("ArrowDown");
+  }
+  throw new Error(`no action ${title}`);
 }
 
 async function type(text, added) {
@@ -322,14 +333,12 @@ async function isUnderlined(text) {
   return box !== null && squiggles.some((top) => Math.abs(top - box.y) < box.height / 2);
 }
 
-const LINES = { TL101: "loader = DataLoader(", TL201: "weight = torch.ones(10", TL301: "total += loss." };
-
 async function gone(code) {
   await until(async () => !(await isUnderlined(LINES[code])), `${code} is still there`);
 }
 
 async function problems(are) {
-  const seen = () => page.$$eval(".markers-panel .monaco-list-row", (rows) => rows.map((row) => row.getAttribute("aria-label") ?? ""));
+  const seen = () => page.$$eval(".markers-panel .monaco-list-row", (rows) => rows.map((row) => row.innerText.replace(/\s+/g, " ").trim()));
   await until(async () => are(await seen()), "other problems than expected");
   say(`    ${(await seen()).join("\n            ")}`);
 }
@@ -347,7 +356,7 @@ async function until(holds, message, seconds = 20) {
 // The project, VS Code and its server.
 
 async function serve() {
-  for (const [name, content] of Object.entries({ "train.py": TRAIN, "score.py": SCORE, "explore.ipynb": NOTEBOOK, "pyproject.toml": PYPROJECT })) {
+  for (const [name, content] of Object.entries({ "train.py": TRAIN, "digits.py": DIGITS, "score.py": SCORE, "explore.ipynb": NOTEBOOK, "pyproject.toml": PYPROJECT })) {
     mkdirSync(path.join(folder, "project"), { recursive: true });
     writeFileSync(path.join(folder, "project", name), content);
   }

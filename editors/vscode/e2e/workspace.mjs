@@ -2,7 +2,9 @@
 
 export const TRAIN = `import torch
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader
+
+from digits import Digits
 
 
 def train(model, dataset, optimizer):
@@ -20,11 +22,22 @@ def train(model, dataset, optimizer):
 
 
 if __name__ == "__main__":
-    images, labels = torch.randn(2048, 784), torch.randint(10, (2048,))
     model = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 10)).cuda()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for epoch in range(3):
-        print(train(model, TensorDataset(images, labels), optimizer))
+        print(train(model, Digits(), optimizer))
+`;
+
+export const DIGITS = `import torch
+from torch.utils.data import Dataset
+
+
+class Digits(Dataset):
+    def __len__(self):
+        return 2048
+
+    def __getitem__(self, index):
+        return torch.randn(784, generator=torch.Generator().manual_seed(index)), index % 10
 `;
 
 export const SCORE = `import torch

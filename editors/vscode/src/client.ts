@@ -11,7 +11,6 @@ import {
   RevealOutputChannelOn,
   type ServerOptions,
   ShowMessageNotification,
-  State,
 } from "vscode-languageclient/node";
 import type { Candidate } from "./candidates";
 import { safeEnvironment } from "./processes";
@@ -29,8 +28,6 @@ export interface Host {
   log: vscode.LogOutputChannel;
   /** Where the server starts: not in the workspace, whose modules it would take for its own. */
   cwd: string;
-  /** Says when a configuration file has changed. */
-  configurationFiles: vscode.FileSystemWatcher;
   /** What the server is told of settings, for a folder, a file or everything else. */
   settings(scope: vscode.Uri | undefined): ServerSettings;
   /** Commands of ours that the server may offer. */
@@ -55,7 +52,7 @@ export async function connect(candidate: Candidate, host: Host): Promise<Connect
     options: { cwd: host.cwd, env: safeEnvironment() },
   };
   let lastLine = "";
-  const client: LanguageClient = new Client("torchlint", "torchlint", server, {
+  const client: Client = new Client(host, server, {
     ...options(host),
     stdioOptions: {
       stdout: () => undefined,
@@ -70,12 +67,9 @@ export async function connect(candidate: Candidate, host: Host): Promise<Connect
     errorHandler: {
       error: (error, message, count) => restarting.error(error, message, count),
       closed: () =>
-        client.state === State.Starting && !hasRun
-          ? { action: CloseAction.DoNotRestart, handled: true }
-          : restarting.closed(),
+        client.hasRun ? restarting.closed() : { action: CloseAction.DoNotRestart, handled: true },
     },
   });
-  let hasRun = false;
   const restarting = client.createDefaultErrorHandler(RESTARTS);
   client.onNotification(ShowMessageNotification.type, ({ type, message }) => showMessage(type, message, host));
   try {
@@ -84,7 +78,7 @@ export async function connect(candidate: Candidate, host: Host): Promise<Connect
     await client.dispose().catch(() => undefined);
     throw new Error(lastLine || (error instanceof Error ? error.message : String(error)), { cause: error });
   }
-  hasRun = true;
+  client.hasRun = true;
   return {
     client,
     version: client.initializeResult?.serverInfo?.version,
@@ -101,15 +95,29 @@ export function settingsChanged(connection: Connection, host: Host): Promise<voi
 }
 
 /**
- * A client that registers no commands of the server with VS Code. Ours are there whether it runs or not, and pass on to it
- * what it is to do.
+ * A client that registers no commands of the server with VS Code, and whose errors are shown where that is wanted. Ours
+ * are there whether the server runs or not, and pass on to it what it is to do.
  */
 class Client extends LanguageClient {
+  /** Whether the server has ever answered; until then whoever starts it speaks of its errors. */
+  hasRun = false;
+  readonly #host: Host;
+
+  constructor(host: Host, server: ServerOptions, clientOptions: LanguageClientOptions) {
+    super("torchlint", "torchlint", server, clientOptions);
+    this.#host = host;
+  }
+
   override registerFeature(feature: Parameters<LanguageClient["registerFeature"]>[0]): void {
     const method = "registrationType" in feature ? feature.registrationType.method : undefined;
     if (method !== ExecuteCommandRequest.method) {
       super.registerFeature(feature);
     }
+  }
+
+  override error(message: string, data?: unknown, showNotification?: boolean | "force"): void {
+    const isWanted = this.hasRun && isShown("error", this.#host.showNotifications());
+    super.error(message, data, isWanted && showNotification);
   }
 }
 
@@ -120,7 +128,6 @@ function options(host: Host): LanguageClientOptions {
     traceOutputChannel: host.log,
     revealOutputChannelOn: RevealOutputChannelOn.Never,
     initializationOptions: { settings: host.settings(undefined), commands: host.commands },
-    synchronize: { fileEvents: host.configurationFiles },
     middleware: {
       workspace: {
         configuration: async (params, token, next) => {

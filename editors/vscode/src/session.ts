@@ -37,12 +37,9 @@ export class Session {
     this.#context = context;
     this.#log = log;
     this.#status = status;
-    const configurationFiles = vscode.workspace.createFileSystemWatcher("**/{pyproject,torchlint,.torchlint}.toml");
-    context.subscriptions.push(configurationFiles);
     this.#host = {
       log,
       cwd: context.globalStorageUri.fsPath,
-      configurationFiles,
       settings: serverSettingsOf,
       commands,
       showNotifications: () => section().get("showNotifications"),
@@ -121,7 +118,7 @@ export class Session {
 
   async #start(): Promise<void> {
     this.#refusals = [];
-    if (section().get("enable") === false) {
+    if (!isEnabledAnywhere()) {
       this.#status.show({ kind: "off" });
       return;
     }
@@ -216,6 +213,12 @@ export class Session {
 /** The interpreter whose packages the project's code is run with. */
 export async function projectInterpreter(): Promise<string | undefined> {
   return launchSettingsOf().interpreter[0] ?? (await projectInterpreters(firstFolder()))[0];
+}
+
+/** Whether any folder wants to be checked; the server knows which. */
+function isEnabledAnywhere(): boolean {
+  const scopes = vscode.workspace.workspaceFolders?.map(({ uri }) => uri) ?? [];
+  return [undefined, ...scopes].slice(scopes.length > 0 ? 1 : 0).some((scope) => section(scope).get("enable") !== false);
 }
 
 function launchSettingsOf(): LaunchSettings {

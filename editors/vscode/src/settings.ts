@@ -11,7 +11,7 @@ export interface ServerSettings {
   preview?: boolean;
   includeTests?: boolean;
   run?: string;
-  logLevel?: string;
+  enable?: boolean;
 }
 
 /** Settings that decide which program is the server. */
@@ -46,17 +46,15 @@ export function serverSettings(read: Read, places: Places): ServerSettings {
       settings[key] = rules;
     }
   }
-  for (const key of ["preview", "includeTests"] as const) {
+  for (const key of ["preview", "includeTests", "enable"] as const) {
     const value = read(key);
     if (typeof value === "boolean") {
       settings[key] = value;
     }
   }
-  for (const key of ["run", "logLevel"] as const) {
-    const value = read(key);
-    if (typeof value === "string") {
-      settings[key] = value;
-    }
+  const run = read("run");
+  if (typeof run === "string") {
+    settings.run = run;
   }
   return settings;
 }

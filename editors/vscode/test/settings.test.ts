@@ -21,13 +21,13 @@ test("what is set is sent as it is", () => {
     preview: false,
     includeTests: true,
     run: "onSave",
-    logLevel: "debug",
+    enable: true,
   };
   assert.deepEqual(serverSettings(reading(values), PLACES), values);
 });
 
 test("settings of the client are none of the server's", () => {
-  assert.deepEqual(serverSettings(reading({ path: ["x"], interpreter: ["y"], enable: true }), PLACES), {});
+  assert.deepEqual(serverSettings(reading({ path: ["x"], interpreter: ["y"], showNotifications: "off" }), PLACES), {});
 });
 
 test("values of a wrong type are dropped", () => {
