@@ -13,6 +13,7 @@ import {
   ShowMessageNotification,
 } from "vscode-languageclient/node";
 import type { Candidate } from "./candidates";
+import { withoutMessages } from "./hover";
 import { safeEnvironment } from "./processes";
 import { isShown, type ServerSettings } from "./settings";
 
@@ -129,7 +130,21 @@ function options(host: Host): LanguageClientOptions {
     revealOutputChannelOn: RevealOutputChannelOn.Never,
     initializationOptions: { settings: host.settings(undefined), commands: host.commands },
     middleware: {
+      provideHover: async (document, position, token, next) => {
+        const hover = await next(document, position, token);
+        const messages = vscode.languages
+          .getDiagnostics(document.uri)
+          .filter(({ source, range }) => source === "torchlint" && range.contains(position))
+          .map(({ message }) => message);
+        for (const content of hover?.contents ?? []) {
+          if (content instanceof vscode.MarkdownString) {
+            content.value = withoutMessages(content.value, messages);
+          }
+        }
+        return hover;
+      },
       workspace: {
+        didChangeConfiguration: () => Promise.resolve(), // `settingsChanged` tells, with paths that are whole
         configuration: async (params, token, next) => {
           const answers = await next(params, token);
           return Array.isArray(answers)

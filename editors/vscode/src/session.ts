@@ -99,7 +99,7 @@ export class Session {
     const client = [
       `extension: ${String(this.#context.extension.packageJSON.version)}`,
       `VS Code: ${vscode.version}, ${vscode.env.appName}, ${process.platform} ${process.arch}`,
-      `workspace: ${vscode.workspace.isTrusted ? "trusted" : "not trusted"}, ${vscode.workspace.workspaceFolders?.length ?? 0} folders`,
+      `workspace: ${vscode.workspace.isTrusted ? "trusted" : "not trusted"}, folders: ${vscode.workspace.workspaceFolders?.length ?? 0}`,
       `server: ${running === undefined ? "not running" : `${running.version}, ${describe(running.candidate)}`}`,
       ...this.#refusals.map(({ candidate, reason }) => `not used: ${describe(candidate)}: ${reason}`),
       `launch settings: ${JSON.stringify(launchSettingsOf())}`,

@@ -7,6 +7,7 @@ import { shellKind } from "./quote";
 import { asVerifyRequest, verifyLine } from "./verify_line";
 
 const TITLE = "torchlint verify";
+const PROMPT_MILLISECONDS = 3000;
 const AGREED = "torchlint.verifyAgreed";
 
 interface Place {
@@ -54,6 +55,7 @@ export class Verifier implements vscode.Disposable {
     await save(vscode.Uri.parse(request.uri));
     const terminal = this.#terminal(request.cwd);
     terminal.show();
+    await ready(terminal);
     terminal.sendText(line);
   }
 
@@ -101,6 +103,23 @@ export class Verifier implements vscode.Disposable {
       place.isBusy = isBusy;
     }
   }
+}
+
+/** Waits for the prompt of a new terminal, but not for long: not every shell tells. */
+async function ready(terminal: vscode.Terminal): Promise<void> {
+  if (terminal.shellIntegration !== undefined) {
+    return;
+  }
+  let listener: vscode.Disposable | undefined;
+  const told = new Promise<void>((resolve) => {
+    listener = vscode.window.onDidChangeTerminalShellIntegration((change) => {
+      if (change.terminal === terminal) {
+        resolve();
+      }
+    });
+  });
+  await Promise.race([told, new Promise((resolve) => setTimeout(resolve, PROMPT_MILLISECONDS))]);
+  listener?.dispose();
 }
 
 /** What is measured is the file, so it has to hold what the editor shows. */
