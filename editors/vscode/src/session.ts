@@ -148,7 +148,7 @@ export class Session {
 
   #show(running: Running): void {
     const { candidate, connection, version } = running;
-    const state = { kind: "running", version, detail: describe(candidate) } as const;
+    const state = { kind: "running", version, detail: `from ${candidate.origin}` } as const;
     this.#status.show(state);
     connection.client.onDidChangeState(({ newState }) => {
       if (this.#running !== running) {

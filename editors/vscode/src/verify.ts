@@ -3,12 +3,14 @@
 import * as path from "node:path";
 import * as vscode from "vscode";
 import type { Candidate } from "./candidates";
-import { shellKind } from "./quote";
+import { type Shell, shellKind } from "./quote";
 import { asVerifyRequest, verifyLine } from "./verify_line";
 
 const TITLE = "torchlint verify";
-const PROMPT_MILLISECONDS = 3000;
+const PROMPT_MILLISECONDS = 5000;
 const AGREED = "torchlint.verifyAgreed";
+/** Shells that can tell VS Code when they show a prompt. */
+const TELLING: ReadonlySet<Shell> = new Set(["posix", "fish", "powershell"]);
 
 interface Place {
   terminal: vscode.Terminal;
@@ -48,14 +50,17 @@ export class Verifier implements vscode.Disposable {
       );
       return;
     }
-    const line = verifyLine(candidate, request, projectInterpreter, shellKind(vscode.env.shell));
+    const shell = shellKind(vscode.env.shell);
+    const line = verifyLine(candidate, request, projectInterpreter, shell);
     if (!(await this.#isAgreed(line, request.cwd))) {
       return;
     }
     await save(vscode.Uri.parse(request.uri));
     const terminal = this.#terminal(request.cwd);
     terminal.show();
-    await ready(terminal);
+    if (TELLING.has(shell)) {
+      await prompt(terminal);
+    }
     terminal.sendText(line);
   }
 
@@ -105,8 +110,8 @@ export class Verifier implements vscode.Disposable {
   }
 }
 
-/** Waits for the prompt of a new terminal, but not for long: not every shell tells. */
-async function ready(terminal: vscode.Terminal): Promise<void> {
+/** Waits for the prompt of a new terminal, but not for long: how a shell is set up may keep it from telling. */
+async function prompt(terminal: vscode.Terminal): Promise<void> {
   if (terminal.shellIntegration !== undefined) {
     return;
   }
