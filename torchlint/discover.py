@@ -1,4 +1,4 @@
-"""Which files a run checks: those named, and below the folders named the Python files and notebooks that nothing excludes."""
+"""Which files a run checks: those named, and below folders the Python files and notebooks that nothing excludes."""
 
 # A walk looks at many thousand paths, and making a `Path` of one costs as much as looking at it.
 # ruff: noqa: PTH116, PTH118, PTH120

@@ -9,13 +9,11 @@ from lsprotocol import types as lsp
 from torchlint.finding import Applicability, Finding
 from torchlint.fixer import edits_of
 from torchlint.lsp.diagnostics import SOURCE
-from torchlint.lsp.text import differences
 from torchlint.suppress import add_ignores
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from torchlint.finding import Edit
     from torchlint.lsp.unit import View
     from torchlint.source import SourceFile
 
@@ -35,14 +33,14 @@ class Abilities(NamedTuple):
 
 
 class Edits(NamedTuple):
-    """Makes edits of a view into edits of a workspace."""
+    """Changes of a view as edits of a workspace."""
 
     view: View
     abilities: Abilities
 
-    def of(self, edits: Iterable[Edit]) -> lsp.WorkspaceEdit:
-        """Edits of the source, of its documents in the versions that they have."""
-        found = self.view.edits(edits)
+    def to(self, new: SourceFile) -> lsp.WorkspaceEdit:
+        """What makes the new source of the view's, in its documents as they are."""
+        found = self.view.edits(new)
         if not self.abilities.changes_documents:
             return lsp.WorkspaceEdit(changes={document.uri: each for document, each in found})
         return lsp.WorkspaceEdit(
@@ -67,6 +65,7 @@ def quick_fixes(
 
     `verify` is what a client needs to know to prove a fix, but for the rule and the line.
     """
+    source = edits.view.source
     pairs = [(finding, _own(finding, diagnostics, edits.view)) for finding in findings]
     for finding, diagnostic in pairs:
         fix = finding.fix
@@ -77,7 +76,7 @@ def quick_fixes(
                 kind=lsp.CodeActionKind.QuickFix,
                 diagnostics=diagnostic,
                 is_preferred=is_safe or None,
-                edit=edits.of(edits_of(edits.view.source, finding)),
+                edit=edits.to(source.edited(edits_of(source, finding))),
             )
     for finding, diagnostic in pairs:
         if edits.abilities.verifies and finding.fix is not None and verify:
@@ -92,7 +91,7 @@ def quick_fixes(
             title=_title(finding, "ignore on this line"),
             kind=lsp.CodeActionKind.QuickFix,
             diagnostics=diagnostic,
-            edit=edits.of(_ignoring(finding, edits.view.source)),
+            edit=edits.to(add_ignores(source, (finding,), None)),
         )
     for code, name in dict.fromkeys((finding.code, finding.rule) for finding in findings):
         own = [diagnostic[0] for finding, diagnostic in pairs if finding.code == code and diagnostic]
@@ -101,9 +100,7 @@ def quick_fixes(
 
 def fix_all(edits: Edits, fixed: SourceFile) -> lsp.CodeAction:
     """One action that makes a source what it is with all safe fixes."""
-    return lsp.CodeAction(
-        title=f"{SOURCE}: fix all safe", kind=FIX_ALL, edit=edits.of(differences(edits.view.source.text, fixed.text))
-    )
+    return lsp.CodeAction(title=f"{SOURCE}: fix all safe", kind=FIX_ALL, edit=edits.to(fixed))
 
 
 def fix_all_by_command(uri: str) -> lsp.CodeAction:
@@ -115,10 +112,6 @@ def fix_all_by_command(uri: str) -> lsp.CodeAction:
 def has_safe_fixes(findings: Iterable[Finding]) -> bool:
     """Whether there is something to fix."""
     return any(finding.fix is not None and finding.fix.applicability is Applicability.SAFE for finding in findings)
-
-
-def _ignoring(finding: Finding, source: SourceFile) -> tuple[Edit, ...]:
-    return differences(source.text, add_ignores(source, (finding,), None).text)
 
 
 def _commanded(title: str, command: str, argument: object, diagnostics: list[lsp.Diagnostic] | None) -> lsp.CodeAction:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from torchlint.lsp.unit import View
 
 SOURCE = "torchlint"
-_ORIGIN = re.compile(r"(?P<path>.+?):(?P<row>\d+)")
+_ORIGIN = re.compile(r"(?P<path>.+?):(?P<cell>cell \d+:)?(?P<row>\d+)")
 
 
 def diagnostics(
@@ -64,7 +64,7 @@ def _severity(finding: Finding) -> lsp.DiagnosticSeverity:
 def _related(finding: Finding, often: str, here: lsp.Location, root: str) -> lsp.DiagnosticRelatedInformation:
     """How often the line runs: at the call that makes it so, where that is in another file."""
     match = _ORIGIN.fullmatch(finding.origin)
-    if match is not None:
+    if match is not None and not match["cell"]:  # a place in a notebook's cell has no address
         uri = from_fs_path(os.path.join(root, match["path"]))  # noqa: PTH118 - a string is wanted
         if uri is not None:
             place = lsp.Position(int(match["row"]) - 1, 0)

@@ -395,7 +395,7 @@ async def apply_autofix(uri: str) -> None:
         return
     unit, view = known
     fixed = await server.session.repaired(unit, view)
-    if fixed is not None and fixed.text != view.source.text:
+    if fixed is not None and fixed != view.source:
         edit = actions.fix_all(actions.Edits(view, server.abilities), fixed).edit
         if edit is not None:
             await server.workspace_apply_edit_async(lsp.ApplyWorkspaceEditParams(edit, "torchlint: fix all safe"))

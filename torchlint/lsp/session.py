@@ -8,13 +8,14 @@ from itertools import count
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
-from torchlint.finding import Severity
+from torchlint.finding import Severity, sort_key
 from torchlint.globs import posix
 from torchlint.lsp.analysis import Inquire, Lint, Place, Repair
 from torchlint.lsp.documents import Documents, path_of
 from torchlint.lsp.settings import ClientSettings
 from torchlint.lsp.unit import Part, Unit, View
 from torchlint.lsp.worker import AnalysisError, Worker
+from torchlint.notebook import Notebook
 from torchlint.source import SourceFile
 
 if TYPE_CHECKING:
@@ -165,8 +166,13 @@ class Session:
         if not parts:
             return None
         shown = self.place(unit.uri).shown
-        (document,) = parts
-        return View(SourceFile(shown, document.text.value), (Part(document, 0),))
+        cells = self.documents.notebook(unit.uri)
+        if cells is None:
+            return View(SourceFile(shown, parts[0].text.value), (Part(parts[0], 0),))
+        numbers = {cell.document: number for number, cell in enumerate(cells.cells, 1)}
+        notebook = Notebook.of_cells([part.text.value for part in parts], [numbers[part.uri] for part in parts])
+        starts = [cell.start for cell in notebook.cells]
+        return View(SourceFile.of_notebook(shown, notebook), tuple(map(Part, parts, starts)))
 
     def settings_of(self, uri: str) -> ClientSettings:
         """What the client set for a document."""
@@ -239,9 +245,14 @@ class Session:
         for diagnostic in linted.result.diagnostics:
             if diagnostic.severity is Severity.INTERNAL:
                 self._client.log(f"{view.source.path}: {diagnostic.message}")
-        if any(diagnostic.code == SYNTAX_ERROR for diagnostic in linted.result.diagnostics):
+        findings = linted.result.findings
+        broken = [each for each in linted.result.diagnostics if each.code == SYNTAX_ERROR]
+        if broken and view.source.notebook is None:
             return  # what was found before stands where its lines do
-        unit.text, unit.findings = view.source.text, linted.result.findings
+        if broken:  # so it does in cells that cannot be read
+            starts = {view.part(each.span.start).start for each in broken if each.span is not None}
+            findings += tuple(each for each in unit.current(view) if view.part(each.span.start).start in starts)
+        unit.text, unit.findings = view.source.text, tuple(sorted(findings, key=sort_key))
         unit.questions = linted.result.questions
 
     def _think(self, unit: Unit) -> None:
@@ -277,10 +288,11 @@ class Session:
                 self._think(unit)
 
     def _open_files(self) -> Iterator[tuple[str, bytes]]:
-        for document in self.documents:
-            path = path_of(document.uri)
-            if path is not None and document.is_python:
-                yield path, document.text.value.encode(errors="replace")
+        for uri in self.documents.units():
+            path, unit = path_of(uri), self._unit(uri)
+            view = self.view(unit) if path is not None and unit is not None else None
+            if path is not None and view is not None:
+                yield path, _data(view)
 
     def _complain(self, message: str) -> None:
         if not self._is_closed:
@@ -298,7 +310,8 @@ class Session:
 
 def _data(view: View) -> bytes:
     """What a file would hold that is as the documents are."""
-    return view.source.text.encode(errors="replace")
+    notebook = view.source.notebook
+    return (view.source.text if notebook is None else notebook.written.text).encode(errors="replace")
 
 
 def _cancel(unit: Unit) -> None:

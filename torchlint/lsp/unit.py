@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from torchlint.facts import NOTHING, Facts
-from torchlint.finding import NOTHING_WANTED, Edit, Finding, Span, Wanted
+from torchlint.finding import NOTHING_WANTED, Finding, Span, Wanted
 from torchlint.lsp.carried import carried
+from torchlint.lsp.text import differences
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Iterable
 
     from lsprotocol import types as lsp
 
@@ -47,14 +47,15 @@ class View:
         document, start = self.part(span.start)
         return document, document.text.range(Span(span.start - start, span.end - start))
 
-    def edits(self, edits: Iterable[Edit]) -> list[tuple[Document, list[lsp.TextEdit]]]:
-        """Edits, by document."""
-        found: dict[str, tuple[Document, list[Edit]]] = {}
-        for edit in sorted(edits):
-            document, start = self.part(edit.span.start)
-            moved = Edit(Span(edit.span.start - start, edit.span.end - start), edit.text)
-            found.setdefault(document.uri, (document, []))[1].append(moved)
-        return [(document, document.text.edits(tuple(moved))) for document, moved in found.values()]
+    def edits(self, new: SourceFile) -> list[tuple[Document, list[lsp.TextEdit]]]:
+        """What makes the new source of this one, by document."""
+        texts = new.notebook.sources if new.notebook is not None else (new.text,)
+        pairs = [(part.document, text) for part, text in zip(self.parts, texts, strict=True)]
+        return [
+            (document, document.text.edits(differences(document.text.value, text)))
+            for document, text in pairs
+            if document.text.value != text
+        ]
 
 
 @dataclass(slots=True)
