@@ -18,12 +18,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from torchlint import engine, linter, registry
 from torchlint.finding import Applicability, Edit, Finding, Result, Severity, Span, edited
 from torchlint.fixer import Fixed
 from torchlint.fixer import fix as fix_source
+from torchlint.notebook import Notebook
 from torchlint.role import Role
 from torchlint.settings import OptionValue, Settings
 from torchlint.source import SourceFile
@@ -115,6 +116,7 @@ def obey_laws(text: str, settings: Settings) -> None:
         return
     _bytes_survive(text)
     _line_endings_change_nothing(text, settings)
+    _cells_change_nothing(text, settings)
     for variant in _variants(text, settings):
         parts = 3 if variant.keeps is _Keeps.ALL else 2
         wanted = Counter((variant.rows[row - 1], *rest)[:parts] for row, *rest in _detailed(text, settings))
@@ -215,6 +217,45 @@ def _line_endings_change_nothing(text: str, settings: Settings) -> None:
         crlf = fix(text.replace("\n", "\r\n"), settings, threshold).text
         expected = fix(text, settings, threshold).text.replace("\n", "\r\n")
         assert crlf == expected, f"law 3: with CR LF the fix makes\n{crlf!r}\nnot\n{expected!r}"
+
+
+def _cells_change_nothing(text: str, settings: Settings) -> None:
+    """Laws 3 and 4 for a notebook whose cells are the statements of the module."""
+    if "\r" in text or "\f" in text or not (starts := _statement_rows(text)):
+        return
+    rows = text.splitlines(keepends=True)
+    cells = ["".join(rows[start:end]) for start, end in pairwise([*starts, len(rows)])]
+    source = SourceFile.from_bytes("snippet.ipynb", SourceFile.of_notebook("", Notebook.of_cells(cells)).to_bytes())
+    result = linter.lint(source, settings)
+    found = []
+    for finding in result.findings:
+        place = source.place(finding.span.start)
+        assert place.cell is not None
+        found.append((starts[place.cell - 1] + place.row, finding.rule, str(finding.frequency)))
+    wanted = _detailed(text, settings)
+    assert found == wanted, f"law 4, cells: {_differences(found, wanted)}\n{_numbered(text)}"
+    findings = lint(text, settings).findings
+    if all((one.fix is None) is (other.fix is None) for one, other in zip(result.findings, findings, strict=True)):
+        done = fix_source(source, settings, Applicability.UNSAFE).source
+        assert done.notebook is not None
+        assert "".join(done.notebook.sources) == fix(text, settings, Applicability.UNSAFE).text, (
+            "law 4: cells are fixed otherwise"
+        )
+        again = SourceFile.from_bytes("snippet.ipynb", done.to_bytes())
+        assert again.notebook is not None
+        assert again.notebook.sources == done.notebook.sources, "law 3: what is written is not what is read"
+
+
+def _statement_rows(text: str) -> list[int]:
+    """The rows, from 0, on which the first statement's cell and each further one begin; none in what is no program."""
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError):
+        return []
+    rows = [min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))]) - 1 for node in body]
+    ends = [(node.end_lineno or node.lineno) for node in body]
+    # Statements on one line stand in one cell.
+    return [0, *(row for row, above in zip(rows[1:], ends, strict=False) if row >= above and row > 0)] if rows else []
 
 
 # The same program, written differently

@@ -141,3 +141,21 @@ def test_a_network_of_one_layer() -> None:
         """,
         RULE,
     )
+
+
+def test_a_model_that_is_wrapped_at_each_turn() -> None:
+    code = """
+        import torch
+        from torch import nn
+
+
+        def evaluate(model: nn.Module, loaders):
+            for loader in loaders:
+                model = nn.DataParallel(model)
+                for inputs in loader:
+                    model.eval()  # <- mode-toggle-per-batch
+                    model(inputs.cuda())
+    """
+    check_snippet(code, RULE)
+    # Where only what wraps it binds the name, there is no end to what it may hold.
+    check_snippet(code.replace("model: nn.Module, loaders", "loaders"), RULE)

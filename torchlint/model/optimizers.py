@@ -212,12 +212,14 @@ def _is_zero(node: cst.BaseExpression) -> bool:
     return isinstance(node, (cst.Integer, cst.Float)) and node.evaluated_value == 0
 
 
-def is_small(owner: cst.BaseExpression, context: Context) -> bool:
-    """Whether a model has one or two layers, as its class in this file shows."""
-    if isinstance(owner, cst.Name):
+def is_small(owner: cst.BaseExpression, context: Context, wrapped: int = 0) -> bool:
+    """Whether a model has one or two layers, as its class in this file shows; `wrapped` so many times around it."""
+    if isinstance(owner, cst.Name) and wrapped <= _FEW:  # `net = DataParallel(net)` may stand in a loop
         made = [binding.value for binding in context.reaching(owner) if binding.binder is Binder.ASSIGN]
         if made and all(isinstance(value, cst.Call) and _is_parallel(value, context) for value in made):
-            return all(isinstance(value, cst.Call) and is_small(value.args[0].value, context) for value in made)
+            return all(
+                isinstance(value, cst.Call) and is_small(value.args[0].value, context, wrapped + 1) for value in made
+            )
     value = context.value(owner)
     if isinstance(value.definition, cst.ClassDef):
         names = [
