@@ -156,7 +156,10 @@ class Server(LanguageServer):
     def take(self, settings: object) -> None:
         """Settings for all folders, as a client sends them."""
         if isinstance(settings, dict):
-            self.given = settings.get(SECTION, settings)
+            # As a section, as what is in it, or with the section in the name of each key.
+            section = settings.get(SECTION, settings)
+            values = section.items() if isinstance(section, dict) else ()
+            self.given = {key.removeprefix(f"{SECTION}."): value for key, value in values}
             self.session.default_settings = self._understood(self.given)
             self.session.settings.clear()
 
