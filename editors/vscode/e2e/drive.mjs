@@ -6,6 +6,7 @@
 //   VSIX             the packaged extension; the newest *.vsix here by default
 //   PYTHON           an interpreter with torchlint[lsp] and torch
 //   TORCHLINT        instead of PYTHON's: a torchlint executable
+//   BARE_PYTHON      an interpreter without torchlint; if given, torchlint is installed by the extension, from a package index
 //   PICTURES         where the pictures go; a folder under the system's temporary one by default
 import assert from "node:assert/strict";
 import { spawn, execFileSync } from "node:child_process";
@@ -222,6 +223,22 @@ async function drive() {
     await page.waitForTimeout(500);
     await picture("log");
   });
+
+  if (given.barePython !== undefined) {
+    await step("without torchlint, the extension offers to install its own, and uses that", async () => {
+      await open("train.py");
+      configure({ "torchlint.interpreter": [given.barePython], "torchlint.path": [] });
+      const notice = page.locator(".notification-list-item", { hasText: "No torchlint is installed" });
+      await notice.waitFor();
+      await picture("not-installed");
+      await notice.locator(".monaco-button", { hasText: "Install" }).click();
+      await until(() => /runs: .*the extension's own copy/.test(logOfExtension()), "its own copy does not run", 300);
+      await underlined("total += loss.item()");
+      await picture("installed");
+      configure({});
+      await underlined("total += loss.item()");
+    });
+  }
 
   await step("cells of a notebook", async () => {
     await open("explore.ipynb", ".notebookOverlay");
@@ -464,12 +481,12 @@ function serverPid() {
 function inputs() {
   const newest = readdirSync(EXTENSION).filter((name) => name.endsWith(".vsix")).map((name) => path.join(EXTENSION, name))
     .sort((one, other) => statSync(other).mtimeMs - statSync(one).mtimeMs)[0];
-  const { CODE_SERVER, CHROMIUM = "/usr/bin/chromium", PLAYWRIGHT_CORE, VSIX = newest, PYTHON, TORCHLINT } = process.env;
+  const { CODE_SERVER, CHROMIUM = "/usr/bin/chromium", PLAYWRIGHT_CORE, VSIX = newest, PYTHON, BARE_PYTHON, TORCHLINT } = process.env;
   const needed = { CODE_SERVER, CHROMIUM, PLAYWRIGHT_CORE, VSIX, PYTHON };
   const missing = Object.entries(needed).filter(([, file]) => file === undefined || !existsSync(file)).map(([name]) => name);
   if (missing.length > 0) {
     console.error(`missing: ${missing.join(", ")} (the top of e2e/drive.mjs says what they are)`);
     process.exit(2);
   }
-  return { codeServer: CODE_SERVER, chromium: CHROMIUM, playwright: PLAYWRIGHT_CORE, vsix: VSIX, python: PYTHON, torchlint: TORCHLINT };
+  return { codeServer: CODE_SERVER, chromium: CHROMIUM, playwright: PLAYWRIGHT_CORE, vsix: VSIX, python: PYTHON, barePython: BARE_PYTHON, torchlint: TORCHLINT };
 }
