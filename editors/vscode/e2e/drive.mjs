@@ -29,6 +29,7 @@ const SETTINGS = {
   "editor.minimap.enabled": false,
   "editor.fontFamily": "DejaVu Sans Mono",
   "editor.fontSize": 13,
+  "editor.occurrencesHighlight": "off",
   "editor.hover.delay": 200,
   "editor.stickyScroll.enabled": false,
   "terminal.integrated.fontFamily": "DejaVu Sans Mono",
@@ -228,7 +229,7 @@ async function drive() {
     await step("without torchlint, the extension offers to install its own, and uses that", async () => {
       await open("train.py");
       configure({ "torchlint.interpreter": [given.barePython], "torchlint.path": [] });
-      const notice = page.locator(".notification-list-item", { hasText: "No torchlint is installed" });
+      const notice = page.locator(".notification-list-item", { hasText: "No torchlint found" });
       await notice.waitFor();
       await picture("not-installed");
       await notice.locator(".monaco-button", { hasText: "Install" }).click();

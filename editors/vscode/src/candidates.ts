@@ -3,6 +3,9 @@
 import * as path from "node:path";
 import type { LaunchSettings } from "./settings";
 
+/** The origin of the copy that the extension installs. */
+export const OWN = "the extension's own copy";
+
 /** A way to run torchlint. */
 export interface Candidate {
   /** The program and its first arguments; `server` or `verify` comes behind them. */
@@ -45,8 +48,7 @@ export function candidates(settings: LaunchSettings, around: Surroundings): Cand
       ? settings.interpreter.map((python) => ofInterpreter(python, "torchlint.interpreter"))
       : around.interpreters.map((python) => ofInterpreter(python, "the Python environment"));
   const onPath: Candidate[] = around.onPath === undefined ? [] : [{ command: [around.onPath], origin: "PATH" }];
-  const own: Candidate[] =
-    around.own === undefined ? [] : [{ command: [around.own, "-m", "torchlint"], origin: "the extension's own copy" }];
+  const own: Candidate[] = around.own === undefined ? [] : [{ command: [around.own, "-m", "torchlint"], origin: OWN }];
   switch (settings.importStrategy) {
     case "useBundled":
       return [...fromSettings, ...own, ...fromInterpreters, ...onPath];
@@ -60,7 +62,7 @@ export async function versionOf(candidate: Candidate, ask: Ask): Promise<string>
   const output = (await ask([...candidate.command, "--version"])).trim();
   const version = /^torchlint (\S+)$/.exec(output)?.[1];
   if (version === undefined) {
-    throw new Error(`it answers \`${firstLine(output)}\` to --version`);
+    throw new Error(output === "" ? "it does not answer to --version" : `--version says \`${firstLine(output)}\``);
   }
   return version;
 }

@@ -49,11 +49,21 @@ export async function installOwnCopy(
   );
 }
 
+/** Whether a torchlint came with the extension. */
+export function hasWheel(context: vscode.ExtensionContext): boolean {
+  return wheel(context) !== undefined;
+}
+
 /** The wheel that came with the extension, else what the project publishes. */
 function requirement(context: vscode.ExtensionContext): string {
+  const file = wheel(context);
+  return file === undefined ? SOURCE : `${file}[lsp]`;
+}
+
+function wheel(context: vscode.ExtensionContext): string | undefined {
   const folder = context.asAbsolutePath("bundled");
-  const wheel = existsSync(folder) ? readdirSync(folder).find((name) => name.endsWith(".whl")) : undefined;
-  return wheel === undefined ? SOURCE : `${path.join(folder, wheel)}[lsp]`;
+  const name = existsSync(folder) ? readdirSync(folder).find((one) => one.endsWith(".whl")) : undefined;
+  return name === undefined ? undefined : path.join(folder, name);
 }
 
 async function newEnoughPython(

@@ -5,9 +5,9 @@ import { mkdir } from "node:fs/promises";
 import { homedir } from "node:os";
 import * as vscode from "vscode";
 import { State } from "vscode-languageclient/node";
-import { type Candidate, candidates, describe, findOnPath, type Refusal, versionOf } from "./candidates";
+import { type Candidate, candidates, describe, findOnPath, OWN, type Refusal, versionOf } from "./candidates";
 import { connect, type Connection, type Host, settingsChanged } from "./client";
-import { installOwnCopy, ownInterpreter } from "./own_copy";
+import { hasWheel, installOwnCopy, ownInterpreter } from "./own_copy";
 import { output } from "./processes";
 import { projectInterpreters } from "./python";
 import { isShown, launchSettings, type LaunchSettings, type Places, type ServerSettings, serverSettings } from "./settings";
@@ -16,6 +16,8 @@ import type { Status } from "./status";
 const SECONDS_TO_ANSWER = 20;
 const INSTALL = "Install";
 const SHOW_LOGS = "Show Logs";
+/** For which version of the extension an update of its own copy was offered. */
+const OFFERED = "torchlint.updateOffered";
 
 interface Running {
   connection: Connection;
@@ -128,6 +130,7 @@ export class Session {
       try {
         this.#running = await this.#tried(candidate);
         this.#show(this.#running);
+        void this.#offerUpdate(this.#running);
         return;
       } catch (error) {
         this.#refusals.push({ candidate, reason: messageOf(error) });
@@ -167,15 +170,27 @@ export class Session {
     });
   }
 
+  /** Offer the wheel that came with the extension where its own copy is of another version; once for each. */
+  async #offerUpdate({ candidate, version }: Running): Promise<void> {
+    const wanted = String(this.#context.extension.packageJSON.version);
+    const memory = this.#context.globalState;
+    if (candidate.origin !== OWN || version === wanted || !hasWheel(this.#context) || memory.get(OFFERED) === wanted) {
+      return;
+    }
+    await memory.update(OFFERED, wanted);
+    this.#offer(`The extension came with torchlint ${wanted}; ${version} is installed.`, INSTALL);
+  }
+
   #giveUp(): void {
     const refusal = this.#refusals.find(({ reason }) => !reason.includes("No module named torchlint"));
+    const where = vscode.workspace.isTrusted ? "in this Python environment" : "outside this workspace, which is not trusted";
     const reason =
       refusal === undefined
-        ? "No torchlint is installed for this Python environment."
+        ? `No torchlint found ${where}.`
         : `torchlint does not start: ${refusal.reason} (${refusal.candidate.command.join(" ")})`;
     this.#log.error(reason);
     this.#status.show({ kind: "failed", reason });
-    this.#offer(reason, INSTALL, SHOW_LOGS);
+    this.#offer(`${reason} Install a copy for the editor?`, INSTALL, SHOW_LOGS);
   }
 
   #offer(message: string, ...buttons: string[]): void {

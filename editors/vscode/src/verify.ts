@@ -8,6 +8,7 @@ import { asVerifyRequest, verifyLine } from "./verify_line";
 
 const TITLE = "torchlint verify";
 const PROMPT_MILLISECONDS = 5000;
+const MANAGE_TRUST = "Manage Workspace Trust";
 const AGREED = "torchlint.verifyAgreed";
 /** Shells that can tell VS Code when they show a prompt. */
 const TELLING: ReadonlySet<Shell> = new Set(["posix", "fish", "powershell"]);
@@ -45,9 +46,10 @@ export class Verifier implements vscode.Disposable {
       return;
     }
     if (!vscode.workspace.isTrusted) {
-      void vscode.window.showWarningMessage(
-        "torchlint verify runs your code. Trust this workspace (`Workspaces: Manage Workspace Trust`) to use it.",
-      );
+      const message = "To verify a fix is to run your code, for which this workspace has to be trusted.";
+      if ((await vscode.window.showWarningMessage(message, MANAGE_TRUST)) === MANAGE_TRUST) {
+        await vscode.commands.executeCommand("workbench.trust.manage");
+      }
       return;
     }
     const shell = shellKind(vscode.env.shell);

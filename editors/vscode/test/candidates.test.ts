@@ -49,7 +49,8 @@ test("a candidate shows by its version that it is torchlint", async () => {
   });
   assert.equal(version, "1.2.3");
   assert.deepEqual(asked, [["/a", "-m", "torchlint", "--version"]]);
-  await assert.rejects(versionOf(candidate, async () => "Python 3.12\n"), /it answers `Python 3.12` to --version/);
+  await assert.rejects(versionOf(candidate, async () => "Python 3.12\n"), { message: "--version says `Python 3.12`" });
+  await assert.rejects(versionOf(candidate, async () => ""), { message: "it does not answer to --version" });
 });
 
 test("of a traceback the last line says what happened", () => {
