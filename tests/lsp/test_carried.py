@@ -52,3 +52,27 @@ def test_a_fix_that_reaches_into_what_changed_is_left_out() -> None:
     (moved,) = carried([finding], before, "import z\nx = 1\ny = 2\n")
     assert moved.span == Span(9, 14)
     assert moved.fix is None
+
+
+@given(LINES, LINES, LINES, st.integers(0, 8), st.integers(0, 8))
+def test_lines_of_their_own_stay_between_lines_that_change(
+    top: list[str], bottom: list[str], more: list[str], above: int, below: int
+) -> None:
+    """As where a line is written at the top while the code is broken at the bottom."""
+    lines = [f"line {number}" for number in range(8)]
+    before = "\n".join((*top, *lines, *bottom))
+    after = "\n".join((*top[:above], *more, *lines, *more, *bottom[below:]))
+    findings = [of_line(before, len(top) + row) for row in range(8)]
+    assert [after[found.span.start : found.span.end] for found in carried(findings, before, after)] == lines
+
+
+def test_lines_that_were_moved_past_others_are_fewer_than_those_that_stay() -> None:
+    before, after = "a\nb\nc\nd\ne\n", "new\nd\na\nb\nc\ne\nnew\n"
+    findings = [of_line(before, row) for row in range(5)]
+    assert [found.message for found in carried(findings, before, after)] == ["a", "b", "c", "e"]
+
+
+def test_a_finding_whose_lines_were_parted_is_left_out() -> None:
+    before, after = "call(\n    a,\n)\n", "call(\n    b,\n    a,\n)\n"
+    finding = Finding("a-rule", "TL000", Span(0, before.index(")") + 1), "message")
+    assert carried([finding], before, after) == ()

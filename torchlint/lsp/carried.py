@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from dataclasses import replace
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from torchlint.finding import Edit, Finding, Span
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 
 def carried(findings: Iterable[Finding], old: str, new: str) -> tuple[Finding, ...]:
     """The findings of `old` on lines that stand in `new` as they were, at their places there.
 
-    The lines between the first and the last that changed count as changed. A fix that reaches into them is left out.
+    A fix that reaches into other lines is left out.
     """
     if old == new:
         return tuple(findings)
-    head = _head(old, new)
-    tail = _tail(old, new, head)
-    shift = len(new) - len(old)
+    old_lines, new_lines = old.split("\n"), new.split("\n")
+    old_starts, new_starts = _starts(old_lines), _starts(new_lines)
+    rows = _rows(old_lines, new_lines)
 
     def moved(span: Span) -> Span | None:
-        if span.end < head or (span.end == head and span.start < head):
-            return span
-        is_behind = tail and span.start >= len(old) - tail
-        return Span(span.start + shift, span.end + shift) if is_behind else None
+        first, last = (bisect_right(old_starts, offset) - 1 for offset in (span.start, span.end))
+        row = rows.get(first)
+        if row is None or any(rows.get(first + below) != row + below for below in range(1, last - first + 1)):
+            return None
+        shift = new_starts[row] - old_starts[first]
+        return Span(span.start + shift, span.end + shift)
 
     return tuple(found for finding in findings if (found := _carried(finding, moved)) is not None)
 
@@ -43,34 +48,57 @@ def _carried(finding: Finding, moved: Callable[[Span], Span | None]) -> Finding 
     return replace(finding, span=span, fix=fix)
 
 
-def _head(old: str, new: str) -> int:
-    """Where the first line that changed begins."""
-    shared = _shared(old, new, 1)
-    return old.rfind("\n", 0, shared) + 1
+def _starts(lines: Sequence[str]) -> list[int]:
+    return list(accumulate((len(line) + 1 for line in lines[:-1]), initial=0))
 
 
-def _tail(old: str, new: str, head: int) -> int:
-    """How long the lines behind the last that changed are."""
-    shared = min(_shared(old, new, -1), min(len(old), len(new)) - head)
-    start = len(old) - shared
-    if _starts_line(old, start) and _starts_line(new, len(new) - shared):
-        return shared
-    newline = old.find("\n", start)
-    return 0 if newline < 0 else len(old) - newline - 1
+def _rows(old: Sequence[str], new: Sequence[str]) -> dict[int, int]:
+    """Which line of `new` a line of `old` has become.
+
+    What both begin and end with is the same, and so are, between these, lines that both have once, in an order that
+    both have, and those around them.
+    """
+    shorter = min(len(old), len(new))
+    head = next((row for row in range(shorter) if old[row] != new[row]), shorter)
+    most = shorter - head
+    tail = next((row for row in range(most) if old[-1 - row] != new[-1 - row]), most)
+    rows = {row: row for row in range(head)}
+    rows |= {len(old) - row: len(new) - row for row in range(1, tail + 1)}
+    old_end, new_end = len(old) - tail, len(new) - tail
+    above, other_above = head, head
+    for row, other in _rising(_unique(old, new, head, old_end, new_end)):
+        if row in rows:
+            continue
+        room = min(row - above, other - other_above)
+        begin = next((step for step in range(room) if old[row - step - 1] != new[other - step - 1]), room)
+        room = min(old_end - row, new_end - other)
+        end = next((step for step in range(room) if old[row + step] != new[other + step]), room)
+        rows |= {row + step: other + step for step in range(-begin, end)}
+        above, other_above = row + end, other + end
+    return rows
 
 
-def _starts_line(text: str, offset: int) -> bool:
-    return offset == 0 or text[offset - 1] == "\n"
+def _unique(old: Sequence[str], new: Sequence[str], head: int, old_end: int, new_end: int) -> Iterator[tuple[int, int]]:
+    """The rows of lines that both have once between head and tail, in the order of the old ones."""
+    counts = Counter(old[head:old_end]), Counter(new[head:new_end])
+    there = {new[row]: row for row in range(head, new_end)}
+    for row in range(head, old_end):
+        if counts[0][old[row]] == 1 and counts[1][old[row]] == 1:
+            yield row, there[old[row]]
 
 
-def _shared(old: str, new: str, step: int) -> int:
-    """How many characters both begin with, or end with if `step` is -1: found by halving, which compares in C."""
-    low, high = 0, min(len(old), len(new))
-    while low < high:
-        middle = (low + high + 1) // 2
-        same = old[:middle] == new[:middle] if step > 0 else old[len(old) - middle :] == new[len(new) - middle :]
-        if same:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+def _rising(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The most pairs, in their order, whose second numbers rise."""
+    ends: list[int] = []  # the smallest second number that ends a run of each length
+    longest: list[tuple[int, tuple[int, int]]] = []
+    for pair in pairs:
+        length = bisect_left(ends, pair[1])
+        ends[length : length + 1] = [pair[1]]
+        longest.append((length, pair))
+    run: list[tuple[int, int]] = []
+    wanted = len(ends) - 1
+    for length, pair in reversed(longest):
+        if length == wanted and (not run or pair[1] < run[-1][1]):
+            run.append(pair)
+            wanted -= 1
+    return run[::-1]
