@@ -262,9 +262,9 @@ class Session:
             unit.inquiry = asyncio.create_task(self._inquired(unit))
 
     async def _inquired(self, unit: Unit) -> None:
-        revision = -1
-        while revision != unit.revision:
-            revision = unit.revision
+        changes = -1
+        while changes != self._changes:  # not while somebody types, here or elsewhere
+            changes = self._changes
             await asyncio.sleep(THINKING_PAUSE if unit.asked[0] else 0)
         view = self.view(unit)
         if view is None:
