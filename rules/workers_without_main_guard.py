@@ -21,7 +21,7 @@ RULE = Rule(
     default=False,
 )
 
-# What only a notebook, or the text of one, has: there no file is run again.
+# What only the text of a notebook has: there no file is run again.
 _CELLS = ("# %%", "# In[", "get_ipython(")
 
 
@@ -38,7 +38,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.model.spawning import is_forked, number_of_workers
 
     count = number_of_workers(node, context)
-    if count is None or not runs_on_import(node, context) or any(cell in context.source.text for cell in _CELLS):
+    if count is None or not runs_on_import(node, context) or _is_of_cells(context):
         return
     if is_forked(node, context) or _knows_platforms(node, count, context):
         return
@@ -48,6 +48,10 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
             "each worker that is spawned, or comes from a fork server, runs this script once more from its top and "
             'fails; move what runs into a function, called under `if __name__ == "__main__":`',
         )
+
+
+def _is_of_cells(context: Context) -> bool:
+    return context.source.notebook is not None or any(cell in context.source.text for cell in _CELLS)
 
 
 def _is_read_on_import(context: Context) -> bool:

@@ -99,7 +99,7 @@ def _run(folder: Path, jobs: int, *arguments: str) -> subprocess.CompletedProces
     options = ("--no-cache", "--isolated", "--preview", "--include-tests", "--exclude", "", "--jobs", str(jobs))
     command = [sys.executable, "-m", "torchlint", *arguments, *options, "."]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode == 2 and not done.stdout:
+    if done.stderr.startswith("error: "):
         raise SystemExit(done.stderr)
     return done
 

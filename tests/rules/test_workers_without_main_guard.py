@@ -5,7 +5,11 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-from laws import check_snippet
+from laws import active, check_snippet
+
+from torchlint.linter import lint
+from torchlint.notebook import Notebook
+from torchlint.source import SourceFile
 
 RULE = "workers-without-main-guard"
 MARK = "  # <- workers-without-main-guard"
@@ -90,3 +94,9 @@ def test_on_import(code: str) -> None:
 )
 def test_not_on_import_or_forked(code: str) -> None:
     check_snippet(HEAD + textwrap.dedent(code), RULE)
+
+
+def test_no_worker_runs_a_notebook() -> None:
+    code = f"{HEAD}loader = DataLoader(dataset, num_workers=4)\n{LOOP}"
+    assert lint(SourceFile("train.py", code), active(RULE)).findings
+    assert not lint(SourceFile.of_notebook("train.ipynb", Notebook.of_cells([HEAD, code])), active(RULE)).findings
