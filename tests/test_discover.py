@@ -36,6 +36,11 @@ def test_python_files_are_found_in_order(tmp_path: Path) -> None:
     assert shown(tmp_path) == ["a-b/x.py", "a.py", "a/x.py", "a/y.pyi", "b/x.py"]
 
 
+def test_notebooks_are_found_but_for_the_copies_that_jupyter_keeps(tmp_path: Path) -> None:
+    plant(tmp_path, "a.ipynb", "b/c.ipynb", "b/.ipynb_checkpoints/c-checkpoint.ipynb", "ipynb")
+    assert shown(tmp_path) == ["a.ipynb", "b/c.ipynb"]
+
+
 def test_a_file_has_its_path_and_what_is_shown_of_it(tmp_path: Path) -> None:
     plant(tmp_path, "in/x.py", "out/y.py")
     top = tmp_path / "in"
