@@ -181,6 +181,22 @@ def test_strings_that_are_no_lines_stay_where_nothing_changes() -> None:
     assert replaced(text, "a\nbc\nx\nde\nf") == text.replace('"d"', '"x\\n", "d"')
 
 
+def test_lines_that_end_otherwise_are_lines_where_the_list_has_them_so() -> None:
+    lines = ["a\x0c", "b\n", "c\u2028", "d\r", "e"]
+    text = json.dumps(notebook(code(lines)), indent=1)
+    new = replaced(text, "A\x0cb\nc\u2028d\rE")
+    assert new == text.replace('"a\\f"', '"A\\f"').replace('"e"', '"E"')
+
+
+def test_what_is_new_is_spelt_as_the_document_spells_the_like() -> None:
+    data = notebook(code(["a"]), {"cell_type": "markdown", "source": "é"})
+    assert '"a\\n",' in replaced(json.dumps(data, indent=1), "a\né")
+    assert '\\u00e9\\ud83d\\ude00"' in replaced(json.dumps(data), "é😀")
+    assert '"é😀"' in replaced(json.dumps(data, ensure_ascii=False), "é😀")
+    assert '"é😀"' in replaced(json.dumps(notebook(code(["a"]))), "é😀")
+    assert '"\\ud83d"' in replaced(json.dumps(data, ensure_ascii=False), "\ud83d")
+
+
 def test_carriage_returns_are_kept() -> None:
     text = json.dumps(notebook(code(["a\r\n", "b\r\n"])), indent=1).replace("\n", "\r\n")
     assert replaced(text, "a\r\nx\r\nb\r\n") == text.replace(

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import partial
 from itertools import pairwise
 from json.decoder import scanstring  # type: ignore[attr-defined]  # public by its use, though not in the stubs
 from typing import Any, NamedTuple
@@ -246,6 +247,8 @@ def _listed(text: str, at: int, closing: str, visit: Callable[[int], int]) -> in
 # One code point as JSON spells it in a string.
 _UNIT = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL)
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
+# How sources are split into lists: nbformat also ends lines at form feeds and the like.
+_SPLITS: tuple[Callable[[str], list[str]], ...] = (_LINE.findall, partial(str.splitlines, keepends=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +267,7 @@ class _Spelling:
         literals = [document.text[span.start : span.end] for source in document.sources for span in source.literals]
         found = {unit for literal in literals for unit in _ESCAPE.findall(literal)}
         escapes = {json.loads(f'"{unit}"'): unit for unit in sorted(found, key=lambda unit: (-len(unit), unit))}
-        is_ascii = document.text.isascii() and any(not character.isascii() for character in escapes)
+        is_ascii = document.text.isascii() and _FAR.search(document.text) is not None
         escapes = {character: unit for character, unit in escapes.items() if character.isascii()}
         return cls(escapes, is_ascii, ", " if '": ' in document.text else ",")
 
@@ -278,6 +281,7 @@ class _Spelling:
         return "".join(map(self.unit, string))
 
 
+_FAR = re.compile(r"\\u(?!00[0-7])[0-9a-fA-F]{4}")
 _ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)")
 
 
@@ -288,7 +292,9 @@ def _edits(document: Document, source: Source, text: str, spelling: _Spelling) -
         yield from _in_string(document, source, new, spelling)
         return
     old = [scanstring(document.text, literal.start + 1)[0] for literal in source.literals]
-    if old == _LINE.findall(source.text):
+    split = next((split for split in _SPLITS if split(source.text) == old), None)
+    if split is not None:
+        new = split(text)
         changes = _changes(old, new)
     else:
         # Parts of lines, or several lines in one: what is the same at both ends stays.

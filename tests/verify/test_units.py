@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -70,6 +71,12 @@ def test_a_unit_for_each_rule_and_file(root: Path) -> None:
     assert set(found) == {"TL201", "TL301", "TL302", "TL401"}
     assert found["TL301"].lines == (12,)
     assert found["TL301"].applicability == Applicability.UNSAFE
+
+
+def test_notebooks_have_none(root: Path) -> None:
+    cell = {"cell_type": "code", "metadata": {}, "outputs": [], "source": OTHER}
+    (root / "n.ipynb").write_text(json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}))
+    assert {unit.shown for unit in read(root).units(unsafe=True)} == {"train.py", "sub/noise.py"}
 
 
 def test_select_and_the_configuration_count(root: Path) -> None:
