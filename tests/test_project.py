@@ -160,3 +160,35 @@ def test_files_that_import_each_other_are_all_there() -> None:
     found = project(a="import b", b="import c", c="import a", d="import a")
     assert sorted(found.in_order(["d.py", "c.py", "b.py", "a.py"])) == ["a.py", "b.py", "c.py", "d.py"]
     assert found.in_order(["d.py", "c.py", "b.py", "a.py"])[-1] == "d.py"
+
+
+LOADER = "loader = DataLoader(dataset)\n"
+
+
+def files(**texts: str) -> Project:
+    """Files by their names, with `_` for a dot."""
+    return Project({name.replace("_", "."): outline(text.encode()) for name, text in texts.items()})
+
+
+def test_a_notebook_calls_and_nobody_calls_it() -> None:
+    found = files(one_ipynb="from utils import f\nf(x)\nx.g()", two_ipynb="f(x)\nx.g()", utils_py="def f(x): pass")
+    assert callers(found, "utils.py", "f", "*.g") == [
+        ("one.ipynb", "*.g"),
+        ("two.ipynb", "*.g"),
+        ("one.ipynb", "utils.f"),
+    ]
+    assert callers(found, "one.ipynb", "f", "*.g", "torch.compile") == []
+
+
+def test_a_notebook_works_with_what_it_imports() -> None:
+    found = files(one_ipynb="import data", two_ipynb=LOADER, three_ipynb="x", data_py=LOADER, pins_py="pin_memory=True")
+    assert found.never_pins("one.ipynb")
+    assert found.never_pins("two.ipynb")
+    assert not found.never_pins("three.ipynb")
+    assert not found.never_pins("pins.py")
+
+
+def test_notebooks_do_not_tell_of_loaders_of_files_that_they_do_not_import() -> None:
+    assert not files(net_py="x", one_ipynb=LOADER).never_pins("net.py")
+    assert files(net_py="x", main_py=LOADER, one_ipynb="pin_memory=True").never_pins("net.py")
+    assert files(net_py="x", one_ipynb=f"import net\n{LOADER}").never_pins("net.py")

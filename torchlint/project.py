@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from torchlint.facts import ANY
+from torchlint.source import is_notebook
 
 # `from a.b import (c, d as e)`, with what is in the parentheses, and `import a.b as c, d`.
 _IMPORT = re.compile(
@@ -65,11 +66,15 @@ class Project:
     def never_pins(self, path: str) -> bool:
         """Whether loaders are made, and nothing speaks of pinning what they give, in the files that a file works with.
 
-        Those are the files that import it, and all that these import; where none of them makes loaders, any file is.
+        Those are the files that import it, and all that these import; where none of them makes loaders, any file is. A
+        notebook works with what it imports: nothing imports it, and two of them have nothing to do with each other.
         """
-        reached = self._reached(self._importers.get(path, {}))
-        if not any("DataLoader" in self._files[name].called for name in reached):
-            reached = set(self._files)
+        if is_notebook(path):
+            reached = self._reached([path])
+        else:
+            reached = self._reached(self._importers.get(path, {}))
+            if not any("DataLoader" in self._files[name].called for name in reached):
+                reached = {name for name in self._files if not is_notebook(name)}
         return not any(self._files[name].pins for name in reached) and any(
             "DataLoader" in self._files[name].called for name in reached
         )
@@ -89,9 +94,9 @@ class Project:
         """The files that may call functions of a file, each with the function's qualified name there, and the function.
 
         Methods are given as `Class.method`, and as `*.method` where any object may be meant. A function of torch is
-        called by whatever programs the file is part of.
+        called by whatever programs the file is part of. What a notebook defines nobody else calls, whatever its name.
         """
-        functions = set(functions)
+        functions = set() if is_notebook(path) else set(functions)
         for function in sorted(name for name in functions if name.startswith(ANY)):
             functions.discard(function)
             for other in sorted(self._files.keys() - {path}):
