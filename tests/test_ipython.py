@@ -103,7 +103,8 @@ def test_a_cell_that_cannot_be_read_is_masked_as_a_whole(cell: str, place: int, 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="this Python knows that syntax itself")
 def test_syntax_newer_than_this_interpreter_is_read() -> None:
-    assert read("x = f'{y['a']}' + f'{z!r}'\n").error is None
+    assert read("x = f'{y['a']}' + f'{z!r}'\n") == ("x = f'{y['a']}' + f'{z!r}'\n", (), 0, None)
+    assert read("!ls\nx = f'{y['a']}'").code == "0  \nx = f'{y['a']}'"
 
 
 @pytest.mark.parametrize("cell", ["(" * 5000, "x = " + "-" * 20_000, "if x:\n" * 500, "x = " + "f(" * 3000 + "\n!ls"])

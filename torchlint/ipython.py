@@ -36,33 +36,6 @@ def read(cell: str) -> Reading:
     return reading._replace(masks=tuple(sorted((*reading.masks, *alone))))
 
 
-def _read(cell: str) -> Reading:
-    match = _CELL_MAGIC.match(cell)
-    if match is not None:
-        if match["name"] not in _AROUND_PYTHON:
-            return _without(cell)
-        place = match.end()
-        inner = _read(cell[place:])
-        masks = tuple(Span(mask.start + place, mask.end + place) for mask in inner.masks)
-        error = inner.error and (inner.error[0] + place, inner.error[1])
-        head = Span(match.start("line"), match.end("line"))
-        return Reading(_blank(cell[:place]) + inner.code, (head, *masks), inner.body + place, error)
-    error = _error(cell)
-    if error is None:
-        return Reading(cell)
-    if _FOREIGN.match(cell):
-        return _without(cell)
-    for pattern in (_ESCAPED, _ESCAPED_OR_COMMAND):
-        masked = _Masking(cell, pattern).done()
-        if masked.masks:
-            error = _error(masked.code)
-            if error is None:
-                return masked
-    if _parses_with_libcst(cell):
-        return Reading(cell)
-    return _without(cell)._replace(error=error)
-
-
 def shown(code: str) -> tuple[int, str] | None:
     """The expression whose value a cell shows, and how many statements the cell has; None if it shows none.
 
@@ -82,6 +55,31 @@ def shown(code: str) -> tuple[int, str] | None:
 
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _read(cell: str) -> Reading:
+    match = _CELL_MAGIC.match(cell)
+    if match is not None:
+        if match["name"] not in _AROUND_PYTHON:
+            return _without(cell)
+        place = match.end()
+        inner = _read(cell[place:])
+        masks = tuple(Span(mask.start + place, mask.end + place) for mask in inner.masks)
+        error = inner.error and (inner.error[0] + place, inner.error[1])
+        head = Span(match.start("line"), match.end("line"))
+        return Reading(_blank(cell[:place]) + inner.code, (head, *masks), inner.body + place, error)
+    if _error(cell) is None:
+        return Reading(cell)
+    if _FOREIGN.match(cell):
+        return _without(cell)
+    readings = [Reading(cell), *(_Masking(cell, pattern).done() for pattern in (_ESCAPED, _ESCAPED_OR_COMMAND))]
+    for parses in (_parses, _parses_with_libcst):
+        for reading in readings:
+            if parses(reading.code):
+                return reading
+    return _without(cell)._replace(error=_error(readings[-1].code))
+
+
 _CELL_MAGIC = re.compile(r"\s*?^(?P<line>%%(?P<name>[^\s%]*)[^\r\n]*)(?:\r\n|\r|\n|\Z)", re.MULTILINE)
 # Cell magics that run what stands below them, here and as Python.
 _AROUND_PYTHON = frozenset(
@@ -118,6 +116,10 @@ def _error(code: str) -> tuple[int, str] | None:
 
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
+
+
+def _parses(code: str) -> bool:
+    return _error(code) is None
 
 
 def _parses_with_libcst(code: str) -> bool:
