@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 import warnings
+from itertools import accumulate
 from typing import NamedTuple
 
 from torchlint.finding import Span
@@ -124,7 +125,8 @@ def _parses(code: str) -> bool:
 
 def _parses_with_libcst(code: str) -> bool:
     """Whether this is Python, though this interpreter is too old to know."""
-    if sys.version_info >= _KNOWS_ALL or len(_NESTING.findall(code)) > _DEEPEST:
+    depth = max(accumulate((1 if bracket in "([{" else -1 for bracket in _BRACKET.findall(code)), initial=0))
+    if sys.version_info >= _KNOWS_ALL or depth > _DEEPEST or len(_NESTING.findall(code)) > _MOST:
         return False
     import libcst as cst  # only for code that cannot be read
 
@@ -138,7 +140,9 @@ def _parses_with_libcst(code: str) -> bool:
 # The newest version whose grammar LibCST knows.
 _KNOWS_ALL = (3, 14)
 # Deep nesting overflows the native stack of LibCST's parser.
-_DEEPEST = 1000
+_DEEPEST = 100
+_BRACKET = re.compile(r"[()\[\]{}]")
+_MOST = 1_000
 _NESTING = re.compile(r"[.(\[{+\-*/%@|&^~]|\b(?:and|await|elif|if|lambda|not|or)\b|\n[ \t]+")
 
 
