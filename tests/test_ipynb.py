@@ -78,7 +78,7 @@ def test_the_last_of_several_keys_counts_as_for_other_readers() -> None:
         ('{"cells": [],\n"a" 1}', "not a notebook: Expecting ':' delimiter on line 2"),
         ("{'cells': []}", "not a notebook: Expecting property name enclosed in double quotes on line 1"),
         ('{"cells": [1], "nbformat": 4}', "not a notebook: a cell is no JSON object"),
-        ('{"cells": [{"source": "a\n"}]}', "not a notebook: Invalid control character at on line 1"),
+        ('{"cells": [{"source": "a\n"}]}', "not a notebook: Invalid control character on line 1"),
         ('{"nbformat": 4}\n{', "not a notebook: something stands behind its end, on line 2"),
         ('{"nbformat": 4}', "not a notebook: no list of cells"),
         ('{"nbformat": 4, "cells": {}}', "not a notebook: no list of cells"),

@@ -65,7 +65,8 @@ class Document:
                 raise FormatError(f"not a notebook: no JSON object; {_REMEDY}")
             end = _skipped(text, _members(text, start, visit))
         except json.JSONDecodeError as error:
-            raise FormatError(f"not a notebook: {error.msg} on line {error.lineno}; {_REMEDY}") from None
+            problem = error.msg.removesuffix(" at")
+            raise FormatError(f"not a notebook: {problem} on line {error.lineno}; {_REMEDY}") from None
         except RecursionError:
             raise FormatError(f"not a notebook: its JSON nests too deeply; {_REMEDY}") from None
         if end != len(text):
