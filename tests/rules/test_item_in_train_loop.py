@@ -1176,3 +1176,22 @@ def test_the_batch_sizes_of_a_packed_sequence_are_on_the_cpu() -> None:
     """
     check_snippet(code.format(f"# <- {RULE}", "x").replace("from torch.nn.utils.rnn import PackedSequence", ""), RULE)
     check_snippet(code.format("", "PackedSequence(x, batch_sizes)"), RULE)
+
+
+def test_parts_of_a_model_of_which_nothing_is_known_in_a_script_for_the_cpu() -> None:
+    """A Gaussian process as its library's notebooks fit it."""
+    code = """
+        import torch
+        from library import Model, likelihood, objective
+        model = Model(likelihood)
+        {}
+        optimizer = torch.optim.Adam(model.parameters())
+        for i in range(50):
+            optimizer.zero_grad()
+            loss = -objective(model(inputs), targets)
+            loss.backward()
+            print(i, model.kernel.lengthscale.item())  {}
+            optimizer.step()
+    """
+    check_snippet(code.format("", ""), RULE)
+    check_snippet(code.format("model.cuda()", f"# <- {RULE}"), RULE)

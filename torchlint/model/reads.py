@@ -82,7 +82,7 @@ def is_device_tensor(node: cst.BaseExpression, context: Context) -> bool:
     value = context.value(node)
     # `loss = 0` before what is unknown: a number would have no `item`.
     is_unclear = value.kind is Kind.UNKNOWN or (value.kind is Kind.NUMBER and not value.proven)
-    if is_unclear and _is_item(node, context):
+    if is_unclear and _is_item(node, context) and not is_host_only(context, Device.UNKNOWN):
         if _is_read_of_a_batch(node, context):
             return not stays_on_host(node, context)
         function = context.function(node)
