@@ -256,10 +256,16 @@ def _statement_rows(text: str) -> list[int]:
         body = ast.parse(text).body
     except (SyntaxError, ValueError):
         return []
-    rows = [min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))]) - 1 for node in body]
-    ends = [(node.end_lineno or node.lineno) for node in body]
-    # Statements on one line stand in one cell.
-    return [0, *(row for row, above in zip(rows[1:], ends, strict=False) if row >= above and row > 0)] if rows else []
+    rows = text.splitlines()
+    starts = [0] if body else []
+    for above, node in pairwise(body):
+        start = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))]) - 1
+        end = above.end_lineno or above.lineno
+        while start > end and rows[start - 1].startswith("#"):  # what is said of a statement stands in its cell
+            start -= 1
+        if start >= end:  # else both stand on one line
+            starts.append(start)
+    return starts
 
 
 # The same program, written differently
