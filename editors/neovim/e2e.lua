@@ -3,8 +3,8 @@
 --   nvim --clean --headless -c "luafile editors/neovim/e2e.lua"
 --
 -- Prints one line for each step and exits with 0 if all of them hold. `torchlint` has to be on PATH. Neovim 0.11 and
--- later use `lsp/torchlint.lua` as it is, ask for diagnostics, and count in UTF-8. With PROFILE=push, and always before
--- 0.11, diagnostics are pushed and positions are in UTF-16.
+-- later use `lsp/torchlint.lua` as it is and count in UTF-8; with PROFILE=utf-16, and always before 0.11, diagnostics are
+-- pushed, and positions are in UTF-16.
 
 local SOURCE = [[
 import torch
@@ -26,12 +26,34 @@ def train(model: nn.Module, data, optimizer) -> None:
             total += loss.item()
         print(mood, epoch, total / len(loader))
 ]]
+local STEPS = [[
+import torch
+
+LOG = []
+
+
+def record(loss: torch.Tensor) -> None:
+    LOG.append(loss.item())
+]]
+local LOOP = [[
+import torch
+from steps import record
+
+
+def train(model, loader, optimizer):
+    for x, y in loader:
+        loss = torch.nn.functional.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        record(loss)
+]]
 local FIXED_X = '            mood = "😀"; x = x.to("cuda", non_blocking=True)'
 local FIXED_Y = '            y = y.to("cuda", non_blocking=True)'
 local X, Y, LOSS = 11, 12, 17 -- the lines of the three findings
 
 local has_config = vim.fn.has("nvim-0.11") == 1
-local pushed = vim.env.PROFILE == "push" or not has_config
+local utf_16 = vim.env.PROFILE == "utf-16"
 local here = vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h")
 
 local function say(text)
@@ -42,8 +64,8 @@ local function shown(value)
   return vim.inspect(value, { newline = " ", indent = "" })
 end
 
-if vim.env.PROFILE == "pull" and not has_config then
-  say("skipped: Neovim asks for diagnostics since 0.11")
+if utf_16 and not has_config then
+  say("skipped: before 0.11, Neovim counts in UTF-16 anyway")
   vim.cmd("qall!")
 end
 
@@ -116,30 +138,30 @@ local function titled(text)
 end
 
 local function start(folder)
-  local capabilities = vim.lsp.protocol.make_client_capabilities()
-  if pushed then
-    capabilities.textDocument.diagnostic = nil
-    capabilities.general = { positionEncodings = { "utf-16" } }
-  end
-  if has_config then
-    vim.opt.runtimepath:prepend(here)
-    if pushed then
-      -- A configuration is merged into Neovim's own capabilities, and so cannot take one away.
-      vim.lsp.config("torchlint", {
-        before_init = function(params)
-          params.capabilities = capabilities
-        end,
-      })
-    end
-    vim.lsp.enable("torchlint")
-  end
   vim.cmd("filetype on")
-  vim.cmd("edit " .. folder .. "/train.py")
   if not has_config then
     local config = dofile(here .. "/lsp/torchlint.lua")
-    config.name, config.root_dir, config.capabilities = "torchlint", folder, capabilities
-    vim.lsp.buf_attach_client(0, vim.lsp.start_client(config))
+    config.name, config.root_dir = "torchlint", folder
+    local id = vim.lsp.start_client(config)
+    vim.api.nvim_create_autocmd("FileType", {
+      pattern = config.filetypes,
+      callback = function()
+        vim.lsp.buf_attach_client(0, id)
+      end,
+    })
+    return
   end
+  vim.opt.runtimepath:prepend(here)
+  if utf_16 then
+    vim.lsp.config("torchlint", {
+      -- Here and not among `capabilities`, which are merged into Neovim's own, and so cannot take one away.
+      before_init = function(params)
+        params.capabilities.textDocument.diagnostic = nil
+        params.capabilities.general.positionEncodings = { "utf-16" }
+      end,
+    })
+  end
+  vim.lsp.enable("torchlint")
 end
 
 local function client()
@@ -149,13 +171,19 @@ end
 
 local folder = vim.fn.tempname()
 vim.fn.mkdir(folder, "p")
-vim.fn.writefile({ "" }, folder .. "/torchlint.toml")
-vim.fn.writefile(vim.split(SOURCE, "\n", { trimempty = true }), folder .. "/train.py")
+for name, text in pairs({ ["torchlint.toml"] = "", ["train.py"] = SOURCE, ["steps.py"] = STEPS, ["loop.py"] = LOOP }) do
+  vim.fn.writefile(vim.split(text, "\n", { trimempty = true }), folder .. "/" .. name)
+end
 start(folder)
+
+vim.cmd("edit " .. folder .. "/steps.py")
+expect_findings("what another file calls for each batch is found", { "7:15 TL301" })
+vim.cmd("edit " .. folder .. "/train.py")
 
 local ALL = { X .. ":31 TL203", Y .. ":16 TL203", LOSS .. ":21 TL301" }
 expect_findings("three findings", ALL)
-say(string.format("   %s, %s", pushed and "pushed" or "pulled", client().offset_encoding))
+local pulled = (client().server_capabilities or {}).diagnosticProvider ~= nil
+say(string.format("   %s, %s", pulled and "pulled" or "pushed", client().offset_encoding))
 local first = vim.diagnostic.get(0, { lnum = LOSS - 1 })[1]
 expect("the finding names its source, page and frequency", function()
   local sent = first.user_data.lsp
@@ -249,10 +277,19 @@ end, function()
 end)
 expect_findings("nothing is left", {})
 
-vim.cmd("silent undo")
-vim.fn.writefile({ 'ignore = ["TL301"]' }, folder .. "/torchlint.toml")
+local settings = { torchlint = { run = "onSave" } }
+client().settings, client().config.settings = settings, settings
+client().notify("workspace/didChangeConfiguration", { settings = settings })
+set_lines(Y - 1, Y, { '            y = y.to("cuda")' })
+vim.wait(1000)
+expect_findings("what is not saved is not looked for", {})
+vim.cmd("silent write")
+expect_findings("what is saved is", { ALL[2] })
+
+vim.fn.writefile({ 'ignore = ["TL203"]' }, folder .. "/torchlint.toml")
 set_lines(0, 0, { "# A line more." })
-expect_findings("a changed configuration holds from the next edit", {})
+vim.cmd("silent write")
+expect_findings("a changed configuration holds from then on", {})
 
 local stopped = client()
 vim.lsp.stop_client(stopped.id)

@@ -20,7 +20,7 @@ def editors() -> list[str]:
     return list({os.path.realpath(path): path for path in found}.values())
 
 
-@pytest.mark.parametrize("profile", ["pull", "push"])
+@pytest.mark.parametrize("profile", ["own", "utf-16"])
 @pytest.mark.parametrize("nvim", editors() or [pytest.param("", marks=pytest.mark.skip("no `nvim` on PATH"))])
 def test_what_a_person_does(nvim: str, profile: str, tmp_path: Path) -> None:
     pytest.importorskip("pygls", reason="the language server needs torchlint[lsp]")

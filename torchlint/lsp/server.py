@@ -93,9 +93,11 @@ class Server(LanguageServer):
 
     @property
     def pulls(self) -> bool:
-        """Whether the client asks for diagnostics; else it is sent them."""
-        documents = self.client_capabilities.text_document
-        return documents is not None and documents.diagnostic is not None
+        """Whether the client asks for diagnostics, and asks again when it is told to; else it is sent them."""
+        documents, workspace = self.client_capabilities.text_document, self.client_capabilities.workspace
+        asks = documents.diagnostic if documents is not None else None
+        told = workspace.diagnostics if workspace is not None else None
+        return asks is not None and told is not None and bool(told.refresh_support)
 
     @property
     def relates(self) -> bool:
@@ -113,7 +115,7 @@ class Server(LanguageServer):
         """Send what is found to a client that does not ask for it, and let the others know that they should."""
         if self.pulls:
             if not asked:
-                self._refresh()
+                self.workspace_diagnostic_refresh(None, lambda _: None)
             return
         view = self.session.view(unit)
         if view is None:
@@ -145,11 +147,6 @@ class Server(LanguageServer):
 
     def _publish(self, uri: str, version: int | None, found: Sequence[lsp.Diagnostic]) -> None:
         self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, found, version))
-
-    def _refresh(self) -> None:
-        workspace = self.client_capabilities.workspace
-        if workspace is not None and workspace.diagnostics is not None and workspace.diagnostics.refresh_support:
-            self.workspace_diagnostic_refresh(None, lambda _: None)
 
     # What is set
 
