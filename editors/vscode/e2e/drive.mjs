@@ -210,6 +210,7 @@ async function drive() {
     assert.match(text, /torchlint \d+\.\d+/);
     await picture("status");
     await page.keyboard.press("Escape");
+    await page.mouse.move(640, 400);
   });
 
   await step("debug information", async () => {
@@ -285,8 +286,7 @@ async function open(name, shown = ".monaco-editor .view-lines") {
   await page.keyboard.press("Control+P");
   await page.waitForSelector(".quick-input-widget input");
   await page.fill(".quick-input-widget input", name);
-  await page.waitForSelector(`.quick-input-list .monaco-list-row[aria-label^="${name}"]`);
-  await page.keyboard.press("Enter");
+  await page.click(`.quick-input-list .monaco-list-row[aria-label^="${name}"]`);
   await page.waitForSelector(`.tab.active[aria-label^="${name}"]`);
   await page.waitForSelector(shown);
   await page.waitForTimeout(300);
