@@ -4,13 +4,12 @@
 //   CHROMIUM         a Chromium; /usr/bin/chromium by default
 //   PLAYWRIGHT_CORE  the folder of the package playwright-core
 //   VSIX             the packaged extension; the newest *.vsix here by default
-//   PYTHON           an interpreter with torchlint[lsp] and torch
-//   TORCHLINT        instead of PYTHON's: a torchlint executable
+//   ENVIRONMENT      a virtual environment with torchlint[lsp] and torch, which becomes the project's
 //   BARE_PYTHON      an interpreter without torchlint; if given, torchlint is installed by the extension, from a package index
 //   PICTURES         where the pictures go; a folder under the system's temporary one by default
 import assert from "node:assert/strict";
 import { spawn, execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -39,7 +38,7 @@ const SETTINGS = {
   "terminal.integrated.commandsToSkipShell": ["workbench.action.showCommands"],
   "telemetry.telemetryLevel": "off",
   "files.autoSave": "off", // as in VS Code on a desktop
-  "files.exclude": { "**/.torchlint_cache": true, "**/.vscode": true },
+  "files.exclude": { "**/.torchlint_cache": true, "**/.vscode": true, "**/.venv": true },
   "extensions.autoCheckUpdates": false,
   "extensions.ignoreRecommendations": true,
   "security.workspace.trust.enabled": false,
@@ -161,7 +160,6 @@ async function drive() {
   });
 
   await step("`Fix All Safe Findings`", async () => {
-    writeFileSync(path.join(folder, "project", "again.py"), SCORE);
     await open("again.py");
     await page.waitForSelector(".monaco-editor .squiggly-warning");
     await command("torchlint: Fix All Safe Findings");
@@ -229,7 +227,7 @@ async function drive() {
   if (given.barePython !== undefined) {
     await step("without torchlint, the extension offers to install its own, and uses that", async () => {
       await open("train.py");
-      configure({ "torchlint.interpreter": [given.barePython], "torchlint.path": [] });
+      configure({ "torchlint.interpreter": [given.barePython] });
       const notice = page.locator(".notification-list-item", { hasText: "No torchlint found" });
       await notice.waitFor();
       await picture("not-installed");
@@ -243,9 +241,26 @@ async function drive() {
   }
 
   await step("cells of a notebook", async () => {
+    await command("View: Hide Panel");
     await open("explore.ipynb", ".notebookOverlay");
     await page.waitForSelector(".notebookOverlay .squiggly-warning", { timeout: 30_000 });
+    await actions("weight = torch.ones(10).cuda()");
     await picture("notebook");
+    await choose(/TL201\): (?!ignore|explain|verify)/);
+    await shows('weight = torch.ones(10, device="cuda")');
+    await until(async () => !(await isUnderlined("weight = torch.ones(10")), "the cell is fixed, and still underlined");
+  });
+
+  await step("cells are fixed on save", async () => {
+    configure({ "notebook.codeActionsOnSave": { "source.fixAll.torchlint": "explicit" } });
+    await page.waitForTimeout(1500);
+    await page.keyboard.press("Control+Z");
+    await shows("weight = torch.ones(10).cuda()");
+    await underlined("weight = torch.ones(10)");
+    await save();
+    await shows('weight = torch.ones(10, device="cuda")');
+    await until(() => file("explore.ipynb").includes('torch.ones(10, device=\\"cuda\\")'), "the saved notebook is not fixed");
+    configure({});
   });
 }
 
@@ -395,13 +410,14 @@ async function until(holds, message, seconds = 20) {
 // The project, VS Code and its server.
 
 async function serve() {
-  for (const [name, content] of Object.entries({ "train.py": TRAIN, "digits.py": DIGITS, "score.py": SCORE, "explore.ipynb": NOTEBOOK, "pyproject.toml": PYPROJECT })) {
+  for (const [name, content] of Object.entries({ "train.py": TRAIN, "digits.py": DIGITS, "score.py": SCORE, "again.py": SCORE, "explore.ipynb": NOTEBOOK, "pyproject.toml": PYPROJECT })) {
     mkdirSync(path.join(folder, "project"), { recursive: true });
     writeFileSync(path.join(folder, "project", name), content);
   }
   mkdirSync(path.join(folder, "home"));
   writeFileSync(path.join(folder, "home", ".bashrc"), "PS1='$ '\n");
-  settle();
+  symlinkSync(given.environment, path.join(folder, "project", ".venv"));
+  writeJson(path.join(folder, "data", "User", "settings.json"), SETTINGS);
   configure({});
   const env = { ...process.env, HOME: path.join(folder, "home"), SHELL: "/bin/bash", XDG_CONFIG_HOME: "", XDG_DATA_HOME: "" };
   const places = ["--user-data-dir", path.join(folder, "data"), "--extensions-dir", path.join(folder, "extensions")];
@@ -414,11 +430,6 @@ async function serve() {
     server.stdout.on("data", (data) => String(data).includes("listening on") && resolve());
     server.once("exit", (status) => reject(new Error(`code-server ended with ${status}`)));
   });
-}
-
-function settle() {
-  const program = given.torchlint === undefined ? { "torchlint.interpreter": [given.python] } : { "torchlint.path": [given.torchlint] };
-  writeJson(path.join(folder, "data", "User", "settings.json"), { ...SETTINGS, ...program });
 }
 
 function ended(process) {
@@ -482,12 +493,12 @@ function serverPid() {
 function inputs() {
   const newest = readdirSync(EXTENSION).filter((name) => name.endsWith(".vsix")).map((name) => path.join(EXTENSION, name))
     .sort((one, other) => statSync(other).mtimeMs - statSync(one).mtimeMs)[0];
-  const { CODE_SERVER, CHROMIUM = "/usr/bin/chromium", PLAYWRIGHT_CORE, VSIX = newest, PYTHON, BARE_PYTHON, TORCHLINT } = process.env;
-  const needed = { CODE_SERVER, CHROMIUM, PLAYWRIGHT_CORE, VSIX, PYTHON };
+  const { CODE_SERVER, CHROMIUM = "/usr/bin/chromium", PLAYWRIGHT_CORE, VSIX = newest, ENVIRONMENT, BARE_PYTHON } = process.env;
+  const needed = { CODE_SERVER, CHROMIUM, PLAYWRIGHT_CORE, VSIX, ENVIRONMENT };
   const missing = Object.entries(needed).filter(([, file]) => file === undefined || !existsSync(file)).map(([name]) => name);
   if (missing.length > 0) {
     console.error(`missing: ${missing.join(", ")} (the top of e2e/drive.mjs says what they are)`);
     process.exit(2);
   }
-  return { codeServer: CODE_SERVER, chromium: CHROMIUM, playwright: PLAYWRIGHT_CORE, vsix: VSIX, python: PYTHON, barePython: BARE_PYTHON, torchlint: TORCHLINT };
+  return { codeServer: CODE_SERVER, chromium: CHROMIUM, playwright: PLAYWRIGHT_CORE, vsix: VSIX, environment: ENVIRONMENT, barePython: BARE_PYTHON };
 }

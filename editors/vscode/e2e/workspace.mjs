@@ -66,7 +66,8 @@ const CELLS = [
   [
     "losses = []\n",
     "for images, labels in loader:\n",
-    "    loss = nn.functional.cross_entropy(model(images.cuda()), labels.cuda())\n",
+    "    weight = torch.ones(10).cuda()\n",
+    "    loss = nn.functional.cross_entropy(model(images.cuda()), labels.cuda(), weight)\n",
     "    optimizer.zero_grad()\n",
     "    loss.backward()\n",
     "    optimizer.step()\n",

@@ -1,5 +1,6 @@
 /** The line that verifies a fix in a terminal. */
 
+import * as path from "node:path";
 import type { Candidate } from "./candidates";
 import { commandLine, type Shell } from "./quote";
 
@@ -36,7 +37,15 @@ export function verifyLine(
   shell: Shell,
 ): string {
   const [verify = "verify", ...words] = request.arguments;
+  const [program, ...first] = candidate.command;
   const python =
     candidate.interpreter !== undefined || projectInterpreter === undefined ? [] : ["--python", projectInterpreter];
-  return commandLine([...candidate.command, verify, ...python, ...words], shell);
+  return commandLine([short(program, request.cwd), ...first, verify, ...python, ...words], shell);
+}
+
+/** The program as one would type it in that folder. */
+function short(program: string, folder: string): string {
+  const inside = path.relative(folder, program);
+  const isInside = path.isAbsolute(program) && !path.isAbsolute(inside) && !inside.startsWith("..");
+  return isInside && inside.includes(path.sep) ? inside : program; // a bare name would be looked for on PATH
 }

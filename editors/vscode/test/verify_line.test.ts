@@ -10,6 +10,14 @@ test("the environment's own torchlint is run as it is", () => {
   assert.equal(verifyLine(candidate, REQUEST, "/env/python", "posix"), line);
 });
 
+test("a program of the folder is typed as one would there", () => {
+  const line = (program: string) => verifyLine({ command: [program], origin: "" }, REQUEST, undefined, "posix").split(" ")[0];
+  assert.equal(line("/w/.venv/bin/python"), ".venv/bin/python");
+  assert.equal(line("/w/torchlint"), "/w/torchlint");
+  assert.equal(line("/wide/bin/python"), "/wide/bin/python");
+  assert.equal(line("torchlint"), "torchlint");
+});
+
 test("another torchlint measures with the project's interpreter", () => {
   const candidate = { command: ["torchlint"], origin: "PATH" } as const;
   const line = "torchlint verify --python '/my env/python' 'my train.py' --select TL301";
