@@ -6,6 +6,7 @@
 //   VSIX             the packaged extension; the newest *.vsix here by default
 //   ENVIRONMENT      a virtual environment with torchlint[lsp] and torch, which becomes the project's
 //   BARE_PYTHON      an interpreter without torchlint; if given, torchlint is installed by the extension, from a package index
+//   IMAGES           where those of README.md go; if not given, nowhere
 //   PICTURES         where the pictures go; a folder under the system's temporary one by default
 import assert from "node:assert/strict";
 import { spawn, execFileSync } from "node:child_process";
@@ -37,6 +38,7 @@ const SETTINGS = {
   "remote.autoForwardPorts": false,
   "terminal.integrated.commandsToSkipShell": ["workbench.action.showCommands"],
   "telemetry.telemetryLevel": "off",
+  "files.defaultLanguage": "python",
   "files.autoSave": "off", // as in VS Code on a desktop
   "files.exclude": { "**/.torchlint_cache": true, "**/.vscode": true, "**/.venv": true },
   "extensions.autoCheckUpdates": false,
@@ -96,7 +98,7 @@ async function drive() {
 
   await step("the light bulb offers the fix, and applies it", async () => {
     await actions("weight = torch.ones(10)");
-    await picture("quick-fixes");
+    await picture("quick-fixes", "quick-fix.png", { x: 348, y: 182, width: 920, height: 354 });
     await choose(/TL201\): (?!ignore|explain|verify)/);
     await shows('device=');
     await gone("TL201");
@@ -133,13 +135,13 @@ async function drive() {
     await printed(/torchlint verify .*train\.py/, 30);
     await command("View: Toggle Maximized Panel");
     await printed(/fewer synchronizations[\s\S]*\$ ?$/, 300);
-    await picture("verify");
+    await picture("verify", "verify.png", { x: 348, y: 0, width: 920, height: 310 });
     await command("Terminal: Kill the Active Terminal Instance");
   });
 
   await step("the hover says what was verified", async () => {
     assert.match(await hover("total += loss.item()", "item"), /This line: /);
-    await picture("hover-verified");
+    await picture("hover-verified", "hover.png", { x: 348, y: 36, width: 920, height: 500 });
     await page.keyboard.press("Escape");
   });
 
@@ -182,6 +184,15 @@ async function drive() {
     await gone("TL301");
     rmSync(path.join(folder, "project", "torchlint.toml"));
     await underlined("total += loss.item()");
+  });
+
+  await step("a buffer that is no file", async () => {
+    await command("File: New Untitled Text File");
+    await page.waitForSelector('.tab.active[aria-label^="Untitled"]');
+    await page.keyboard.insertText("import torch\n\nscale = [torch.zeros(10).cuda() for _ in range(100_000)]\n");
+    await underlined("scale = ");
+    await command("View: Close Editor");
+    await page.click('.monaco-dialog-box .monaco-button:has-text("Don\'t Save")');
   });
 
   await step("the server is started again", async () => {
@@ -245,7 +256,7 @@ async function drive() {
     await open("explore.ipynb", ".notebookOverlay");
     await page.waitForSelector(".notebookOverlay .squiggly-warning", { timeout: 30_000 });
     await actions("weight = torch.ones(10).cuda()");
-    await picture("notebook");
+    await picture("notebook", "notebook.png", { x: 348, y: 82, width: 920, height: 458 });
     await choose(/TL201\): (?!ignore|explain|verify)/);
     await shows('weight = torch.ones(10, device="cuda")');
     await until(async () => !(await isUnderlined("weight = torch.ones(10")), "the cell is fixed, and still underlined");
@@ -275,11 +286,15 @@ async function step(name, run) {
   say(`${name} (${((Date.now() - from) / 1000).toFixed(1)} s)`);
 }
 
-async function picture(name) {
+/** A picture of the window, and one of what is to be seen in README.md. */
+async function picture(name, image, clip) {
   await page.waitForTimeout(400);
   shots += 1;
   mkdirSync(pictures, { recursive: true });
   await page.screenshot({ path: path.join(pictures, `${String(shots).padStart(2, "0")}-${name}.png`) });
+  if (image !== undefined && process.env.IMAGES !== undefined) {
+    await page.screenshot({ path: path.join(process.env.IMAGES, image), clip });
+  }
 }
 
 function say(text) {

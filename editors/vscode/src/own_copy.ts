@@ -17,7 +17,7 @@ export function ownInterpreter(context: vscode.ExtensionContext): string | undef
   return existsSync(python) ? python : undefined;
 }
 
-/** Make the copy anew with the first of the interpreters that is new enough; throws one line when that fails. */
+/** Make the copy anew with the first of the interpreters that is new enough; throws when that fails or is cancelled. */
 export async function installOwnCopy(
   context: vscode.ExtensionContext,
   interpreters: readonly string[],
@@ -43,7 +43,7 @@ export async function installOwnCopy(
         await run(interpreterIn(target), "-m", "pip", "install", "--disable-pip-version-check", requirement(context));
       } catch (error) {
         await rm(target, { recursive: true, force: true }); // half a copy would be taken for one
-        throw error;
+        throw stop.signal.aborted ? new vscode.CancellationError() : error;
       }
     },
   );

@@ -5,7 +5,7 @@ import { firstLine } from "./candidates";
 
 /** The environment of every Python that is started: the folder it starts in, which may be anybody's, offers no modules. */
 export function safeEnvironment(): NodeJS.ProcessEnv {
-  return { ...process.env, PYTHONSAFEPATH: "1", PYTHONUTF8: "1" };
+  return { ...process.env, PYTHONSAFEPATH: "1" };
 }
 
 /** What the program prints; an error whose message is one line, when it fails or takes too long. */

@@ -73,10 +73,14 @@ export class Session {
     }
   }
 
-  /** What the server answers to a command of its own; nothing while it does not run. */
+  /** What the server answers to a command of its own. */
   async execute(command: string, ...words: unknown[]): Promise<unknown> {
     await this.#turn;
-    return this.#running?.connection.execute(command, words);
+    if (this.#running === undefined) {
+      this.#offer("torchlint is not running.", SHOW_LOGS);
+      return undefined;
+    }
+    return this.#running.connection.execute(command, words);
   }
 
   /** Install the extension's own copy and use it where it is wanted. */
@@ -88,8 +92,10 @@ export class Session {
       const interpreters = [...settings.interpreter, ...(await projectInterpreters(firstFolder()))];
       await installOwnCopy(this.#context, interpreters, (line) => this.#log.info(line));
     } catch (error) {
-      this.#log.error(`could not install torchlint: ${messageOf(error)}`);
-      this.#offer(`torchlint could not be installed: ${messageOf(error)}`, SHOW_LOGS);
+      this.#log.error(`torchlint could not be installed: ${messageOf(error)}`);
+      if (!(error instanceof vscode.CancellationError)) {
+        this.#offer(`torchlint could not be installed: ${messageOf(error)}`, SHOW_LOGS);
+      }
     }
     await this.restart();
   }
