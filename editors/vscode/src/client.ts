@@ -77,7 +77,8 @@ export async function connect(candidate: Candidate, host: Host): Promise<Connect
     await client.start();
   } catch (error) {
     await client.dispose().catch(() => undefined);
-    throw new Error(lastLine || (error instanceof Error ? error.message : String(error)), { cause: error });
+    const said = lastLine.replace(/^error: /, "");
+    throw new Error(said || (error instanceof Error ? error.message : String(error)), { cause: error });
   }
   client.hasRun = true;
   return {
@@ -117,8 +118,11 @@ class Client extends LanguageClient {
   }
 
   override error(message: string, data?: unknown, showNotification?: boolean | "force"): void {
-    const isWanted = this.hasRun && isShown("error", this.#host.showNotifications());
-    super.error(message, data, isWanted && showNotification);
+    if (this.hasRun) {
+      super.error(message, data, isShown("error", this.#host.showNotifications()) && showNotification);
+    } else {
+      this.debug(message, data, false);
+    }
   }
 }
 

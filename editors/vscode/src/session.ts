@@ -193,7 +193,7 @@ export class Session {
     const reason =
       refusal === undefined
         ? `No torchlint found ${where}.`
-        : `torchlint does not start: ${refusal.reason} (${refusal.candidate.command.join(" ")})`;
+        : `torchlint does not start: ${refusal.reason} (${refusal.candidate.command.join(" ")}).`;
     this.#log.error(reason);
     this.#status.show({ kind: "failed", reason });
     this.#offer(`${reason} Install a copy for the editor?`, INSTALL, SHOW_LOGS);
