@@ -1,0 +1,111 @@
+"""Documents that are no files: those that will be are looked at, others are left alone, and none does any harm."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from editor import PROFILES, PUSH, Profile, editor
+from lsprotocol import types as lsp
+from samples import ALL_SAFE, FOUND, SLOW, TRAIN
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+every = pytest.mark.parametrize("profile", PROFILES, ids=str)
+
+FOREIGN = (
+    "git:/home/somebody/train.py?%7B%22path%22%3A%22train.py%22%2C%22ref%22%3A%22~%22%7D",
+    "gitlens://0123abc/train.py",
+    "http://example.org/train.py",
+    "https://example.org/train.py",
+    "vscode-vfs://github/somebody/train.py",
+    "vscode-notebook-cell:/home/somebody/n.ipynb#W0sZmlsZQ%3D%3D",
+    "output:extension-output",
+    "debug:/home/somebody/train.py",
+    "zipfile:///tmp/x.zip::train.py",
+)
+
+
+@every
+@pytest.mark.parametrize("uri", ["untitled:Untitled-1", "untitled:/home/somebody/train.py", "untitled:train"])
+async def test_what_will_be_a_file_is_looked_at(tmp_path: Path, profile: Profile, uri: str) -> None:
+    async with editor(tmp_path, profile) as seen:
+        seen.open(uri, TRAIN)
+        assert await seen.rows(uri) == FOUND
+        assert await seen.hover(uri, SLOW) is not None
+        (action,) = await seen.actions(uri, 1, ["source.fixAll"], ())
+        seen.take(action.edit)
+        assert seen.documents[uri].text == ALL_SAFE
+        seen.close(uri)
+
+
+@every
+async def test_what_will_be_a_file_has_the_configuration_of_the_folder(tmp_path: Path, profile: Profile) -> None:
+    (tmp_path / "torchlint.toml").write_text('ignore = ["TL201"]\n', encoding="utf-8")
+    async with editor(tmp_path, profile) as seen:
+        uri = seen.open("untitled:Untitled-1", TRAIN)
+        assert await seen.rows(uri) == [each for each in FOUND if each[1] != "TL201"]
+
+
+@every
+@pytest.mark.parametrize("uri", FOREIGN)
+async def test_what_is_not_the_users_is_left_alone(tmp_path: Path, profile: Profile, uri: str) -> None:
+    async with editor(tmp_path, profile) as seen:
+        seen.open(uri, TRAIN)
+        own = seen.open("train.py", TRAIN)
+        assert await seen.rows(own) == FOUND
+        if seen.pulls:
+            assert await seen.rows(uri) == []
+        assert await seen.hover(uri, SLOW) is None
+        assert await seen.actions(uri, 14, diagnostics=()) == []
+        seen.replace(uri, "")
+        seen.close(uri)
+        await seen.silence()
+        assert not [each for each in seen.published if each.uri == uri and each.diagnostics]
+
+
+@pytest.mark.parametrize(
+    "uri",
+    ["", "train.py", "file:", "file://", "file:///", "file://server/share/train.py", "file:///a%00b.py", "%%%", ":"],
+)
+async def test_what_is_hardly_a_uri(tmp_path: Path, uri: str) -> None:
+    async with editor(tmp_path, PUSH, may_log_errors=True) as seen:
+        seen.client.text_document_did_open(lsp.DidOpenTextDocumentParams(lsp.TextDocumentItem(uri, "python", 1, TRAIN)))
+        params = lsp.HoverParams(lsp.TextDocumentIdentifier(uri), lsp.Position(13, 15))
+        await seen.ask(lsp.TEXT_DOCUMENT_HOVER, params)
+        own = seen.open("train.py", TRAIN)
+        assert await seen.rows(own) == FOUND
+
+
+@every
+@pytest.mark.parametrize(
+    "name",
+    [
+        "with blank.py",
+        "ümläut 😀.py",
+        "per%cent.py",
+        "hash#mark.py",
+        "question?.py",
+        "a+b&c=d.py",
+        "deep/" * 20 + "x.py",
+    ],
+)
+async def test_names_of_all_kinds(tmp_path: Path, profile: Profile, name: str) -> None:
+    """The file that is meant is found, or its configuration would not hold."""
+    folder = (tmp_path / name).parent / f"{name.rpartition('/')[2]}.folder"
+    folder.mkdir(parents=True)
+    (folder / "torchlint.toml").write_text('select = ["TL201"]\n', encoding="utf-8")
+    path = folder / name.rpartition("/")[2]
+    async with editor(tmp_path, profile) as seen:
+        uri = seen.open(path.as_uri(), TRAIN)
+        assert await seen.rows(uri) == [(14, "TL201")]
+
+
+async def test_another_spelling_of_a_uri(tmp_path: Path) -> None:
+    """As Visual Studio Code writes it: what need not be escaped is."""
+    (tmp_path / "a b").mkdir()
+    (tmp_path / "a b" / "torchlint.toml").write_text('select = ["TL201"]\n', encoding="utf-8")
+    async with editor(tmp_path, PUSH) as seen:
+        uri = seen.open(seen.uri("a b/@x.py").replace("@", "%40").replace("/x", "%2Fx"), TRAIN)
+        assert await seen.rows(uri) == [(14, "TL201")]
