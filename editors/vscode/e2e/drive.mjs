@@ -196,6 +196,7 @@ async function drive() {
   });
 
   await step("the server is started again", async () => {
+    await open("train.py");
     const before = starts();
     await command("torchlint: Restart Server");
     await until(() => starts() > before, "no second start in the log");
@@ -307,8 +308,8 @@ async function command(title) {
   await page.keyboard.press("F1");
   await page.waitForSelector(".quick-input-widget input");
   await page.fill(".quick-input-widget input", `>${title}`);
-  await page.waitForSelector(`.quick-input-list .monaco-list-row[aria-label^="${title}"]`, { timeout: 5_000 });
-  await page.keyboard.press("Enter");
+  const row = (label) => `.quick-input-list .monaco-list-row[aria-label${label}"]`;
+  await page.click(`${row(`="${title}`)}, ${row(`^="${title},`)}`, { timeout: 5_000 });
   await page.waitForSelector(".quick-input-widget", { state: "hidden" });
 }
 
