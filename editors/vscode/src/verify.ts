@@ -8,6 +8,7 @@ import { asVerifyRequest, verifyLine } from "./verify_line";
 
 const TITLE = "torchlint verify";
 const PROMPT_MILLISECONDS = 5000;
+const SETTLING_MILLISECONDS = 300;
 const MANAGE_TRUST = "Manage Workspace Trust";
 const AGREED = "torchlint.verifyAgreed";
 /** Shells that can tell VS Code when they show a prompt. */
@@ -125,8 +126,13 @@ async function prompt(terminal: vscode.Terminal): Promise<void> {
       }
     });
   });
-  await Promise.race([told, new Promise((resolve) => setTimeout(resolve, PROMPT_MILLISECONDS))]);
+  await Promise.race([told, pause(PROMPT_MILLISECONDS)]);
   listener?.dispose();
+  await pause(SETTLING_MILLISECONDS); // it tells a moment before, and what is typed then is shown twice
+}
+
+function pause(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
 }
 
 /** What is measured is the file, so it has to hold what the editor shows. */
