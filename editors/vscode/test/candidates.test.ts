@@ -4,7 +4,7 @@ import { candidates, findOnPath, firstLine, versionOf } from "../src/candidates"
 import type { LaunchSettings } from "../src/settings";
 
 const NOTHING_SET: LaunchSettings = { path: [], interpreter: [], importStrategy: "fromEnvironment" };
-const ALL = { interpreters: ["/env/python", "/work/.venv/bin/python"], onPath: "/usr/bin/torchlint", own: "/own/python" };
+const ALL = { interpreters: ["/env/python", "/project/.venv/bin/python"], onPath: "/usr/bin/torchlint", own: "/own/python" };
 
 function commands(settings: Partial<LaunchSettings>, around = ALL): string[] {
   return candidates({ ...NOTHING_SET, ...settings }, around).map(({ command }) => command.join(" "));
@@ -13,7 +13,7 @@ function commands(settings: Partial<LaunchSettings>, around = ALL): string[] {
 test("the environment comes first, then PATH, then the extension's own", () => {
   assert.deepEqual(commands({}), [
     "/env/python -m torchlint",
-    "/work/.venv/bin/python -m torchlint",
+    "/project/.venv/bin/python -m torchlint",
     "/usr/bin/torchlint",
     "/own/python -m torchlint",
   ]);
@@ -37,7 +37,7 @@ test("what is not there is no candidate", () => {
 
 test("only an interpreter of the project is the project's", () => {
   const interpreters = candidates({ ...NOTHING_SET, path: ["/a"] }, ALL).map(({ interpreter }) => interpreter);
-  assert.deepEqual(interpreters, [undefined, "/env/python", "/work/.venv/bin/python", undefined, undefined]);
+  assert.deepEqual(interpreters, [undefined, "/env/python", "/project/.venv/bin/python", undefined, undefined]);
 });
 
 test("a candidate shows by its version that it is torchlint", async () => {

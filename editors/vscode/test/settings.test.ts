@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isShown, launchSettings, type Read, serverSettings } from "../src/settings";
 
-const PLACES = { workspaceFolder: "/work", userHome: "/home/me", env: { VENV: "/venvs/one" } };
+const PLACES = { workspaceFolder: "/project", userHome: "/home/me", env: { VENV: "/venvs/one" } };
 
 function reading(values: Record<string, unknown>): Read {
   return (key) => values[key];
@@ -38,11 +38,11 @@ test("values of a wrong type are dropped", () => {
 test("the configuration file is found from the workspace folder", () => {
   const found = (configuration: string, places: typeof PLACES | { workspaceFolder: undefined } = PLACES) =>
     serverSettings(reading({ configuration }), { ...PLACES, ...places }).configuration;
-  assert.equal(found("torchlint.toml"), "/work/torchlint.toml");
+  assert.equal(found("torchlint.toml"), "/project/torchlint.toml");
   assert.equal(found("../shared/torchlint.toml"), "/shared/torchlint.toml");
   assert.equal(found("~/torchlint.toml"), "/home/me/torchlint.toml");
   assert.equal(found("${userHome}/a~b.toml"), "/home/me/a~b.toml");
-  assert.equal(found("${workspaceFolder}/ci/torchlint.toml"), "/work/ci/torchlint.toml");
+  assert.equal(found("${workspaceFolder}/ci/torchlint.toml"), "/project/ci/torchlint.toml");
   assert.equal(found("${env:VENV}/t.toml"), "/venvs/one/t.toml");
   assert.equal(found("/etc/torchlint.toml"), "/etc/torchlint.toml");
   assert.equal(found("torchlint.toml", { workspaceFolder: undefined }), "torchlint.toml");
@@ -51,7 +51,7 @@ test("the configuration file is found from the workspace folder", () => {
 
 test("a program without a folder is one on PATH", () => {
   const settings = launchSettings(reading({ path: ["torchlint", ".venv/bin/torchlint"], interpreter: ["${env:VENV}/bin/python"] }), PLACES);
-  assert.deepEqual(settings.path, ["torchlint", "/work/.venv/bin/torchlint"]);
+  assert.deepEqual(settings.path, ["torchlint", "/project/.venv/bin/torchlint"]);
   assert.deepEqual(settings.interpreter, ["/venvs/one/bin/python"]);
   assert.equal(settings.importStrategy, "fromEnvironment");
 });
