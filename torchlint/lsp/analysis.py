@@ -11,6 +11,7 @@ from torchlint.discover import Found, discover, is_excluded
 from torchlint.facts import NOTHING, Facts
 from torchlint.finding import Applicability, Result, Wanted
 from torchlint.fixer import fix
+from torchlint.globs import posix
 from torchlint.linter import lint
 from torchlint.registry import all_rules
 from torchlint.settings import Settings
@@ -18,7 +19,7 @@ from torchlint.source import SourceFile
 from torchlint.sweep import may_concern
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from torchlint.config import Config
 
@@ -137,7 +138,8 @@ class Analyst:
                 cache = Cache(config.cache_dir)
             others, _ = discover((place.root,), configured.configs, root) if place.is_workspace else ([], [])
             open_files = {Path(path): data for path, data in order.open_files.items()} | {file.path: order.data}
-            inquiry = Inquiry((*others, file), configured.configs, root, cache, 1, open_files)
+            new = _unsaved(open_files, config.root if config.file is not None else root, place, configured)
+            inquiry = Inquiry((*others, *new, file), configured.configs, root, cache, 1, open_files)
             return inquiry.facts([Question(file, order.wanted)]).get(file.path, NOTHING)
         except ConfigError:
             return NOTHING
@@ -209,6 +211,16 @@ class _Configured:
             if above == folder:
                 return tuple(map(_stamp, paths))
             folder = above
+
+
+def _unsaved(open_files: Iterable[Path], project: Path, place: Place, configured: _Configured) -> Iterator[Found]:
+    """The files of a project that are open and not on the disk yet, where no walk gets to them."""
+    if project == Path(place.root) and not place.is_workspace:
+        return
+    for path in open_files:
+        is_new = path.suffix == ".py" and path.is_relative_to(project) and not path.exists()
+        if is_new and not configured.excludes(str(path)):
+            yield Found(path, posix(os.path.relpath(path, place.root)))
 
 
 def _stamp(path: str) -> tuple[int, int] | None:
