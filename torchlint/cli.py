@@ -664,7 +664,7 @@ def clean(cache_dir: str | None) -> None:
 
 @torchlint.command(cls=_Command, short_help="Serve an editor: the language server.")
 @click.option("--stdio", is_flag=True, help="Speak on standard input and output, which is the only way there is.")
-def server(*, stdio: bool) -> None:
+def server(*, stdio: bool) -> int:
     """Serve an editor over the Language Server Protocol, on standard input and output."""
     del stdio
     try:
@@ -674,7 +674,7 @@ def server(*, stdio: bool) -> None:
             raise
         needed = "the language server needs pygls, which is not installed: `pip install 'torchlint[lsp]'`"
         raise click.ClickException(needed) from None
-    main()
+    return main()
 
 
 @torchlint.command("new-rule", cls=_Command, short_help="Start a rule in a checkout of torchlint.")

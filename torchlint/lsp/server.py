@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types as lsp
-from pygls.exceptions import JsonRpcException
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidRequest
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol
+from pygls.protocol.json_rpc import RPCMessage, RPCRequest
 
 from torchlint import __version__
 from torchlint.config import FILE_NAMES
@@ -66,6 +68,13 @@ class _Protocol(LanguageServerProtocol):
                 self._send_response(data["id"], error=error.to_response_error())
             raise
 
+    def handle_message(self, message: RPCMessage) -> None:
+        """Answer also what is asked behind the end, which the library leaves without an answer."""
+        if self._shutdown and isinstance(message, RPCRequest):
+            self._send_response(message.id, error=JsonRpcInvalidRequest().to_response_error())
+        else:
+            super().handle_message(message)
+
 
 class Server(LanguageServer):
     """A language server for one client."""
@@ -84,6 +93,7 @@ class Server(LanguageServer):
         self.abilities = actions.Abilities()
         self.given: dict[str, Any] = {}
         self.has_shown: set[str] = set()
+        self.is_leaving = False
 
     def report_server_error(self, error: Exception, source: ServerErrors) -> None:
         """Log it: it is the client's mistake or ours, and nothing that its user can put right."""
@@ -241,6 +251,7 @@ async def initialized(params: lsp.InitializedParams) -> None:
 def shutdown(params: None) -> None:
     """End what was started."""
     del params
+    server.is_leaving = True
     server.session.close()
 
 
@@ -467,10 +478,13 @@ def _plain(value: object) -> Any:  # noqa: ANN401 - JSON
     return value
 
 
-def main() -> None:
-    """Serve one client on the standard streams."""
+def main() -> int:
+    """Serve one client on the standard streams; 0 if it said that it would leave."""
     logging.getLogger("pygls").setLevel(logging.CRITICAL)
+    # The library would wait for a thread that reads. There is nothing to tidy: what was started ends with its pipe.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         server.start_io()
     finally:
         server.session.close()
+    return 0 if server.is_leaving else 1
