@@ -176,7 +176,7 @@ QUESTIONS = (
 def test_a_method_that_is_none(tmp_path: Path) -> None:
     with wire(tmp_path) as server:
         server.begin(tmp_path)
-        for method in ("textDocument/nothing", "textDocument/completion", "$/nothing", "", "torchlint/x"):
+        for method in ("textDocument/nothing", "$/nothing", "", "torchlint/x"):
             assert server.ask(method, {})["error"]["code"] == METHOD_NOT_FOUND
             server.notify(method, {})
             server.notify(method, None)
@@ -235,7 +235,7 @@ def test_a_place_that_is_none(tmp_path: Path, line: float, character: int) -> No
 def test_documents_that_are_not_open(tmp_path: Path) -> None:
     with wire(tmp_path) as server:
         server.begin(tmp_path)
-        for method, more in (
+        notifications: tuple[tuple[str, dict[str, Any]], ...] = (
             ("textDocument/didClose", {}),
             ("textDocument/didSave", {}),
             ("textDocument/didChange", {"contentChanges": [{"text": TRAIN}]}),
@@ -245,7 +245,8 @@ def test_documents_that_are_not_open(tmp_path: Path) -> None:
                 "notebookDocument/didChange",
                 {"notebookDocument": {"uri": "file:///n.ipynb", "version": 2}, "change": {}},
             ),
-        ):
+        )
+        for method, more in notifications:
             server.notify(method, {"textDocument": {"uri": "file:///nowhere.py", "version": 3}, **more})
         for method, more in QUESTIONS:
             assert not server.ask(method, {**HERE, **more})["result"]
@@ -339,14 +340,14 @@ def test_bytes_that_are_no_message(tmp_path: Path, data: bytes) -> None:
 @pytest.mark.parametrize(
     "head",
     [
-        "content-length: {}\r\nContent-Type: application/vscode-jsonrpc; charset=utf-8\r\n\r\n",
+        "Content-Length: {}\r\nContent-Type: application/vscode-jsonrpc; charset=utf-8\r\n\r\n",
         "Content-Type: x\r\nContent-Length: {}\r\n\r\n",
     ],
 )
 def test_heads_that_are_unusual(tmp_path: Path, head: str) -> None:
     with wire(tmp_path) as server:
         server.begin(tmp_path)
-        data = b'{"jsonrpc": "2.0", "id": "mine", "method": "textDocument/nothing"}'
+        data = b'{"jsonrpc": "2.0", "id": "mine", "method": "textDocument/nothing", "params": {}}'
         server.raw(head.format(len(data)).encode() + data)
         assert server.wait(lambda message: message.get("id") == "mine")["error"]["code"] == METHOD_NOT_FOUND
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PATIENCE = 30.0
+# As a program that is installed starts: Python looks for no modules where it is started.
+_START = "import sys; sys.path[:] = filter(None, sys.path); from torchlint.__main__ import main; main()"
 
 
 class Wire:
@@ -108,7 +110,7 @@ class Wire:
 @contextmanager
 def wire(folder: Path, *arguments: str) -> Iterator[Wire]:
     """A server that was told nothing yet; whatever becomes of it, it is gone in the end."""
-    command = [sys.executable, "-m", "torchlint", "server", *arguments]
+    command = [sys.executable, "-c", _START, "server", *arguments]
     process = subprocess.Popen(
         command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
