@@ -222,6 +222,8 @@ def _syntax_error_of_python(text: str) -> tuple[int, int, str] | None:
 
 
 def _run(context: Context, rules: tuple[Rule, ...], *, thorough: bool) -> Result:
+    from torchlint.model.causes import cause  # a source was parsed
+
     source = context.source
     if context.program.is_of_another_framework:
         return Result()
@@ -241,13 +243,15 @@ def _run(context: Context, rules: tuple[Rule, ...], *, thorough: bool) -> Result
     if not flagged:
         return Result((), tuple(dict.fromkeys(diagnostics)), questions)
     flagged = [(rule, flag) for rule, flag in flagged if not (rule.eager and context.compiled.holds(flag.node))]
+    causes = {flag.node: cause(flag.node, context) for _, flag in flagged}
     wanted = {node for _, flag in flagged for node in (flag.node, *flag.about, *(edit.node for edit in flag.edits))}
+    wanted.update(filter(None, causes.values()))
     spans = context.spans(wanted)
     if not spans.faithful:
         message = "LibCST does not reproduce this file; nothing was checked"
         return Result(diagnostics=(Diagnostic("E000", "internal-error", message, Severity.INTERNAL),))
     speaking = settled(flagged, lambda flag: _subjects(flag, spans), lambda offset: source.position(offset)[0])
-    findings = [_finding(rule, flag, spans, context) for rule, flag in speaking]
+    findings = [_finding(rule, flag, causes[flag.node], spans, context) for rule, flag in speaking]
     found = merged(findings, lambda offset: source.position(offset)[0])
     return Result(tuple(sorted(found, key=sort_key)), tuple(dict.fromkeys(diagnostics)), questions)
 
@@ -273,13 +277,14 @@ def _crash(source: SourceFile, rule: Rule, error: Exception) -> Diagnostic:
     return Diagnostic("E000", "internal-error", message, Severity.INTERNAL)
 
 
-def _finding(rule: Rule, flag: Flag, spans: Spans, context: Context) -> Finding:
+def _finding(rule: Rule, flag: Flag, why: cst.CSTNode | None, spans: Spans, context: Context) -> Finding:
     fix = None
     if flag.edits and all(_can_stand(edit, context) for edit in flag.edits):
         edits = sorted(_edit(edit, spans, context) for edit in flag.edits)
         fix = Fix(flag.title, tuple(edits), flag.applicability)
     frequency, origin = context.frequency(flag.node), context.frequencies.origin(flag.node)
-    return Finding(rule.name, rule.code, spans.inner(flag.node), flag.message, frequency, fix, origin)
+    place = spans.inner(why) if why is not None else None
+    return Finding(rule.name, rule.code, spans.inner(flag.node), flag.message, frequency, fix, origin, place)
 
 
 def _can_stand(edit: NodeEdit, context: Context) -> bool:

@@ -72,7 +72,8 @@ class Fix:
 class Finding:
     """One place where a rule holds. `rule` is the rule's name, `code` its short code.
 
-    `origin` is the place in another file, `path:row`, whose call makes it run as often as it does.
+    `origin` is the place in another file, `path:row`, whose call makes it run as often as it does; `cause` is what does
+    so in this file: what a loop goes over, a call, or the name of a function.
     """
 
     rule: str
@@ -82,6 +83,7 @@ class Finding:
     frequency: Frequency = Frequency.UNKNOWN
     fix: Fix | None = None
     origin: str = ""
+    cause: Span | None = None
 
 
 class Severity(Enum):

@@ -69,7 +69,7 @@ def quick_fixes(
     pairs = [(finding, _own(finding, diagnostics, edits.view)) for finding in findings]
     for finding, diagnostic in pairs:
         fix = finding.fix
-        if fix is not None and fix.applicability > Applicability.DISPLAY:
+        if fix is not None and _is_fixable(finding):
             is_safe = fix.applicability is Applicability.SAFE
             yield lsp.CodeAction(
                 title=_title(finding, fix.title, "" if is_safe else ", unsafe"),
@@ -79,10 +79,10 @@ def quick_fixes(
                 edit=edits.to(source.edited(edits_of(source, finding))),
             )
     for finding, diagnostic in pairs:
-        if edits.abilities.verifies and finding.fix is not None and verify:
+        if edits.abilities.verifies and _is_fixable(finding) and verify:
             row = edits.view.location(finding.span)[1].start.line
             arguments = ["verify", verify["file"], "--select", finding.code]
-            if finding.fix.applicability is Applicability.UNSAFE:
+            if finding.fix is not None and finding.fix.applicability is Applicability.UNSAFE:
                 arguments.append("--unsafe-fixes")
             what = {"uri": verify["uri"], "cwd": verify["cwd"], "arguments": arguments, "line": row + 1}
             yield _commanded(_title(finding, "verify this fix on this machine"), VERIFY_FIX, what, diagnostic)
@@ -112,6 +112,10 @@ def fix_all_by_command(uri: str) -> lsp.CodeAction:
 def has_safe_fixes(findings: Iterable[Finding]) -> bool:
     """Whether there is something to fix."""
     return any(finding.fix is not None and finding.fix.applicability is Applicability.SAFE for finding in findings)
+
+
+def _is_fixable(finding: Finding) -> bool:
+    return finding.fix is not None and finding.fix.applicability > Applicability.DISPLAY
 
 
 def _commanded(title: str, command: str, argument: object, diagnostics: list[lsp.Diagnostic] | None) -> lsp.CodeAction:

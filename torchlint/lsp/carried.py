@@ -45,7 +45,7 @@ def _carried(finding: Finding, moved: Callable[[Span], Span | None]) -> Finding 
         places = [(moved(edit.span), edit.text) for edit in fix.edits]
         edits = tuple(Edit(place, text) for place, text in places if place is not None)
         fix = replace(fix, edits=edits) if len(edits) == len(places) else None
-    return replace(finding, span=span, fix=fix)
+    return replace(finding, span=span, fix=fix, cause=finding.cause and moved(finding.cause))
 
 
 def _starts(lines: Sequence[str]) -> list[int]:

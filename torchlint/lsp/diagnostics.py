@@ -27,24 +27,24 @@ def diagnostics(
 ) -> dict[str, list[lsp.Diagnostic]]:
     """The diagnostics of each part of a view, by URI, empty ones too.
 
-    `root` is the folder that paths in findings start from. A client that shows nothing that is related has it in the
-    message.
+    `root` is the folder that paths in findings start from. A client that shows nothing that is related is told in the
+    message of calls in other files.
     """
     found: dict[str, list[lsp.Diagnostic]] = {part.document.uri: [] for part in view.parts}
     for finding in findings:
         document, range_ = view.location(finding.span)
         often = frequency(finding)
-        related = [_related(finding, often, lsp.Location(document.uri, range_), root)] if often and relates else None
+        related = _related(finding, view, root) if relates else []
         found[document.uri].append(
             lsp.Diagnostic(
                 range=range_,
-                message=f"{finding.message} ({often})" if often and not relates else finding.message,
+                message=f"{finding.message} ({often})" if finding.origin and not relates else finding.message,
                 severity=_severity(finding),
                 code=finding.code,
                 code_description=lsp.CodeDescription(find(finding.rule).url),
                 source=SOURCE,
                 tags=[lsp.DiagnosticTag.Unnecessary] if finding.rule == UNUSED_IGNORE else None,
-                related_information=related,
+                related_information=related or None,
             )
         )
     return found
@@ -61,12 +61,16 @@ def _severity(finding: Finding) -> lsp.DiagnosticSeverity:
     return lsp.DiagnosticSeverity.Hint if finding.rule == UNUSED_IGNORE else lsp.DiagnosticSeverity.Warning
 
 
-def _related(finding: Finding, often: str, here: lsp.Location, root: str) -> lsp.DiagnosticRelatedInformation:
-    """How often the line runs: at the call that makes it so, where that is in another file."""
+def _related(finding: Finding, view: View, root: str) -> list[lsp.DiagnosticRelatedInformation]:
+    """How often the line runs, at what makes it so: a call in another file, or what this one has."""
     match = _ORIGIN.fullmatch(finding.origin)
     if match is not None and not match["cell"]:  # a place in a notebook's cell has no address
         uri = from_fs_path(os.path.join(root, match["path"]))  # noqa: PTH118 - a string is wanted
-        if uri is not None:
-            place = lsp.Position(int(match["row"]) - 1, 0)
-            here = lsp.Location(uri, lsp.Range(place, place))
-    return lsp.DiagnosticRelatedInformation(here, often)
+        place = lsp.Position(int(match["row"]) - 1, 0)
+        where = lsp.Location(uri, lsp.Range(place, place)) if uri is not None else None
+    elif finding.cause is not None:
+        document, range_ = view.location(finding.cause)
+        where = lsp.Location(document.uri, range_)
+    else:
+        where = None
+    return [lsp.DiagnosticRelatedInformation(where, frequency(finding))] if where is not None else []

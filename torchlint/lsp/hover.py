@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 _WHY = re.compile(r"^## Why is this slow\n+(?P<text>.+?)(?=\n\n|\Z)", re.DOTALL | re.MULTILINE)
 _KINDS = ("cuda", "cpu", "sim")
 _MOST_MEASUREMENTS = 3
-_UNMEASURED = "Not measured on a GPU yet"
+# Verdicts that say something of a run, and nothing of a fix.
+_NOTHING = ("inconclusive", "not-exercised", "error", "timeout", "oom", "cannot-run", "unfit")
 
 
 def hover(finding: Finding, verified: str = "") -> str:
@@ -29,9 +30,10 @@ def hover(finding: Finding, verified: str = "") -> str:
     parts = [
         f"**{rule.code}** [{rule.name}]({rule.url}){f' · {often}' if often else ''}",
         finding.message,
-        _why(rule),
-        _measured(rule, verified),
+        f"**On this line** {verified}" if verified else "",
         _fix(finding, rule),
+        _why(rule),
+        _measured(rule),
     ]
     return "\n\n".join(filter(None, parts))
 
@@ -41,18 +43,22 @@ def _why(rule: Rule) -> str:
     return match["text"] if match is not None else rule.summary
 
 
-def _measured(rule: Rule, verified: str) -> str:
-    """The last result for this line, then what was measured of the rule, on GPUs first."""
-    lines = [f"- This line: {verified}"] if verified else []
+def _measured(rule: Rule) -> str:
+    """What was measured of the rule and came to something, on GPUs first."""
     try:
-        found = [each for evidence in evidence_of(rule) for each in evidence.measurements]
+        found = [
+            each
+            for evidence in evidence_of(rule)
+            for each in evidence.measurements
+            if each.verdict.overall not in _NOTHING
+        ]
         now = pair(rule) if found else {}
     except (EvidenceError, OSError):
         found = []
     found.sort(key=lambda each: (_KINDS.index(each.device.type), each.device.name))
-    lines += [f"- {headline(each, stale=is_stale(each, now))}" for each in found[:_MOST_MEASUREMENTS]]
+    lines = [f"- {headline(each, stale=is_stale(each, now))}" for each in found[:_MOST_MEASUREMENTS]]
     if found and all(each.device.type != "cuda" for each in found):
-        lines.append(f"- {_UNMEASURED}: `torchlint verify --rule {rule.name}` does it")
+        lines.append(f"- Time on a GPU: not measured yet; `torchlint verify --rule {rule.name}` measures it")
     return "\n".join(("**Measured**", "", *lines)) if lines else ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import signal
@@ -432,13 +433,14 @@ async def explain(code: str) -> None:
 def debug_information() -> str:
     """What a report of a defect should hold."""
     session = server.session
+    encoding = getattr(session.documents.encoding, "value", session.documents.encoding)
     return "\n".join(
         (
             f"torchlint {__version__}, process {os.getpid()}, analysing: {', '.join(map(str, session.workers)) or '-'}",
-            f"diagnostics are {'pulled' if server.pulls else 'pushed'}, positions in {session.documents.encoding}",
+            f"diagnostics are {'pulled' if server.pulls else 'pushed'}, positions in {encoding}",
             f"folders: {', '.join(session.folders) or '-'}",
             f"open: {len(session.documents.units())}, analyses: {session.lints}",
-            f"settings: {server.given or session.default_settings}",
+            f"settings: {json.dumps(server.given, sort_keys=True)}",
         )
     )
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 TYPING_PAUSE = 0.02
 # Other files are asked when nothing was typed for this long.
 THINKING_PAUSE = 0.3
+# So long may they take to answer for the first time; from then on what they said last holds until there is news.
+FIRST_PATIENCE = 10.0
 # Then there is time to tidy up.
 RESTING_PAUSE = 2.0
 SYNTAX_ERROR = "E999"
@@ -71,6 +73,7 @@ class Session:
     async def warm(self) -> None:
         """Load what the first document will need."""
         await self._typing.rest()
+        await self._thinking.rest()
 
     def close(self) -> None:
         """End everything."""
@@ -225,6 +228,8 @@ class Session:
             except Exception as error:  # noqa: BLE001 - nobody else would see it, and others wait for the answer
                 self._client.log(f"{view.source.path}: {type(error).__name__}: {error}")
             unit.checked = max(unit.checked, revision)
+            if not unit.asked[0]:
+                await self._hear_others(unit)
         is_news, unit.is_news = unit.is_news, False
         self._client.news(unit, asked=not is_news)
         self._think(unit)
@@ -255,9 +260,19 @@ class Session:
         unit.text, unit.findings = view.source.text, tuple(sorted(findings, key=sort_key))
         unit.questions = linted.result.questions
 
+    async def _hear_others(self, unit: Unit) -> None:
+        """Let other files answer for the first time before anything is said that they may refute."""
+        is_news = unit.is_news
+        self._think(unit)
+        if unit.inquiry is not None:
+            await asyncio.wait({unit.inquiry}, timeout=FIRST_PATIENCE)
+            unit.is_news = is_news  # nothing was said yet
+
     def _think(self, unit: Unit) -> None:
         """Ask other files, where that may bring something new."""
         wanted = unit.questions, self._changes - unit.changes
+        if path_of(unit.uri) is None:
+            return
         if unit.questions and unit.asked != wanted and (unit.inquiry is None or unit.inquiry.done()):
             unit.inquiry = asyncio.create_task(self._inquired(unit))
 

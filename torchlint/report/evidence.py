@@ -95,14 +95,16 @@ def speedup(measurement: Measurement) -> str:
 
 
 def headline(measurement: Measurement, *, stale: bool) -> str:
-    """One measurement in a line: where, what it comes to, and the figures that changed."""
-    counts = measurement.counts
+    """One measurement in a line: where, what it comes to, and the figures that say so; a page has the others."""
+    counts, metric = measurement.counts, measurement.subject.metric
     figures = [speedup(measurement)] if measurement.time is not None else []
     if counts is not None:
-        pairs = ((head, _sum(counts.before, keys), _sum(counts.after, keys)) for head, keys in _COUNTED)
-        figures += [f"{before} -> {after} {head}" for head, before, after in pairs if before != after]
+        told = [each for each in _COUNTED if each[0] in (metric, "syncs", "copies")]
+        pairs = ((head, _sum(counts.before, keys), _sum(counts.after, keys)) for head, keys in told)
+        figures += [f"{before} \N{RIGHTWARDS ARROW} {after} {head}" for head, before, after in pairs if before != after]
     if measurement.verdict.overall == "saves-memory" and measurement.memory is not None:
-        figures.append(memory(measurement.memory.before, measurement.memory.after))
+        before, after = measurement.memory.before, measurement.memory.after
+        figures.append(memory(before, after).replace("->", "\N{RIGHTWARDS ARROW}"))
     verdict = VERDICTS[measurement.verdict.overall]
     where = f"{_safe(measurement.device.name)}, torch {_safe(measurement.software.torch)}"
     age = "; of an older version of the fix" if stale else ""
