@@ -241,7 +241,7 @@ class Session:
             linted = await self._typing.lint(Lint(self.place(unit.uri), view.source, unit.facts))
         except AnalysisError as error:
             self._complain(f"{view.source.path}: {error}")
-            unit.text, unit.findings = view.source.text, ()
+            unit.text, unit.findings = view.source.raw, ()
             return
         unit.cache_dir = linted.cache_dir
         if linted.problem and linted.problem not in self._warned:
@@ -257,7 +257,7 @@ class Session:
         if broken:  # so it does in cells that cannot be read
             starts = {view.part(each.span.start).start for each in broken if each.span is not None}
             findings += tuple(each for each in unit.current(view) if view.part(each.span.start).start in starts)
-        unit.text, unit.findings = view.source.text, tuple(sorted(findings, key=sort_key))
+        unit.text, unit.findings = view.source.raw, tuple(sorted(findings, key=sort_key))
         unit.questions = linted.result.questions
 
     async def _hear_others(self, unit: Unit) -> None:

@@ -85,4 +85,4 @@ class Unit:
 
     def current(self, view: View) -> tuple[Finding, ...]:
         """What was found, where it stands now."""
-        return carried(self.findings, self.text, view.source.text)
+        return carried(self.findings, self.text, view.source.raw)
