@@ -133,25 +133,34 @@ class Editor:
         self.client.text_document_did_open(lsp.DidOpenTextDocumentParams(lsp.TextDocumentItem(uri, language, 1, text)))
         return uri
 
+    def open_quietly(self, uri: str, text: str) -> None:
+        """Note a text of which the server is told in another way."""
+        self.documents[uri] = Open(1, text)
+
     def edit(self, uri: str, old: str, new: str) -> None:
         """Put `new` in the place of the one `old` that there is."""
+        change = self.edited(uri, old, new)
+        self._tell(uri, change)
+
+    def edited(self, uri: str, old: str, new: str) -> lsp.TextDocumentContentChangePartial:
+        """Make an edit, of which the server is told in another way: the change that it is."""
         document = self.documents[uri]
         assert document.text.count(old) == 1, f"{old!r} is there {document.text.count(old)} times"
         start = document.text.index(old)
         range_ = lsp.Range(self.position(uri, start), self.position(uri, start + len(old)))
         document.text = document.text.replace(old, new)
-        self._changed(uri, lsp.TextDocumentContentChangePartial(range_, new))
+        document.version += 1
+        return lsp.TextDocumentContentChangePartial(range_, new)
 
     def replace(self, uri: str, text: str) -> None:
         """Put another text in the place of the whole."""
         self.documents[uri].text = text
-        self._changed(uri, lsp.TextDocumentContentChangeWholeDocument(text))
+        self.documents[uri].version += 1
+        self._tell(uri, lsp.TextDocumentContentChangeWholeDocument(text))
 
-    def _changed(self, uri: str, *changes: lsp.TextDocumentContentChangeEvent) -> None:
-        document = self.documents[uri]
-        document.version += 1
-        identifier = lsp.VersionedTextDocumentIdentifier(document.version, uri)
-        self.client.text_document_did_change(lsp.DidChangeTextDocumentParams(identifier, changes))
+    def _tell(self, uri: str, change: lsp.TextDocumentContentChangeEvent) -> None:
+        identifier = lsp.VersionedTextDocumentIdentifier(self.documents[uri].version, uri)
+        self.client.text_document_did_change(lsp.DidChangeTextDocumentParams(identifier, [change]))
 
     def save(self, uri: str) -> None:
         """Write a document to its file, and say so."""
@@ -266,14 +275,21 @@ class Editor:
 
     def take(self, edit: lsp.WorkspaceEdit | None) -> None:
         """Make the edits of an action in the documents that are open."""
+        for uri, text in self.after(edit).items():
+            self.replace(uri, text)
+
+    def after(self, edit: lsp.WorkspaceEdit | None) -> dict[str, str]:
+        """What documents become with the edits of an action."""
         assert edit is not None
+        texts: dict[str, str] = {}
         for uri, version, edits in _by_document(edit):
-            document = self.documents[uri]
-            assert version in (None, document.version), "edits of a version that is not open"
+            assert version in (None, self.documents[uri].version), "edits of a version that is not open"
+            text = self.documents[uri].text
             for each in sorted(edits, key=lambda each: (each.range.start.line, each.range.start.character))[::-1]:
                 start, end = (self.offset(uri, place) for place in (each.range.start, each.range.end))
-                document.text = document.text[:start] + each.new_text + document.text[end:]
-            self._changed(uri, lsp.TextDocumentContentChangeWholeDocument(document.text))
+                text = text[:start] + each.new_text + text[end:]
+            texts[uri] = text
+        return texts
 
     # Places
 
