@@ -41,8 +41,11 @@ class Profile(NamedTuple):
 
 
 def _neovim() -> lsp.ClientCapabilities:
-    """Neovim 0.11 as it introduces itself: it pulls, prefers UTF-8, and registers nothing later."""
-    return client_capabilities("neovim@v0.11")
+    """Neovim 0.11 as it introduces itself, but told when to pull again: it prefers UTF-8, and registers nothing later."""
+    found = client_capabilities("neovim@v0.11")
+    assert found.workspace is not None
+    found.workspace.diagnostics = lsp.DiagnosticWorkspaceClientCapabilities(refresh_support=True)
+    return found
 
 
 def _pushed() -> lsp.ClientCapabilities:

@@ -103,6 +103,18 @@ async def test_what_has_not_changed_is_not_told_again(tmp_path: Path) -> None:
         assert len(second.items) == 3
 
 
+async def test_a_client_that_is_not_told_to_ask_again_is_sent_what_is_found(tmp_path: Path) -> None:
+    """Neovim 0.11 would hear of nothing but what it types itself: not of other files, nor of what saving brings."""
+
+    def forget(capabilities: lsp.ClientCapabilities) -> None:
+        assert capabilities.workspace is not None
+        capabilities.workspace.diagnostics = None
+
+    async with editor(tmp_path, PULL, change=forget) as seen:
+        uri = seen.open("train.py", TRAIN)
+        await seen.until(lambda: [rows(each.diagnostics) for each in seen.published if each.uri == uri] == [FOUND])
+
+
 async def test_what_is_closed_is_taken_back(tmp_path: Path) -> None:
     async with editor(tmp_path, PUSH) as seen:
         uri = seen.open("train.py", TRAIN)
