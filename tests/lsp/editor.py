@@ -119,9 +119,10 @@ class Editor:
 
     @property
     def pulls(self) -> bool:
-        """Whether diagnostics are asked for, and not awaited."""
+        """Whether diagnostics are asked for, and again when there are others, and not awaited."""
         capabilities = self.client.capabilities
-        return bool(capabilities and capabilities.text_document and capabilities.text_document.diagnostic)
+        asks = capabilities and capabilities.text_document and capabilities.text_document.diagnostic
+        return bool(asks) and self._is_told()
 
     def uri(self, name: str) -> str:
         """The URI of a file below the folder."""
@@ -202,7 +203,7 @@ class Editor:
             found = await self.findings(uri)
             if rows(found) == expected:
                 return found
-            if self.pulls and self._is_told():
+            if self.pulls:
                 await self.until(lambda told=told: self.client.diagnostic_refresh_count > told)  # type: ignore[misc]
             else:
                 await asyncio.sleep(0.05)
