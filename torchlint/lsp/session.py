@@ -73,7 +73,6 @@ class Session:
     async def warm(self) -> None:
         """Load what the first document will need."""
         await self._typing.rest()
-        await self._thinking.rest()
 
     def close(self) -> None:
         """End everything."""
