@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from editor import PROFILES, PULL, PUSH, Profile, editor, rows
 from lsprotocol import types as lsp
-from samples import EMOJI, FAST, FOUND, SLOW, TRAIN, long
+from samples import EMOJI, FAST, FOUND, LOOP, SLOW, TRAIN, UTILS, long
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -144,10 +144,9 @@ async def test_a_client_that_shows_nothing_related_is_told_what_the_message_does
         read, *_ = await seen.findings(uri)
         assert "per batch" in read.message
         assert read.related_information is None
-        (tmp_path / "train.py").write_text(CALLER)
-        seen.close(uri)
-        (called,) = await seen.findings(seen.open("helper.py", HELPER))
-        assert called.message.endswith(" (runs per batch, called from train.py:13)")
+        (tmp_path / "loop.py").write_text(LOOP, encoding="utf-8")
+        (called,) = await seen.findings(seen.open("utils.py", UTILS))
+        assert called.message.endswith(" (runs per batch, called from loop.py:9)")
         assert called.related_information is None
 
 
