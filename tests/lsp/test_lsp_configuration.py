@@ -146,6 +146,9 @@ async def test_settings_that_the_client_is_asked_for(tmp_path: Path, profile: Pr
         seen.client.set_configuration({"torchlint": {"select": ["TL201"]}})
         seen.client.workspace_did_change_configuration(lsp.DidChangeConfigurationParams(settings=None))
         await seen.eventually(uri, MADE)
+        seen.client.set_configuration({})
+        seen.client.workspace_did_change_configuration(lsp.DidChangeConfigurationParams(settings=None))
+        await seen.eventually(uri, FOUND)
 
 
 @every
@@ -158,6 +161,11 @@ async def test_settings_that_the_client_begins_with(tmp_path: Path, profile: Pro
     async with editor(tmp_path, profile, options=options, change=silent) as seen:
         uri = seen.open("train.py", TRAIN)
         assert await seen.rows(uri) == OTHERS
+        foreign: tuple[dict[str, Any], ...] = ({}, {"pylsp": {"plugins": {}}})
+        for nothing in foreign:
+            seen.client.workspace_did_change_configuration(lsp.DidChangeConfigurationParams(nothing))
+            await seen.silence()
+            assert await seen.rows(uri) == OTHERS
         for settings in ({"torchlint": {"select": ["TL201"]}}, {"select": ["TL201"]}):
             seen.client.workspace_did_change_configuration(lsp.DidChangeConfigurationParams(settings))
             await seen.eventually(uri, MADE)

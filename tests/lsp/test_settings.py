@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from torchlint.config import Overrides
-from torchlint.lsp.settings import ClientSettings
+from torchlint.lsp.settings import KEYS, ClientSettings
 
 
 def test_nothing_is_set() -> None:
@@ -31,6 +31,7 @@ def test_all_is_set() -> None:
         "run": "onSave",
         "enable": False,
     }
+    assert values.keys() == KEYS
     overrides = Overrides(
         config=("strict.toml",),
         select=("TL3",),

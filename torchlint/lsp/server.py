@@ -24,7 +24,7 @@ from torchlint.lsp.diagnostics import diagnostics
 from torchlint.lsp.documents import PYTHON, path_of
 from torchlint.lsp.hover import hover
 from torchlint.lsp.session import Session
-from torchlint.lsp.settings import SECTION, ClientSettings
+from torchlint.lsp.settings import KEYS, SECTION, ClientSettings
 from torchlint.registry import UnknownRuleError, find
 
 if TYPE_CHECKING:
@@ -167,8 +167,12 @@ class Server(LanguageServer):
             # As a section, as what is in it, or with the section in the name of each key.
             section = settings.get(SECTION, settings)
             values = section.items() if isinstance(section, dict) else ()
-            self.given = {key.removeprefix(f"{SECTION}."): value for key, value in values}
-            self.session.default_settings = self._understood(self.given)
+            given = {key.removeprefix(f"{SECTION}."): value for key, value in values}
+            # Some clients send what is set for other servers, or nothing, before they send anything else.
+            if SECTION not in settings and given.keys().isdisjoint(KEYS):
+                return
+            self.given = given
+            self.session.default_settings = self._understood(given)
             self.session.settings.clear()
 
     async def ask_for_settings(self) -> None:
@@ -185,11 +189,9 @@ class Server(LanguageServer):
             self.log(f"the client does not say what is set: {error}")
             return
         values = list(map(_plain, answers))
-        if values and values[0]:
-            self.session.default_settings = self._understood(values[0])
-        for folder, each in zip(folders, values[1:], strict=False):
-            if each:
-                self.session.settings[folder] = self._understood(each)
+        self.session.default_settings = self._understood((values and values[0]) or self.given)
+        asked = zip(folders, values[1:], strict=False)
+        self.session.settings = {folder: self._understood(each) for folder, each in asked if each}
 
     def _understood(self, values: object) -> ClientSettings:
         settings, problems = ClientSettings.of(values)

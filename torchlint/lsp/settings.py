@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SECTION = "torchlint"
+KEYS = frozenset("configuration select extendSelect ignore preview includeTests run enable".split())
 Run = Literal["onType", "onSave"]
 _NONE = Overrides()
 
