@@ -114,8 +114,9 @@ if (TRACE) {
 
 let status = 1;
 try {
-  await until("the server runs", () => log.includes(`:${port}/lab`), Boolean);
-  await page.goto(`http://127.0.0.1:${port}/lab/tree/${NAME}?reset`);
+  const address = `http://127.0.0.1:${port}/lab`;
+  await until("the server runs", () => fetch(address).then((answer) => answer.ok, () => false), Boolean);
+  await page.goto(`${address}/tree/${NAME}?reset`);
   await page.waitForSelector(".jp-Notebook .cm-content", { timeout: 60_000 });
 
   const marks = () => page.$$eval(".jp-Notebook .cm-lintRange", (all) => all.map((each) => each.textContent));
