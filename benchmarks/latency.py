@@ -84,7 +84,18 @@ class Stage{0}(nn.Module):
         return F.relu(inputs + hidden * self.scale)
 
 
-def train_stage_{0}(
+def summarize_{0}(history: list[float], names: dict[str, int], *, digits: int = 3) -> str:
+    lines = [f"{{name}}: {{history[at]:.{{digits}}f}}" for name, at in names.items() if at < len(history)]
+    best = min(history, default=0.0)
+    if best < 0.1:
+        lines.append("converged")
+    elif len(history) > 10 and history[-1] > history[-2]:
+        lines.append("the last epoch was worse than the one before")
+    return "\\n".join(lines)
+'''
+_TRAIN = """
+
+def {0}(
     model: nn.Module, loader: DataLoader, optimizer: torch.optim.Optimizer, device: torch.device, epochs: int
 ) -> list[float]:
     history = []
@@ -104,17 +115,7 @@ def train_stage_{0}(
                 log.info("epoch %d step %d seen %d accuracy %s", epoch, step, seen, accuracy(outputs, targets))
         history.append(total / max(seen, 1))
     return history
-
-
-def summarize_{0}(history: list[float], names: dict[str, int], *, digits: int = 3) -> str:
-    lines = [f"{{name}}: {{history[at]:.{{digits}}f}}" for name, at in names.items() if at < len(history)]
-    best = min(history, default=0.0)
-    if best < 0.1:
-        lines.append("converged")
-    elif len(history) > 10 and history[-1] > history[-2]:
-        lines.append("the last epoch was worse than the one before")
-    return "\\n".join(lines)
-'''
+"""
 _FOOT = """
 
 def evaluate(model: nn.Module, loader: DataLoader, device: torch.device) -> float:
@@ -166,13 +167,13 @@ def accuracy(outputs, targets):
         return outputs.argmax(1).eq(targets).float().mean().item()
 """,
     "main.py": """\
-from train import evaluate, make_loader, train_stage_1
+from train import evaluate, make_loader, train
 
 
 def main(model, optimizer, device):
     loader = make_loader("data", 32)
     for _ in range(10):
-        train_stage_1(model, loader, optimizer, device, 1)
+        train(model, loader, optimizer, device, 1)
         evaluate(model, loader, device)
 """,
 }
@@ -206,12 +207,11 @@ class Measured:
 
 def script(lines: int) -> str:
     """A training script of about so many lines."""
+    end = "".join((_TRAIN.format("train"), _TRAIN.format("finetune"), _FOOT))
     parts = [_HEAD]
-    number = 0
-    while sum(part.count("\n") for part in parts) + _FOOT.count("\n") < lines:
-        number += 1
-        parts.append(_STAGE.format(number))
-    return "".join([*parts, _FOOT])
+    while sum(part.count("\n") for part in parts) + end.count("\n") < lines:
+        parts.append(_STAGE.format(len(parts)))
+    return "".join([*parts, end])
 
 
 class _Client:
