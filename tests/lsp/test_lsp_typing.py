@@ -100,13 +100,14 @@ async def test_a_document_that_begins_half_written(tmp_path: Path, profile: Prof
 
 
 @every
-@pytest.mark.parametrize("text", ["", "\n", "\x00", "\ufeffimport torch\n", "#" * 100_000, "(" * 5000, "\ud83d"])
-async def test_texts_that_are_no_program(tmp_path: Path, profile: Profile, text: str) -> None:
+async def test_texts_that_are_no_program(tmp_path: Path, profile: Profile) -> None:
     async with editor(tmp_path, profile, may_log_errors=True) as seen:
-        uri = seen.open("train.py", text)
-        assert await seen.rows(uri) == []
-        seen.replace(uri, TRAIN)
-        assert await seen.rows(uri) == FOUND
+        texts = ("", "\n", "\x00", "\ufeffimport torch\n", "#" * 100_000, "(" * 5000, "\ud83d")
+        for number, text in enumerate(texts):
+            uri = seen.open(f"train{number}.py", text)
+            assert await seen.rows(uri) == [], repr(text[:20])
+            seen.replace(uri, TRAIN)
+            assert await seen.rows(uri) == FOUND, repr(text[:20])
 
 
 @every
