@@ -183,52 +183,49 @@ def test_a_method_that_is_none(tmp_path: Path) -> None:
         is_well(server, tmp_path)
 
 
-@pytest.mark.parametrize(
-    "params",
-    [
-        None,
-        {},
-        [],
-        7,
-        {"textDocument": None},
-        {"textDocument": {}},
-        {"textDocument": {"uri": 7}},
-        {**HERE, "position": None},
-        {**HERE, "position": {}},
-        {**HERE, "position": {"line": "x", "character": 0}},
-    ],
-    ids=str,
+WRONG: tuple[Any, ...] = (
+    None,
+    {},
+    [],
+    7,
+    {"textDocument": None},
+    {"textDocument": {}},
+    {"textDocument": {"uri": 7}},
+    {**HERE, "position": None},
+    {**HERE, "position": {}},
+    {**HERE, "position": {"line": "x", "character": 0}},
 )
-def test_a_question_with_wrong_parameters_is_answered(tmp_path: Path, params: object) -> None:
+
+
+def test_a_question_with_wrong_parameters_is_answered(tmp_path: Path) -> None:
     with wire(tmp_path) as server:
         server.begin(tmp_path)
-        for method, _ in QUESTIONS:
-            answer = server.ask(method, params)
-            assert "error" in answer, answer
+        for params in WRONG:
+            for method, _ in QUESTIONS:
+                assert "error" in server.ask(method, params), (method, params)
         is_well(server, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("line", "character"),
-    [(0, 10**6), (10**6, 0), (10**9, 10**9), (2**31 - 1, 2**31 - 1), (13, 2**31 - 1), (-1, 0), (0, -1), (0.5, 0)],
-)
-def test_a_place_that_is_none(tmp_path: Path, line: float, character: int) -> None:
+PLACES = [(0, 10**6), (10**6, 0), (10**9, 10**9), (2**31 - 1, 2**31 - 1), (13, 2**31 - 1), (-1, 0), (0, -1), (0.5, 0)]
+
+
+def test_a_place_that_is_none(tmp_path: Path) -> None:
     """A question about it finds nothing, or only what the line has to its end, or is refused."""
     with wire(tmp_path) as server:
         server.begin(tmp_path)
         uri = (tmp_path / "train.py").as_uri()
         server.open(uri, TRAIN)
         assert server.published(uri, 1) == FOUND
-        place = {"line": line, "character": character}
-        document = {"textDocument": {"uri": uri}}
-        hover = server.ask("textDocument/hover", {**document, "position": place})
-        assert hover.get("result") is None or line == 13
-        range_ = {"start": place, "end": place}
-        actions = server.ask("textDocument/codeAction", {**document, "range": range_, "context": {"diagnostics": []}})
-        quick = [each for each in actions.get("result") or () if each["kind"] == "quickfix"]
-        assert not quick or line == 13
+        document = {"textDocument": {"uri": uri}, "context": {"diagnostics": []}}
+        for line, character in PLACES:
+            place = {"line": line, "character": character}
+            hover = server.ask("textDocument/hover", {**document, "position": place})
+            assert hover.get("result") is None or line == 13, place
+            actions = server.ask("textDocument/codeAction", {**document, "range": {"start": place, "end": place}})
+            quick = [each for each in actions.get("result") or () if each["kind"] == "quickfix"]
+            assert not quick or line == 13, place
         backwards = {"start": {"line": 14, "character": 0}, "end": {"line": 13, "character": 0}}
-        server.ask("textDocument/codeAction", {**document, "range": backwards, "context": {"diagnostics": []}})
+        server.ask("textDocument/codeAction", {**document, "range": backwards})
         is_well(server, tmp_path)
 
 
@@ -293,48 +290,54 @@ def test_a_change_of_what_is_not_there(tmp_path: Path, range_: dict[str, Any]) -
         is_well(server, tmp_path)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [None, {}, [], [{}], [{"text": 7}], [{"range": None, "text": TRAIN}], [{"range": {}, "text": ""}]],
-    ids=str,
+NO_CHANGES: tuple[Any, ...] = (
+    None,
+    {},
+    [],
+    [{}],
+    [{"text": 7}],
+    [{"range": None, "text": TRAIN}],
+    [{"range": {}, "text": ""}],
 )
-def test_changes_that_are_none(tmp_path: Path, changes: object) -> None:
+
+
+def test_changes_that_are_none(tmp_path: Path) -> None:
     with wire(tmp_path) as server:
         server.begin(tmp_path)
         uri = (tmp_path / "train.py").as_uri()
         server.open(uri, TRAIN)
         assert server.published(uri, 1) == FOUND
-        server.notify("textDocument/didChange", {"textDocument": {"uri": uri, "version": 2}, "contentChanges": changes})
-        change = {"textDocument": {"uri": uri, "version": 3}, "contentChanges": [{"text": TRAIN}]}
-        server.notify("textDocument/didChange", change)
-        assert server.published(uri, 3) == FOUND
+        for version, changes in enumerate(NO_CHANGES, 1):
+            identifier = {"uri": uri, "version": 2 * version}
+            server.notify("textDocument/didChange", {"textDocument": identifier, "contentChanges": changes})
+            identifier = {"uri": uri, "version": 2 * version + 1}
+            server.notify("textDocument/didChange", {"textDocument": identifier, "contentChanges": [{"text": TRAIN}]})
+            assert server.published(uri, 2 * version + 1) == FOUND, changes
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"{",
-        b"\xff\xfe\x00",
-        b"null",
-        b"[]",
-        b"7",
-        b'"text"',
-        b"{}",
-        b'{"jsonrpc": "1.0", "id": 1, "method": "shutdown"}',
-        b'{"jsonrpc": "2.0", "id": 99, "result": 7}',
-        b'{"jsonrpc": "2.0", "id": null, "error": {"code": 1, "message": "x"}}',
-        b'{"jsonrpc": "2.0", "method": 7}',
-        b'[{"jsonrpc": "2.0", "method": "exit"}]',
-        b'{"jsonrpc": "2.0", "id": {}, "method": "textDocument/hover", "params": {}}',
-    ],
-    ids=str,
+NO_MESSAGES = (
+    b"{",
+    b"\xff\xfe\x00",
+    b"null",
+    b"[]",
+    b"7",
+    b'"text"',
+    b"{}",
+    b'{"jsonrpc": "1.0", "id": 1, "method": "shutdown"}',
+    b'{"jsonrpc": "2.0", "id": 99, "result": 7}',
+    b'{"jsonrpc": "2.0", "id": null, "error": {"code": 1, "message": "x"}}',
+    b'{"jsonrpc": "2.0", "method": 7}',
+    b'[{"jsonrpc": "2.0", "method": "exit"}]',
+    b'{"jsonrpc": "2.0", "id": {}, "method": "textDocument/hover", "params": {}}',
 )
-def test_bytes_that_are_no_message(tmp_path: Path, data: bytes) -> None:
+
+
+def test_bytes_that_are_no_message(tmp_path: Path) -> None:
     with wire(tmp_path) as server:
         server.begin(tmp_path)
-        is_well(server, tmp_path)
-        server.raw(b"Content-Length: %d\r\n\r\n%s" % (len(data), data))
-        is_well(server, tmp_path)
+        for number, data in enumerate(NO_MESSAGES):
+            server.raw(b"Content-Length: %d\r\n\r\n%s" % (len(data), data))
+            is_well(server, tmp_path, f"behind{number}.py")
 
 
 @pytest.mark.parametrize(
