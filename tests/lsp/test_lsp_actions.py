@@ -33,7 +33,7 @@ async def test_what_is_offered_for_a_safe_fix(tmp_path: Path, profile: Profile) 
             (MAKE, "quickfix", True),
             ("torchlint (TL201): ignore on this line", "quickfix", None),
             ("torchlint (TL201): explain host-factory-then-move", "quickfix", None),
-            ("torchlint: fix all safe", "source.fixAll.torchlint", None),
+            ("torchlint: apply all safe fixes", "source.fixAll.torchlint", None),
         ]
         assert [list(each.diagnostics or ()) for each in offered] == [[finding], [finding], [finding], []]
         seen.take(offered[0].edit)
@@ -88,7 +88,7 @@ async def test_fix_all_on_save(tmp_path: Path, profile: Profile) -> None:
     async with editor(tmp_path, profile) as seen:
         uri = seen.open("train.py", TRAIN)
         (action,) = await seen.actions(uri, 1, ["source.fixAll.torchlint"], ())
-        assert action.title == "torchlint: fix all safe"
+        assert action.title == "torchlint: apply all safe fixes"
         seen.take(action.edit)
         assert seen.documents[uri].text == ALL_SAFE
         assert await seen.actions(uri, 1, ["source.fixAll.torchlint"], ()) == []

@@ -100,12 +100,12 @@ def quick_fixes(
 
 def fix_all(edits: Edits, fixed: SourceFile) -> lsp.CodeAction:
     """One action that makes a source what it is with all safe fixes."""
-    return lsp.CodeAction(title=f"{SOURCE}: fix all safe", kind=FIX_ALL, edit=edits.to(fixed))
+    return lsp.CodeAction(title=f"{SOURCE}: apply all safe fixes", kind=FIX_ALL, edit=edits.to(fixed))
 
 
 def fix_all_by_command(uri: str) -> lsp.CodeAction:
     """As `fix_all`, worked out when it is chosen."""
-    title = f"{SOURCE}: fix all safe"
+    title = f"{SOURCE}: apply all safe fixes"
     return lsp.CodeAction(title=title, kind=FIX_ALL, command=lsp.Command(title, APPLY_AUTOFIX, arguments=[uri]))
 
 

@@ -412,7 +412,9 @@ async def apply_autofix(uri: str) -> None:
     if fixed is not None and fixed != view.source:
         edit = actions.fix_all(actions.Edits(view, server.abilities), fixed).edit
         if edit is not None:
-            await server.workspace_apply_edit_async(lsp.ApplyWorkspaceEditParams(edit, "torchlint: fix all safe"))
+            await server.workspace_apply_edit_async(
+                lsp.ApplyWorkspaceEditParams(edit, "torchlint: apply all safe fixes")
+            )
 
 
 @server.command(actions.EXPLAIN)
