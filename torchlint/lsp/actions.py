@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 FIX_ALL = "source.fixAll.torchlint"
 KINDS = (lsp.CodeActionKind.QuickFix, FIX_ALL)
+ALL_SAFE = f"{SOURCE}: apply all safe fixes"
 APPLY_AUTOFIX = "torchlint.applyAutofix"
 EXPLAIN = "torchlint.explain"
 # A command of the client, which is named when it has one.
@@ -100,13 +101,12 @@ def quick_fixes(
 
 def fix_all(edits: Edits, fixed: SourceFile) -> lsp.CodeAction:
     """One action that makes a source what it is with all safe fixes."""
-    return lsp.CodeAction(title=f"{SOURCE}: apply all safe fixes", kind=FIX_ALL, edit=edits.to(fixed))
+    return lsp.CodeAction(title=ALL_SAFE, kind=FIX_ALL, edit=edits.to(fixed))
 
 
 def fix_all_by_command(uri: str) -> lsp.CodeAction:
     """As `fix_all`, worked out when it is chosen."""
-    title = f"{SOURCE}: apply all safe fixes"
-    return lsp.CodeAction(title=title, kind=FIX_ALL, command=lsp.Command(title, APPLY_AUTOFIX, arguments=[uri]))
+    return lsp.CodeAction(title=ALL_SAFE, kind=FIX_ALL, command=lsp.Command(ALL_SAFE, APPLY_AUTOFIX, arguments=[uri]))
 
 
 def has_safe_fixes(findings: Iterable[Finding]) -> bool:

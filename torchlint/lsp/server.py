@@ -412,9 +412,7 @@ async def apply_autofix(uri: str) -> None:
     if fixed is not None and fixed != view.source:
         edit = actions.fix_all(actions.Edits(view, server.abilities), fixed).edit
         if edit is not None:
-            await server.workspace_apply_edit_async(
-                lsp.ApplyWorkspaceEditParams(edit, "torchlint: apply all safe fixes")
-            )
+            await server.workspace_apply_edit_async(lsp.ApplyWorkspaceEditParams(edit, actions.ALL_SAFE))
 
 
 @server.command(actions.EXPLAIN)
