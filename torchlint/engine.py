@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from torchlint.facts import Facts, Telling
     from torchlint.model.context import Context
+    from torchlint.model.pieces import Pieces
     from torchlint.model.spans import Spans
     from torchlint.model.tree import Tree
     from torchlint.settings import Settings
@@ -154,13 +155,24 @@ def _read(source: SourceFile, settings: Settings, facts: Facts) -> Context | Dia
         return _syntax_error(source, error)
 
 
+def expect_edits() -> None:
+    """Remember what texts are made of from here on: in this process they are edited and read again, over and over."""
+    global _pieces  # noqa: PLW0603 - as the memory below, for the process
+    from torchlint.model.pieces import Pieces
+
+    _pieces = _pieces or Pieces()
+
+
+_pieces: Pieces | None = None
+
+
 @lru_cache(maxsize=4)
 def _tree(text: str) -> Tree:
     """The tree of a text. The file that was just edited is read again with what other files say of it."""
     from torchlint.model.parsing import parse
     from torchlint.model.tree import Tree
 
-    return Tree(parse(text))
+    return Tree(_pieces.parse(text) if _pieces is not None else parse(text))
 
 
 @contextmanager

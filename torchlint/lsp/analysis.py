@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from torchlint.config import FILE_NAMES, ConfigError, Configs, Overrides
 from torchlint.discover import Found, discover, is_excluded
+from torchlint.engine import expect_edits
 from torchlint.facts import NOTHING, Facts
 from torchlint.finding import Applicability, Result, Wanted
 from torchlint.fixer import fix
@@ -150,6 +151,7 @@ class Analyst:
     @staticmethod
     def rest() -> None:
         """Load what linting loads."""
+        expect_edits()
         lint(SourceFile("nothing.py", _SMALL), Settings(rules=tuple(rule.name for rule in all_rules())))
 
     def _is_excluded(self, place: Place) -> bool:
