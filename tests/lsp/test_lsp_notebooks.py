@@ -146,7 +146,6 @@ async def test_a_cell_is_edited(tmp_path: Path, profile: Profile) -> None:
         await book.becomes("train", [])
 
 
-@pytest.mark.xfail(reason="what a cell that is half written imports is not known in the others", strict=True)
 @every
 async def test_a_cell_that_is_half_written_imports_what_it_did(tmp_path: Path, profile: Profile) -> None:
     async with editor(tmp_path, profile) as seen:

@@ -8,7 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
-from torchlint.finding import Severity, sort_key
+from torchlint.finding import Severity
 from torchlint.globs import posix
 from torchlint.lsp.analysis import Inquire, Lint, Place, Repair
 from torchlint.lsp.documents import Documents, path_of
@@ -19,7 +19,7 @@ from torchlint.notebook import Notebook
 from torchlint.source import SourceFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 # Keys that follow each other this closely are looked at together.
 TYPING_PAUSE = 0.02
@@ -167,14 +167,19 @@ class Session:
         parts = self.documents.parts(unit.uri)
         if not parts:
             return None
-        shown = self.place(unit.uri).shown
-        cells = self.documents.notebook(unit.uri)
-        if cells is None:
-            return View(SourceFile(shown, parts[0].text.value), (Part(parts[0], 0),))
-        numbers = {cell.document: number for number, cell in enumerate(cells.cells, 1)}
-        notebook = Notebook.of_cells([part.text.value for part in parts], [numbers[part.uri] for part in parts])
-        starts = [cell.start for cell in notebook.cells]
-        return View(SourceFile.of_notebook(shown, notebook), tuple(map(Part, parts, starts)))
+        if self.documents.notebook(unit.uri) is None:
+            return View(SourceFile(self.place(unit.uri).shown, parts[0].text.value), (Part(parts[0], 0),))
+        source = self._notebook(unit, [part.text.value for part in parts])
+        assert source.notebook is not None
+        return View(source, tuple(map(Part, parts, (cell.start for cell in source.notebook.cells))))
+
+    def _notebook(self, unit: Unit, texts: Sequence[str]) -> SourceFile:
+        """The notebook with these texts in its Python cells."""
+        notebook = self.documents.notebook(unit.uri)
+        assert notebook is not None
+        numbers = {cell.document: number for number, cell in enumerate(notebook.cells, 1)}
+        cells = Notebook.of_cells(texts, [numbers[part.uri] for part in self.documents.parts(unit.uri)])
+        return SourceFile.of_notebook(self.place(unit.uri).shown, cells)
 
     def settings_of(self, uri: str) -> ClientSettings:
         """What the client set for a document."""
@@ -236,11 +241,12 @@ class Session:
 
     async def _look(self, unit: Unit, view: View) -> None:
         self.lints += 1
+        source = self._readable(unit, view)
         try:
-            linted = await self._typing.lint(Lint(self.place(unit.uri), view.source, unit.facts))
+            linted = await self._typing.lint(Lint(self.place(unit.uri), source, unit.facts))
         except AnalysisError as error:
-            self._complain(f"{view.source.path}: {error}")
-            unit.text, unit.findings = view.source.raw, ()
+            self._complain(f"{source.path}: {error}")
+            unit.text, unit.findings = source.raw, ()
             return
         unit.cache_dir = linted.cache_dir
         if linted.problem and linted.problem not in self._warned:
@@ -248,16 +254,24 @@ class Session:
             self._client.warn(linted.problem)
         for diagnostic in linted.result.diagnostics:
             if diagnostic.severity is Severity.INTERNAL:
-                self._client.log(f"{view.source.path}: {diagnostic.message}")
-        findings = linted.result.findings
-        broken = [each for each in linted.result.diagnostics if each.code == SYNTAX_ERROR]
-        if broken and view.source.notebook is None:
+                self._client.log(f"{source.path}: {diagnostic.message}")
+        is_broken = any(each.code == SYNTAX_ERROR for each in linted.result.diagnostics)
+        if is_broken and source.notebook is None:
             return  # what was found before stands where its lines do
-        if broken:  # so it does in cells that cannot be read
-            starts = {view.part(each.span.start).start for each in broken if each.span is not None}
-            findings += tuple(each for each in unit.current(view) if view.part(each.span.start).start in starts)
-        unit.text, unit.findings = view.source.raw, tuple(sorted(findings, key=sort_key))
-        unit.questions = linted.result.questions
+        unit.text, unit.findings, unit.questions = source.raw, linted.result.findings, linted.result.questions
+
+    def _readable(self, unit: Unit, view: View) -> SourceFile:
+        """The source, with what cells held last that could be read in the place of what is half written.
+
+        Else the other cells would lose what those import and define. What is found stands with its lines.
+        """
+        notebook = view.source.notebook
+        if notebook is None:
+            return view.source
+        texts = {part.document.uri: text for part, text in zip(view.parts, notebook.sources, strict=True)}
+        broken = {view.part(each.span.start).document.uri for each in notebook.problems if each.span is not None}
+        unit.readable = {uri: unit.readable.get(uri, text) if uri in broken else text for uri, text in texts.items()}
+        return view.source if unit.readable == texts else self._notebook(unit, list(unit.readable.values()))
 
     async def _hear_others(self, unit: Unit) -> None:
         """Let other files answer for the first time before anything is said that they may refute."""

@@ -63,8 +63,9 @@ class Unit:
     """What is known of what is analysed together.
 
     `revision` is another one whenever what is found may be, `checked` is the one looked at last. `findings` are
-    those in `text`, the last that could be read. `asked` is what other files were asked, and the count of changes
-    elsewhere then. `is_news` says that the client has no reason to expect something new.
+    those in `text`, the last that could be read; `readable` is that of each cell of a notebook. `asked` is what other
+    files were asked, and the count of changes elsewhere then. `is_news` says that the client has no reason to expect
+    something new.
     """
 
     uri: str
@@ -79,6 +80,7 @@ class Unit:
     cache_dir: str = ""
     problem: str = ""
     is_news: bool = False
+    readable: dict[str, str] = field(default_factory=dict)
     published: set[str] = field(default_factory=set)
     check: asyncio.Task[None] | None = None
     inquiry: asyncio.Task[None] | None = None
