@@ -145,7 +145,7 @@ class Session:
         """What is known of a document as it is now; None for one that is not analysed."""
         unit = self._unit(uri)
         while unit is not None:
-            if unit.checked == unit.revision:
+            if unit.checked == unit.revision and (unit.check is None or unit.check.done()):
                 view = self.view(unit)
                 return None if view is None else (unit, view)
             self._check(unit)
