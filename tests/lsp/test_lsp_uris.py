@@ -6,7 +6,8 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from editor import PROFILES, PUSH, Profile, editor
+from cases import case
+from editor import PROFILES, PULL, PUSH, VS_CODE, Profile, editor
 from lsprotocol import types as lsp
 from samples import ALL_SAFE, FOUND, SLOW, TRAIN
 
@@ -41,15 +42,14 @@ async def test_what_will_be_a_file_is_looked_at(tmp_path: Path, profile: Profile
             seen.close(uri)
 
 
-@every
-async def test_what_will_be_a_file_has_the_configuration_of_the_folder(tmp_path: Path, profile: Profile) -> None:
+async def test_what_will_be_a_file_has_the_configuration_of_the_folder(tmp_path: Path) -> None:
     (tmp_path / "torchlint.toml").write_text('ignore = ["TL201"]\n', encoding="utf-8")
-    async with editor(tmp_path, profile) as seen:
+    async with editor(tmp_path, PULL) as seen:
         uri = seen.open("untitled:Untitled-1", TRAIN)
         assert await seen.rows(uri) == [each for each in FOUND if each[1] != "TL201"]
 
 
-@every
+@pytest.mark.parametrize("profile", [PUSH, VS_CODE], ids=str)
 async def test_what_is_not_the_users_is_left_alone(tmp_path: Path, profile: Profile) -> None:
     async with editor(tmp_path, profile) as seen:
         for uri in FOREIGN:
@@ -61,25 +61,39 @@ async def test_what_is_not_the_users_is_left_alone(tmp_path: Path, profile: Prof
                 assert await seen.rows(uri) == [], uri
             assert await seen.hover(uri, SLOW) is None, uri
             assert await seen.actions(uri, 14, diagnostics=()) == [], uri
-            seen.replace(uri, "")
-        await seen.silence()
+            seen.replace(uri, TRAIN + "# x\n")
+        seen.edit(own, "def noise", "\ndef noise")
+        assert len(await seen.findings(own)) == len(FOUND), "what was changed before is looked at before"
         assert not {each.uri for each in seen.published if each.diagnostics} - {own}
         for uri in FOREIGN:
             seen.close(uri)
         assert await seen.hover(own, SLOW) is not None
 
 
-@pytest.mark.parametrize(
-    "uri",
-    ["", "train.py", "file:", "file://", "file:///", "file://server/share/train.py", "file:///a%00b.py", "%%%", ":"],
+HARDLY = (
+    "",
+    "train.py",
+    "file:",
+    "file://",
+    "file:///",
+    "file://server/share/train.py",
+    "file:///a%00b.py",
+    "%%%",
+    ":",
 )
-async def test_what_is_hardly_a_uri(tmp_path: Path, uri: str) -> None:
+
+
+async def test_what_is_hardly_a_uri(tmp_path: Path) -> None:
     async with editor(tmp_path, PUSH, may_log_errors=True) as seen:
-        seen.client.text_document_did_open(lsp.DidOpenTextDocumentParams(lsp.TextDocumentItem(uri, "python", 1, TRAIN)))
-        params = lsp.HoverParams(lsp.TextDocumentIdentifier(uri), lsp.Position(13, 15))
-        await seen.ask(lsp.TEXT_DOCUMENT_HOVER, params)
-        own = seen.open("train.py", TRAIN)
-        assert await seen.rows(own) == FOUND
+        own = seen.open("own.py", "")
+        for number, uri in enumerate(HARDLY):
+            with case(uri):
+                item = lsp.TextDocumentItem(uri, "python", 1, TRAIN)
+                seen.client.text_document_did_open(lsp.DidOpenTextDocumentParams(item))
+                params = lsp.HoverParams(lsp.TextDocumentIdentifier(uri), lsp.Position(13, 15))
+                await seen.ask(lsp.TEXT_DOCUMENT_HOVER, params)
+                seen.replace(own, TRAIN + "#" * number)
+                assert await seen.rows(own) == FOUND
 
 
 NAMES = (
@@ -93,11 +107,10 @@ NAMES = (
 )
 
 
-@every
 @pytest.mark.skipif(sys.platform == "win32", reason="some are no names there")
-async def test_names_of_all_kinds(tmp_path: Path, profile: Profile) -> None:
+async def test_names_of_all_kinds(tmp_path: Path) -> None:
     """The file that is meant is found, or its configuration would not hold."""
-    async with editor(tmp_path, profile) as seen:
+    async with editor(tmp_path, VS_CODE) as seen:
         for name in NAMES:
             path = tmp_path / f"{name}.folder" / name.rpartition("/")[2]
             path.parent.mkdir(parents=True)
