@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cases import case
 from editor import PROFILES, PULL, PUSH, VS_CODE, Editor, Profile, editor
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcException
@@ -43,31 +44,34 @@ async def test_what_is_offered_for_a_safe_fix(tmp_path: Path, profile: Profile) 
 
 
 @every
-async def test_an_unsafe_fix_says_so_and_is_not_preferred(tmp_path: Path, profile: Profile) -> None:
+async def test_what_an_action_makes_of_a_document(tmp_path: Path, profile: Profile) -> None:
     async with editor(tmp_path, profile) as seen:
-        uri = seen.open("train.py", TRAIN)
-        fix = (await seen.actions(uri, READ))[0]
-        assert (fix.title, fix.is_preferred) == (KEEP, None)
-        seen.take(fix.edit)
-        fixed = TRAIN.replace("loss.item()", "loss.detach()")
-        fixed = fixed.replace("    return running", "    running = float(running)\n    return running")
-        assert seen.documents[uri].text == fixed
+        with case("an unsafe fix says so and is not preferred"):
+            uri = seen.open("unsafe.py", TRAIN)
+            fix = (await seen.actions(uri, READ))[0]
+            assert (fix.title, fix.is_preferred) == (KEEP, None)
+            seen.take(fix.edit)
+            fixed = TRAIN.replace("loss.item()", "loss.detach()")
+            fixed = fixed.replace("    return running", "    running = float(running)\n    return running")
+            assert seen.documents[uri].text == fixed
+        with case("ignore on this line"):
+            uri = seen.open("ignored.py", TRAIN)
+            (ignore,) = [each for each in await seen.actions(uri, READ) if each.title.endswith("ignore on this line")]
+            seen.take(ignore.edit)
+            changed = "running += loss.item()  # torchlint: ignore[item-in-train-loop]"
+            assert seen.documents[uri].text == TRAIN.replace("running += loss.item()", changed)
+            assert await seen.rows(uri) == [each for each in FOUND if each[1] != "TL301"]
+        with case("all safe fixes, as an editor asks for them when a file is saved: for the whole, and as an edit"):
+            uri = seen.open("saved.py", TRAIN)
+            (action,) = await seen.actions(uri, 1, ["source.fixAll.torchlint"], ())
+            assert action.title == "torchlint: apply all safe fixes"
+            seen.take(action.edit)
+            assert seen.documents[uri].text == ALL_SAFE
+            assert await seen.actions(uri, 1, ["source.fixAll.torchlint"], ()) == []
 
 
-@every
-async def test_ignore_on_this_line(tmp_path: Path, profile: Profile) -> None:
-    async with editor(tmp_path, profile) as seen:
-        uri = seen.open("train.py", TRAIN)
-        (ignore,) = [each for each in await seen.actions(uri, READ) if each.title.endswith("ignore on this line")]
-        seen.take(ignore.edit)
-        changed = "running += loss.item()  # torchlint: ignore[item-in-train-loop]"
-        assert seen.documents[uri].text == TRAIN.replace("running += loss.item()", changed)
-        assert await seen.rows(uri) == [each for each in FOUND if each[1] != "TL301"]
-
-
-@every
-async def test_only_what_is_asked_for_is_offered(tmp_path: Path, profile: Profile) -> None:
-    async with editor(tmp_path, profile) as seen:
+async def test_only_what_is_asked_for_is_offered(tmp_path: Path) -> None:
+    async with editor(tmp_path, PULL) as seen:
         uri = seen.open("train.py", TRAIN)
 
         async def kinds(*only: str) -> set[str]:
@@ -82,30 +86,16 @@ async def test_only_what_is_asked_for_is_offered(tmp_path: Path, profile: Profil
         assert await kinds("quickfix", "source.fixAll") == {"quickfix", "source.fixAll.torchlint"}
 
 
-@every
-async def test_fix_all_on_save(tmp_path: Path, profile: Profile) -> None:
-    """As an editor asks for it when a file is saved: for the whole document, and with an edit to make."""
-    async with editor(tmp_path, profile) as seen:
-        uri = seen.open("train.py", TRAIN)
-        (action,) = await seen.actions(uri, 1, ["source.fixAll.torchlint"], ())
-        assert action.title == "torchlint: apply all safe fixes"
-        seen.take(action.edit)
-        assert seen.documents[uri].text == ALL_SAFE
-        assert await seen.actions(uri, 1, ["source.fixAll.torchlint"], ()) == []
-
-
-@every
-async def test_where_nothing_is_found_nothing_is_offered(tmp_path: Path, profile: Profile) -> None:
-    async with editor(tmp_path, profile) as seen:
+async def test_where_nothing_is_found_nothing_is_offered(tmp_path: Path) -> None:
+    async with editor(tmp_path, PUSH) as seen:
         uri = seen.open("train.py", ALL_SAFE)
         assert await seen.actions(uri, 1) == []
         assert await seen.actions(uri, MADE) == []
 
 
-@every
-async def test_a_client_that_verifies_is_offered_to(tmp_path: Path, profile: Profile) -> None:
+async def test_a_client_that_verifies_is_offered_to(tmp_path: Path) -> None:
     name = "torchlint.verifyFix"
-    async with editor(tmp_path, profile, options={"commands": [name]}) as seen:
+    async with editor(tmp_path, VS_CODE, options={"commands": [name]}) as seen:
         uri = seen.open("train.py", TRAIN)
         (verify,) = [each for each in await seen.actions(uri, MADE) if "verify" in each.title]
         assert verify.title == "torchlint (TL201): verify this fix on this machine"
@@ -119,9 +109,6 @@ async def test_a_client_that_verifies_is_offered_to(tmp_path: Path, profile: Pro
         assert verify.command is not None
         (what,) = _plain(verify.command.arguments)
         assert what["arguments"] == ["verify", "train.py", "--select", "TL301", "--unsafe-fixes"]
-    async with editor(tmp_path, profile) as seen:
-        uri = seen.open("train.py", TRAIN)
-        assert not [each for each in await seen.actions(uri, MADE) if "verify" in each.title]
 
 
 @pytest.mark.parametrize("can", [True, False], ids=["with versions", "without"])
@@ -149,9 +136,8 @@ async def test_edits_are_as_the_client_can_take_them(tmp_path: Path, can: bool) 
 # Commands
 
 
-@every
-async def test_the_commands_are_named(tmp_path: Path, profile: Profile) -> None:
-    async with editor(tmp_path, profile) as seen:
+async def test_the_commands_are_named(tmp_path: Path) -> None:
+    async with editor(tmp_path, PULL) as seen:
         provider = seen.answer.capabilities.execute_command_provider
         assert provider is not None
         assert sorted(provider.commands) == [
@@ -161,9 +147,8 @@ async def test_the_commands_are_named(tmp_path: Path, profile: Profile) -> None:
         ]
 
 
-@every
-async def test_fix_all_by_command(tmp_path: Path, profile: Profile) -> None:
-    async with editor(tmp_path, profile) as seen:
+async def test_fix_all_by_command(tmp_path: Path) -> None:
+    async with editor(tmp_path, VS_CODE) as seen:
         uri = seen.open("train.py", TRAIN)
         (action,) = [each for each in await seen.actions(uri, MADE) if each.kind == "source.fixAll.torchlint"]
         assert action.command is not None
@@ -198,42 +183,42 @@ async def test_a_page_is_shown(tmp_path: Path, can: bool) -> None:  # noqa: FBT0
             assert "\n" not in said.message
 
 
-@pytest.mark.parametrize(
-    ("command", "arguments"),
-    [
+async def test_a_command_that_is_none_is_refused(tmp_path: Path) -> None:
+    commands: list[tuple[str, tuple[str, ...]]] = [
         ("torchlint.explain", ()),
         ("torchlint.applyAutofix", ()),
         ("torchlint.nothing", ()),
         ("rm", ("-rf", "/")),
-    ],
-)
-async def test_a_command_that_is_none_is_refused(tmp_path: Path, command: str, arguments: tuple[Any, ...]) -> None:
+    ]
     async with editor(tmp_path, PUSH, may_log_errors=True) as seen:
         uri = seen.open("train.py", TRAIN)
-        with pytest.raises(JsonRpcException):
-            await seen.execute(command, *arguments)
-        assert await seen.rows(uri) == FOUND
+        for command, arguments in commands:
+            with case((command, arguments)):
+                with pytest.raises(JsonRpcException):
+                    await seen.execute(command, *arguments)
+                seen.edit(uri, "def noise", "\ndef noise")
+                assert len(await seen.findings(uri)) == len(FOUND)
 
 
-@pytest.mark.parametrize(
-    ("command", "argument"),
-    [
+async def test_an_argument_of_another_kind_does_nothing(tmp_path: Path) -> None:
+    commands = [
         ("torchlint.explain", 301),
         ("torchlint.explain", {"code": "TL301"}),
         ("torchlint.applyAutofix", None),
         ("torchlint.applyAutofix", "no URI at all"),
         ("torchlint.applyAutofix", "file:///%ff%00"),
-    ],
-)
-async def test_an_argument_of_another_kind_does_nothing(tmp_path: Path, command: str, argument: object) -> None:
+    ]
     async with editor(tmp_path, PUSH, may_log_errors=True) as seen:
         uri = seen.open("train.py", TRAIN)
-        with suppress(JsonRpcException):
-            await seen.execute(command, argument)
-        assert seen.documents[uri].version == 1
-        assert not seen.client.shown_documents
-        assert not [each for each in seen.client.messages if "\n" in each.message]
-        assert await seen.rows(uri) == FOUND
+        for number, (command, argument) in enumerate(commands, 2):
+            with case((command, argument)):
+                with suppress(JsonRpcException):
+                    await seen.execute(command, argument)
+                assert not seen.client.shown_documents
+                assert not [each for each in seen.client.messages if "\n" in each.message]
+                seen.edit(uri, "def noise", "\ndef noise")
+                assert len(await seen.findings(uri)) == len(FOUND)
+                assert seen.documents[uri].version == number, "nobody else has changed it"
 
 
 async def test_a_rule_that_is_none_is_a_message(tmp_path: Path) -> None:
@@ -276,9 +261,8 @@ async def test_a_hover_says_what_there_is_to_know(tmp_path: Path, profile: Profi
         assert "This line:" not in hover.contents.value
 
 
-@every
-async def test_a_hover_elsewhere_says_nothing(tmp_path: Path, profile: Profile) -> None:
-    async with editor(tmp_path, profile) as seen:
+async def test_a_hover_elsewhere_says_nothing(tmp_path: Path) -> None:
+    async with editor(tmp_path, PUSH) as seen:
         uri = seen.open("train.py", TRAIN)
         assert await seen.rows(uri) == FOUND
         assert await seen.hover(uri, "optimizer.zero_grad") is None
@@ -305,9 +289,8 @@ RESULT = Verified(
 SAID = "verified on NVIDIA H200, torch 2.13.0, 2026-11-22: 1.27x faster [1.24, 1.30], n 8"
 
 
-@every
-async def test_a_hover_tells_what_was_last_verified_of_the_line(tmp_path: Path, profile: Profile) -> None:
-    async with editor(tmp_path, profile) as seen:
+async def test_a_hover_tells_what_was_last_verified_of_the_line(tmp_path: Path) -> None:
+    async with editor(tmp_path, VS_CODE) as seen:
         uri = seen.open("train.py", TRAIN)
         assert SAID not in await _said(seen, uri, SLOW)
         keep(tmp_path / ".torchlint_cache", [RESULT])
