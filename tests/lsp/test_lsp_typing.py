@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
+from cases import case
 from editor import PROFILES, PULL, PUSH, VS_CODE, Profile, editor, rows
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcRequestCancelled
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 every = pytest.mark.parametrize("profile", PROFILES, ids=str)
 
 
-@every
+@pytest.mark.parametrize("profile", [PULL, PUSH], ids=str)
 async def test_keys_that_follow_each_other_are_looked_at_together(tmp_path: Path, profile: Profile) -> None:
     async with editor(tmp_path, profile) as seen:
         uri = seen.open("train.py", TRAIN)
@@ -36,10 +37,9 @@ async def test_keys_that_follow_each_other_are_looked_at_together(tmp_path: Path
             assert seen.published[-1].version == keys + 1, "the last version has the last word"
 
 
-@every
-async def test_each_key_of_a_line(tmp_path: Path, profile: Profile) -> None:
+async def test_each_key_of_a_line(tmp_path: Path) -> None:
     """A finding is typed, a key at a time; at no time is something found where the code is not."""
-    async with editor(tmp_path, profile) as seen:
+    async with editor(tmp_path, PUSH) as seen:
         uri = seen.open("train.py", TRAIN)
         assert await seen.rows(uri) == FOUND
         seen.edit(uri, "def noise", "def more(n: int) -> torch.Tensor:\n    return \n\n\ndef noise")
@@ -54,10 +54,9 @@ async def test_each_key_of_a_line(tmp_path: Path, profile: Profile) -> None:
         assert await seen.rows(uri) == sorted([*moved, (14, "TL201")])
 
 
-@every
-async def test_code_that_is_half_written(tmp_path: Path, profile: Profile) -> None:
+async def test_code_that_is_half_written(tmp_path: Path) -> None:
     """What was found on lines that are as they were stays and moves with them; on others nothing is said."""
-    async with editor(tmp_path, profile) as seen:
+    async with editor(tmp_path, VS_CODE) as seen:
         uri = seen.open("train.py", TRAIN)
         assert await seen.rows(uri) == FOUND
         seen.edit(uri, "def noise", "def broken(:\n\ndef noise")
@@ -73,10 +72,9 @@ async def test_code_that_is_half_written(tmp_path: Path, profile: Profile) -> No
         assert await seen.rows(uri) == FOUND
 
 
-@every
-async def test_actions_in_code_that_is_half_written(tmp_path: Path, profile: Profile) -> None:
+async def test_actions_in_code_that_is_half_written(tmp_path: Path) -> None:
     """A fix is offered where its line stands now, and makes the change that it is to make there."""
-    async with editor(tmp_path, profile) as seen:
+    async with editor(tmp_path, PULL) as seen:
         uri = seen.open("train.py", TRAIN)
         assert await seen.rows(uri) == FOUND
         seen.edit(uri, "def evaluate", "def broken(:\n\ndef evaluate")
@@ -90,9 +88,8 @@ async def test_actions_in_code_that_is_half_written(tmp_path: Path, profile: Pro
         )
 
 
-@every
-async def test_a_document_that_begins_half_written(tmp_path: Path, profile: Profile) -> None:
-    async with editor(tmp_path, profile) as seen:
+async def test_a_document_that_begins_half_written(tmp_path: Path) -> None:
+    async with editor(tmp_path, VS_CODE) as seen:
         uri = seen.open("train.py", "def broken(:\n" + TRAIN)
         assert await seen.rows(uri) == [], "syntax errors are for others to tell"
         seen.edit(uri, "def broken(:\n", "")
@@ -104,15 +101,15 @@ async def test_texts_that_are_no_program(tmp_path: Path, profile: Profile) -> No
     async with editor(tmp_path, profile, may_log_errors=True) as seen:
         texts = ("", "\n", "\x00", "\ufeffimport torch\n", "#" * 100_000, "(" * 5000, "\ud83d")
         for number, text in enumerate(texts):
-            uri = seen.open(f"train{number}.py", text)
-            assert await seen.rows(uri) == [], repr(text[:20])
-            seen.replace(uri, TRAIN)
-            assert await seen.rows(uri) == FOUND, repr(text[:20])
+            with case(text[:20]):
+                uri = seen.open(f"train{number}.py", text)
+                assert await seen.rows(uri) == []
+                seen.replace(uri, TRAIN)
+                assert await seen.rows(uri) == FOUND
 
 
-@every
-async def test_everything_is_deleted_and_undone(tmp_path: Path, profile: Profile) -> None:
-    async with editor(tmp_path, profile) as seen:
+async def test_everything_is_deleted_and_undone(tmp_path: Path) -> None:
+    async with editor(tmp_path, PUSH) as seen:
         uri = seen.open("train.py", TRAIN)
         assert await seen.rows(uri) == FOUND
         seen.replace(uri, "")
@@ -121,10 +118,9 @@ async def test_everything_is_deleted_and_undone(tmp_path: Path, profile: Profile
         assert await seen.rows(uri) == FOUND
 
 
-@pytest.mark.parametrize("profile", [PULL, VS_CODE], ids=str)
-async def test_a_question_that_is_cancelled(tmp_path: Path, profile: Profile) -> None:
+async def test_a_question_that_is_cancelled(tmp_path: Path) -> None:
     text, expected = long(5000)
-    async with editor(tmp_path, profile) as seen:
+    async with editor(tmp_path, VS_CODE) as seen:
         uri = seen.open("long.py", text)
         asked = asyncio.ensure_future(
             seen.ask(
@@ -160,10 +156,9 @@ async def test_a_question_that_nobody_asked_is_cancelled(tmp_path: Path) -> None
         assert await seen.rows(uri) == FOUND
 
 
-@every
-async def test_what_is_asked_is_answered_of_the_version_that_is_open(tmp_path: Path, profile: Profile) -> None:
+async def test_what_is_asked_is_answered_of_the_version_that_is_open(tmp_path: Path) -> None:
     """Questions right behind an edit, before the server had time to look at it."""
-    async with editor(tmp_path, profile) as seen:
+    async with editor(tmp_path, PULL) as seen:
         uri = seen.open("train.py", TRAIN)
         assert await seen.rows(uri) == FOUND
         for row in range(15, 25):
@@ -197,4 +192,4 @@ async def test_many_documents_at_once(tmp_path: Path) -> None:
             assert len(await seen.findings(uri)) == 3
         await seen.silence()
         last = {each.uri: len(each.diagnostics) for each in seen.published}
-        assert list(last.values()) == [3, 0] * 10
+        assert last == {uri: 0 if number % 2 else 3 for number, uri in enumerate(uris)}
