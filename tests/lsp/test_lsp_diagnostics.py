@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from editor import PROFILES, PULL, PUSH, Profile, editor, rows
+from editor import PROFILES, PULL, PUSH, VS_CODE, Profile, editor, rows
 from lsprotocol import types as lsp
 from samples import EMOJI, FAST, FOUND, LOOP, SLOW, TRAIN, UTILS, long
 
@@ -59,9 +59,8 @@ async def test_places_are_in_the_units_of_the_client(tmp_path: Path, profile: Pr
         assert await seen.rows(uri) == []
 
 
-@every
-async def test_crlf_and_other_ends_of_lines(tmp_path: Path, profile: Profile) -> None:
-    async with editor(tmp_path, profile) as seen:
+async def test_crlf_and_other_ends_of_lines(tmp_path: Path) -> None:
+    async with editor(tmp_path, PUSH) as seen:
         uri = seen.open("train.py", TRAIN.replace("\n", "\r\n"))
         assert await seen.rows(uri) == FOUND
         # Python's lines do not end at a form feed or at a line separator, and neither do the protocol's.
@@ -162,10 +161,9 @@ async def test_another_language_is_not_looked_at(tmp_path: Path, profile: Profil
             assert await seen.rows(seen.uri("notes.md")) == []
 
 
-@every
-async def test_five_thousand_lines(tmp_path: Path, profile: Profile) -> None:
+async def test_five_thousand_lines(tmp_path: Path) -> None:
     text, expected = long(5000)
-    async with editor(tmp_path, profile) as seen:
+    async with editor(tmp_path, VS_CODE) as seen:
         uri = seen.open("long.py", text)
         assert await seen.rows(uri) == expected
         head = "def block_100(n: int, scale: float) -> torch.Tensor:\n"
@@ -183,10 +181,9 @@ async def test_five_thousand_lines(tmp_path: Path, profile: Profile) -> None:
         assert await seen.rows(uri) == expected
 
 
-@every
-async def test_the_server_answers_while_it_analyses(tmp_path: Path, profile: Profile) -> None:
+async def test_the_server_answers_while_it_analyses(tmp_path: Path) -> None:
     text, expected = long(5000)
-    async with editor(tmp_path, profile) as seen:
+    async with editor(tmp_path, PULL) as seen:
         small = seen.open("train.py", TRAIN)
         assert await seen.rows(small) == FOUND
         uri = seen.open("long.py", text)
