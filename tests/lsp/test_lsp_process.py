@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -9,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cases import case
 from samples import FAST, FOUND, SLOW, TRAIN
 from wire import PATIENCE, Wire, gone, is_running, wire
 
@@ -202,7 +204,8 @@ def test_a_question_with_wrong_parameters_is_answered(tmp_path: Path) -> None:
         server.begin(tmp_path)
         for params in WRONG:
             for method, _ in QUESTIONS:
-                assert "error" in server.ask(method, params), (method, params)
+                with case((method, params)):
+                    assert "error" in server.ask(method, params)
         is_well(server, tmp_path)
 
 
@@ -218,12 +221,13 @@ def test_a_place_that_is_none(tmp_path: Path) -> None:
         assert server.published(uri, 1) == FOUND
         document = {"textDocument": {"uri": uri}, "context": {"diagnostics": []}}
         for line, character in PLACES:
-            place = {"line": line, "character": character}
-            hover = server.ask("textDocument/hover", {**document, "position": place})
-            assert hover.get("result") is None or line == 13, place
-            actions = server.ask("textDocument/codeAction", {**document, "range": {"start": place, "end": place}})
-            quick = [each for each in actions.get("result") or () if each["kind"] == "quickfix"]
-            assert not quick or line == 13, place
+            with case((line, character)):
+                place = {"line": line, "character": character}
+                hover = server.ask("textDocument/hover", {**document, "position": place})
+                assert hover.get("result") is None or line == 13
+                actions = server.ask("textDocument/codeAction", {**document, "range": {"start": place, "end": place}})
+                quick = [each for each in actions.get("result") or () if each["kind"] == "quickfix"]
+                assert not quick or line == 13
         backwards = {"start": {"line": 14, "character": 0}, "end": {"line": 13, "character": 0}}
         server.ask("textDocument/codeAction", {**document, "range": backwards})
         is_well(server, tmp_path)
@@ -268,26 +272,27 @@ def test_versions_that_are_out_of_order(tmp_path: Path) -> None:
         is_well(server, tmp_path)
 
 
-@pytest.mark.parametrize(
-    "range_",
-    [
-        {"start": {"line": 10**6, "character": 0}, "end": {"line": 10**6, "character": 9}},
-        {"start": {"line": 25, "character": 0}, "end": {"line": 2**31 - 1, "character": 2**31 - 1}},
-        {"start": {"line": 25, "character": 5}, "end": {"line": 25, "character": 0}},
-    ],
-    ids=["behind the end", "over the end", "backwards"],
-)
-def test_a_change_of_what_is_not_there(tmp_path: Path, range_: dict[str, Any]) -> None:
+NOT_THERE = {
+    "behind the end": {"start": {"line": 10**6, "character": 0}, "end": {"line": 10**6, "character": 9}},
+    "over the end": {"start": {"line": 25, "character": 0}, "end": {"line": 2**31 - 1, "character": 2**31 - 1}},
+    "backwards": {"start": {"line": 25, "character": 5}, "end": {"line": 25, "character": 0}},
+}
+
+
+def test_a_change_of_what_is_not_there(tmp_path: Path) -> None:
     """It is made at the end, as editors take it, and the rest stays."""
     with wire(tmp_path) as server:
         server.begin(tmp_path)
-        uri = (tmp_path / "train.py").as_uri()
-        server.open(uri, TRAIN)
-        assert server.published(uri, 1) == FOUND
-        change = {"textDocument": {"uri": uri, "version": 2}, "contentChanges": [{"range": range_, "text": "# x\n"}]}
-        server.notify("textDocument/didChange", change)
-        assert server.published(uri, 2) == FOUND
-        is_well(server, tmp_path)
+        for name, range_ in NOT_THERE.items():
+            with case(name):
+                uri = (tmp_path / f"{name}.py").as_uri()
+                server.open(uri, TRAIN)
+                assert server.published(uri, 1) == FOUND
+                changes = [{"range": range_, "text": "# x\n"}]
+                identifier = {"uri": uri, "version": 2}
+                server.notify("textDocument/didChange", {"textDocument": identifier, "contentChanges": changes})
+                assert server.published(uri, 2) == FOUND
+                is_well(server, tmp_path)
 
 
 NO_CHANGES: tuple[Any, ...] = (
@@ -308,11 +313,14 @@ def test_changes_that_are_none(tmp_path: Path) -> None:
         server.open(uri, TRAIN)
         assert server.published(uri, 1) == FOUND
         for version, changes in enumerate(NO_CHANGES, 1):
-            identifier = {"uri": uri, "version": 2 * version}
-            server.notify("textDocument/didChange", {"textDocument": identifier, "contentChanges": changes})
-            identifier = {"uri": uri, "version": 2 * version + 1}
-            server.notify("textDocument/didChange", {"textDocument": identifier, "contentChanges": [{"text": TRAIN}]})
-            assert server.published(uri, 2 * version + 1) == FOUND, changes
+            with case(changes):
+                identifier = {"uri": uri, "version": 2 * version}
+                server.notify("textDocument/didChange", {"textDocument": identifier, "contentChanges": changes})
+                identifier = {"uri": uri, "version": 2 * version + 1}
+                server.notify(
+                    "textDocument/didChange", {"textDocument": identifier, "contentChanges": [{"text": TRAIN}]}
+                )
+                assert server.published(uri, 2 * version + 1) == FOUND
 
 
 NO_MESSAGES = (
@@ -336,23 +344,27 @@ def test_bytes_that_are_no_message(tmp_path: Path) -> None:
     with wire(tmp_path) as server:
         server.begin(tmp_path)
         for number, data in enumerate(NO_MESSAGES):
-            server.raw(b"Content-Length: %d\r\n\r\n%s" % (len(data), data))
-            is_well(server, tmp_path, f"behind{number}.py")
+            with case(data):
+                server.raw(b"Content-Length: %d\r\n\r\n%s" % (len(data), data))
+                is_well(server, tmp_path, f"behind{number}.py")
 
 
-@pytest.mark.parametrize(
-    "head",
-    [
-        "Content-Length: {}\r\nContent-Type: application/vscode-jsonrpc; charset=utf-8\r\n\r\n",
-        "Content-Type: x\r\nContent-Length: {}\r\n\r\n",
-    ],
+HEADS = (
+    "Content-Length: {}\r\nContent-Type: application/vscode-jsonrpc; charset=utf-8\r\n\r\n",
+    "Content-Type: x\r\nContent-Length: {}\r\n\r\n",
 )
-def test_heads_that_are_unusual(tmp_path: Path, head: str) -> None:
+
+
+def test_heads_that_are_unusual(tmp_path: Path) -> None:
     with wire(tmp_path) as server:
         server.begin(tmp_path)
-        data = b'{"jsonrpc": "2.0", "id": "mine", "method": "textDocument/nothing", "params": {}}'
-        server.raw(head.format(len(data)).encode() + data)
-        assert server.wait(lambda message: message.get("id") == "mine")["error"]["code"] == METHOD_NOT_FOUND
+        for number, head in enumerate(HEADS):
+            with case(head):
+                question = {"jsonrpc": "2.0", "id": f"mine{number}", "method": "textDocument/nothing", "params": {}}
+                data = json.dumps(question).encode()
+                server.raw(head.format(len(data)).encode() + data)
+                answer = server.wait(lambda message, number=number: message.get("id") == f"mine{number}")
+                assert answer["error"]["code"] == METHOD_NOT_FOUND
 
 
 def test_a_question_before_the_beginning(tmp_path: Path) -> None:
