@@ -33,13 +33,14 @@ FOREIGN = (
 async def test_what_will_be_a_file_is_looked_at(tmp_path: Path, profile: Profile) -> None:
     async with editor(tmp_path, profile) as seen:
         for uri in ("untitled:Untitled-1", "untitled:/home/somebody/train.py", "untitled:train"):
-            seen.open(uri, TRAIN)
-            assert await seen.rows(uri) == FOUND, uri
-            assert await seen.hover(uri, SLOW) is not None, uri
-            (action,) = await seen.actions(uri, 1, ["source.fixAll"], ())
-            seen.take(action.edit)
-            assert seen.documents[uri].text == ALL_SAFE, uri
-            seen.close(uri)
+            with case(uri):
+                seen.open(uri, TRAIN)
+                assert await seen.rows(uri) == FOUND
+                assert await seen.hover(uri, SLOW) is not None
+                (action,) = await seen.actions(uri, 1, ["source.fixAll"], ())
+                seen.take(action.edit)
+                assert seen.documents[uri].text == ALL_SAFE
+                seen.close(uri)
 
 
 async def test_what_will_be_a_file_has_the_configuration_of_the_folder(tmp_path: Path) -> None:
@@ -57,11 +58,12 @@ async def test_what_is_not_the_users_is_left_alone(tmp_path: Path, profile: Prof
         own = seen.open("train.py", TRAIN)
         assert await seen.rows(own) == FOUND
         for uri in FOREIGN:
-            if seen.pulls:
-                assert await seen.rows(uri) == [], uri
-            assert await seen.hover(uri, SLOW) is None, uri
-            assert await seen.actions(uri, 14, diagnostics=()) == [], uri
-            seen.replace(uri, TRAIN + "# x\n")
+            with case(uri):
+                if seen.pulls:
+                    assert await seen.rows(uri) == []
+                assert await seen.hover(uri, SLOW) is None
+                assert await seen.actions(uri, 14, diagnostics=()) == []
+                seen.replace(uri, TRAIN + "# x\n")
         seen.edit(own, "def noise", "\ndef noise")
         assert len(await seen.findings(own)) == len(FOUND), "what was changed before is looked at before"
         assert not {each.uri for each in seen.published if each.diagnostics} - {own}
@@ -112,11 +114,12 @@ async def test_names_of_all_kinds(tmp_path: Path) -> None:
     """The file that is meant is found, or its configuration would not hold."""
     async with editor(tmp_path, VS_CODE) as seen:
         for name in NAMES:
-            path = tmp_path / f"{name}.folder" / name.rpartition("/")[2]
-            path.parent.mkdir(parents=True)
-            (path.parent / "torchlint.toml").write_text('select = ["TL201"]\n', encoding="utf-8")
-            uri = seen.open(path.as_uri(), TRAIN)
-            assert await seen.rows(uri) == [(14, "TL201")], name
+            with case(name):
+                path = tmp_path / f"{name}.folder" / name.rpartition("/")[2]
+                path.parent.mkdir(parents=True)
+                (path.parent / "torchlint.toml").write_text('select = ["TL201"]\n', encoding="utf-8")
+                uri = seen.open(path.as_uri(), TRAIN)
+                assert await seen.rows(uri) == [(14, "TL201")]
 
 
 async def test_another_spelling_of_a_uri(tmp_path: Path) -> None:
