@@ -247,7 +247,7 @@ expect_findings("findings stay and move where the code is broken", { "12:31 TL20
 set_lines(0, 1, {})
 expect_findings("mended, all are back", ALL)
 
-act(1, titled("fix all"), { only = { "source.fixAll.torchlint" }, diagnostics = {} })
+act(1, titled("all safe fixes"), { only = { "source.fixAll.torchlint" }, diagnostics = {} })
 expect("all safe fixes are applied", function()
   return line(X) == FIXED_X and line(Y) == FIXED_Y
 end, function()
