@@ -50,7 +50,7 @@ async def test_a_caller_on_the_disk_counts(project: Path, profile: Profile) -> N
         assert "runs per batch, called from loop.py:9" in str(hover.contents)
 
 
-@seen_by(*PROFILES[::-1])
+@seen_by(PUSH, VS_CODE)
 async def test_a_caller_that_is_open_counts_as_it_is_there(project: Path, profile: Profile) -> None:
     async with editor(project, profile) as seen:
         utils = seen.open("utils.py", UTILS)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cases import case
-from editor import PROFILES, PULL, PUSH, VS_CODE, Profile, editor, rows
+from editor import PULL, PUSH, VS_CODE, Profile, editor, rows
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcRequestCancelled
 from samples import FAST, FOUND, FOUND_TEXTS, SLOW, TRAIN, long
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-every = pytest.mark.parametrize("profile", PROFILES, ids=str)
+both = pytest.mark.parametrize("profile", [PULL, PUSH], ids=str)
 
 
-@pytest.mark.parametrize("profile", [PULL, PUSH], ids=str)
+@both
 async def test_keys_that_follow_each_other_are_looked_at_together(tmp_path: Path, profile: Profile) -> None:
     async with editor(tmp_path, profile) as seen:
         uri = seen.open("train.py", TRAIN)
@@ -96,7 +96,7 @@ async def test_a_document_that_begins_half_written(tmp_path: Path) -> None:
         assert await seen.rows(uri) == FOUND
 
 
-@every
+@both
 async def test_texts_that_are_no_program(tmp_path: Path, profile: Profile) -> None:
     async with editor(tmp_path, profile, may_log_errors=True) as seen:
         texts = ("", "\n", "\x00", "\ufeffimport torch\n", "#" * 100_000, "(" * 5000, "\ud83d")

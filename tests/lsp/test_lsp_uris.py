@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cases import case
-from editor import PROFILES, PULL, PUSH, VS_CODE, Profile, editor
+from editor import PULL, PUSH, VS_CODE, Profile, editor
 from lsprotocol import types as lsp
 from samples import ALL_SAFE, FOUND, SLOW, TRAIN
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-every = pytest.mark.parametrize("profile", PROFILES, ids=str)
 
 FOREIGN = (
     "git:/home/somebody/train.py?%7B%22path%22%3A%22train.py%22%2C%22ref%22%3A%22~%22%7D",
@@ -29,9 +27,8 @@ FOREIGN = (
 )
 
 
-@every
-async def test_what_will_be_a_file_is_looked_at(tmp_path: Path, profile: Profile) -> None:
-    async with editor(tmp_path, profile) as seen:
+async def test_what_will_be_a_file_is_looked_at(tmp_path: Path) -> None:
+    async with editor(tmp_path, PUSH) as seen:
         for uri in ("untitled:Untitled-1", "untitled:/home/somebody/train.py", "untitled:train"):
             with case(uri):
                 seen.open(uri, TRAIN)
