@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from torchlint.model import pieces as pieces_module
 from torchlint.model.parsing import parse
 from torchlint.model.pieces import Pieces
 
@@ -34,7 +35,7 @@ def same(text: str, pieces: Pieces) -> bool:
     if isinstance(whole, str) or isinstance(joined, str):
         return whole == joined
     nodes = [id(node) for node in joined.body]
-    return joined.code == text and whole.deep_equals(joined) and len(set(nodes)) == len(nodes)
+    return joined.code == whole.code and whole.deep_equals(joined) and len(set(nodes)) == len(nodes)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
@@ -83,3 +84,15 @@ def test_what_stays_is_not_read_again() -> None:
         assert one.body[0] is other.body[0]
         assert one.body[1] is not other.body[1]
         assert one.body[2] is other.body[2]
+
+
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces_module, "_MOST", 1_000)
+    pieces = Pieces()
+    stays = "def f():\n    return 0\n"
+    for number in range(200):
+        text = f"import a\n{stays}class G:\n    x = {number}  # {'long ' * 20}\n"
+        assert same(text, pieces)
+    assert len(pieces._known) < 15  # noqa: SLF001 - nothing else tells
+    assert pieces._size == sum(len(text) for text, _ in pieces._known)  # noqa: SLF001 - as above
+    assert any(text.endswith(stays) for text, _ in pieces._known)  # noqa: SLF001 - as above

@@ -19,7 +19,8 @@ _START = re.compile(
 _INDENTED = re.compile(r"\n[ \t]+[^ \t\n#]")
 # Other line endings and a byte order mark; a line that is nothing but continued.
 _UNUSUAL = re.compile(r"[\r\f\ufeff]|^[ \t]*\\\n", re.MULTILINE)
-_MOST = 5_000
+# Characters of all that is remembered, besides what the last text holds: some 5,000 lines, whose trees take 50 MB.
+_MOST = 200_000
 
 
 class _Piece(NamedTuple):
@@ -37,6 +38,7 @@ class Pieces:
     def __init__(self) -> None:
         # One and the same piece may be there several times, and a node only once.
         self._known: OrderedDict[tuple[str, int], _Piece] = OrderedDict()
+        self._size = 0
 
     def parse(self, text: str) -> cst.Module:
         """As `parsing.parse`."""
@@ -51,6 +53,7 @@ class Pieces:
             except cst.ParserSyntaxError:
                 return parse(text)  # a line was none of the kind, or says what is wrong from above
             times[each] += 1
+        self._forget(len(text))
         indents = {piece.indent for piece in pieces} - {None}
         if (
             len(indents) > 1
@@ -67,13 +70,18 @@ class Pieces:
         )
 
     def _piece(self, text: str, time: int, *, is_first: bool) -> _Piece:
-        key = f"{'' if is_first else ' '}{text}", time
+        key = text, -1 if is_first else time  # the lines above the first statement are the module's
         if key not in self._known:
             self._known[key] = _read(text, is_first=is_first)
-            if len(self._known) > _MOST:
-                self._known.popitem(last=False)
+            self._size += len(text)
         self._known.move_to_end(key)
         return self._known[key]
+
+    def _forget(self, size: int) -> None:
+        """Let go of what was used least lately; never of what a text of this size is made of."""
+        while self._size > size + _MOST:
+            (text, _), _ = self._known.popitem(last=False)
+            self._size -= len(text)
 
 
 def _read(text: str, *, is_first: bool) -> _Piece:
