@@ -86,12 +86,13 @@ def test_what_stays_is_not_read_again() -> None:
         assert one.body[2] is other.body[2]
 
 
-def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("end", ["", "def broken(:\n"])
+def test_what_is_remembered_is_bounded(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pieces_module, "_MOST", 1_000)
     pieces = Pieces()
     stays = "def f():\n    return 0\n"
     for number in range(200):
-        text = f"import a\n{stays}class G:\n    x = {number}  # {'long ' * 20}\n"
+        text = f"import a\n{stays}class G:\n    x = {number}  # {'long ' * 20}\n{end}"
         assert same(text, pieces)
     assert len(pieces._known) < 15  # noqa: SLF001 - nothing else tells
     assert pieces._size == sum(len(text) for text, _ in pieces._known)  # noqa: SLF001 - as above

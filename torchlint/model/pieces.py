@@ -47,13 +47,14 @@ class Pieces:
             return parse(text)
         times: Counter[str] = Counter()
         pieces: list[_Piece] = []
-        for each in texts:
-            try:
+        try:
+            for each in texts:
                 pieces.append(self._piece(each, times[each], is_first=not pieces))
-            except cst.ParserSyntaxError:
-                return parse(text)  # a line was none of the kind, or says what is wrong from above
-            times[each] += 1
-        self._forget(len(text))
+                times[each] += 1
+        except cst.ParserSyntaxError:
+            return parse(text)  # a line was none of the kind, or says what is wrong from above
+        finally:
+            self._forget(len(text))
         indents = {piece.indent for piece in pieces} - {None}
         if (
             len(indents) > 1
