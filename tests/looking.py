@@ -8,10 +8,10 @@ from typing import TypeAlias
 
 import libcst as cst
 
-from torchlint.model.context import Context
-from torchlint.model.tree import Tree
+from torchlint.semantics.context import Context
 from torchlint.settings import Settings
 from torchlint.source import SourceFile
+from torchlint.syntax.tree import Tree
 
 Look: TypeAlias = Callable[[str], tuple[cst.BaseExpression, Context]]
 

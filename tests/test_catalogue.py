@@ -16,12 +16,8 @@ RULES = all_rules()
 EACH_RULE = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 
 
-def entries(package: str, ending: str = "") -> set[str]:
-    return {
-        entry.name.removesuffix(ending)
-        for entry in files(package).iterdir()
-        if entry.name.endswith(ending) and not entry.name.startswith("_") and (ending or entry.is_dir())
-    }
+def entries(package: str, *folders: str) -> set[str]:
+    return {entry.name for entry in files(package).joinpath(*folders).iterdir() if not entry.name.startswith("_")}
 
 
 # The catalogue
@@ -42,7 +38,7 @@ def test_metadata_is_well_formed(rule: Rule) -> None:
     assert re.fullmatch(r"[A-Z`][^\n]*\.", rule.summary)
     assert rule.fix == tuple(sorted(set(rule.fix), reverse=True))
     assert rule.options == tuple(sorted(dict(rule.options).items()))
-    assert rule.url == f"https://github.com/torchlint/torchlint/blob/main/rules/{rule.module}.md"
+    assert rule.url == f"https://github.com/torchlint/torchlint/blob/main/rules/{rule.group}/{rule.module}.md"
 
 
 def test_a_group_is_a_decade_of_codes() -> None:
@@ -55,16 +51,20 @@ def test_a_group_is_a_decade_of_codes() -> None:
 
 
 def test_every_rule_has_module_page_and_fixtures_and_they_a_rule() -> None:
-    modules = {rule.module for rule in RULES}
-    assert entries("torchlint.rules", ".py") == modules
-    assert entries("torchlint.rules", ".md") == modules
-    assert entries("torchlint.fixtures") - {"case_studies"} == modules
+    groups = {rule.group for rule in RULES}
+    assert entries("torchlint.rules") == groups
+    for group in groups:
+        modules = {rule.module for rule in RULES if rule.group == group}
+        found = entries("torchlint.rules", group)
+        assert {name.removesuffix(".md") for name in found if name.endswith(".md")} == modules
+        assert {name.removesuffix(".py") for name in found if not name.endswith(".md")} == modules
+    assert entries("torchlint.fixtures") - {"case_studies"} == {rule.module for rule in RULES}
 
 
 @EACH_RULE
 def test_a_rule_registers_checks(rule: Rule) -> None:
     assert rule.checks or rule.name == "unused-ignore"
-    assert all(check.__module__ == f"torchlint.rules.{rule.module}" for _, check in rule.checks)
+    assert all(check.__module__ == f"torchlint.rules.{rule.group}.{rule.module}" for _, check in rule.checks)
 
 
 @EACH_RULE
@@ -186,14 +186,13 @@ def test_a_pack_is_read_from_its_modules(tmp_path: object, monkeypatch: pytest.M
     (folder / "b_rule.py").write_text(source.format("b-rule", "TL902"))
     (folder / "a_rule.py").write_text(source.format("a-rule", "TL903"))
     (folder / "a_rule.md").write_text("# a page\n")
+    (folder / "group" / "wide_rule").mkdir(parents=True)
+    (folder / "group" / "__init__.py").touch()
+    (folder / "group" / "c_rule.py").write_text(source.format("c-rule", "TL904"))
+    (folder / "group" / "wide_rule" / "__init__.py").write_text(source.format("wide-rule", "TL905"))
+    (folder / "group" / "wide_rule" / "part.py").write_text("raise AssertionError\n")
+    (folder / "data").mkdir()
     monkeypatch.syspath_prepend(tmp_path)
     found = registry.all_rules.__wrapped__((registry.PACK, "toy_pack"))
-    assert [rule.code for rule in found if rule.group == "toys"] == ["TL902", "TL903"]
+    assert [rule.code for rule in found if rule.group == "toys"] == ["TL902", "TL903", "TL904", "TL905"]
     assert set(RULES) < set(found)
-
-
-@EACH_RULE
-def test_a_rule_is_short(rule: Rule) -> None:
-    """What it asks of the code belongs to the model."""
-    module = files(registry.PACK).joinpath(f"{rule.module}.py")
-    assert len(module.read_text(encoding="utf-8").splitlines()) < 120

@@ -345,7 +345,7 @@ def test_new_rule(project: Path, capsys: Capture) -> None:
         (project / folder).mkdir()
     assert cli.run(["new-rule", "slow-thing", "--code", "TL399", "--group", "sync"]) == 0
     written = capsys.readouterr().out.split()
-    assert Path("rules", "slow_thing.py") in map(Path, written)
+    assert Path("rules", "sync", "slow_thing.py") in map(Path, written)
     assert all((project / path).is_file() for path in written)
     assert cli.run(["new-rule", "slow-thing", "--code", "TL399", "--group", "sync"]) == 2
     assert "exists" in only_error(capsys)

@@ -33,4 +33,4 @@ def test_a_rule_that_there_is_not_is_seen() -> None:
     text = '[[source]]\ntitle = "x"\n[[source.advice]]\nwhat = "y"\nrules = ["item-in-train-loop", "no-such-rule"]\n'
     assert generate_coverage.unknown(text) == {"no-such-rule"}
     page = generate_coverage.generated(text)
-    assert "[item-in-train-loop](../rules/item_in_train_loop.md), no-such-rule (not written yet)" in page
+    assert "[item-in-train-loop](../rules/sync/item_in_train_loop.md), no-such-rule (not written yet)" in page

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from torchlint import engine, inquiry, sweep
+from torchlint.analyses import answers
 from torchlint.cli import run
-from torchlint.model import elsewhere
 
 if TYPE_CHECKING:
     from torchlint.source import SourceFile
@@ -204,7 +204,7 @@ def test_answers_that_fail_cost_no_findings(
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(elsewhere, "_calls", fail)
+    monkeypatch.setattr(answers, "_calls", fail)
     write(folder, utils=UTILS, train=TRAIN.replace("optimizer.step()", "print(loss.item())"))
     assert [each[:2] for each in found(capsys, "--no-cache", "-j", "1")] == [("train.py", "TL301")]
     assert sorted(set(parsed)) == ["train.py", "utils.py"]

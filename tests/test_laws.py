@@ -14,7 +14,7 @@ from torchlint.rule import Applicability, Call, Check, Flag, Interest, Method, N
 if TYPE_CHECKING:
     import libcst as cst
 
-    from torchlint.model.context import Context
+    from torchlint.semantics.context import Context
 
 Plant = Callable[..., Rule]
 SNIPPET = """

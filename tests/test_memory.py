@@ -9,8 +9,8 @@ import libcst as cst
 import pytest
 
 from torchlint import engine
+from torchlint.analyses.tensors import host_resident
 from torchlint.facts import NOTHING, Asked
-from torchlint.model import unmoved
 from torchlint.registry import all_rules
 from torchlint.settings import Settings
 from torchlint.source import SourceFile
@@ -42,7 +42,7 @@ def test_nothing_of_a_file_stays_in_memory(rule: str) -> None:
 def let_go() -> None:
     """Empty what keeps a few trees on purpose."""
     engine._tree.cache_clear()  # noqa: SLF001 - nobody else needs to
-    unmoved._seen_as_arrays.cache_clear()  # noqa: SLF001
+    host_resident._seen_as_arrays.cache_clear()  # noqa: SLF001
 
 
 def modules() -> int:

@@ -22,11 +22,11 @@ from libcst.metadata import (
 )
 from programs import program
 
-from torchlint.model.names import Names, canonical, dotted
-from torchlint.model.parsing import parse
-from torchlint.model.spans import Spans
-from torchlint.model.tree import Tree
+from torchlint.semantics.names.bindings import Names, canonical, dotted
 from torchlint.source import SourceFile
+from torchlint.syntax.parsing import parse
+from torchlint.syntax.positions import Spans
+from torchlint.syntax.tree import Tree
 
 TORCH = (
     "amp/grad_scaler.py",

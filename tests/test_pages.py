@@ -45,7 +45,7 @@ class Example(NamedTuple):
 
 
 def page(rule: Rule) -> str:
-    return (PAGES / f"{rule.module}.md").read_text("utf-8")
+    return PAGES.joinpath(*rule.page.split("/")).read_text("utf-8")
 
 
 def examples(rule: Rule) -> list[Example]:
@@ -153,5 +153,11 @@ def test_other_rules_are_named_as_they_are(rule: Rule) -> None:
 
 
 def test_every_page_belongs_to_a_rule() -> None:
-    pages = {entry.name.removesuffix(".md") for entry in PAGES.iterdir() if entry.name.endswith(".md")}
-    assert pages == {rule.module for rule in RULES}
+    pages = {
+        f"{group.name}/{entry.name}"
+        for group in PAGES.iterdir()
+        if group.is_dir()
+        for entry in group.iterdir()
+        if entry.name.endswith(".md")
+    }
+    assert pages == {rule.page for rule in RULES}

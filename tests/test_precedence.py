@@ -19,7 +19,7 @@ from torchlint.settings import Settings
 from torchlint.source import SourceFile
 
 if TYPE_CHECKING:
-    from torchlint.model.context import Context
+    from torchlint.semantics.context import Context
 
 GENERAL = Rule(
     "general-read", "TL301", "toys", "Toy.", "0.1.0", fix=(Applicability.UNSAFE,), yields_to=("closer-read",)

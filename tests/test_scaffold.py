@@ -27,8 +27,8 @@ def checkout(tmp_path: Path) -> Path:
 def test_it_writes_module_page_and_fixtures(checkout: Path) -> None:
     written = scaffold.new_rule(checkout, NAME, "TL899", "optimizer")
     assert [path.relative_to(checkout).as_posix() for path in written] == [
-        "rules/manual_gelu.py",
-        "rules/manual_gelu.md",
+        "rules/optimizer/manual_gelu.py",
+        "rules/optimizer/manual_gelu.md",
         "fixtures/manual_gelu/slow.py",
         "fixtures/manual_gelu/fast.py",
         "fixtures/manual_gelu/ok.py",
@@ -68,12 +68,13 @@ def test_outside_a_checkout_it_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_it_overwrites_nothing(checkout: Path) -> None:
-    page = checkout / "rules" / "manual_gelu.md"
+    page = checkout / "rules" / "optimizer" / "manual_gelu.md"
+    page.parent.mkdir()
     page.write_text("mine")
     with pytest.raises(ScaffoldError, match="exists"):
         scaffold.new_rule(checkout, NAME, "TL899", "optimizer")
     assert page.read_text() == "mine"
-    assert not (checkout / "rules" / "manual_gelu.py").exists()
+    assert not (checkout / "rules" / "optimizer" / "manual_gelu.py").exists()
 
 
 def catalogue(folder: Path) -> subprocess.CompletedProcess[str]:
@@ -114,7 +115,11 @@ def test_filled_in_it_passes_the_tests_of_every_rule(tmp_path: Path) -> None:
     fill(module, 'Method("TODO")', 'Method("erf")')
     fill(module, "context.kind(call) is not None", "context.loop(call) is not None")
     fill(module, "TODO: what the line does to the device, in one sentence.", "Four kernels run where one would do.")
-    fill(page, "TODO: the summary of rules/manual_gelu.py, word for word.", "Four kernels run where one would do.")
+    fill(
+        page,
+        "TODO: the summary of rules/optimizer/manual_gelu.py, word for word.",
+        "Four kernels run where one would do.",
+    )
     fill(page, "import torch  # TODO: an example  #", "import torch\n\nfor x in torch.ones(3):\n    x.erf()  #")
     fill(page, "import torch  # TODO: the same, fast", "import torch\n\nx = torch.nn.functional.gelu(torch.ones(3))")
     fill(

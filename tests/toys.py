@@ -13,7 +13,7 @@ from torchlint.rule import Applicability, Call, Flag, Method, Replace, Rule
 if TYPE_CHECKING:
     import pytest
 
-    from torchlint.model.context import Context
+    from torchlint.semantics.context import Context
 
 UNUSED = Rule("unused-ignore", "TL001", "torchlint", "Toy.", "0.1.0", fix=(Applicability.SAFE,))
 SLOW = Rule("slow-call", "TL101", "toys", "Toy.", "0.1.0", fix=(Applicability.SAFE,))

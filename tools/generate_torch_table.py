@@ -1,4 +1,4 @@
-"""Write torchlint/model/torch_table.py from torch's own stubs: what each function and tensor method returns.
+"""Write semantics/knowledge/torch_signatures.py from torch's own stubs: what each function and tensor method returns.
 
 usage: python tools/generate_torch_table.py   (with torch installed; `check` itself needs none)
 """

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     import libcst as cst
 
     from torchlint.facts import Facts, Telling
-    from torchlint.model.context import Context
-    from torchlint.model.pieces import Pieces
-    from torchlint.model.spans import Spans
-    from torchlint.model.tree import Tree
+    from torchlint.semantics.context import Context
     from torchlint.settings import Settings
     from torchlint.source import SourceFile
+    from torchlint.syntax.incremental import Pieces
+    from torchlint.syntax.positions import Spans
+    from torchlint.syntax.tree import Tree
 
 # Deeper nesting overflows the native stack of the parser, which no exception can report.
 DEEPEST_NESTING = 100
@@ -108,7 +108,7 @@ def _examined(
 
 def _answered(context: Context, asked: Asked) -> Answers:
     """What a module says to what is asked of it; nothing where that fails, which must not cost what was found."""
-    from torchlint.model.elsewhere import answers
+    from torchlint.analyses.answers import answers
 
     try:
         return answers(context, asked)
@@ -118,7 +118,7 @@ def _answered(context: Context, asked: Asked) -> Answers:
 
 def tell(source: SourceFile, settings: Settings, facts: Facts, row: int) -> Telling | None:
     """What is known of a line; None where there is no code on it, or the source can't be read."""
-    from torchlint.model.telling import telling
+    from torchlint.analyses.line_facts import telling
 
     with _deep_recursion():
         try:
@@ -143,7 +143,7 @@ def _read(source: SourceFile, settings: Settings, facts: Facts) -> Context | Dia
     """The parsed source, or why it can't be."""
     import libcst as cst
 
-    from torchlint.model.context import Context
+    from torchlint.semantics.context import Context
 
     nesting = _deepest(source.text)
     if nesting > DEEPEST_NESTING:
@@ -158,7 +158,7 @@ def _read(source: SourceFile, settings: Settings, facts: Facts) -> Context | Dia
 def expect_edits() -> None:
     """Remember what texts are made of from here on: in this process they are edited and read again, over and over."""
     global _pieces  # noqa: PLW0603 - as the memory below, for the process
-    from torchlint.model.pieces import Pieces
+    from torchlint.syntax.incremental import Pieces
 
     _pieces = _pieces or Pieces()
 
@@ -169,8 +169,8 @@ _pieces: Pieces | None = None
 @lru_cache(maxsize=4)
 def _tree(text: str) -> Tree:
     """The tree of a text. The file that was just edited is read again with what other files say of it."""
-    from torchlint.model.parsing import parse
-    from torchlint.model.tree import Tree
+    from torchlint.syntax.parsing import parse
+    from torchlint.syntax.tree import Tree
 
     return Tree(_pieces.parse(text) if _pieces is not None else parse(text))
 
@@ -234,7 +234,8 @@ def _syntax_error_of_python(text: str) -> tuple[int, int, str] | None:
 
 
 def _run(context: Context, rules: tuple[Rule, ...], *, thorough: bool) -> Result:
-    from torchlint.model.causes import cause  # a source was parsed
+    from torchlint.analyses.execution.causes import cause  # a source was parsed
+    from torchlint.analyses.execution.compiled import Compiled
 
     source = context.source
     if context.program.is_of_another_framework:
@@ -254,7 +255,7 @@ def _run(context: Context, rules: tuple[Rule, ...], *, thorough: bool) -> Result
     questions = context.elsewhere.questions
     if not flagged:
         return Result((), tuple(dict.fromkeys(diagnostics)), questions)
-    flagged = [(rule, flag) for rule, flag in flagged if not (rule.eager and context.compiled.holds(flag.node))]
+    flagged = [(rule, flag) for rule, flag in flagged if not (rule.eager and context[Compiled].holds(flag.node))]
     causes = {flag.node: cause(flag.node, context) for _, flag in flagged}
     wanted = {node for _, flag in flagged for node in (flag.node, *flag.about, *(edit.node for edit in flag.edits))}
     wanted.update(filter(None, causes.values()))
@@ -301,7 +302,7 @@ def _finding(rule: Rule, flag: Flag, why: cst.CSTNode | None, spans: Spans, cont
 
 def _can_stand(edit: NodeEdit, context: Context) -> bool:
     """Whether the code can stand where the edit puts it: an f-string prints some of its own, and not all fits in."""
-    from torchlint.model.rewriting import fits_in_string, is_spelt_out  # a source was parsed
+    from torchlint.edits.expressions import fits_in_string, is_spelt_out  # a source was parsed
 
     return not is_spelt_out(edit.node, context) and fits_in_string(edit.code, edit.node, context)
 
@@ -426,7 +427,7 @@ def _aliases(tree: Tree, wanted: Container[str]) -> dict[str, set[str]]:
 def _every_candidate(context: Context, rules: tuple[Rule, ...]) -> Iterator[tuple[Rule, Check, cst.CSTNode]]:
     import libcst as cst
 
-    from torchlint.model.tree import descendants
+    from torchlint.syntax.tree import descendants
 
     wanted: list[tuple[Rule, Check, Callable[[cst.CSTNode], bool]]] = []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 # Named tuples: they are made in a tenth of the time that a dataclass takes, at each start.
@@ -16,7 +17,7 @@ ANY = "*."
 class Passed(NamedTuple):
     """What a call passes for one parameter: `place` counts positional arguments, `keyword` names others.
 
-    `kind` and `device` are names in `torchlint.model.values`.
+    `kind` and `device` are names in `torchlint.semantics.values.lattice`.
     """
 
     place: int | None
@@ -25,11 +26,23 @@ class Passed(NamedTuple):
     device: str
 
 
+class Purpose(Enum):
+    """What becomes of a value. DEFER: it is collected, logged or only computed with; NEEDED: the host acts on it.
+
+    SERVED is said of networks: one that gets its weights where it is made, and then only answers.
+    """
+
+    DEFER = "defer"
+    NEEDED = "needed"
+    SERVED = "served"
+    OTHER = "other"
+
+
 class Called(NamedTuple):
     """One call from another file. `where` is its path and row; `arguments` is None where `*` or `**` hides some.
 
-    `grad` is the value of a `torchlint.model.grad.GradMode`, `purpose`, what is done with the result, that of a
-    `torchlint.model.purpose.Purpose`. `prepares`: it is made where samples are, on the CPU.
+    `grad` is the value of a `torchlint.semantics.execution.grad_mode.GradMode`, `purpose`, what is done with the
+    result, that of a `Purpose`. `prepares`: it is made where samples are, on the CPU.
     """
 
     where: str
@@ -61,9 +74,9 @@ class Described(NamedTuple):
     """A class or a function that another file, at this path, defines.
 
     `bases` are the qualified names of those that no file of the project defines. `work` is the value of a
-    `torchlint.model.loading.Work`, what making one sample takes; None if the class is no dataset, or if the function
-    does not return one of samples in memory or of a stream. `wrapper` says what layer it is around, if it is around one
-    and gives its output. `uses_device` says of a function that it puts something on an accelerator.
+    `torchlint.analyses.data.datasets.Work`, what making one sample takes; None if the class is no dataset, or if the
+    function does not return one of samples in memory or of a stream. `wrapper` says what layer it is around, if it is
+    around one and gives its output. `uses_device` says of a function that it puts something on an accelerator.
     """
 
     path: str

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from torchlint.rule import Rule, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterator, Sequence
 
 PACK = "torchlint.rules"
 ENTRY_POINT_GROUP = "torchlint.rules"
@@ -51,20 +51,32 @@ def _defer_libcst() -> None:
 def all_rules(packs: tuple[str, ...] = (PACK,)) -> tuple[Rule, ...]:
     """Every rule of the packs, sorted by code.
 
-    A pack is a package each of whose modules (names with a leading underscore aside) defines `RULE`.
+    A pack is a package whose modules and packages each define `RULE`, or are groups of such; names with a leading
+    underscore are the pack's own.
     """
     _defer_libcst()
-    rules = [importlib.import_module(f"{pack}.{module}").RULE for pack in packs for module in _modules(pack)]
+    rules = [rule for pack in packs for rule in _rules_in(importlib.import_module(pack))]
     return tuple(sorted(rules, key=lambda rule: rule.code))
 
 
-def _modules(pack: str) -> Iterable[str]:
-    names = {
-        entry.rpartition(".")[0]
-        for folder in importlib.import_module(pack).__path__
-        for entry in os.listdir(folder)
-        if entry.endswith((".py", ".pyc")) and not entry.startswith("_")
-    }
+def _rules_in(package: ModuleType) -> Iterator[Rule]:
+    for name in _entries(package):
+        module = importlib.import_module(f"{package.__name__}.{name}")
+        if hasattr(module, "__path__") and not hasattr(module, "RULE"):
+            yield from _rules_in(module)
+        else:
+            yield module.RULE
+
+
+def _entries(package: ModuleType) -> list[str]:
+    """The modules and packages in a package."""
+    names = set()
+    for folder in package.__path__:
+        for entry in os.scandir(folder):
+            stem, _, ending = entry.name.partition(".")
+            is_package = not ending and os.path.isfile(os.path.join(entry.path, "__init__.py"))  # noqa: PTH113, PTH118 - at each start
+            if (ending in ("py", "pyc") or is_package) and not stem.startswith("_"):
+                names.add(stem)
     return sorted(names)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import libcst as cst
 
-    from torchlint.model.context import Context
+    from torchlint.semantics.context import Context
 
 __all__ = [
     "OLDEST_TORCH",
@@ -180,6 +180,11 @@ class Rule:
         return (interest for interest, _ in self.checks)
 
     @property
+    def page(self) -> str:
+        """Where its page stands in the pack, with POSIX separators."""
+        return f"{self.group}/{self.module}.md"
+
+    @property
     def url(self) -> str:
         """Where its page is published."""
-        return f"https://github.com/torchlint/torchlint/blob/main/rules/{self.module}.md"
+        return f"https://github.com/torchlint/torchlint/blob/main/rules/{self.page}"

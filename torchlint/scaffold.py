@@ -25,8 +25,8 @@ def new_rule(root: Path, name: str, code: str, group: str) -> list[Path]:
     module = name.replace("-", "_")
     rules, fixtures = root / "rules", root / "fixtures"
     wanted = {
-        rules / f"{module}.py": _MODULE,
-        rules / f"{module}.md": _PAGE,
+        rules / group / f"{module}.py": _MODULE,
+        rules / group / f"{module}.md": _PAGE,
         fixtures / module / "slow.py": _SLOW + _WORKLOAD,
         fixtures / module / "fast.py": _FAST + _WORKLOAD,
         fixtures / module / "ok.py": _OK,
@@ -49,6 +49,9 @@ def new_rule(root: Path, name: str, code: str, group: str) -> list[Path]:
     for path in wanted:
         if path.exists():
             raise ScaffoldError(f"{path} exists")
+    if not (rules / group).exists():
+        (rules / group).mkdir()
+        (rules / group / "__init__.py").write_text(f'"""Rules of the group {group}."""\n', encoding="utf-8")
     for path, template in wanted.items():
         path.parent.mkdir(exist_ok=True)
         path.write_text(
@@ -70,7 +73,7 @@ from torchlint.rule import Flag, Method, Rule
 if TYPE_CHECKING:
     import libcst as cst
 
-    from torchlint.model.context import Context
+    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="{name}",
@@ -102,7 +105,7 @@ _PAGE = """\
 - since: {version}
 - status: stable
 
-TODO: the summary of rules/{module}.py, word for word.
+TODO: the summary of rules/{group}/{module}.py, word for word.
 
 ## Why is this slow
 

@@ -28,7 +28,7 @@ def replaced(source: str, *changes: tuple[str, str]) -> str:
 
 def by_the_page(fast: str) -> str:
     """The suggestion, with the page's example in the place of its own words, and CPUs in the place of GPUs."""
-    page = (files("torchlint.rules") / f"{RULE}.md").read_text("utf-8")
+    page = (files("torchlint.rules") / "distributed" / f"{RULE}.md").read_text("utf-8")
     (example,) = re.findall(r"^```python good\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     on_cpu = replaced(
         example,

@@ -11,7 +11,7 @@ from torchlint.source import Place
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from torchlint.report import FileReport, ReportOptions
+    from torchlint.report.contents import FileReport, ReportOptions
     from torchlint.rule import Rule
     from torchlint.source import SourceFile
 

@@ -14,7 +14,7 @@ from torchlint.report.text import visible
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from torchlint.report import FileReport, ReportOptions
+    from torchlint.report.contents import FileReport, ReportOptions
     from torchlint.source import SourceFile
 
 ISSUES = "https://github.com/torchlint/torchlint/issues"

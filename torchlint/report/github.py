@@ -11,7 +11,7 @@ from torchlint.report.text import visible
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from torchlint.report import FileReport, ReportOptions
+    from torchlint.report.contents import FileReport, ReportOptions
 
 
 def write(reports: Sequence[FileReport], options: ReportOptions) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torchlint.finding import Fix
-    from torchlint.report import FileReport, ReportOptions
+    from torchlint.report.contents import FileReport, ReportOptions
     from torchlint.source import Place, SourceFile
 
 

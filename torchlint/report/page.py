@@ -17,13 +17,13 @@ _HEAD = re.compile(r"# [^\n]*\n+(?:- [^\n]*\n)*\n*")
 def page(rule: Rule) -> str | None:
     """The whole page, None where the rule's pack holds none.
 
-    The pack is the package of the module that registered the rule's first check.
+    It stands beside the module that registered the rule's first check.
     """
     from importlib.resources import files  # 10 ms that only explaining and SARIF need
 
-    pack = rule.checks[0][1].__module__.rpartition(".")[0] if rule.checks else PACK
+    package = rule.checks[0][1].__module__.rpartition(".")[0] if rule.checks else f"{PACK}.{rule.group}"
     try:
-        return (files(pack) / f"{rule.module}.md").read_text("utf-8")
+        return (files(package) / f"{rule.module}.md").read_text("utf-8")
     except (FileNotFoundError, ModuleNotFoundError, TypeError, ValueError):  # no such page, no such package
         return None
 

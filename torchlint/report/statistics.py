@@ -12,7 +12,7 @@ from torchlint.report.summary import footer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from torchlint.report import FileReport, ReportOptions
+    from torchlint.report.contents import FileReport, ReportOptions
 
 
 def write(output_format: str, reports: Sequence[FileReport], options: ReportOptions) -> str:

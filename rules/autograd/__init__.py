@@ -1,0 +1,1 @@
+"""Rules about autograd: graphs that are built or kept for nothing."""

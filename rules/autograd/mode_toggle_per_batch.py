@@ -1,0 +1,115 @@
+"""A network set to the mode it is in already, at each batch: the CPU visits every module of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Flag, Method, Rule, Status
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="mode-toggle-per-batch",
+    code="TL410",
+    group="autograd",
+    summary="Calling `train()` or `eval()` at each batch visits every module of a network that is in that mode anyway.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+)
+
+# Functions that may set the mode: those that evaluate, sample or save, by their name.
+_SWITCHES = re.compile(
+    r"(?:^|_)(?i:eval|val|test|sampl|generat|predict|infer|visual|image|plot|save|score|metric|log(?:_|$)|train|run|"
+    r"callback|hook|event|fire|emit|trigger|dispatch|mode(?!l)|freeze|warm|swa|update_bn|ema)|"
+    r"(?:Eval|Val|Test|Sampl|Predict|Infer|Train|Save)"
+)
+
+
+@RULE.on(Method("train"), Method("eval"))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a mode that is set at each turn of a loop over batches, where nothing in the loop sets another."""
+    from torchlint.analyses.execution.hot import is_hot
+    from torchlint.analyses.execution.small_models import is_small  # the model's parts load LibCST
+    from torchlint.semantics.values.lattice import Kind
+
+    if not isinstance(node.func, cst.Attribute) or not isinstance(context.parent(node), cst.Expr) or not _keeps(node):
+        return
+    model = node.func.value
+    if context.kind(model) is not Kind.MODULE:
+        return
+    loop = context.frequencies.batch_loop(node)
+    if loop is None or not _is_always_run(node, loop, context) or not is_hot(node, context):
+        return
+    if _is_of_the_loop(model, loop, context) or _may_switch(node, loop, context) or is_small(model, context):
+        return
+    yield Flag(
+        node,
+        f"`{context.shown(node)}` visits every module {context.frequency(node)}, while the mode stays as it is; "
+        "call it once before the loop",
+    )
+
+
+def _keeps(call: cst.Call) -> bool:
+    """`train()`, `train(True)`, `eval()`."""
+    match call.args:
+        case []:
+            return True
+        case [cst.Arg(value=cst.Name(value="True" | "False"))]:
+            return True
+    return False
+
+
+def _is_always_run(call: cst.Call, loop: cst.For | cst.While, context: Context) -> bool:
+    """Whether the statement stands in the loop's own block, under no condition."""
+    line = context.tree.line(call)
+    return line is not None and context.parent(line) is loop.body
+
+
+def _is_of_the_loop(model: cst.BaseExpression, loop: cst.For | cst.While, context: Context) -> bool:
+    """Whether the network is another one at each turn."""
+    from torchlint.syntax.tree import descendants
+
+    names = [node for node in descendants(model) if isinstance(node, cst.Name)]
+    return any(
+        context.tree.within(binding.node, loop)
+        for name in names
+        if context.names.is_read(name)
+        for binding in context.reaching(name)
+    )
+
+
+def _may_switch(call: cst.Call, loop: cst.For | cst.While, context: Context) -> bool:
+    """Whether anything else in the loop may set the mode: `model.eval()`, or a function that may do so."""
+    from torchlint.semantics.names.bindings import last_part
+    from torchlint.semantics.values.lattice import Kind
+    from torchlint.syntax.tree import descendants
+
+    mode = last_part(call.func)
+    for node in descendants(loop.body):
+        if not isinstance(node, cst.Call) or node is call:
+            continue
+        name = last_part(node.func)
+        if name in ("train", "eval"):
+            if name != mode or node.args:
+                return True
+            continue
+        target = context.calls.target(node)
+        if target is not None:
+            code = context.code(target)
+            if ".eval(" in code or ".train(" in code:
+                return True
+        elif _SWITCHES.search(name) and _takes_objects(node) and context.kind(node.func) is not Kind.MODULE:
+            return True
+    return False
+
+
+def _takes_objects(call: cst.Call) -> bool:
+    """Whether a function out of sight is given anything, or is a method of `self`, where it finds the network."""
+    owner = call.func.value if isinstance(call.func, cst.Attribute) else None
+    is_own = isinstance(owner, cst.Name) and owner.value == "self"
+    return is_own or any(isinstance(argument.value, (cst.Name, cst.Attribute)) for argument in call.args)

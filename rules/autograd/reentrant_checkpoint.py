@@ -1,0 +1,86 @@
+"""Activation checkpointing that recomputes in a backward pass of its own, because nobody said otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Applicability, Call, Flag, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="reentrant-checkpoint",
+    code="TL413",
+    group="autograd",
+    summary="A checkpoint without `use_reentrant=False` recomputes all of its function, also what nobody needs again.",
+    since="0.2.0",
+    fix=(Applicability.UNSAFE,),
+)
+_OPTION = "use_reentrant"
+_OWN = frozenset({"function", "functions", "segments", "input", "preserve_rng_state"})
+_MODULE = "torch.utils.checkpoint"
+
+
+@RULE.on(Call(f"{_MODULE}.checkpoint"), Call(f"{_MODULE}.checkpoint_sequential"))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a checkpoint that leaves the choice to the default, in code that makes it nowhere."""
+    from torchlint.edits.expressions import with_argument
+
+    place = 3 if _is_sequential(node, context) else None
+    if not node.args or context.argument(node, _OPTION, place) is not None:
+        return
+    if any(map(_is_passed_on, node.args)) or _is_chosen_elsewhere(node, context) or _is_frozen(node, context):
+        return
+    yield Flag(
+        node,
+        "without `use_reentrant` the backward pass recomputes the whole of the checkpointed function, in a backward "
+        "pass of its own; `use_reentrant=False` stops where the last saved tensor is back",
+        title="Pass `use_reentrant=False`",
+        edits=(with_argument(node, f"{_OPTION}=False", context),),
+    )
+
+
+def _is_passed_on(argument: cst.Arg) -> bool:
+    """Whether it is for the function, by a keyword: the older way raises an error then, and never recomputes."""
+    return argument.star == "**" or (argument.keyword is not None and argument.keyword.value not in _OWN)
+
+
+def _is_sequential(node: cst.Call, context: Context) -> bool:
+    return context.qualified_name(node.func) == f"{_MODULE}.checkpoint_sequential"
+
+
+def _is_chosen_elsewhere(node: cst.Call, context: Context) -> bool:
+    """Whether the same function knows the option: then this call is for a PyTorch without it."""
+    home = context.function(node)
+    return any(
+        argument.keyword is not None and argument.keyword.value == _OPTION and context.function(argument) is home
+        for argument in context.tree.of(cst.Arg)
+    )
+
+
+def _is_frozen(node: cst.Call, context: Context) -> bool:
+    """Whether the class around freezes itself, all of it: an encoder that no backward pass reaches."""
+    from torchlint.syntax.tree import descendants  # it loads LibCST
+
+    home = context.tree.enclosing_class(node)
+    for loop in context.tree.of(cst.For):
+        match loop.iter:
+            case cst.Call(func=cst.Attribute(value=cst.Name(value="self"), attr=cst.Name(value="parameters"))):
+                if context.tree.enclosing_class(loop) is home and any(map(_freezes, descendants(loop.body))):
+                    return True
+    return False
+
+
+def _freezes(node: cst.CSTNode) -> bool:
+    """Whether this is `parameter.requires_grad = False`."""
+    match node:
+        case cst.Assign(
+            targets=[cst.AssignTarget(target=cst.Attribute(attr=cst.Name(value="requires_grad")))],
+            value=cst.Name(value="False"),
+        ):
+            return True
+    return False

@@ -1,0 +1,100 @@
+"""Something that was to be frozen and is not, since the attribute has another name or sits on a module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Applicability, Flag, Node, Replace, Rule, Status
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="requires-grad-typo",
+    code="TL416",
+    group="autograd",
+    summary="An assignment that was to freeze something freezes nothing: it makes an attribute that nobody reads.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    fix=(Applicability.UNSAFE,),
+)
+_RIGHT = "requires_grad"
+_WRONG = frozenset(
+    "require_grad requires_grads require_grads required_grad requires_gard require_gradient requires_gradient "
+    "requires_gradients requres_grad requries_grad reqires_grad requires_grad_".split()
+)
+# Each of the names holds one of these.
+_TOKENS = (b"s_grad", b"require_grad", b"required_grad", b"requires_gard")
+_FALSE = frozenset({"False", "0"})
+
+
+@RULE.on(Node("Assign", _TOKENS))
+def check(node: cst.Assign, context: Context) -> Iterator[Flag]:
+    """Flag `p.require_grad = False`, and `module.requires_grad = False`, which only modules of one's own may read."""
+    if len(node.targets) != 1 or getattr(node.value, "value", None) not in _FALSE:
+        return
+    target = node.targets[0].target
+    if not isinstance(target, cst.Attribute) or _is_own(target, context):
+        return
+    from torchlint.semantics.values.lattice import Kind
+
+    from .trainable import is_trained  # the model's parts load LibCST
+
+    name = target.attr.value
+    if name in _WRONG and is_trained(target.value, context) and not _is_read(name, context):
+        shown, is_module = context.shown(target.value), context.kind(target.value) is Kind.MODULE
+        yield Flag(
+            node,
+            f"setting `{name}` freezes nothing: `{shown}` still requires a gradient, which a backward pass computes "
+            f"and keeps activations for; `{f'{_RIGHT}_(False)' if is_module else f'{_RIGHT} = False'}` freezes it",
+            title=f"Call `{_RIGHT}_(False)`" if is_module else f"Set `{_RIGHT}`",
+            edits=_renamed(node, target, context),
+        )
+    elif name == _RIGHT and _is_module(target.value, context):
+        yield Flag(
+            node,
+            f"`{_RIGHT}` of a module freezes nothing: the parameters of `{context.shown(target.value)}` still get "
+            f"gradients, and activations are kept for them; `{_RIGHT}_(False)` reaches the parameters",
+            title=f"Call `{_RIGHT}_(False)`",
+            edits=(Replace(node, f"{context.code(target.value)}.{_RIGHT}_(False)"),),
+        )
+
+
+def _is_own(target: cst.Attribute, context: Context) -> bool:
+    """Whether it is an attribute of the class's own: `self.requires_grad = False` is read by whoever wrote it."""
+    return isinstance(target.value, cst.Name) and context.classes.self_class(target.value) is not None
+
+
+def _is_read(name: str, context: Context) -> bool:
+    """Whether the file reads the attribute anywhere, so that it is one of its own."""
+    return any(not context.uses.is_target(other) for other in context.uses.attributes(name))
+
+
+def _is_module(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether the expression holds a module for certain, and not a parameter of one."""
+    from torchlint.semantics.values.lattice import Kind
+
+    value = context.value(node)
+    if value.kind is not Kind.MODULE or not (value.qualified or value.definition is not None):
+        return False
+    definition = value.definition
+    # A class may have an attribute of that name, with a setter that does what it says.
+    return not isinstance(definition, cst.ClassDef) or (
+        context.classes.method(definition, _RIGHT) is None
+        and not context.classes.attribute_sets(definition, _RIGHT)
+        and all(
+            not isinstance(base, str) or base.startswith("torch.nn.") for base in context.classes.lineage(definition)
+        )
+    )
+
+
+def _renamed(node: cst.Assign, target: cst.Attribute, context: Context) -> tuple[Replace, ...]:
+    """The edit to the right name; of a module, to the method that reaches its parameters."""
+    from torchlint.semantics.values.lattice import Kind
+
+    if context.kind(target.value) is Kind.MODULE:
+        return (Replace(node, f"{context.code(target.value)}.{_RIGHT}_(False)"),)
+    return (Replace(target.attr, _RIGHT),)

@@ -1,0 +1,42 @@
+"""Whether an expression holds a module or a parameter, which are trained unless somebody freezes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.values.lattice import Kind
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+
+def is_trained(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether the expression holds a module or a parameter, which require a gradient unless told otherwise."""
+    if context.kind(node) is Kind.MODULE:
+        return True
+    match node:
+        case cst.Attribute(value=owner, attr=cst.Name(value="weight" | "bias")) if context.kind(owner) is Kind.MODULE:
+            return True
+        case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
+            class_ = context.classes.self_class(owner)
+            sets = context.classes.attribute_sets(class_, name) if class_ is not None else []
+            made = [entry.value for entry in sets]
+        case cst.Name():
+            made = [binding.value for binding in context.reaching(node)]
+        case _:
+            return False
+    return bool(made) and all(_gives_parameters(value, context) for value in made)
+
+
+def _gives_parameters(value: cst.BaseExpression | None, context: Context) -> bool:
+    """`nn.Parameter(…)`, and what loops over parameters go over."""
+    if not isinstance(value, cst.Call):
+        return False
+    if isinstance(value.func, cst.Attribute) and value.func.attr.value in ("parameters", "named_parameters"):
+        return True
+    given = context.argument(value, "requires_grad", 1)
+    return context.qualified_name(value.func) == "torch.nn.Parameter" and not (
+        isinstance(given, cst.Name) and given.value == "False"
+    )

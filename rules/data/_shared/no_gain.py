@@ -1,0 +1,274 @@
+"""Loaders for which workers would do nothing, or could not: what they give costs nothing, or is on the device."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.data.datasets import Work, no_workers, sources, uses_device, work
+from torchlint.analyses.provenance.constants import constant
+from torchlint.semantics.names.bindings import Binder, dotted, last_part
+from torchlint.semantics.values.lattice import Device, Kind
+from torchlint.syntax.tree import descendants
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchlint.semantics.context import Context
+
+_DEEPEST = 8
+
+# Names of the numbers of rows, nodes and the like, of which a batch is a slice.
+_NUMBERS = re.compile(r"(^|_)(idx|idxs|ids|nid|nids|indices)$")
+# Names of what the program itself fills, in memory.
+_FILLED = re.compile(r"(^|_)(buffer|replay|replay_memory)$")
+# What a function is called that is out of sight and gives back what it gets.
+_AS_IT_IS = re.compile(r"(^|_)(trivial|identity|noop|no_op|passthrough|no)_?(collate|collator|$)")
+# Data that is made up so that there is some.
+_MADE_UP = re.compile(r"(?i:mock|dummy|synthetic)|(^|_)fake|\bFakeData\b")
+# What says where tensors are made, and of what type.
+_DEFAULTS = re.compile(r"set_default_(device|tensor_type)")
+# A word of an accelerator, or of something that brings one.
+_ACCELERATED = re.compile(
+    r"cuda|device|gpu|accelerat|\.to\(|fabric|trainer|lightning|\b(xla|npu|hpu|xpu)\b", re.IGNORECASE
+)
+
+
+def is_on_the_cpu(context: Context) -> bool:
+    """Whether the file defines a model and trains it, without a word of an accelerator."""
+    text = context.source.text
+    return "nn.Module" in text and ".backward(" in text and _ACCELERATED.search(text) is None
+
+
+def is_made_up(loader: cst.Call, dataset: cst.BaseExpression, context: Context) -> bool:
+    """Whether the samples are made up, as the name of the dataset, its class or the function around says."""
+    function = context.function(loader)
+    if isinstance(function, cst.FunctionDef) and _MADE_UP.search(function.name.value):
+        return True
+    name = dataset.value if isinstance(dataset, cst.Subscript) else dataset
+    bindings = context.reaching(name) if isinstance(name, cst.Name) else ()
+    values = [dataset, *(binding.value for binding in bindings)][1 if bindings else 0 :]
+    return all(value is not None and _names_made_up(value) for value in values)
+
+
+def _names_made_up(value: cst.BaseExpression) -> bool:
+    """`MockDataset(8)`, `Builder(MockDataset, sizes).build()`."""
+    return any(isinstance(part, cst.Name) and _MADE_UP.search(part.value) for part in descendants(value))
+
+
+def is_one_batch(loader: cst.Call, context: Context) -> bool:
+    """Whether the whole dataset is one batch, so that workers could load nothing ahead."""
+    size = context.argument(loader, "batch_size", 1)
+    return isinstance(size, cst.Call) and context.qualified_name(size.func) == "len"
+
+
+def is_to_look_at(loader: cst.Call, dataset: cst.BaseExpression, context: Context) -> bool:
+    """Whether single samples come from here, and the batches of the same dataset from a loader that has workers."""
+    if not isinstance(dataset, cst.Name) or not is_one_by_one(loader, context):
+        return False
+    if context.argument(loader, "sampler", 3) is not None:
+        return False  # it is another part of the dataset
+    name, bindings = context.qualified_name(loader.func), list(context.reaching(dataset))
+    return any(
+        other is not loader
+        and context.qualified_name(other.func) == name
+        and isinstance(data := context.argument(other, "dataset", 0), cst.Name)
+        and data.value == dataset.value
+        and list(context.reaching(data)) == bindings
+        and no_workers(other, context) is None
+        for other in context.tree.of(cst.Call)
+    )
+
+
+def is_one_by_one(loader: cst.Call, context: Context) -> bool:
+    """Whether each batch is written to be a single sample: the model may have far more to do with it."""
+    size = context.argument(loader, "batch_size", 1)
+    number = constant(size, context) if size is not None else None
+    return isinstance(number, cst.Integer) and number.value == "1"
+
+
+def is_collated_on_device(loader: cst.Call, context: Context) -> bool:
+    """Whether `collate_fn` puts the batch on an accelerator, which forked workers cannot: `batcher(device)`."""
+    collate = context.argument(loader, "collate_fn", 6)
+    if collate is None:
+        return False
+    if isinstance(collate, cst.Call) and any(_is_device(argument.value, context) for argument in collate.args):
+        return True
+    return any(_collates_on_device(function, context) for function in _collators(collate, context))
+
+
+def _collators(collate: cst.BaseExpression, context: Context) -> Iterator[cst.BaseExpression]:
+    """The functions that a `collate_fn` may be: either of two, what a `partial` is of, what a name is bound to."""
+    match collate:
+        case cst.IfExp(body=body, orelse=orelse):
+            yield from _collators(body, context)
+            yield from _collators(orelse, context)
+        case cst.Call(func=func, args=[cst.Arg(value=first), *_]) if (
+            context.qualified_name(func) == "functools.partial"
+        ):
+            yield from _collators(first, context)
+        case _:
+            yield collate
+
+
+def _collates_on_device(function: cst.BaseExpression, context: Context) -> bool:
+    definition = function if isinstance(function, cst.Lambda) else context.value(function).definition
+    if definition is not None:
+        return uses_device(definition, context)
+    described = context.described(function) if isinstance(function, (cst.Name, cst.Attribute)) else None
+    return described is not None and described.uses_device
+
+
+def is_in_a_process(call: cst.Call, context: Context) -> bool:
+    """Whether the function is one of several processes that the file starts: `Process(target=self.run)`."""
+    function = context.function(call)
+    return isinstance(function, cst.FunctionDef) and any(
+        (context.qualified_name(started.func) or last_part(started.func)).rpartition(".")[2] == "Process"
+        and (target := context.argument(started, "target", 1)) is not None
+        and last_part(target) == function.name.value
+        for started in context.tree.of(cst.Call)
+    )
+
+
+def is_drawn_on_device(loader: cst.Call, context: Context) -> bool:
+    """Whether the numbers of the samples are drawn on an accelerator: then so are all tensors, the dataset's too.
+
+    Or the file has all tensors made there: `torch.set_default_device("cuda")`.
+    """
+    if _DEFAULTS.search(context.source.text) and any(
+        _sets_default(call, context) for call in context.tree.of(cst.Call)
+    ):
+        return True
+    given = context.argument(loader, "generator", 12)
+    made = [given]
+    if isinstance(given, cst.Name):
+        made = [binding.value for binding in context.reaching(given)]
+    return any(
+        isinstance(call, cst.Call) and any(_is_device(argument.value, context) for argument in call.args)
+        for call in made
+    )
+
+
+def _sets_default(call: cst.Call, context: Context) -> bool:
+    """Whether from here on tensors are made on an accelerator, which a forked worker cannot."""
+    name = context.qualified_name(call.func) or ""
+    if not _DEFAULTS.fullmatch(name.rpartition(".")[2]) or not call.args:
+        return False
+    given = call.args[0].value
+    named = context.qualified_name(given) or context.code(given).strip("\"'")
+    return named.startswith("torch.cuda.") or _is_device(given, context)
+
+
+def _is_device(node: cst.BaseExpression, context: Context) -> bool:
+    value = context.value(node)
+    return value.kind in (Kind.DEVICE, Kind.STRING) and value.device in (Device.ACCELERATOR, Device.MAYBE)
+
+
+def may_cost_nothing(loader: cst.Call, dataset: cst.BaseExpression, context: Context) -> bool:
+    """Whether a dataset that is out of sight may as well pick samples from memory.
+
+    It gives whole batches or what nobody collates, it is named like a list of numbers or a buffer, its class is found
+    by a text, or it is whatever callers in other files pass.
+    """
+    size, collate = context.argument(loader, "batch_size", 1), context.argument(loader, "collate_fn", 6)
+    if isinstance(size, cst.Name) and size.value == "None":
+        return True
+    name = dotted(dataset) or ""
+    if _FILLED.search(name) or (collate is None and _NUMBERS.search(name)) or _is_entry(dataset, context):
+        return True
+    if _is_found_by_text(dataset, context) or _is_one_of_many_in_memory(dataset, context):
+        return True
+    return (collate is not None and _gives_back(collate, context)) or _is_from_elsewhere(dataset, context)
+
+
+def _is_found_by_text(dataset: cst.BaseExpression, context: Context) -> bool:
+    """Whether the class is the result of a call: `find_class(config["dataset"])(path)`."""
+    made = [dataset, *sources(dataset, context)]
+    return any(isinstance(call, cst.Call) and isinstance(call.func, cst.Call) for call in made)
+
+
+def _is_one_of_many_in_memory(dataset: cst.BaseExpression, context: Context) -> bool:
+    """Whether this is one of the things that a call gives, of which all pick samples from memory."""
+    made = list(_makers(dataset, context))
+    return bool(made) and all(work(call, context) is Work.INDEXES for call in made)
+
+
+def _makers(node: cst.CSTNode, context: Context, depth: int = 0) -> Iterator[cst.Call]:
+    """The calls that give what this is one of: the function of `parts = [pair[1] for pair in function().values()]`."""
+    parts: list[cst.CSTNode] = []
+    match node:
+        case cst.Subscript(value=owner) | cst.ListComp(elt=owner):
+            parts = [owner]
+        case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="items" | "values"))):
+            parts = [owner]
+        case cst.Call(func=func):
+            if context.qualified_name(func) not in ("zip", "enumerate", "list"):
+                yield node
+        case cst.Name():
+            for binding in context.reaching(node):
+                match binding.value, binding.path:
+                    case cst.Call(func=cst.Name(value="zip"), args=given), (place, *_) if len(given) > place >= 0:
+                        parts.append(given[place].value)
+                    case cst.BaseExpression() as value, _:
+                        parts.append(value)
+    if depth <= _DEEPEST:
+        for part in parts:
+            yield from _makers(part, context, depth + 1)
+
+
+def _is_entry(dataset: cst.BaseExpression, context: Context) -> bool:
+    """Whether tensors are put where this is taken from: `data[split] = TensorDataset(x, y)`."""
+    if not isinstance(dataset, cst.Subscript) or not isinstance(dataset.value, cst.Name):
+        return False
+    owner = dataset.value.value
+    for assign in context.tree.of(cst.Assign):
+        match assign:
+            case cst.Assign(
+                targets=[cst.AssignTarget(target=cst.Subscript(value=cst.Name(value=name)))],
+                value=cst.Call(func=func),
+            ) if name == owner and context.qualified_name(func) == "torch.utils.data.TensorDataset":
+                return True
+    return False
+
+
+def _gives_back(collate: cst.BaseExpression, context: Context) -> bool:
+    """`list`, `lambda samples: samples`, a function that only returns what it gets, or one that is called so."""
+    definition = context.value(collate).definition
+    match definition if isinstance(definition, cst.FunctionDef) else collate:
+        case cst.Lambda(
+            params=cst.Parameters(params=[cst.Param(name=cst.Name(value=name))]), body=cst.Name(value=body)
+        ):
+            return name == body
+        case cst.FunctionDef(
+            params=cst.Parameters(params=[cst.Param(name=cst.Name(value=name))]),
+            body=cst.IndentedBlock(
+                body=[*_, cst.SimpleStatementLine(body=[cst.Return(value=cst.Name(value=body))])] as lines
+            ),
+        ):
+            return name == body and all(_is_text(line) for line in lines[:-1])
+    name = context.qualified_name(collate) or dotted(collate) or ""
+    return name == "list" or _AS_IT_IS.search(name.rpartition(".")[2]) is not None
+
+
+def _is_text(line: cst.CSTNode) -> bool:
+    """Whether a line is a docstring."""
+    match line:
+        case cst.SimpleStatementLine(body=[cst.Expr(value=cst.SimpleString() | cst.ConcatenatedString())]):
+            return True
+    return False
+
+
+def _is_from_elsewhere(dataset: cst.BaseExpression, context: Context) -> bool:
+    """Whether this is a parameter of a function that nothing in the file calls, and that does not train with it."""
+    bindings = context.reaching(dataset) if isinstance(dataset, cst.Name) else []
+    if len(bindings) != 1 or bindings[0].binder is not Binder.PARAMETER:
+        return False
+    function = context.tree.function_of_parameter(bindings[0].node)
+    return (
+        isinstance(function, cst.FunctionDef)
+        and context.classes.owner(function) is None
+        and not list(context.calls.callers(function))
+        and ".backward(" not in context.code(function)
+    )

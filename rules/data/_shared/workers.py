@@ -1,0 +1,280 @@
+"""How many workers a loader has, when they are started again, and what they would not see if they were not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.data.loaders import made, option
+from torchlint.analyses.data.passes import Passes
+from torchlint.analyses.provenance.constants import constant
+from torchlint.finding import Frequency
+from torchlint.semantics.execution.frequency import LoopKind
+from torchlint.semantics.names.bindings import Binder, dotted
+from torchlint.syntax.tree import descendants_in_scope
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+_DEEPEST = 6
+_CORES = frozenset({"os.cpu_count", "multiprocessing.cpu_count", "torch.multiprocessing.cpu_count"})
+# Methods of a dataset by which the main process tells it of the next epoch.
+_TURNS = re.compile(r"^_?(set_epoch|set_step|on_epoch|next_epoch|epoch_|new_epoch|resample|reshuffle|shuffle|update)")
+_CHANGES = re.compile(
+    r"^(set|update|add|append|extend|insert|push|store|put|clear|reset|shuffle|resample|reshuffle|enable|disable|"
+    r"close|switch|change|next|step|remove|pop|load|refresh|rebuild|generate|prepare|sample|on_)"
+)
+
+
+_EARLY = frozenset({"__init__", "setup", "prepare_data"})
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """How many workers there are, in words; `condition` is code that is true where there are any, None if there are."""
+
+    words: str
+    condition: str | None = None
+
+
+def workers(loader: cst.Call, context: Context) -> Workers | None:
+    """The workers of a loader; None where it has none, or nobody knows."""
+    found = option(loader, "num_workers", 5, context)
+    if found.given is None:
+        return None
+    given = constant(found.given, context)
+    if isinstance(given, cst.Integer):
+        number = int(given.value.replace("_", ""), 0)
+        return Workers("1 worker ends and is" if number == 1 else f"{number} workers end and are") if number else None
+    sure = _is_positive(given, context)
+    if sure is None:
+        return None
+    code = context.code(found.given)
+    if sure:
+        return Workers(f"the workers (`{context.shown(found.given)}`) end and are")
+    plain = isinstance(found.given, (cst.Name, cst.Attribute, cst.Call)) or found.given.lpar
+    return Workers(
+        f"the workers (`{context.shown(found.given)}`) end and are", f"{code} > 0" if plain else f"({code}) > 0"
+    )
+
+
+def _is_positive(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool | None:
+    """Whether a number is above 0: True where it is, False where it is by default, None where that is unknown."""
+    if depth > _DEEPEST:
+        return None
+    match node:
+        case cst.Integer(value=number):
+            return True if number != "0" else None
+        case cst.Call(func=cst.Name(value="max"), args=args):
+            return True if any(_is_positive(argument.value, context, depth + 1) for argument in args) else None
+        case cst.Call(func=cst.Name(value="min"), args=args):
+            return _all([_is_positive(argument.value, context, depth + 1) for argument in args])
+        case cst.Call(func=cst.Name(value="int"), args=[cst.Arg(value=inner)]):
+            return _is_positive(inner, context, depth + 1)
+        case cst.Call(func=func):
+            return True if context.qualified_name(func) in _CORES else None
+        case cst.IfExp(body=body, orelse=orelse):
+            parts = [_is_positive(part, context, depth + 1) for part in (body, orelse)]
+            return _all(parts) if None not in parts else False if any(part is not None for part in parts) else None
+        case cst.Name():
+            found = []
+            for binding in context.reaching(node):
+                if binding.binder is Binder.PARAMETER and isinstance(binding.node, cst.Param):
+                    default = binding.node.default
+                    known = _is_positive(default, context, depth + 1) if default is not None else None
+                    found.append(None if known is None else False)
+                elif binding.binder is Binder.ASSIGN and binding.value is not None and not binding.path:
+                    found.append(_is_positive(binding.value, context, depth + 1))
+                else:
+                    return None
+            return _all(found) if found else None
+        case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
+            class_ = context.classes.self_class(owner)
+            if class_ is not None:
+                values = [entry.value for entry in context.classes.attribute_sets(class_, name)]
+                parts = [_is_positive(value, context, depth + 1) for value in values if value is not None]
+                return _all(parts) if parts and len(parts) == len(values) else None
+            return _is_positive_by_default(owner, name, context)
+    return None
+
+
+def _all(parts: list[bool | None]) -> bool | None:
+    return None if None in parts else all(parts)
+
+
+def _is_positive_by_default(owner: cst.Name, name: str, context: Context) -> bool | None:
+    """As `_is_positive`, for an option of the command line: `args.workers` where `--workers` has a default."""
+    if not any(
+        isinstance(binding.value, cst.Call)
+        and isinstance(binding.value.func, cst.Attribute)
+        and binding.value.func.attr.value in ("parse_args", "parse_known_args")
+        for binding in context.reaching(owner)
+    ) and owner.value not in ("args", "opt", "opts", "flags", "FLAGS", "options", "cfg", "hparams"):
+        return None
+    default = _default(name, context)
+    return False if isinstance(default, cst.Integer) and default.value != "0" else None
+
+
+def is_zero_by_default(number: cst.BaseExpression, context: Context) -> bool:
+    """Whether a number is an option of the command line that is 0 unless somebody asks for more: `args.workers`."""
+    match number:
+        case cst.Attribute(value=cst.Name(), attr=cst.Name(value=name)):
+            default = _default(name, context)
+            return isinstance(default, cst.Integer) and default.value == "0"
+    return False
+
+
+def _default(name: str, context: Context) -> cst.BaseExpression | None:
+    """The default of an option of the command line; None where there is none, or no such option."""
+    for call in context.tree.of(cst.Call):
+        if not isinstance(call.func, cst.Attribute) or call.func.attr.value != "add_argument":
+            continue
+        destination = context.argument(call, "dest")
+        names = [destination] if destination is not None else [argument.value for argument in call.args]
+        words = [
+            str(word.evaluated_value).lstrip("-").replace("-", "_")
+            for word in names
+            if isinstance(word, cst.SimpleString)
+        ]
+        if name in words:
+            return context.argument(call, "default")
+    return None
+
+
+# When they are started again
+
+
+def starts_again(loader: cst.Call, context: Context) -> str | None:
+    """How often the workers are started for one construction of the loader, in words; None if once, as far as seen."""
+    again = context[Passes].repeated(loader)
+    if again is not None:
+        frequency = context.frequency(again)
+        return str(frequency) if frequency is Frequency.EPOCH else "for each pass over the loader"
+    return "per epoch" if _is_lightnings(loader, context) else None
+
+
+def _is_lightnings(loader: cst.Call, context: Context) -> bool:
+    """Whether Lightning goes over the loader in each epoch."""
+    function = context.function(loader)
+    if not isinstance(function, cst.FunctionDef) or function.name.value not in ("train_dataloader", "val_dataloader"):
+        return False
+    owner = context.classes.owner(function)
+    if owner is None or not any(
+        isinstance(base, str) and base.rpartition(".")[2] in ("LightningModule", "LightningDataModule")
+        for base in context.classes.lineage(owner)
+    ):
+        return False
+    text = context.source.text
+    if "reload_dataloaders" in text or re.search(r"max_epochs\s*=\s*1\b", text):
+        return False
+    return any(
+        loader in made(node.value, context).calls
+        for node in descendants_in_scope(function.body)
+        if isinstance(node, cst.Return) and node.value is not None
+    )
+
+
+# What they would not see
+
+
+def needs_new_workers(loader: cst.Call, context: Context) -> bool:
+    """Whether a pass may need its workers anew: they would not see what the main process changes in the dataset."""
+    dataset = context.argument(loader, "dataset", 0)
+    collate = option(loader, "collate_fn", 6, context).given
+    start = option(loader, "worker_init_fn", 10, context).given
+    if dataset is None or _is_told(dataset, context) or context[Passes].overlap(loader):
+        return True
+    if start is not None and _speaks_of_epochs(start, context):
+        return True
+    held = {*_variables(dataset, context), *(_variables(collate, context) if collate is not None else ())}
+    return any(
+        (_touches(changed, held) or ".dataset" in (dotted(changed) or ""))
+        and _is_same_scope(changed, loader, context)
+        and _is_later(changed, loader, context)
+        for changed in _changes(context)
+    )
+
+
+def _speaks_of_epochs(function: cst.BaseExpression, context: Context) -> bool:
+    """Whether each worker is set up for an epoch as it starts."""
+    definition = context.value(function).definition
+    return "epoch" in context.code(definition if isinstance(definition, cst.FunctionDef) else function)
+
+
+def _is_told(dataset: cst.BaseExpression, context: Context) -> bool:
+    """Whether the dataset's class has a method that tells it of the next epoch."""
+    class_ = context.value(dataset).definition
+    return isinstance(class_, cst.ClassDef) and any(map(_TURNS.match, context.classes.methods(class_)))
+
+
+def _variables(node: cst.BaseExpression, context: Context) -> set[str]:
+    """The variables that hold the object, or what it was made of."""
+    found: set[str] = set()
+    name = dotted(node)
+    if name is not None:
+        found.add(name)
+    made_of: list[cst.BaseExpression] = [node]
+    if isinstance(node, cst.Name):
+        made_of += [binding.value for binding in context.reaching(node) if binding.value is not None]
+    for call in made_of:
+        if isinstance(call, cst.Call):
+            given = (dotted(argument.value) for argument in call.args)
+            found |= {word for word in given if word is not None and not word.startswith(("args.", "opt.", "self"))}
+    return found - {"True", "False", "None"}
+
+
+def _changes(context: Context) -> Iterator[cst.BaseExpression]:
+    """What is changed: what is assigned to, of which a method is called for what that does, and what is shuffled."""
+    targets = [target.target for assign in context.tree.of(cst.Assign) for target in assign.targets]
+    targets += [augmented.target for augmented in context.tree.of(cst.AugAssign)]
+    for target in targets:
+        if isinstance(target, (cst.Attribute, cst.Subscript)):
+            yield target.value
+    for call in context.tree.of(cst.Call):
+        if not isinstance(call.func, cst.Attribute):
+            if isinstance(call.func, cst.Name) and call.func.value in ("shuffle", "setattr") and call.args:
+                yield call.args[0].value
+            continue
+        name = call.func.attr.value
+        if isinstance(context.parent(call), cst.Expr) or _CHANGES.match(name):
+            yield call.func.value
+        if name == "shuffle" and call.args:
+            yield call.args[0].value
+
+
+def _touches(changed: cst.BaseExpression, held: set[str]) -> bool:
+    inner = changed
+    while True:
+        if dotted(inner) in held:
+            return True
+        if not isinstance(inner, (cst.Attribute, cst.Subscript)):
+            return False
+        inner = inner.value
+
+
+def _is_same_scope(changed: cst.BaseExpression, loader: cst.Call, context: Context) -> bool:
+    """Whether a plain name here may be the one of that spelling where the loader is made."""
+    while isinstance(changed, (cst.Attribute, cst.Subscript)):
+        changed = changed.value
+    if not isinstance(changed, cst.Name) or context.classes.self_class(changed) is not None:
+        return True
+    function = context.function(changed)
+    scope, _ = context.names.lookup(changed)
+    return scope is None or scope is context.names.module or function is context.function(loader)
+
+
+def _is_later(node: cst.CSTNode, loader: cst.Call, context: Context) -> bool:
+    """Whether this may run between two passes over the loader."""
+    loop = context.loop(node)
+    while loop is not None:
+        if context.frequencies.loop_kind(loop) is not LoopKind.OTHER:
+            return True
+        loop = context.loop(loop)
+    function = context.function(node)
+    if not isinstance(function, cst.FunctionDef) or function is context.function(loader):
+        return False
+    return function.name.value not in _EARLY and context.frequency(node) is not Frequency.ONCE

@@ -1,0 +1,109 @@
+"""A loader with workers that is made anew at each turn of a loop, and always the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Call, Flag, Rule, Status
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="dataloader-built-in-loop",
+    code="TL105",
+    group="data",
+    summary="A `DataLoader` is made at each turn of a loop from the same arguments, and its workers with it.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+)
+
+# What the arguments of a loader may call and be the same at each turn: no set of data, and nothing that draws.
+_SAME = frozenset({"len", "int", "min", "max", "bool", "dict", "os.cpu_count", "multiprocessing.cpu_count"})
+_SAMPLERS = frozenset({"RandomSampler", "SequentialSampler", "BatchSampler", "DistributedSampler"})
+
+
+@RULE.on(
+    Call("torch.utils.data.DataLoader"),
+    Call("torch_geometric.loader.DataLoader"),
+    Call("torch_geometric.data.DataLoader"),
+    Call("torchdata.stateful_dataloader.StatefulDataLoader"),
+)
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a loader with workers that a loop over epochs or batches makes of things that it does not change."""
+    loop = context.loop(node)
+    if loop is None or not _is_plain_turn(node, loop, context):
+        return
+    from torchlint.analyses.data.loaders import option  # the model's parts load LibCST
+
+    from ._shared.workers import needs_new_workers, workers
+
+    if workers(node, context) is None or not option(node, "persistent_workers", None, context).known:
+        return
+    if not _is_gone_over(node, loop, context) or not _is_the_same(node, loop, context):
+        return
+    if context.frequencies.is_diagnostic(node) or needs_new_workers(node, context):
+        return
+    yield Flag(
+        node,
+        f"this loader is made of the same arguments {context.frequency(node)}, and its workers are started and ended "
+        "with it; make it once above the loop, with `persistent_workers=True`",
+    )
+
+
+def _is_plain_turn(node: cst.Call, loop: cst.For | cst.While, context: Context) -> bool:
+    """Whether each turn of a loop over epochs or batches gets there, and nobody decides on it."""
+    from torchlint.semantics.execution.frequency import LoopKind
+
+    for above in context.ancestors(node):
+        if above is loop:
+            break
+        if isinstance(above, (cst.If, cst.IfExp, cst.Try, cst.Lambda, cst.ListComp, cst.DictComp, cst.GeneratorExp)):
+            return False
+    is_of_batches = context.frequencies.loop_kind(loop) is LoopKind.BATCH
+    return is_of_batches or context.frequencies.is_named_after_epochs(node)
+
+
+def _is_gone_over(node: cst.Call, loop: cst.For | cst.While, context: Context) -> bool:
+    """Whether the loader is read in the same turn, directly or by a function that it is given to."""
+    from torchlint.analyses.data.passes import Passes
+
+    for reading, _ in context[Passes].of(node):
+        if context.tree.within(reading, loop.body):
+            inner = context.loop(reading)
+            return inner is loop
+        if context.function(reading) is not context.function(node):
+            return True
+    return False
+
+
+def _is_the_same(node: cst.Call, loop: cst.For | cst.While, context: Context) -> bool:
+    """Whether nothing that the loader is made of is bound or made in the loop."""
+    from torchlint.semantics.names.bindings import dotted
+    from torchlint.syntax.tree import descendants
+
+    assigned = {
+        dotted(part.target)
+        for part in descendants(loop.body)
+        if isinstance(part, (cst.AssignTarget, cst.AugAssign, cst.AnnAssign)) and isinstance(part.target, cst.Attribute)
+    }
+    for argument in node.args:
+        for part in descendants(argument.value):
+            if isinstance(part, cst.Call) and part is not node and not _is_pure(part, context):
+                return False
+            if isinstance(part, (cst.Lambda, cst.NamedExpr)) or dotted(part) in assigned - {None}:
+                return False
+            if isinstance(part, cst.Name) and any(
+                binding.node is loop or context.tree.within(binding.node, loop.body)
+                for binding in context.reaching(part)
+            ):
+                return False
+    return True
+
+
+def _is_pure(call: cst.Call, context: Context) -> bool:
+    name = context.qualified_name(call.func) or ""
+    return name in _SAME or (name.startswith("torch.utils.data.") and name.rpartition(".")[2] in _SAMPLERS)

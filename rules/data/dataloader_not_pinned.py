@@ -1,0 +1,121 @@
+"""A loader whose batches are copied to the device from memory that is not pinned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule, Status
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.analyses.data.batch_moves import BatchMove
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="dataloader-not-pinned",
+    code="TL102",
+    group="data",
+    summary="Batches are copied to the device from memory that is not pinned, and the CPU waits for each copy.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    fix=(Applicability.UNSAFE,),
+    yields_to=("dataloader-respawns-workers", "workers-without-main-guard"),
+)
+
+
+@RULE.on(
+    Call("torch.utils.data.DataLoader"),
+    Call("torch_geometric.loader.DataLoader"),
+    Call("torch_geometric.data.DataLoader"),
+    Call("torchdata.stateful_dataloader.StatefulDataLoader"),
+)
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a loader with workers that does not pin its batches, though a loop moves them to the device."""
+    from torchlint.analyses.data.batch_moves import Pinned, pinned  # the model's parts load LibCST
+    from torchlint.analyses.data.datasets import no_workers
+    from torchlint.analyses.data.loaders import option
+
+    from ._shared.workers import is_zero_by_default
+
+    if pinned(node, context) is not Pinned.NO or no_workers(node, context) is not None:
+        return
+    number = option(node, "num_workers", 5, context).given
+    if number is not None and is_zero_by_default(number, context):
+        return
+    if context.frequencies.is_diagnostic(node) or _gives_no_host_memory(node, context):
+        return
+    if "# pin_memory" in context.code(node):  # somebody has taken it out
+        return
+    move = _move(node, context)
+    if move is None:
+        return
+    yield Flag(
+        node,
+        f"batches come in pageable memory: `{context.shown(move.call)}` copies them twice and makes the CPU wait "
+        f"{_frequency(move, context)}; `pin_memory=True` lets a copy with `non_blocking=True` go on by itself",
+        title="Pin the memory of the batches",
+        edits=(_pinning(node, context),),
+    )
+
+
+def _move(loader: cst.Call, context: Context) -> BatchMove | None:
+    """A move of a batch of the loader, of something that can be pinned, in a loop that computes with it."""
+    from torchlint.analyses.data.batch_moves import is_made_anew, loop_of
+    from torchlint.analyses.data.idle_loops import computes_nothing
+    from torchlint.analyses.data.loaders import made, option
+    from torchlint.analyses.data.passes import Passes
+
+    is_default = option(loader, "collate_fn", 6, context).given is None
+    for move in context[Passes].moves:
+        is_tensor = is_default or context.kinds.is_tensor(move.receiver)
+        # A graph of DGL's has no method `pin_memory`, and what its batches hold is such graphs for the most part.
+        can_be_pinned = is_tensor or (move.is_part and "dgl" not in context.names.imported)
+        if not can_be_pinned or loader not in made(move.loader, context).calls:
+            continue
+        loop = loop_of(move.call, context)
+        if loop is None or not (computes_nothing(loop, context) or is_made_anew(loop, context)):
+            return move
+    return None
+
+
+def _frequency(move: BatchMove, context: Context) -> str:
+    """How often that is: a tuple of the parts of a batch is one batch."""
+    from torchlint.finding import Frequency
+
+    return str(min(context.frequency(move.call), Frequency.BATCH))
+
+
+def _gives_no_host_memory(loader: cst.Call, context: Context) -> bool:
+    """Whether samples may be on the device already, or are put there as they are collated."""
+    import libcst as cst
+
+    from torchlint.analyses.data.datasets import Work, is_put_on_device, work
+    from torchlint.semantics.values.lattice import Device, Kind
+    from torchlint.syntax.tree import descendants
+
+    dataset = context.argument(loader, "dataset", 0)
+    if dataset is None or work(dataset, context) is Work.ON_DEVICE:
+        return True
+    collate = context.argument(loader, "collate_fn", 6)
+    definition = context.value(collate).definition if collate is not None else None
+    if definition is not None and any(is_put_on_device(part, context) for part in descendants(definition)):
+        return True
+    return any(
+        context.value(part).kind is Kind.TENSOR and context.device(part) in (Device.ACCELERATOR, Device.MAYBE)
+        for part in descendants(dataset)
+        if isinstance(part, cst.BaseExpression)
+    )
+
+
+def _pinning(loader: cst.Call, context: Context) -> NodeEdit:
+    from torchlint.analyses.data.loaders import option
+    from torchlint.edits.expressions import with_argument
+    from torchlint.edits.imports import spelling
+
+    # A program that runs without CUDA too would be warned there that nothing can be pinned.
+    asks = "torch.cuda.is_available()"
+    code = asks if asks in context.source.text and spelling("torch", loader, context) == "torch" else "True"
+    given = option(loader, "pin_memory", 7, context).given
+    return Replace(given, code) if given is not None else with_argument(loader, f"pin_memory={code}", context)

@@ -1,0 +1,53 @@
+"""A loader whose workers end with each pass over it, and are started again for the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Applicability, Call, Flag, Rule
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="dataloader-respawns-workers",
+    code="TL103",
+    group="data",
+    summary="The workers of a `DataLoader` end with each epoch and are started again for the next.",
+    since="0.2.0",
+    fix=(Applicability.UNSAFE,),
+    yields_to=("workers-without-main-guard",),
+)
+
+
+@RULE.on(
+    Call("torch.utils.data.DataLoader"),
+    Call("torch_geometric.loader.DataLoader"),
+    Call("torch_geometric.data.DataLoader"),
+    Call("torchdata.stateful_dataloader.StatefulDataLoader"),
+)
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a loader with workers that a loop over epochs goes over again and again."""
+    from torchlint.analyses.data.loaders import option  # the model's parts load LibCST
+    from torchlint.edits.expressions import with_argument
+
+    from ._shared.no_gain import is_on_the_cpu
+    from ._shared.workers import needs_new_workers, starts_again, workers
+
+    kept = option(node, "persistent_workers", None, context)
+    if kept.given is not None or not kept.known or context.frequencies.is_diagnostic(node):
+        return
+    found = workers(node, context)
+    again = starts_again(node, context) if found is not None else None
+    if found is None or again is None or needs_new_workers(node, context) or is_on_the_cpu(context):
+        return
+    code = found.condition or "True"
+    yield Flag(
+        node,
+        f"{found.words} started again {again}; `persistent_workers={code}` keeps them",
+        title="Keep the workers from one pass to the next",
+        edits=(with_argument(node, f"persistent_workers={code}", context),),
+    )

@@ -1,0 +1,76 @@
+"""Chains of torchvision's transforms: their steps, how large they make an image, and whether a dataset takes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.provenance.constants import constant
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+_PREFIXES = ("torchvision.transforms.v2.", "torchvision.transforms.")
+_SIZING = frozenset({"Resize", "CenterCrop", "RandomCrop", "RandomResizedCrop", "RandomSizedCrop", "Scale"})
+_KEYWORDS = frozenset({"transform", "transforms"})
+_DEEPEST = 4
+
+
+def steps(chain: cst.Call, context: Context) -> list[tuple[str, cst.Call]]:
+    """The transforms of `Compose([…])` in order, by their names; nothing where one of them is none of torchvision's."""
+    match chain.args:
+        case [cst.Arg(value=cst.List(elements=elements))]:
+            found = []
+            for element in elements:
+                value = _made(element.value, context)
+                name = context.qualified_name(value.func) or "" if isinstance(value, cst.Call) else ""
+                prefix = next((prefix for prefix in _PREFIXES if name.startswith(prefix)), None)
+                if prefix is None or not isinstance(value, cst.Call):
+                    return []
+                found.append((name.removeprefix(prefix), value))
+            return found
+    return []
+
+
+def _made(node: cst.BaseExpression, context: Context) -> cst.BaseExpression:
+    """The call that made what a name bound once holds: `normalize = transforms.Normalize(…)`."""
+    if isinstance(node, cst.Name):
+        bindings = context.reaching(node)
+        if len(bindings) == 1 and bindings[0].value is not None and not bindings[0].path:
+            return bindings[0].value
+    return node
+
+
+def side(name: str, step: cst.Call, context: Context) -> int | None:
+    """How many pixels a step makes the shorter side of an image, 0 if that is not known; None if it does nothing."""
+    if name not in _SIZING or not step.args:
+        return None
+    size = step.args[0].value
+    parts = [element.value for element in size.elements] if isinstance(size, (cst.Tuple, cst.List)) else [size]
+    numbers = [found for part in parts if isinstance(found := constant(part, context), cst.Integer)]
+    return min((int(number.value) for number in numbers), default=0)
+
+
+def feeds_a_dataset(node: cst.CSTNode, context: Context, depth: int = 0) -> bool:
+    """Whether a dataset is given the transform: itself, by a name, or out of a dictionary."""
+    parent = context.parent(node)
+    if depth > _DEEPEST:
+        return False
+    match parent:
+        case cst.Arg():
+            call = context.parent(parent)
+            return isinstance(call, cst.Call) and _is_dataset(call, parent, context)
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]):
+            return any(feeds_a_dataset(use, context, depth + 1) for use in context.uses.of(name, parent))
+        case cst.DictElement() | cst.Dict() | cst.Subscript() | cst.IfExp():
+            return feeds_a_dataset(parent, context, depth)
+    return False
+
+
+def _is_dataset(call: cst.Call, argument: cst.Arg, context: Context) -> bool:
+    name = context.qualified_name(call.func) or context.code(call.func)
+    if name.startswith("torchvision.datasets."):
+        return True
+    is_named = argument.keyword is not None and argument.keyword.value in _KEYWORDS
+    return is_named or name.endswith(("Dataset", "ImageFolder"))

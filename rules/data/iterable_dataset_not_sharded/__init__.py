@@ -1,0 +1,52 @@
+"""An iterable dataset of which each worker of a loader yields everything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Call, Flag, Rule, Status
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="iterable-dataset-not-sharded",
+    code="TL110",
+    group="data",
+    summary="Each worker yields all of an `IterableDataset`, and an epoch has each sample once per worker.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+)
+
+
+@RULE.on(Call("torch.utils.data.DataLoader"), Call("torchdata.stateful_dataloader.StatefulDataLoader"))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a loader with workers whose dataset is of a class here that never asks which worker it runs in."""
+    if "IterableDataset" not in context.source.text:
+        return
+    from torchlint.analyses.data.loaders import option
+    from torchlint.analyses.provenance.constants import constant  # the model's parts load LibCST
+
+    from .._shared.worker_processes import number_of_workers
+    from .datasets import construction, repeats_in_workers
+
+    count = number_of_workers(node, context)
+    if count is None or _is_one(constant(count, context)) or context.has_unpacking(node):
+        return
+    if option(node, "worker_init_fn", 10, context).given is not None:
+        return
+    dataset = option(node, "dataset", 0, context).given
+    made = construction(dataset, context) if dataset is not None else None
+    if made is not None and repeats_in_workers(made, context):
+        yield Flag(
+            node,
+            f"each of `{context.shown(count)}` workers yields all of `{context.shown(made.func)}`, so that an epoch "
+            "has every sample as many times; give each its part, by `torch.utils.data.get_worker_info`",
+        )
+
+
+def _is_one(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Integer) and node.value == "1"

@@ -1,0 +1,97 @@
+"""Iterable datasets that give all of their samples to whoever iterates over them, each worker of a loader included."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.names.bindings import Binder, last_part
+from torchlint.semantics.names.loop_headers import iterables
+from torchlint.syntax.tree import descendants
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+# Words of a class that knows of workers or ranks, or may be told of them.
+_SHARES = re.compile(r"worker|rank|world|shard|split(?!lines|\()|num_replicas|partition|part_id|replica", re.IGNORECASE)
+# Words of one that gives other samples each time: then workers do not repeat each other.
+_DRAWS = re.compile(r"rand|shuffle|sample\(|choice|permutation|Queue|socket|requests|subprocess|urlopen", re.IGNORECASE)
+# Names of what may share itself out: datasets of other libraries, generators, pipes.
+_SOURCES = re.compile(r"dataset|(^|_)ds$|stream|loader|source|gen|env|reader|iter|pipe|queue|func|fn$", re.IGNORECASE)
+
+
+def construction(dataset: cst.BaseExpression, context: Context) -> cst.Call | None:
+    """The call that made a dataset, where it is the only one that may have."""
+    if isinstance(dataset, cst.Call):
+        return dataset
+    if isinstance(dataset, cst.Name):
+        bindings = context.reaching(dataset)
+        if len(bindings) == 1 and bindings[0].binder is Binder.ASSIGN and isinstance(bindings[0].value, cst.Call):
+            return bindings[0].value
+    return None
+
+
+def repeats_in_workers(dataset: cst.Call, context: Context) -> bool:
+    """Whether the class of a dataset, all in this module, goes over something finite and never asks for whom."""
+    class_ = context.value(dataset).definition
+    if not isinstance(class_, cst.ClassDef) or not isinstance(dataset.func, cst.Name):
+        return False
+    own = [part for part in context.classes.lineage(class_) if not isinstance(part, str)]
+    others = [base for base in context.classes.lineage(class_) if isinstance(base, str)]
+    if not any(base.rpartition(".")[2] == "IterableDataset" for base in others):
+        return False
+    if any(not base.startswith(("torch.utils.data.", "typing.", "object", "abc.")) for base in others):
+        return False
+    code = "".join(context.code(part) for part in own)
+    if _SHARES.search(code) or _DRAWS.search(code):
+        return False
+    iterate = context.classes.method(class_, "__iter__")
+    return iterate is not None and not iterate.decorators and _goes_over_all(iterate, context)
+
+
+def _goes_over_all(iterate: cst.FunctionDef, context: Context) -> bool:
+    """Whether `__iter__` is one walk over lines, numbers or what an attribute holds, and returns when it has ended."""
+    nodes = list(descendants(iterate.body))
+    if any(isinstance(node, (cst.While, cst.Try)) for node in nodes):
+        return False
+    walked: list[cst.BaseExpression] = []
+    for node in nodes:
+        match node:
+            case cst.For(iter=iterated) if any(isinstance(part, cst.Yield) for part in descendants(node)):
+                walked.append(iterated)
+            case cst.From(item=iterated):
+                walked.append(iterated)
+            case cst.Return(value=cst.Call(func=cst.Name(value="iter" | "map"), args=[*_, cst.Arg(value=iterated)])):
+                walked.append(iterated)
+    return bool(walked) and all(_is_all_there(part, context) for whole in walked for part in iterables(whole))
+
+
+def _is_all_there(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
+    match node:
+        case cst.Name():
+            bindings = context.reaching(node)
+            kinds = (Binder.ASSIGN, Binder.CONTEXT, Binder.LOOP)
+            return (
+                depth < 4
+                and bool(bindings)
+                and all(
+                    binding.binder in kinds
+                    and binding.value is not None
+                    and _is_all_there(binding.value, context, depth + 1)
+                    for binding in bindings
+                )
+            )
+        case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
+            return context.classes.self_class(owner) is not None and not _SOURCES.search(name)
+        case cst.Subscript(value=owner):
+            return _is_all_there(owner, context, depth)
+        case cst.Call(args=args):
+            name = context.qualified_name(node.func) or ""
+            if name in ("open", "io.open", "gzip.open", "range", "sorted"):
+                return True
+            if name in ("csv.reader", "csv.DictReader", "list", "tuple", "len", "reversed", "enumerate", "zip", "iter"):
+                return all(_is_all_there(argument.value, context, depth) for argument in args[:1])
+            return last_part(node.func) in ("readlines", "splitlines")
+    return False

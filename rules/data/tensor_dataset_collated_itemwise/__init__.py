@@ -1,0 +1,75 @@
+"""A loader that picks the samples of a batch from tensors one by one, and stacks them again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Applicability, Call, Flag, Replace, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="tensor-dataset-collated-itemwise",
+    code="TL111",
+    group="data",
+    summary="A `DataLoader` picks each sample of a batch from tensors that are in memory, and stacks them again.",
+    since="0.2.0",
+    default=False,
+    fix=(Applicability.UNSAFE,),
+)
+
+# Of fewer samples a batch is stacked in no time.
+_FEWEST = 16
+# These look into a loader and make another of it: each has rules of its own for samplers that give batches.
+_FRAMEWORKS = frozenset(
+    {"accelerate", "catalyst", "composer", "deepspeed", "fastai", "ignite", "lightning", "pytorch_lightning", "skorch"}
+)
+
+
+@RULE.on(Call("torch.utils.data.DataLoader"))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a loader with batches of some size over a dataset that only picks from tensors."""
+    from torchlint.analyses.data.datasets import Reader, reader
+
+    from .._shared.no_gain import is_on_the_cpu
+    from .datasets import batched, gives_numbers, picks  # the model's parts load LibCST
+
+    size = context.argument(node, "batch_size", 1)
+    dataset = context.argument(node, "dataset", 0)
+    if size is None or dataset is None or context.has_unpacking(node) or not _is_large(size, context):
+        return
+    if any(
+        context.argument(node, name, place) is not None for name, place in (("batch_sampler", 4), ("collate_fn", 6))
+    ):
+        return
+    if not _FRAMEWORKS.isdisjoint(context.names.imported):
+        return
+    sampler = context.argument(node, "sampler", 3)
+    if sampler is not None and not gives_numbers(sampler, context):
+        return
+    if not picks(dataset, context) or is_on_the_cpu(context):
+        return
+    if reader(node, context) in (Reader.NOBODY, Reader.PEEK, Reader.SHOW):
+        return
+    mended = batched(node, context)
+    yield Flag(
+        node,
+        "the loader picks the samples of each batch from tensors one by one and stacks them again; "
+        "`batch_size=None` with a `BatchSampler` as `sampler` indexes the tensors once per batch",
+        title="Index the tensors once per batch",
+        edits=(Replace(node, mended),) if mended is not None else (),
+    )
+
+
+def _is_large(size: cst.BaseExpression, context: Context) -> bool:
+    from torchlint.analyses.provenance.constants import constant
+
+    number = constant(size, context)
+    if isinstance(number, cst.Integer):
+        return int(number.value.replace("_", ""), 0) >= _FEWEST
+    word = number.attr.value if isinstance(number, cst.Attribute) else context.code(number)
+    return word != "None" and "micro" not in word.lower()  # a micro-batch has a few samples, each of them large

@@ -1,0 +1,48 @@
+"""A function or class that a loader's workers cannot be given where processes are not forked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Call, Flag, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="unpicklable-loader-argument",
+    code="TL116",
+    group="data",
+    summary="A lambda, or a local function or class, keeps a loader from having workers where processes are spawned.",
+    since="0.2.0",
+    default=False,
+)
+
+
+@RULE.on(
+    Call("torch.utils.data.DataLoader"),
+    Call("torch_geometric.loader.DataLoader"),
+    Call("torch_geometric.data.DataLoader"),
+    Call("torchdata.stateful_dataloader.StatefulDataLoader"),
+)
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag what a loader with workers would have to pickle for them and cannot."""
+    from ._shared.worker_processes import is_forked, number_of_workers, unpicklable  # the model's parts load LibCST
+
+    if number_of_workers(node, context) is None or is_forked(node, context) or _is_test(context.function(node)):
+        return
+    for name, found in unpicklable(node, context):
+        what = f"a lambda in `{name}`" if isinstance(found, cst.Lambda) else f"the local `{context.shown(found)}`"
+        yield Flag(
+            found,
+            f"{what} cannot be pickled: where workers are spawned, or come from a fork server, the loop "
+            "over the loader fails, and can only do without workers; define it at the top of a module",
+        )
+
+
+def _is_test(function: cst.CSTNode | None) -> bool:
+    """Whether a function tries out what the file has."""
+    return isinstance(function, cst.FunctionDef) and function.name.value.startswith("test_")

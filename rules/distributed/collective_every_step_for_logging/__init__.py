@@ -1,0 +1,113 @@
+"""A value that all processes exchange for each batch, so that one of them may log it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Frequency
+from torchlint.rule import Call, Flag, Method, Node, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="collective-every-step-for-logging",
+    code="TL706",
+    group="distributed",
+    summary="All processes wait for each other for each batch, to log a value or for no reason of the computation.",
+    since="0.2.0",
+)
+_ADVICE = "do it once in many batches, or sum it up and do it once behind the loop"
+
+
+@RULE.on(Call("torch.distributed.all_reduce"), Call("torch.distributed.reduce"))
+def check_reduction(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag the reduction, in a loop over batches, of a metric that nothing but a log reads behind it."""
+    from .collectives import is_only_told, speaks_of_a_metric, uses_behind
+
+    tensor = context.argument(node, "tensor", 0)
+    if not isinstance(tensor, cst.Name) or not speaks_of_a_metric(tensor) or not _is_hot(node, context):
+        return
+    if not isinstance(context.parent(node), (cst.Expr, cst.Element)):
+        return  # a handle, to wait for later
+    uses = list(uses_behind(node, tensor, context))
+    told = [use for use in uses if not _is_reduced(use, context)]
+    if told and all(is_only_told(use, context) for use in told):
+        yield Flag(
+            node,
+            f"all processes wait for each other {context.frequency(node)} to reduce `{tensor.value}`, which is only "
+            f"logged; {_ADVICE}",
+        )
+
+
+@RULE.on(Node("Call", (b"reduce_", b"_mean")))
+def check_function(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag the same through a function: `reduce_tensor(loss.data, world_size).item()`."""
+    from torchlint.semantics.names.bindings import last_part  # the model's parts load LibCST
+
+    name = last_part(node.func)
+    if not ("reduce" in name or "mean" in name) or not node.args:
+        return
+    from .collectives import is_only_told, is_reduction, speaks_of_a_metric
+
+    first = node.args[0].value
+    if not speaks_of_a_metric(first) or (context.qualified_name(node.func) or "").startswith("torch."):
+        return
+    if is_reduction(node, context) and _is_hot(node, context) and is_only_told(node, context):
+        yield Flag(
+            node,
+            f"all processes wait for each other {context.frequency(node)} to reduce `{context.shown(first)}`, which is "
+            f"only logged; {_ADVICE}",
+        )
+
+
+@RULE.on(Call("torch.distributed.barrier"))
+def check_barrier(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a barrier in a loop over batches."""
+    from .collectives import is_awaited_for_a_file, is_timed
+
+    if not _is_hot(node, context) or context.has_unpacking(node):
+        return
+    if not is_timed(node, context) and not is_awaited_for_a_file(node, context):
+        yield Flag(
+            node,
+            f"`barrier()` makes all processes wait for each other and for their devices {context.frequency(node)}, "
+            "where a collective that computes waits for itself; leave it out",
+        )
+
+
+@RULE.on(Method("log"), Method("log_dict"))
+def check_log(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag `self.log(…, sync_dist=True)` in Lightning's `training_step`, where it logs each step unless told not to."""
+    function = context.function(node)
+    if not isinstance(function, cst.FunctionDef) or function.name.value != "training_step":
+        return
+    if not _is(context.argument(node, "sync_dist"), "True") or _is(context.argument(node, "on_step"), "False"):
+        return
+    value = context.argument(node, "value", 1)
+    if isinstance(value, cst.Attribute) or context.has_unpacking(node) or context.frequency(node) < Frequency.BATCH:
+        return  # a metric of its own sees to that itself
+    yield Flag(
+        node,
+        f"`sync_dist=True` makes all processes wait for each other {context.frequency(node)}; with `on_step=False, "
+        "on_epoch=True` Lightning does it once an epoch",
+    )
+
+
+def _is_hot(node: cst.Call, context: Context) -> bool:
+    """Whether each turn of a loop over batches of the same function comes to the node."""
+    return context.frequencies.batch_loop(node) is not None and context.frequency(node) >= Frequency.BATCH
+
+
+def _is_reduced(use: cst.Name, context: Context) -> bool:
+    """Whether the tensor is only given to a collective again."""
+    argument = context.parent(use)
+    call = context.parent(argument) if isinstance(argument, cst.Arg) else None
+    return isinstance(call, cst.Call) and (context.qualified_name(call.func) or "").startswith("torch.distributed.")
+
+
+def _is(node: cst.BaseExpression | None, word: str) -> bool:
+    return isinstance(node, cst.Name) and node.value == word

@@ -1,0 +1,99 @@
+"""`DistributedDataParallel` that keeps all gradients twice: as they are, and in the buckets that travel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Applicability, Call, Flag, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="ddp-bucket-view-off",
+    code="TL708",
+    group="distributed",
+    summary="`DistributedDataParallel` copies all gradients into its buckets and back, and keeps them twice.",
+    since="0.2.0",
+    default=False,
+    fix=(Applicability.UNSAFE,),
+)
+_OPTION = "gradient_as_bucket_view"
+# Where it comes by position.
+_PLACE = 10
+# What a file speaks of that trains.
+_TRAINING = (".backward(", "zero_grad(", "optimizer.step(")
+# Models that have no gradients.
+_FROZEN = ("teacher", "target", "ema", "frozen", "momentum", "reference")
+
+
+@RULE.on(Call("torch.nn.parallel.DistributedDataParallel"))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag the construction without the option; the fix adds it."""
+    from torchlint.edits.expressions import with_argument
+
+    if not node.args or context.has_unpacking(node) or len(node.args) > _PLACE:
+        return
+    if any(argument.keyword is not None and argument.keyword.value == _OPTION for argument in node.args):
+        return
+    if not any(word in context.source.text for word in _TRAINING) or _is_evaluation(node, context):
+        return
+    if _is_frozen(node.args[0].value) or _replaces_gradients(context):
+        return
+    from ._shared.replicas import (
+        has_few_gradients,
+        is_for_old_torch,
+        is_for_the_host,
+        keeps_gradients_elsewhere,
+        takes_one_step,
+    )
+
+    if is_for_the_host(node, context) or keeps_gradients_elsewhere(context) or takes_one_step(node, context):
+        return
+    if is_for_old_torch(node, context) or has_few_gradients(node, context):
+        return
+    yield Flag(
+        node,
+        "`DistributedDataParallel` holds each gradient twice, as `.grad` and in a bucket, and copies it there and back "
+        f"at each step; with `{_OPTION}=True` the one is a view of the other",
+        title=f"Pass `{_OPTION}=True`",
+        edits=(with_argument(node, f"{_OPTION}=True", context),),
+    )
+
+
+def _is_evaluation(node: cst.Call, context: Context) -> bool:
+    """Whether the function is one that evaluates, by its name or because autograd is off."""
+    from torchlint.semantics.execution.grad_mode import GradMode  # the model's parts load LibCST
+
+    function = context.function(node)
+    name = function.name.value.lower() if isinstance(function, cst.FunctionDef) else ""
+    return context.grad(node) is GradMode.OFF or any(word in name for word in ("eval", "test", "valid", "infer"))
+
+
+def _is_frozen(model: cst.BaseExpression) -> bool:
+    name = model.attr if isinstance(model, cst.Attribute) else model
+    words = name.value.lower().split("_") if isinstance(name, cst.Name) else []
+    return any(word in _FROZEN for word in words)
+
+
+def _replaces_gradients(context: Context) -> bool:
+    """Whether code in the file gives parameters other gradients, detaches them in place, or keeps zeros in them."""
+    for attribute in context.uses.attributes("grad"):
+        match context.parent(attribute):
+            case cst.AssignTarget():
+                if not _is_emptied(attribute, context):
+                    return True
+            case cst.Attribute(attr=cst.Name(value="detach_" | "data" | "set_" | "resize_")):
+                return True
+    return False
+
+
+def _is_emptied(attribute: cst.Attribute, context: Context) -> bool:
+    """`parameter.grad = None`, which the next backward pass makes a view again."""
+    statement = context.tree.statement(attribute)
+    return (
+        isinstance(statement, cst.Assign) and isinstance(statement.value, cst.Name) and statement.value.value == "None"
+    )

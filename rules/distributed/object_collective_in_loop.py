@@ -1,0 +1,74 @@
+"""Numbers that travel between the processes as pickled objects, for each batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Frequency
+from torchlint.rule import Call, Flag, Rule, Status
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="object-collective-in-loop",
+    code="TL707",
+    group="distributed",
+    summary="Numbers or tensors are pickled for each batch to be sent to other processes.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+)
+# Each with the name and the place of what it sends, and what does the same for tensors.
+_SENDS = {
+    "all_gather_object": ("obj", 1, "all_gather"),
+    "gather_object": ("obj", 0, "gather"),
+    "broadcast_object_list": ("object_list", 0, "broadcast"),
+    "scatter_object_list": ("scatter_object_input_list", 1, "scatter"),
+}
+_DEEPEST = 3
+
+
+@RULE.on(*(Call(f"torch.distributed.{name}") for name in _SENDS))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag what each turn of a loop over batches sends, if it is made of nothing but numbers and tensors."""
+    name = (context.qualified_name(node.func) or "").rpartition(".")[2]
+    keyword, place, better = _SENDS[name]
+    sent = context.argument(node, keyword, place)
+    if sent is None or context.has_unpacking(node) or context.frequencies.batch_loop(node) is None:
+        return
+    if not _is_numeric(sent, context) or context.frequency(node) < Frequency.BATCH:
+        return
+    yield Flag(
+        node,
+        f"`{name}` pickles `{context.shown(sent)}` {context.frequency(node)}, sends its size and then its bytes, and "
+        f"the host waits for both; put the numbers into a tensor and use `{better}`",
+    )
+
+
+def _is_numeric(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
+    """Whether the object is a number, a tensor, or a list or dictionary of these, as far as names are followed."""
+    from torchlint.analyses.batching.extent import is_sure_tensor  # the model's parts load LibCST
+    from torchlint.analyses.provenance.definitions import definitions
+    from torchlint.semantics.values.lattice import Kind
+
+    if depth > _DEEPEST:
+        return False
+    parts: list[cst.BaseExpression]
+    for value in definitions(node, context):
+        match value:
+            case cst.List(elements=elements) | cst.Tuple(elements=elements):
+                parts = [element.value for element in elements]
+            case cst.Dict(elements=pairs):
+                parts = [pair.value for pair in pairs]
+            case cst.BinaryOperation(left=cst.List() as repeated, operator=cst.Multiply()):
+                parts = [repeated]
+            case _:
+                if context.kind(value) is not Kind.NUMBER and not is_sure_tensor(value, context):
+                    return False
+                continue
+        if not parts or not all(_is_numeric(part, context, depth + 1) for part in parts):
+            return False
+    return True

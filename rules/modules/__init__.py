@@ -1,0 +1,1 @@
+"""Rules about modules and layers."""

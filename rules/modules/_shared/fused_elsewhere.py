@@ -1,0 +1,32 @@
+"""Formulas that somebody else fuses, or whose author says what autograd keeps of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+_FUSING = frozenset({"script", "jit", "jit_fuser"})
+
+
+def is_fused_elsewhere(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the code is scripted, or is that of a `torch.autograd.Function`, or called by one."""
+    for above in context.ancestors(node):
+        if isinstance(above, cst.FunctionDef):
+            fused = any(_fuses(item.decorator, context) for item in above.decorators)
+            if fused or any(_is_in_function(caller, context) for caller in (above, *context.calls.callers(above))):
+                return True
+    return False
+
+
+def _fuses(decorator: cst.BaseExpression, context: Context) -> bool:
+    called = decorator.func if isinstance(decorator, cst.Call) else decorator
+    return (context.qualified_name(called) or context.code(called)).rpartition(".")[2] in _FUSING
+
+
+def _is_in_function(node: cst.CSTNode, context: Context) -> bool:
+    class_ = context.tree.enclosing_class(node)
+    return class_ is not None and "torch.autograd.Function" in context.classes.lineage(class_)

@@ -1,0 +1,116 @@
+"""The bias of a layer whose output only a batch norm reads, which subtracts it again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Applicability, Flag, Node, NodeEdit, Replace, Rule
+
+if TYPE_CHECKING:
+    from torchlint.facts import Wrapper
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="bias-before-batchnorm",
+    code="TL501",
+    group="modules",
+    summary="A layer learns a bias that the norm behind it subtracts again.",
+    since="0.1.0",
+    fix=(Applicability.UNSAFE,),
+)
+
+# Weights that this file loads, or its framework for it, may hold the bias.
+_LOADS_WEIGHTS = re.compile(
+    r"load_state_dict|load_url|load_checkpoint|load_from_checkpoint|load_pretrained\w*|load_weights|from_pretrained|"
+    r"PreTrainedModel|build_model_with_cfg"
+)
+# Quantisation fuses layer and norm into one layer with a bias, and its tools expect to find the parts.
+_OF_QUANTISING = ("quantization", "fuse_modules", "QuantStub")
+_QUANTISES = re.compile(r"\btorch(\.ao)?\.quantization\b|\bfuse_modules\b|\bQuantStub\b")
+
+
+@RULE.on(Node("Module", (b"BatchNorm", b"InstanceNorm", b"GroupNorm")))
+def check(_: cst.Module, context: Context) -> Iterator[Flag]:
+    """Flag each layer with a bias, all of whose output goes into norms that subtract a channel's mean."""
+    text = context.source.text
+    if any(word in text for word in _OF_QUANTISING) and _QUANTISES.search(text):
+        return
+    from torchlint.analyses.layers.norms import (  # the model's parts load LibCST
+        freezes_norms,
+        is_over_features,
+        norms_behind,
+    )
+    from torchlint.analyses.layers.wrappers import has_bias, is_wrapped, width, wrapper_of
+
+    for call in context.tree.of(cst.Call):
+        made = wrapper_of(call, context)
+        if made is None or not has_bias(made, call, context):
+            continue
+        norms = norms_behind(call, context)
+        if not norms or freezes_norms(context) or is_wrapped(call, context):
+            continue
+        norm = _class_name(norms[0], context)
+        if made.layer.endswith("Linear"):
+            features = width(made, call, context)
+            if not all(is_over_features(norm, features, context) for norm in norms):
+                continue
+        if _is_only_served(call, context):
+            continue
+        reason = _reason_to_keep(call, made, context)
+        yield Flag(
+            call,
+            f"`{norm}` subtracts the bias of this {_named(call, context)} again, and each step still adds it, "
+            f"computes its gradient and updates it; {reason or f'set `{made.parameter}=False`'}",
+            title=f"Set `{made.parameter}=False`",
+            edits=() if reason else _without_bias(call, made, context),
+        )
+
+
+def _is_only_served(call: cst.Call, context: Context) -> bool:
+    """Whether the layer is one of a network that nobody trains."""
+    from torchlint.analyses.layers.inference_only import is_only_served
+
+    class_ = context.tree.enclosing_class(call)
+    return class_ is not None and is_only_served(class_, context)
+
+
+def _class_name(call: cst.Call, context: Context) -> str:
+    return (context.qualified_name(call.func) or context.code(call.func)).rpartition(".")[2]
+
+
+def _named(call: cst.Call, context: Context) -> str:
+    """The class of a layer, with the file that it is from if that is another one."""
+    name = f"`{_class_name(call, context)}`"
+    described = context.described(call.func)
+    return name if described is None else f"{name} of {described.path}"
+
+
+def _reason_to_keep(call: cst.Call, made: Wrapper, context: Context) -> str:
+    """Why the bias can't just be left out, for the message."""
+    from torchlint.analyses.layers.bias import needs_bias
+
+    without = f"setting `{made.parameter}=False`"
+    loads = _LOADS_WEIGHTS.search(context.source.text)
+    if loads:
+        return f"weights loaded by `{loads[0]}` may hold it, so convert those before {without}"
+    if needs_bias(call, made.layer, context):
+        return f"this file uses `.bias` without a test for None, so add one before {without}"
+    if made.expects_bias:
+        return f"the file of its class uses `.bias` without a test for None, so add one before {without}"
+    return ""
+
+
+def _without_bias(call: cst.Call, made: Wrapper, context: Context) -> tuple[NodeEdit, ...]:
+    from torchlint.analyses.layers.wrappers import given
+    from torchlint.edits.expressions import with_argument
+
+    passed = given(made, call, context)
+    if passed is not None:
+        return (Replace(passed, "False"),)
+    if context.has_unpacking(call) or not call.args:
+        return ()
+    return (with_argument(call, f"{made.parameter}=False", context),)

@@ -1,0 +1,67 @@
+"""Attention spelt out, which puts a weight for each pair of tokens into memory, several times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Call, Flag, Method, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="naive-attention",
+    code="TL505",
+    group="modules",
+    summary="Attention that is spelt out keeps a weight for each pair of tokens in memory.",
+    since="0.2.0",
+    eager=True,
+)
+# Who names the fused kernels in a file knows them, and spells attention out as well for a reason. They have no second
+# derivative.
+_KNOWN = (
+    "scaled_dot_product", "memory_efficient_attention", "flash_attn", "xformers", "flex_attention",
+    "attn_implementation", "AttentionInterface", "sdpa", "create_graph=True",
+)  # fmt: skip
+
+
+@RULE.on(Call("torch.softmax"), Call("torch.nn.functional.softmax"), Method("softmax"), Call("torch.nn.Softmax"))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag the softmax between the product of queries and keys and that with the values."""
+    if any(word in context.source.text for word in _KNOWN):
+        return
+    from torchlint.edits.messages import how_often
+
+    from ._shared.attention import attention  # the model's parts load LibCST
+
+    for softmax in _softmaxes(node, context):
+        found = attention(softmax, context)
+        if found is not None:
+            mask = ", with the mask as `attn_mask`," if found.is_masked else ""
+            yield Flag(
+                softmax,
+                f"a weight for each pair of a query and a key goes through memory{how_often(softmax, context)}, and "
+                f"training keeps them; `torch.nn.functional.scaled_dot_product_attention`{mask} computes the same "
+                "from queries, keys and values and stores no weights",
+                about=(found.scores, found.output),
+            )
+
+
+def _softmaxes(node: cst.Call, context: Context) -> Iterator[cst.Call]:
+    """The call itself, or where it makes a layer under another name than `softmax` the calls of that."""
+    if context.qualified_name(node.func) != "torch.nn.Softmax":
+        yield node
+        return
+    match context.parent(node):
+        case cst.Call(func=func) as call if func is node:
+            yield call
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(attr=cst.Name(value=name)) as target)]):
+            owner = context.uses.owner(target)
+            if owner is not None and name != "softmax":
+                for use in context.uses.of_attribute(owner, name) or ():
+                    called = context.parent(use)
+                    if isinstance(called, cst.Call) and called.func is use:
+                        yield called

@@ -1,0 +1,171 @@
+"""Products of one-hot rows with a table, which only pick rows of the table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import libcst as cst
+
+from torchlint.semantics.names.bindings import Binder
+
+from .._shared.attention import Product, product
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchlint.semantics.context import Context
+
+ONE_HOT = "torch.nn.functional.one_hot"
+_CASTS = frozenset({"float", "half", "double", "bfloat16", "to", "type", "type_as", "contiguous"})
+_FACTORIES = frozenset({"zeros", "ones", "randn", "rand", "empty", "full", "Tensor", "FloatTensor"})
+_TABLES = frozenset({"torch.nn.Embedding", "torch.nn.Linear"})
+_DEEPEST = 8
+
+
+class Lookup(NamedTuple):
+    """A product that picks rows: their numbers, the table, and whether it lies on its side.
+
+    `is_direct` where the one-hot rows are made for the product alone.
+    """
+
+    node: cst.BaseExpression
+    indices: cst.BaseExpression
+    table: cst.BaseExpression
+    is_turned: bool
+    is_direct: bool
+
+
+def lookups(call: cst.Call, context: Context) -> Iterator[Lookup]:
+    """The products of the one-hot rows that a call makes, `F.one_hot(i)` or `zeros.scatter_(1, i, 1)`."""
+    indices = _indices(call, context)
+    if indices is None:
+        return
+    for rows, is_direct in _casts(call, context):
+        node = context.parent(rows)
+        node = context.parent(node) if isinstance(node, cst.Arg) else node
+        if not isinstance(node, cst.BaseExpression):
+            continue
+        found = _table(node, rows, context)
+        if found is not None:
+            table, is_turned = found
+            yield Lookup(node, indices, table, is_turned, is_direct)
+
+
+def _indices(call: cst.Call, context: Context) -> cst.BaseExpression | None:
+    if context.qualified_name(call.func) == ONE_HOT:
+        return context.argument(call, "input", 0)
+    match call:
+        case cst.Call(
+            func=cst.Attribute(value=owner, attr=cst.Name(value="scatter_")),
+            args=[cst.Arg(value=dim), cst.Arg(value=indices), cst.Arg(value=value)],
+        ) if context.code(dim) in ("1", "-1") and context.code(value) in ("1", "1.0"):
+            zeros = _bound(owner, context)
+            while (
+                isinstance(zeros, cst.Call)
+                and isinstance(zeros.func, cst.Attribute)
+                and zeros.func.attr.value in _CASTS
+            ):
+                zeros = zeros.func.value
+            made = isinstance(zeros, cst.Call) and context.qualified_name(zeros.func) == "torch.zeros"
+            return indices if made else None
+    return None
+
+
+def _bound(node: cst.BaseExpression | None, context: Context) -> cst.BaseExpression | None:
+    if isinstance(node, cst.Name):
+        bindings = context.reaching(node)
+        if len(bindings) == 1 and bindings[0].binder is Binder.ASSIGN and not bindings[0].path:
+            return bindings[0].value
+        return None
+    return node
+
+
+def _casts(rows: cst.BaseExpression, context: Context, depth: int = 0) -> Iterator[tuple[cst.BaseExpression, bool]]:
+    """The expressions that hold the rows: with another type, and under names."""
+    if depth > _DEEPEST:
+        return
+    yield rows, depth == 0
+    parent = context.parent(rows)
+    match parent:
+        case cst.Attribute(attr=cst.Name(value=method)) if method in _CASTS:
+            call = context.parent(parent)
+            if isinstance(call, cst.Call) and call.func is parent:
+                for found, is_direct in _casts(call, context, depth):
+                    yield found, is_direct
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]):
+            for use in context.uses.of(name, parent):
+                if len(context.reaching(use)) == 1:
+                    for found, _ in _casts(use, context, depth + 1):
+                        yield found, False
+        case cst.Expr() if isinstance(rows, cst.Call) and isinstance(rows.func, cst.Attribute):
+            owner = rows.func.value  # `rows.scatter_(1, i, 1)` as a statement
+            if isinstance(owner, cst.Name):
+                place = context.tree.place(rows)
+                for binding in context.reaching(owner):
+                    for use in context.names.uses(binding):
+                        if context.tree.place(use) > place and len(context.reaching(use)) == 1:
+                            for found, _ in _casts(use, context, depth + 1):
+                                yield found, False
+
+
+def _table(
+    node: cst.BaseExpression, rows: cst.BaseExpression, context: Context
+) -> tuple[cst.BaseExpression, bool] | None:
+    """The table that one-hot rows are multiplied with, if it has two axes for certain."""
+    made = product(node, context)
+    match node:
+        case cst.Call(args=[cst.Arg(value=left), cst.Arg(value=right)]):
+            if context.qualified_name(node.func) == "torch.mm":
+                made = Product(left, right)
+    if made is not None and made.left is rows:
+        if not made.equation:
+            return (made.right, False) if _has_two_axes(made.right, context) else None
+        return _of_equation(made.equation, made.right)
+    if isinstance(node, cst.Call) and context.qualified_name(node.func) == "torch.nn.functional.linear":
+        weight = context.argument(node, "weight", 1)
+        if len(node.args) == 2 and node.args[0].value is rows and weight is not None:
+            return weight, True
+    return None
+
+
+def _of_equation(equation: str, table: cst.BaseExpression) -> tuple[cst.BaseExpression, bool] | None:
+    """`bk,kd->bd`: the last axis of the rows goes, that of the table comes."""
+    operands, _, result = equation.partition("->")
+    rows, _, letters = operands.partition(",")
+    if len(letters) == 2 and rows and rows[-1] in letters:
+        other = letters.replace(rows[-1], "", 1)
+        if other not in rows and result == rows[:-1] + other:
+            return table, letters[1] == rows[-1]
+    return None
+
+
+def _has_two_axes(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
+    if depth > _DEEPEST:
+        return False
+    match node:
+        case cst.Attribute(value=owner, attr=cst.Name(value="weight")) if context.value(owner).qualified in _TABLES:
+            return True
+        case cst.Attribute(value=owner, attr=cst.Name(value="data" | "T")):
+            return _has_two_axes(owner, context, depth + 1)
+        case cst.Attribute():
+            class_ = context.uses.owner(node)
+            sets = context.classes.attribute_sets(class_, node.attr.value) if class_ is not None else []
+            values = [entry.value for entry in sets if entry.value is not None and not entry.path]
+            return len(values) == len(sets) == 1 and _has_two_axes(values[0], context, depth + 1)
+        case cst.Name():
+            value = _bound(node, context)
+            return value is not None and _has_two_axes(value, context, depth + 1)
+        case cst.Call(func=func, args=args):
+            name = context.qualified_name(func) or ""
+            last = name.rpartition(".")[2]
+            if last == "Parameter" and args:
+                return _has_two_axes(args[0].value, context, depth + 1)
+            if name.startswith("torch.") and last in _FACTORIES:
+                sizes = [argument for argument in args if argument.keyword is None and not argument.star]
+                return len(sizes) == 2 and last != "full"
+            match func:
+                case cst.Attribute(attr=cst.Name(value="view" | "reshape")):
+                    return len(args) == 2
+                case cst.Attribute(value=owner, attr=cst.Name(value=method)) if method in _CASTS or method == "t":
+                    return method == "t" or _has_two_axes(owner, context, depth + 1)
+    return False

@@ -1,0 +1,70 @@
+"""Modules that are all alike, called one after another on the same input, where one as wide as all takes one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Frequency
+from torchlint.rule import Call, Flag, Rule, Status
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="parallel-heads-loop",
+    code="TL514",
+    group="modules",
+    summary="Modules that are alike are called one after another on the same input, each with kernels of its own.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    default=False,
+)
+
+
+@RULE.on(Call("torch.cat"), Call("torch.stack"), Call("torch.concat"), Call("torch.concatenate"))
+def check(call: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag `torch.cat([head(x) for head in self.heads])` where the heads are made alike."""
+    from torchlint.edits.messages import how_often
+
+    from .alike import alike  # the model's parts load LibCST
+
+    tensors = context.argument(call, "tensors", 0)
+    listed = _each_module_on_the_same(tensors)
+    if listed is None or context.frequency(call) is Frequency.ONCE:
+        return
+    made = alike(listed, context)
+    if made is None:
+        return
+    name = (context.qualified_name(made.func) or context.code(made.func)).rpartition(".")[2]
+    advice = (
+        "one `nn.Linear` as wide as all of them does with one product"
+        if name == "Linear"
+        else "one layer as wide as all of them, or `torch.func.stack_module_state` with `vmap`, runs them at once"
+    )
+    yield Flag(
+        call,
+        f"`{context.shown(listed)}` holds modules that are all a `{name}` of the same size, and each runs kernels of "
+        f"its own on the same input{how_often(call, context)}; {advice}",
+    )
+
+
+def _each_module_on_the_same(tensors: cst.BaseExpression | None) -> cst.BaseExpression | None:
+    """`self.heads` of `[head(x) for head in self.heads]`; None if the call is another in each turn for more."""
+    match tensors:
+        case (
+            cst.ListComp(
+                elt=cst.Call(func=cst.Name(value=called), args=args),
+                for_in=cst.CompFor(target=cst.Name(value=name), iter=listed, ifs=[], inner_for_in=None),
+            )
+            | cst.GeneratorExp(
+                elt=cst.Call(func=cst.Name(value=called), args=args),
+                for_in=cst.CompFor(target=cst.Name(value=name), iter=listed, ifs=[], inner_for_in=None),
+            )
+        ) if called == name and args:
+            return listed if isinstance(listed, (cst.Attribute, cst.Name)) else None
+        case cst.Call(func=cst.Name(value="tuple" | "list"), args=[cst.Arg(value=inner)]):
+            return _each_module_on_the_same(inner)
+    return None

@@ -1,0 +1,40 @@
+"""A recurrent cell stepped by a Python loop through inputs that are all there, where one call takes them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Flag, Node, Rule, Status
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="rnn-cell-loop",
+    code="TL510",
+    group="modules",
+    summary="A Python loop steps a recurrent cell through inputs that are all there before it begins.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    default=False,
+)
+
+
+@RULE.on(Node("For", (b"LSTMCell", b"GRUCell", b"RNNCell")))
+def check(loop: cst.For, context: Context) -> Iterator[Flag]:
+    """Flag each cell of a network that a loop steps, if no input hangs on an output."""
+    from .recurrence import steps  # the model's parts load LibCST
+
+    function = context.function(loop)
+    owner = context.classes.owner(function) if function is not None else None
+    if owner is None or not context.classes.is_module(owner):
+        return
+    for step in steps(loop, context):
+        yield Flag(
+            step.call,
+            f"`{context.shown(step.call.func)}` takes a sequence that is all there step by step, with kernels of "
+            f"its own for each; `{step.layer}` takes it in one call",
+        )

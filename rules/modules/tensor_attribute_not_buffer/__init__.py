@@ -1,0 +1,58 @@
+"""A tensor that a module keeps on the CPU and copies to the device in each forward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Applicability, Flag, Method, NodeEdit, Replace, Rule, Status
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.semantics.context import Context
+
+    from .attributes import Unregistered
+
+RULE = Rule(
+    name="tensor-attribute-not-buffer",
+    code="TL512",
+    group="modules",
+    summary="A tensor that a module keeps as a plain attribute is copied to the device in each forward pass.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    fix=(Applicability.UNSAFE,),
+)
+
+
+# `to` alone stands in every file that holds `torch`.
+_MOVES = (b".to(", b".cuda(", b".type_as(")
+
+
+@RULE.on(Method("to", _MOVES), Method("cuda", _MOVES), Method("type_as", _MOVES))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag the first move of an attribute that could be a buffer; the fix registers it where it is made."""
+    from .attributes import unregistered  # the model's parts load LibCST
+
+    found = unregistered(node, context)
+    if found is None or found.moves[0] is not node:
+        return
+    yield Flag(
+        node,
+        f"`{context.shown(node)}` copies the same tensor to the device {context.frequency(node)}; "
+        f'`self.register_buffer("{found.name}", …, persistent=False)` lets it move with its module, once',
+        title=f"Register `{found.name}` as a buffer that is not saved",
+        edits=_edits(found, context),
+        about=found.moves[1:],
+    )
+
+
+def _edits(found: Unregistered, context: Context) -> tuple[NodeEdit, ...]:
+    """The buffer in the place of the attribute. Moves stay: they leave alone what is there already."""
+    from .attributes import may_be_registered
+
+    entry = found.entry
+    if entry.value is None or not may_be_registered(found, context):
+        return ()
+    value = context.bare_code(entry.value)
+    return (Replace(entry.node, f'{found.owner}.register_buffer("{found.name}", {value}, persistent=False)'),)

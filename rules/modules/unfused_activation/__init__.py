@@ -1,0 +1,87 @@
+"""An activation written as a formula: a kernel for each operation, and each result kept for the backward pass."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.finding import Frequency
+from torchlint.rule import Applicability, Call, Flag, Method, NodeEdit, Replace, Rule, Status
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.semantics.context import Context
+
+    from .formulas import Activation
+
+RULE = Rule(
+    name="unfused-activation",
+    code="TL508",
+    group="modules",
+    summary="An activation written as a formula runs a kernel for each operation and keeps what each of them gives.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    fix=(Applicability.UNSAFE,),
+    eager=True,
+)
+_FUNCTIONAL = "torch.nn.functional."
+# What speaks of an activation in a function with a gradient of its own.
+_PARTS = ("sigmoid", "tanh", "softplus", "erf")
+
+
+@RULE.on(
+    Call("torch.sigmoid"), Call("torch.nn.functional.sigmoid"), Method("sigmoid"),
+    Call("torch.tanh"), Call("torch.nn.functional.tanh"), Method("tanh"),
+    Call("torch.erf"), Method("erf"), Call("torch.nn.functional.relu6"),
+)  # fmt: skip
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a formula that is SiLU, GELU, Mish or Hardswish."""
+    from torchlint.edits.messages import how_often
+
+    from .formulas import activation  # the model's parts load LibCST
+
+    found = activation(node, context)
+    if found is None or _is_meant(found, context) or context.frequency(found.formula) is Frequency.ONCE:
+        return
+    shown = f"{found.function}({context.shown(found.variable)}{found.arguments})"
+    yield Flag(
+        found.formula,
+        f"`{context.shown(found.formula)}` runs {found.operations} kernels{how_often(found.formula, context)}, and "
+        f"training keeps what they give; `torch.nn.functional.{shown}` is one and keeps its input",
+        title=f"Call `{found.function}`",
+        edits=_edits(found, context),
+    )
+
+
+def _is_meant(found: Activation, context: Context) -> bool:
+    """Whether the author knows of torch's own, or somebody else fuses the formula."""
+    from .._shared.fused_elsewhere import is_fused_elsewhere
+    from .reference_code import has_own_gradient, is_reference, is_unchosen
+
+    names = (f"nn.{found.layer}", f"F.{found.function}", f"functional.{found.function}")
+    if any(name in context.source.text for name in names) or any(  # in a comment too
+        context.qualified_name(attribute) in (f"torch.nn.{found.layer}", _FUNCTIONAL + found.function)
+        for name in (found.layer, found.function)
+        for attribute in context.uses.attributes(name)
+    ):
+        return True
+    if re.search(rf"#.*\bPyTorch\b.*\b{found.layer}\b", context.source.text):
+        return True  # a comment that says why not
+    if is_reference(found.formula, context) or is_unchosen(found.formula, context):
+        return True
+    if has_own_gradient(_PARTS, context):
+        return True
+    return is_fused_elsewhere(found.formula, context)
+
+
+def _edits(found: Activation, context: Context) -> tuple[NodeEdit, ...]:
+    from torchlint.edits.expressions import in_place_of, loses_comment
+    from torchlint.edits.imports import spelling
+
+    name = spelling(_FUNCTIONAL + found.function, found.formula, context)
+    if not name or not found.is_in_one_piece or loses_comment(found.formula, context=context):
+        return ()
+    code = f"{name}({context.bare_code(found.variable)}{found.arguments})"
+    return (Replace(found.formula, in_place_of(found.formula, code, context)),)

@@ -1,0 +1,49 @@
+"""A root mean square norm written as a formula: a kernel, and a tensor kept, for each of its operations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.finding import Frequency
+from torchlint.rule import Call, Flag, Method, Rule
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="unfused-rmsnorm",
+    code="TL509",
+    group="modules",
+    summary="A root mean square norm written as a formula runs a kernel for each operation and keeps their results.",
+    since="0.2.0",
+    default=False,
+    eager=True,
+    torch=(2, 9),
+)
+# Who names a fused norm knows of it, and a class with a decorator is given another `forward` by that.
+_KNOWN = re.compile(r"nn\.RMSNorm\b|\brms_norm(_fn)?\(|[Ff]used_?[Rr][Mm][Ss]|use_kernel_forward_from_hub")
+
+
+@RULE.on(Call("torch.rsqrt"), Method("rsqrt"))
+def check(call: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag the product of a tensor and the root of the mean of its squares, over the last axis."""
+    from torchlint.analyses.execution.hot import is_exceptional
+    from torchlint.edits.messages import how_often
+
+    from .._shared.fused_elsewhere import is_fused_elsewhere  # the model's parts load LibCST
+    from .formula import rms_norm
+
+    product = rms_norm(call, context)
+    if product is None or _KNOWN.search(context.source.text) or is_fused_elsewhere(call, context):
+        return
+    if context.frequency(product) is Frequency.ONCE or is_exceptional(product, context):
+        return
+    yield Flag(
+        product,
+        f"this root mean square norm runs a kernel for each operation{how_often(product, context)}, and training "
+        "keeps their results; `torch.nn.functional.rms_norm` is one on CUDA, and takes a weight of the last axis",
+    )

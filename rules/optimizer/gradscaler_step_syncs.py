@@ -1,0 +1,78 @@
+"""A gradient scaler that asks the device at each step whether the gradients are finite, for want of `fused=True`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Applicability, Flag, Method, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="gradscaler-step-syncs",
+    code="TL802",
+    group="optimizer",
+    summary="A gradient scaler reads from the device at each step whether to step; a fused optimizer decides there.",
+    since="0.2.0",
+    fix=(Applicability.UNSAFE,),
+)
+# Scalers of these devices wait for nothing that the host does not know.
+_HOST = ("cpu",)
+
+
+@RULE.on(Method("step", (b"scaler", b"Scaler")))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag `scaler.step(optimizer)` where the optimizer is one of torch that could be fused and is not."""
+    from ._shared.calls import (  # the model's parts load LibCST
+        FUSED_SINCE,
+        fused,
+        has_sparse_gradients,
+        lacks_fused,
+        makers,
+    )
+
+    assert isinstance(node.func, cst.Attribute)
+    optimizer = context.argument(node, "optimizer", 0)
+    if optimizer is None or not _scales(node.func.value, context):
+        return
+    makes = list(dict.fromkeys(makers(optimizer, context)))
+    made = [call for call in makes if lacks_fused(call, context)]
+    names = [context.qualified_name(call.func) or "" for call in made]
+    others = {name for call in makes if (name := context.qualified_name(call.func)) and name[:6] != "torch."}
+    if not made or len(others) > len(set(names)) or has_sparse_gradients(context):
+        return  # most that may be chosen are none of torch's
+    short = " or ".join(f"`{name.rpartition('.')[2]}`" for name in dict.fromkeys(names))
+    since = max(FUSED_SINCE[name] for name in names)
+    newer = "" if since <= (2, 0) else f" (PyTorch {since[0]}.{since[1]})"
+    edits = [edit for call in made if (edit := fused(call, context)) is not None]
+    yield Flag(
+        node,
+        f"the CPU waits for the device at each step to learn whether all gradients are finite; {short} with "
+        f"`fused=True`{newer} decides on the device",
+        title="Make the optimizer fused",
+        edits=tuple(edits) if len(edits) == len(made) else (),
+        about=tuple(made),
+    )
+
+
+def _scales(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether this is torch's gradient scaler, not switched off for good and not one for the CPU."""
+    from torchlint.semantics.values.lattice import Kind
+
+    from ._shared.calls import makers
+
+    if context.kind(node) is not Kind.SCALER:
+        return False
+    return not any(_is_idle(call, context) for call in makers(node, context))
+
+
+def _is_idle(call: cst.Call, context: Context) -> bool:
+    enabled = context.argument(call, "enabled")
+    device = context.argument(call, "device", 0)
+    return (isinstance(enabled, cst.Name) and enabled.value == "False") or (
+        isinstance(device, cst.SimpleString) and device.evaluated_value in _HOST
+    )

@@ -1,0 +1,1 @@
+"""Rules about element types, precision settings and compilation."""

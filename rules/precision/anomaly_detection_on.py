@@ -1,0 +1,77 @@
+"""Autograd's anomaly detection, left on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Applicability, Call, Flag, Replace, Rule, Status
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="anomaly-detection-on",
+    code="TL640",
+    group="precision",
+    summary="Anomaly detection traces each operation and looks for NaN in each gradient, and is left on.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    fix=(Applicability.UNSAFE,),
+)
+_SETTERS = ("torch.autograd.set_detect_anomaly", "torch.autograd.anomaly_mode.set_detect_anomaly")
+_CONTEXTS = ("torch.autograd.detect_anomaly", "torch.autograd.anomaly_mode.detect_anomaly")
+_TRAINER = "lightning.pytorch.Trainer"
+_DEBUGGING = ("debug", "anomal", "nan", "check", "diagnos", "test")
+
+
+@RULE.on(*(Call(name) for name in (*_SETTERS, *_CONTEXTS, _TRAINER)))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a call that turns it on for certain, where nobody has to ask for it."""
+    name = context.qualified_name(node.func)
+    place = {_TRAINER: None}.get(name or "", 0)
+    mode = context.argument(node, "detect_anomaly" if name == _TRAINER else "mode", place)
+    if name in _CONTEXTS:
+        edits: tuple[Replace, ...] = ()
+    elif mode is not None and _is_true(mode, context):
+        edits = (Replace(mode, "False"),) if isinstance(mode, cst.Name) and mode.value == "True" else ()
+    else:
+        return
+    if _is_asked_for(node, context):
+        return
+    yield Flag(
+        node,
+        "anomaly detection records where each operation was called and makes the CPU wait for a look for NaN behind "
+        "each step of the backward pass; turn it on only to find a NaN",
+        title="Turn anomaly detection off",
+        edits=edits,
+    )
+
+
+def _is_true(mode: cst.BaseExpression, context: Context) -> bool:
+    from torchlint.analyses.provenance.constants import constant
+
+    value = constant(mode, context)
+    return isinstance(value, cst.Name) and value.value == "True"
+
+
+def _is_asked_for(node: cst.CSTNode, context: Context) -> bool:
+    """Whether a condition decides on it, the function is there to look for faults, or an error was caught before."""
+    from torchlint.analyses.provenance.constants import decided
+
+    child: cst.CSTNode = node
+    for above in context.ancestors(node):
+        if isinstance(above, (cst.Else, cst.ExceptHandler)):
+            return True
+        if isinstance(above, (cst.If, cst.IfExp)) and child is not above.test:
+            is_guard = isinstance(above.test, cst.Comparison) and getattr(above.test.left, "value", "") == "__name__"
+            if not is_guard and decided(above.test, context) is not True:
+                return True
+        if isinstance(above, (cst.FunctionDef, cst.ClassDef)) and child is above.body:
+            name = above.name.value.lower()
+            if any(word in name for word in _DEBUGGING):
+                return True
+        child = above
+    return False

@@ -1,0 +1,68 @@
+"""Convolutions over images of one size, for which nobody lets cuDNN try its algorithms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Flag, Method, Rule, Status
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="cudnn-benchmark-off",
+    code="TL620",
+    group="precision",
+    summary="Convolutions over images of one size take the algorithms that cuDNN guesses, untried.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    default=False,
+)
+# Words of those who have thought of it, whose results must repeat, or whose framework decides.
+_SETTLED = re.compile(
+    r"torch\.backends|cudnn(?!-benchmark-off)|determinis|max.autotune|lightning|fabric\.|accelerat|deepspeed|torch_xla"
+    r"|\bignite\b|fastai|mmcv|mmengine",
+    re.IGNORECASE,
+)
+# Batches that may each have another size.
+_VARIES = re.compile(r"collate|batch_sampler|multi[-_]?scale|random_?size|RandomResize\b|\bdetection\b|\bbuckets?\b")
+
+# So many convolutions make a network of them.
+_SOME = 3
+
+
+@RULE.on(Method("backward"))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag the backward pass of a script that trains convolutions on a device and has images of one size."""
+    from .._shared.training_script import convolves, is_first_step, is_tiny
+    from .image_sizes import has_one_size  # the model's parts load LibCST
+
+    text = context.source.text
+    if "DataLoader" not in text or _SETTLED.search(text) is not None or _VARIES.search(text) is not None:
+        return
+    if is_tiny(context) or not has_one_size(context) or not (convolves(context) or _calls_a_maker(context)):
+        return
+    if is_first_step(node, context):
+        yield Flag(
+            node,
+            "cuDNN guesses an algorithm for each convolution, though the images have one size throughout; with "
+            "`torch.backends.cudnn.benchmark = True` it tries them at the first batch and keeps the fastest",
+        )
+
+
+def _calls_a_maker(context: Context) -> bool:
+    """Whether a function of the file that gives a convolution is called several times."""
+    import libcst as cst  # only for files that come so far
+
+    makers = [
+        context.function(call)
+        for call in context.tree.of(cst.Call)
+        if context.qualified_name(call.func) == "torch.nn.Conv2d" and isinstance(context.parent(call), cst.Return)
+    ]
+    return any(
+        isinstance(maker, cst.FunctionDef) and len(list(context.calls.callers(maker))) >= _SOME for maker in makers
+    )

@@ -1,0 +1,100 @@
+"""cuDNN switched off for the whole process, so that convolutions and recurrent layers take slower ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Applicability, Flag, Node, Replace, Rule, Status
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="cudnn-disabled",
+    code="TL622",
+    group="precision",
+    summary="With cuDNN switched off, convolutions and recurrent layers fall back to slower kernels.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    fix=(Applicability.UNSAFE,),
+)
+_FLAG = "torch.backends.cudnn.enabled"
+
+
+@RULE.on(Node("Assign", (b"cudnn",)))
+def check(node: cst.Assign, context: Context) -> Iterator[Flag]:
+    """Flag `torch.backends.cudnn.enabled = False` that nobody asked for, explains or takes back."""
+    match node:
+        case cst.Assign(
+            targets=[cst.AssignTarget(target=cst.Attribute(attr=cst.Name(value="enabled")) as target)],
+            value=cst.Name(value="False") as value,
+        ) if context.qualified_name(target) == _FLAG:
+            pass
+        case _:
+            return
+    if _is_asked_for(node, context) or _is_explained(node, context) or _is_needed(context):
+        return
+    if _is_set_again(node, context):
+        return
+    yield Flag(
+        node,
+        "without cuDNN, convolutions and recurrent layers run on slower kernels in the whole process; for results "
+        "that repeat, `torch.backends.cudnn.deterministic = True` is enough",
+        title="Leave cuDNN on",
+        edits=(Replace(value, "True"),),
+    )
+
+
+def _is_asked_for(node: cst.Assign, context: Context) -> bool:
+    """Whether the program chooses, by an option or by the machine that it runs on."""
+    return any(isinstance(above, (cst.If, cst.ExceptHandler)) for above in context.ancestors(node)) and not all(
+        isinstance(above.test, cst.Name) and above.test.value in ("True", "__debug__")
+        for above in context.ancestors(node)
+        if isinstance(above, cst.If)
+    )
+
+
+def _is_explained(node: cst.Assign, context: Context) -> bool:
+    """Whether a comment at the line, or right above it, gives a reason."""
+    from torchlint.analyses.execution.comments import comment_behind
+
+    line = context.tree.line(node)
+    above = line.leading_lines[-1].comment if line is not None and line.leading_lines else None
+    comments = comment_behind(node, context) + (above.value if above is not None else "")
+    return any(word in comments.lower() for word in _REASONS)
+
+
+# A comment that gives a reason speaks of what goes wrong, or of what cannot be had otherwise.
+_REASONS = (
+    "cudnn",
+    "bug",
+    "error",
+    "crash",
+    "memory",
+    "backward",
+    "support",
+    "slow",
+    "need",
+    "must",
+    "because",
+    "work",
+)
+
+
+def _is_needed(context: Context) -> bool:
+    """Whether the file takes gradients of gradients, which cuDNN's recurrent layers do not have."""
+    return "create_graph" in context.source.text or "gradgradcheck" in context.source.text
+
+
+def _is_set_again(node: cst.Assign, context: Context) -> bool:
+    """Whether the file sets the flag in another place, too: there it is for a part of the program."""
+    return any(
+        context.qualified_name(target.target) == _FLAG
+        for other in context.tree.of(cst.Assign)
+        if other is not node
+        for target in other.targets
+        if isinstance(target.target, cst.Attribute)
+    )

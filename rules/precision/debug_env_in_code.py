@@ -1,0 +1,119 @@
+"""Environment variables for debugging that the code sets itself, and so for every run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Applicability, Flag, Node, Replace, Rule, Status
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="debug-env-in-code",
+    code="TL641",
+    group="precision",
+    summary="The code sets an environment variable for debugging, which slows every run down.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    fix=(Applicability.UNSAFE,),
+)
+# What each variable makes of the run, and the values that switch it on.
+_ON = frozenset({"1", "true", "yes", "on", "y"})
+_EFFECTS = {
+    "CUDA_LAUNCH_BLOCKING": ("makes the CPU wait for each kernel that it launches", _ON),
+    "PYTORCH_NO_CUDA_MEMORY_CACHING": ("allocates and frees device memory anew for each tensor, and waits for it", _ON),
+    "TORCH_DISTRIBUTED_DEBUG": ("compares all ranks before each collective", frozenset({"detail"})),
+}
+_TOKENS = tuple(name.encode() for name in _EFFECTS)
+_DEBUGGING = ("debug", "determin", "trace", "profile", "repro")
+
+
+@RULE.on(Node("Assign", _TOKENS), Node("Call", _TOKENS))
+def check(node: cst.Assign | cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag `os.environ[…] = "1"` and the like for such a variable, where nobody has to ask for it."""
+    given = _setting(node, context)
+    if given is None:
+        return
+    name, value = given
+    effect, on = _EFFECTS.get(name, ("", frozenset()))
+    if value.lower() not in on or _is_asked_for(node, context):
+        return
+    yield Flag(
+        node,
+        f"`{name}={value}` {effect}, in every run of this program; set it in the shell where you need it",
+        title=f"Do not set `{name}`",
+        edits=_removed(node, context),
+    )
+
+
+def _setting(node: cst.Assign | cst.Call, context: Context) -> tuple[str, str] | None:
+    """The variable and the value that the node sets it to: by `os.environ[…] =`, `.setdefault` or `os.putenv`."""
+    match node:
+        case cst.Assign(
+            targets=[
+                cst.AssignTarget(
+                    target=cst.Subscript(
+                        value=owner, slice=[cst.SubscriptElement(slice=cst.Index(value=cst.SimpleString() as name))]
+                    )
+                )
+            ],
+            value=cst.SimpleString() as value,
+        ):
+            pass
+        case cst.Call(
+            func=func, args=[cst.Arg(value=cst.SimpleString() as name), cst.Arg(value=cst.SimpleString() as value)]
+        ):
+            if context.qualified_name(func) == "os.putenv":
+                return str(name.evaluated_value), str(value.evaluated_value)
+            if not isinstance(func, cst.Attribute) or func.attr.value != "setdefault":
+                return None
+            owner = func.value
+        case _:
+            return None
+    if context.qualified_name(owner) != "os.environ":
+        return None
+    return str(name.evaluated_value), str(value.evaluated_value)
+
+
+def _is_asked_for(node: cst.CSTNode, context: Context) -> bool:
+    """Whether a condition decides on it, or the function is there for debugging or for exact repetition."""
+    child: cst.CSTNode = node
+    for above in context.ancestors(node):
+        if isinstance(above, cst.Else) or (isinstance(above, cst.If) and not _always_holds(above.test, context)):
+            return True
+        if isinstance(above, (cst.FunctionDef, cst.ClassDef)) and child is above.body:
+            name = above.name.value.lower()
+            if any(word in name for word in _DEBUGGING):
+                return True
+        child = above
+    return False
+
+
+def _always_holds(test: cst.BaseExpression, context: Context) -> bool:
+    """Whether a condition is no choice: `if __name__ == "__main__":`."""
+    from torchlint.analyses.provenance.constants import decided
+
+    match test:
+        case cst.Comparison(left=cst.Name(value="__name__")):
+            return True
+    return decided(test, context) is True
+
+
+def _removed(node: cst.Assign | cst.Call, context: Context) -> tuple[Replace, ...]:
+    """The edit that takes the line out, if it holds nothing else and is not all that its block has."""
+    from torchlint.edits.expressions import deleted
+
+    line = context.tree.line(node)
+    if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
+        return ()
+    if isinstance(node, cst.Call) and not isinstance(context.parent(node), cst.Expr):
+        return ()
+    block = context.parent(line)
+    if not isinstance(block, (cst.IndentedBlock, cst.Module)) or len(block.body) < 2:
+        return ()
+    has_comment = line.trailing_whitespace.comment is not None or any(empty.comment for empty in line.leading_lines)
+    return () if has_comment else (deleted(line, context),)

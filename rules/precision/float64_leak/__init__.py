@@ -1,0 +1,96 @@
+"""Arrays of NumPy in float64, its default, that reach the device as they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Applicability, Flag, Insert, Method, Rule, Status
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="float64-leak",
+    code="TL608",
+    group="precision",
+    summary="An array of NumPy is float64 unless told otherwise, and what meets it on the device becomes float64 too.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    fix=(Applicability.UNSAFE,),
+)
+# Words of those who count on the digits, or have settled the type; the name of this rule is none.
+_WANTED = re.compile(
+    r"float64(?!-leak)|double|default_dtype|default_tensor_type|scipy|linalg|physics|pde\b|ode(?:int|solve)|gpytorch|botorch|quantum",
+    re.IGNORECASE,
+)
+
+
+@RULE.on(Method("to"), Method("cuda"))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag the move, at each batch, of a tensor that is made right there of a float64 array."""
+    from torchlint.finding import Frequency  # the model's parts load LibCST
+
+    from .array_types import is_of_float64
+
+    if not isinstance(node.func, cst.Attribute) or not isinstance(node.func.value, cst.Call):
+        return
+    made = node.func.value
+    if not is_of_float64(made, context) or _WANTED.search(context.source.text) is not None:
+        return
+    if not _only_moves(node, context) or _is_cast(node, context):
+        return
+    if context.frequency(node) < Frequency.BATCH or not _goes_to_a_device(node, context):
+        return
+    yield Flag(
+        node,
+        "NumPy's float64 goes to the device as it is, twice the bytes of float32, and what meets it there is computed "
+        "in float64; cast it with `.float()` before the move",
+        title="Cast to float32 before the move",
+        edits=(Insert(made, ".float()"),),
+    )
+
+
+def _only_moves(node: cst.Call, context: Context) -> bool:
+    """Whether the call names a device, and neither a type nor another tensor."""
+    from torchlint.semantics.values.lattice import Kind
+
+    func = node.func
+    if isinstance(func, cst.Attribute) and func.attr.value == "cuda":
+        return True
+    plain = [argument for argument in node.args if argument.keyword is None]
+    if any(context.kind(argument.value) is Kind.TENSOR for argument in plain):
+        return False
+    keywords = {argument.keyword.value for argument in node.args if argument.keyword is not None}
+    return len(plain) <= 1 and not context.has_unpacking(node) and keywords <= {"device", "non_blocking", "copy"}
+
+
+def _goes_to_a_device(node: cst.Call, context: Context) -> bool:
+    """Whether the move leads to an accelerator, or to what is called a device in a file that speaks of one."""
+    from torchlint.semantics.names.bindings import last_part
+    from torchlint.semantics.values.lattice import Device
+
+    if context.device(node) is Device.UNKNOWN and node.args:
+        return context.program.mentions_accelerator and "device" in last_part(node.args[0].value)
+    return context.device(node) in (Device.ACCELERATOR, Device.MAYBE)
+
+
+def _is_cast(node: cst.Call, context: Context) -> bool:
+    """Whether something is done to the result at once that has a type of its own."""
+    from torchlint.syntax.tree import descendants_in_scope
+
+    statement = context.tree.statement(node)
+    if statement is None:
+        return True
+    casts = {"float", "half", "bfloat16", "type", "type_as", "long", "int", "bool"}
+    names = {"float32", "float16", "dtype"}
+    if any(isinstance(n, cst.Attribute) and n.attr.value in casts | names for n in descendants_in_scope(statement)):
+        return True
+    match statement:
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]):
+            uses = [context.parent(use) for use in context.uses.of(name, statement)]
+            return any(isinstance(use, cst.Attribute) and use.attr.value in (*casts, "to") for use in uses)
+    return isinstance(statement, cst.Assign)

@@ -1,0 +1,119 @@
+"""Training under float16 autocast whose loss nobody scales: small gradients become zero."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Flag, Method, Rule, Status
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="fp16-without-scaler",
+    code="TL604",
+    group="precision",
+    summary="Under float16 autocast, gradients too small for float16 become zero unless the loss is scaled.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+)
+# Words of those who scale the loss (not this rule's name), or whose framework does; what sets autocast's own type.
+_SCALES = re.compile(
+    r"(?<!without-)scaler|loss_?scal|scal(?:e|ed|ing)_?loss|grad_?scal|unscale|set_autocast|bfloat16|bf16"
+    r"|\bapex\b|lightning|fabric|accelerat|deepspeed|fairscale|megatron|colossalai|composer|catalyst|fastai|ignite|mmcv|mmengine",
+    re.IGNORECASE,
+)
+_CUDA = "torch.cuda.amp.autocast"
+_AUTOCASTS = frozenset({_CUDA, "torch.autocast", "torch.amp.autocast"})
+_FLOAT16 = frozenset({"torch.float16", "torch.half"})
+_DEEPEST = 3
+
+
+@RULE.on(Method("backward"))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag the backward pass of each batch whose loss comes out of a float16 autocast as it is."""
+    from torchlint.finding import Frequency  # the model's parts load LibCST
+
+    if "autocast" not in context.source.text or _SCALES.search(context.source.text) is not None:
+        return
+    loss = getattr(node.func, "value", None)
+    if not isinstance(loss, cst.Name) or context.frequency(node) < Frequency.BATCH:
+        return
+    if not _is_cast(loss, context) or not _steps(node, context):
+        return
+    yield Flag(
+        node,
+        "the backward pass runs in float16, where gradients below 3e-8 become zero, and those weights do not learn; "
+        "take `dtype=torch.bfloat16` for the autocast, or scale the loss with a `torch.amp.GradScaler`",
+    )
+
+
+def _is_cast(loss: cst.Name, context: Context, depth: int = 0) -> bool:
+    """Whether all that the name may hold is computed with a model under such an autocast, and divided at most."""
+    bindings = context.reaching(loss)
+    if not bindings or depth > _DEEPEST:
+        return False
+    for binding in bindings:
+        match binding.value:
+            case None:
+                return False
+            case cst.BinaryOperation(left=cst.Name() as left, operator=cst.Divide()):
+                if not _is_cast(left, context, depth + 1):
+                    return False
+            case value:
+                if binding.path or _has_factor(value) or not _is_under_autocast(binding.node, context):
+                    return False
+    return True
+
+
+def _has_factor(value: cst.BaseExpression) -> bool:
+    """Whether the value is a product as a whole: of a loss and what scales it, perhaps."""
+    return isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Multiply)
+
+
+def _is_under_autocast(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the innermost autocast around the node casts to float16 for certain, and runs a model."""
+    for above in context.ancestors(node):
+        if isinstance(above, cst.FunctionDef):
+            return False
+        if isinstance(above, cst.With):
+            for item in above.items:
+                call = item.item
+                if isinstance(call, cst.Call) and context.qualified_name(call.func) in _AUTOCASTS:
+                    return _casts_to_float16(call, context) and _runs_a_model(above, context)
+    return False
+
+
+def _casts_to_float16(call: cst.Call, context: Context) -> bool:
+    is_cuda = context.qualified_name(call.func) == _CUDA
+    enabled = context.argument(call, "enabled", 0 if is_cuda else 2)
+    if context.has_unpacking(call) or not (enabled is None or context.code(enabled) == "True"):
+        return False
+    if (dtype := context.argument(call, "dtype", 1)) is not None:
+        return context.qualified_name(dtype) in _FLOAT16
+    device = None if is_cuda else context.argument(call, "device_type", 0)
+    return is_cuda or (isinstance(device, cst.SimpleString) and str(device.evaluated_value).startswith("cuda"))
+
+
+def _runs_a_model(block: cst.With, context: Context) -> bool:
+    from torchlint.semantics.values.lattice import Kind
+    from torchlint.syntax.tree import descendants_in_scope
+
+    return any(
+        context.kind(call.func) is Kind.MODULE and not context.code(call.func).lower().endswith(("loss", "criterion"))
+        for call in descendants_in_scope(block.body)
+        if isinstance(call, cst.Call)
+    )
+
+
+def _steps(node: cst.Call, context: Context) -> bool:
+    """Whether an optimizer steps in the same function, so that the gradients are those of a training."""
+    function = context.function(node)
+    return any(
+        isinstance(call.func, cst.Attribute) and call.func.attr.value == "step" and context.function(call) is function
+        for call in context.tree.of(cst.Call)
+    )

@@ -1,0 +1,42 @@
+"""Compiled code that Python has to look into: the graph ends there, and another one begins behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Flag, Node, Rule, Status
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="graph-break-in-compiled",
+    code="TL652",
+    group="precision",
+    summary="A read, a branch on a tensor or a side effect in compiled code splits the graph.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+)
+# As in the model, which loads LibCST.
+_OPTIONS = ("mode", "fullgraph", "backend", "dynamic", "options", "disable", "**")
+_TOKENS = (
+    b"torch.compile",
+    b"import compile",
+    b"import torch as",
+    b".compile()",
+    *(f".compile({option}".encode() for option in _OPTIONS),
+)
+
+
+@RULE.on(Node("Module", _TOKENS))
+def check(node: cst.Module, context: Context) -> Iterator[Flag]:
+    """Flag what breaks a graph in each compiled function, where work stands on both sides of it."""
+    from .breaks import breaks  # the model's parts load LibCST
+
+    if not node.body:
+        return
+    for place, reason in breaks(context):
+        yield Flag(place, f"`{context.shown(place)}` {reason}, which splits the compiled graph in two")

@@ -1,0 +1,89 @@
+"""A `Trainer` of transformers whose arguments leave it with float32 and without workers, as the defaults are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Call, Flag, Rule, Status
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="hf-slow-defaults",
+    code="TL661",
+    group="precision",
+    summary="A `Trainer` of transformers trains in float32 and loads in the main process, as its defaults are.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    default=False,
+)
+
+# Arguments with which somebody has decided on the precision, the loading, the device, or all of it elsewhere.
+_DECIDED = frozenset(
+    "bf16 fp16 half_precision_backend tf32 dataloader_num_workers deepspeed fsdp fsdp_config use_cpu no_cuda "
+    "use_mps_device parallelism_config accelerator_config jit_mode_eval do_train bf16_full_eval fp16_full_eval".split()
+)
+# What a model is loaded with that is not float32 anyway.
+_NARROW = frozenset({"torch_dtype", "dtype", "load_in_8bit", "load_in_4bit", "quantization_config"})
+# So many samples are trained on in no time.
+_FEW = 128
+
+
+@RULE.on(Call("transformers.TrainingArguments"), Call("transformers.Seq2SeqTrainingArguments"))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag arguments that name neither a precision nor workers, in a file that trains with them."""
+    if context.has_unpacking(node) or any(
+        argument.keyword is not None and argument.keyword.value in _DECIDED for argument in node.args
+    ):
+        return
+    if (
+        not _trains(context)
+        or _tries_out(context)
+        or any(_is_narrow(call, context) for call in context.tree.of(cst.Call))
+    ):
+        return
+    yield Flag(
+        node,
+        "the `Trainer` multiplies in float32 and loads in the main process per batch; pass `bf16=True`, where the "
+        "device has it, and `dataloader_num_workers`",
+    )
+
+
+def _trains(context: Context) -> bool:
+    """Whether a `Trainer` of transformers is made and started here."""
+    calls = context.tree.of(cst.Call)
+    makes = any(
+        (name := context.qualified_name(call.func) or context.code(call.func)).endswith("Trainer")
+        and "torch" not in name
+        for call in calls
+    )
+    return makes and any(isinstance(call.func, cst.Attribute) and call.func.attr.value == "train" for call in calls)
+
+
+def _tries_out(context: Context) -> bool:
+    """Whether the script takes a few samples of its data: `rows.select(range(100))`."""
+    return any(_selects_few(call) for call in context.tree.of(cst.Call))
+
+
+def _selects_few(call: cst.Call) -> bool:
+    match call:
+        case cst.Call(
+            func=cst.Attribute(attr=cst.Name(value="select")),
+            args=[cst.Arg(value=cst.Call(func=cst.Name(value="range"), args=[cst.Arg(value=cst.Integer() as number)]))],
+        ):
+            return number.evaluated_value <= _FEW
+    return False
+
+
+def _is_narrow(call: cst.Call, context: Context) -> bool:
+    """Whether the call loads a model in another type, may do so, or makes it one of half precision."""
+    if not isinstance(call.func, cst.Attribute):
+        return False
+    if call.func.attr.value in ("half", "bfloat16"):
+        return True
+    names = {argument.keyword.value for argument in call.args if argument.keyword is not None}
+    return call.func.attr.value == "from_pretrained" and (context.has_unpacking(call) or not names.isdisjoint(_NARROW))

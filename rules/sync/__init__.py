@@ -1,0 +1,1 @@
+"""Rules about synchronization: where the CPU waits for the device."""

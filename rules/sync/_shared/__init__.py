@@ -1,0 +1,1 @@
+"""What several rules of this group recognise."""

@@ -1,0 +1,159 @@
+"""Statements that tidy up or wait by hand at each batch, and how code reads without them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.execution.hot import is_hot
+from torchlint.edits.expressions import deleted
+from torchlint.rule import NodeEdit, Replace
+from torchlint.semantics.names.bindings import last_part
+from torchlint.syntax.tree import descendants
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+_Block = (cst.IndentedBlock, cst.Module)
+# What functions and classes are there for that do the chore for others, or look at memory and time.
+_CHORE = re.compile(
+    r"empty|clear|clean|free|collect|cache|mem|synchroni|barrier|wait|time|tick|meter|alloc|measure|bench|captur"
+)
+# How a block is called, for a profiler or a log, that does nothing but the chore.
+_NAMED = re.compile(r"empty|clear|free|collect|garbage|synchroni")
+# Conditions that hold at each turn as well as not: which device there is, who of several speaks, which phase it is.
+_USUAL = re.compile(r"cuda|gpu|device|accelerator|mps|xpu|rank|main_process|is_master|train|^true$")
+_ASKED = re.compile(r"mem|cache|free|oom|collect|sync|debug|profil|time|bench|exceed|limit|alloc|version")
+# Conditions around a whole loop that say that memory is short, and not only that there is a device.
+_SHORT = re.compile(r"mem|cpu_cache|offload|vram|oom\b")
+# What a comment says that gives the reason.
+_REASON = re.compile(
+    r"oom|out of memory|out-of-memory|required|need|fragment|leak|otherwise|necessary|workaround|important|avoid|"
+    r"prevent|protect|against|ensure|make sure|guarantee|\brace\b|deadlock|\bhang|\bsafe|hack|bug|issue|http",
+    re.IGNORECASE,
+)
+# What looks at the clock.
+_CLOCK = re.compile(
+    r"\bperf_counter|\bmonotonic|enable_timing|elapsed|[Tt]imer|\btic\b|\btoc\b|throughput|latency|"
+    r"perf_meter|profil|\b(?:end|start)_time|Stopwatch"
+)
+_CLOCKS = ("time.", "timeit.", "datetime.")
+
+
+def is_chore_per_batch(call: cst.Call, context: Context) -> bool:
+    """Whether the call is a statement of its own that runs at each batch, though nobody asked for it."""
+    if not isinstance(context.parent(call), cst.Expr) or _is_asked_for(call, context):
+        return False
+    return not _REASON.search(comments(call, context)) and is_hot(call, context)
+
+
+def _is_asked_for(call: cst.Call, context: Context) -> bool:
+    """Whether somebody has to ask for it, by a condition within the loop or by calling a function that is for that.
+
+    So it is where something has failed before.
+    """
+    child: cst.CSTNode = call
+    is_inside = True
+    for above in context.ancestors(call):
+        match above:
+            case cst.FunctionDef() | cst.Lambda():
+                break
+            case cst.For() | cst.While():
+                is_inside = False
+            case cst.If(test=test) if not is_inside:
+                if _SHORT.search(context.code(test).lower()):
+                    return True
+            case _ if not is_inside:
+                pass
+            case cst.ExceptHandler() | cst.ExceptStarHandler() | cst.Finally():
+                return True
+            case cst.With(items=items) if any(_NAMED.search(_given_text(item.item)) for item in items):
+                return True
+            case cst.If(test=test):
+                words = context.code(test).lower()
+                if _ASKED.search(words) or (child is above.body and not _USUAL.search(words)):
+                    return True
+        child = above
+    owners = (context.function(call), context.tree.enclosing_class(call))
+    return any(
+        isinstance(owner, (cst.FunctionDef, cst.ClassDef)) and _CHORE.search(owner.name.value.lower()) is not None
+        for owner in owners
+    )
+
+
+def _given_text(node: cst.BaseExpression) -> str:
+    """The strings that a call is given: `nvtx.range("collect-garbage")`."""
+    given = node.args if isinstance(node, cst.Call) else ()
+    return " ".join(part.value.value for part in given if isinstance(part.value, cst.SimpleString)).lower()
+
+
+def is_timed(call: cst.Call, context: Context) -> bool:
+    """Whether the loop around a call looks at the clock, or one in this file that runs its function by its name."""
+    function = context.function(call)
+    loop = context.frequencies.batch_loop(call)
+    if _looks_at_the_clock(loop or function or context.tree.module, context):
+        return True
+    if loop is not None or not isinstance(function, cst.FunctionDef):
+        return False
+    runs = (other for other in context.tree.of(cst.Call) if last_part(other.func) == function.name.value)
+    loops = {around for run in runs if (around := context.loop(run)) is not None}
+    return any(_looks_at_the_clock(around, context) for around in loops)
+
+
+def _looks_at_the_clock(code: cst.CSTNode, context: Context) -> bool:
+    """Whether anything in the code measures how long something takes."""
+    if _CLOCK.search(context.code(code)) is not None:
+        return True
+    calls = (node for node in descendants(code) if isinstance(node, cst.Call))
+    return any((context.qualified_name(found.func) or "").startswith(_CLOCKS) for found in calls)
+
+
+def comments(node: cst.CSTNode, context: Context) -> str:
+    """The comments directly above the statement that holds the node, above a condition around it, and behind it."""
+    found: list[cst.Comment | None] = []
+    for above in context.ancestors(node):
+        if isinstance(above, (cst.SimpleStatementLine, cst.If)):
+            found += [line.comment for line in above.leading_lines]
+        if isinstance(above, cst.SimpleStatementLine):
+            found.append(above.trailing_whitespace.comment)
+        elif isinstance(above, cst.BaseCompoundStatement):
+            break
+    return "\n".join(comment.value for comment in found if comment is not None)
+
+
+def without(call: cst.Call, context: Context) -> tuple[NodeEdit, ...]:
+    """The edits that delete the statement, with a condition around it that has nothing else to decide."""
+    expression = context.parent(call)
+    line = context.parent(expression) if expression is not None else None
+    if not isinstance(line, (cst.SimpleStatementLine, cst.SimpleStatementSuite)) or len(line.body) > 1:
+        return ()
+    block = context.parent(line)
+    if isinstance(line, cst.SimpleStatementLine) and isinstance(block, _Block) and len(block.body) > 1:
+        return (deleted(line, context),)
+    statement = _condition(line, context)
+    return (Replace(call, "pass"),) if statement is None else (deleted(statement, context),)
+
+
+def _condition(line: cst.CSTNode, context: Context) -> cst.If | None:
+    """The `if torch.cuda.is_available():` around a line, where nothing else hangs on it and it has no effect."""
+    block = context.parent(line) if isinstance(line, cst.SimpleStatementLine) else line
+    statement = context.parent(block) if block is not None else None
+    if not isinstance(statement, cst.If) or statement.orelse is not None or not _is_idle(statement.test, context):
+        return None
+    around = context.parent(statement)
+    is_alone = not isinstance(around, _Block) or len(around.body) < 2
+    head = getattr(statement.body, "header", None)
+    above = line.leading_lines if isinstance(line, cst.SimpleStatementLine) else ()
+    has_comment = (head is not None and head.comment is not None) or any(each.comment is not None for each in above)
+    return None if is_alone or has_comment else statement
+
+
+def _is_idle(test: cst.BaseExpression, context: Context) -> bool:
+    """Whether nothing happens when the condition is asked."""
+    calls = [node for node in descendants(test) if isinstance(node, cst.Call)]
+    strange = (cst.NamedExpr, cst.Await, cst.Yield, cst.Subscript)
+    return not any(isinstance(node, strange) for node in descendants(test)) and all(
+        (context.qualified_name(call.func) or "").endswith("is_available") for call in calls
+    )

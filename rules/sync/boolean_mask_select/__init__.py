@@ -1,0 +1,91 @@
+"""Elements picked by a mask, only to be added up: how many they are is known to the device alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Flag, Node, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="boolean-mask-select",
+    code="TL309",
+    group="sync",
+    summary="Picking elements by a mask, only to reduce them, makes the CPU wait to learn how many there are.",
+    since="0.2.0",
+)
+
+_TOKENS = (b"mean(", b"sum(", b"_loss(", b"_with_logits(")
+_LOSS = 'take the loss with `reduction="none"`, and sum `torch.where(mask, loss, 0)`'
+_REDUCTIONS = frozenset({"mean", "sum"})
+# Losses that give each element its own before they reduce.
+_ELEMENTWISE = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy_with_logits"})
+
+
+@RULE.on(Node("Subscript", _TOKENS))
+def check(node: cst.Subscript, context: Context) -> Iterator[Flag]:
+    """Flag `x[mask].mean()`, `x[mask].sum()` and losses of what one mask picks, of device tensors, at each batch."""
+    advice = _advice(node, context)
+    if advice is None:
+        return
+    from torchlint.analyses.execution.hot import is_hot
+    from torchlint.analyses.host.purpose import is_known_already
+    from torchlint.analyses.host.reads import is_device_tensor
+    from torchlint.analyses.sync.inherent_branches import is_by_design  # the model's parts load LibCST
+
+    from .masks import is_for_gaps, mask_of
+
+    mask = mask_of(node, context)
+    if mask is None or (advice == _LOSS and is_for_gaps(mask, context)) or is_by_design(node, context):
+        return
+    if not is_device_tensor(node.value, context) or not is_hot(node, context):
+        return
+    if is_known_already(node, mask, context):
+        clamped = advice.replace("mask.sum()", "mask.sum().clamp(min=1)")
+        advice = f"{clamped}, so that no branch has to ask either"
+    yield Flag(
+        node,
+        f"the CPU waits for the device {context.frequency(node)} to learn how many elements "
+        f"`{context.shown(node)}` has; {advice}",
+    )
+
+
+def _advice(node: cst.Subscript, context: Context) -> str | None:
+    """What gives the same without picking; None where what is picked is not reduced at once."""
+    parent = context.parent(node)
+    if isinstance(parent, cst.Attribute) and parent.value is node and parent.attr.value in _REDUCTIONS:
+        call = context.parent(parent)
+        is_plain = isinstance(call, cst.Call) and call.func is parent and not call.args
+        return _summed(parent.attr.value) if is_plain else None
+    call = context.parent(parent) if isinstance(parent, cst.Arg) else None
+    if not isinstance(call, cst.Call) or call.args[0] is not parent or parent.keyword is not None:
+        return None
+    name = context.qualified_name(call.func) or ""
+    if name in ("torch.mean", "torch.sum"):
+        return _summed(name[len("torch.") :]) if len(call.args) == 1 else None
+    last = name.rpartition(".")[2]
+    if name != f"torch.nn.functional.{last}" or not _is_picked_alike(node, call, context):
+        return None
+    return _LOSS if last in _ELEMENTWISE else None
+
+
+def _summed(reduction: str) -> str:
+    where = "sum `torch.where(mask, x, 0)`"
+    return f"{where}, and divide by `mask.sum()`" if reduction == "mean" else where
+
+
+def _is_picked_alike(node: cst.Subscript, call: cst.Call, context: Context) -> bool:
+    """`mse_loss(x[mask], y[mask])`: both by the same mask, and nothing said of how to reduce or weigh."""
+    if len(call.args) != 2 or not isinstance(node.slice[0].slice, cst.Index):
+        return False
+    other = call.args[1].value
+    return isinstance(other, cst.Subscript) and _inside(other, context) == _inside(node, context)
+
+
+def _inside(node: cst.Subscript, context: Context) -> list[str]:
+    return [context.code(part.slice) for part in node.slice]

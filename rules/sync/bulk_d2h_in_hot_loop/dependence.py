@@ -1,0 +1,94 @@
+"""What an expression in a loop is made from: things of this turn, and things that were there before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.names.bindings import final_part
+from torchlint.semantics.values.lattice import Kind
+from torchlint.syntax.tree import descendants
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+
+def sources(node: cst.CSTNode, loop: cst.For | cst.While, context: Context) -> tuple[set[str], set[cst.Name]]:
+    """The loop's own names, and the names bound before the loop, that the expression is computed from."""
+    own: set[str] = set()
+    before: set[cst.Name] = set()
+    seen: set[int] = set()
+    waiting: list[cst.CSTNode] = [node]
+    while waiting:
+        current = waiting.pop()
+        for part in descendants(current):
+            if not isinstance(part, cst.Name) or id(part) in seen:
+                continue
+            parent = context.parent(part)
+            if isinstance(parent, cst.Attribute) and parent.attr is part:
+                continue
+            seen.add(id(part))
+            for binding in context.reaching(part):
+                if binding.node is loop:
+                    own.add(part.value)
+                elif context.tree.within(binding.node, loop):
+                    if binding.value is not None and id(binding.value) not in seen:
+                        seen.add(id(binding.value))
+                        waiting.append(binding.value)
+                else:
+                    before.add(part)
+    return own, before
+
+
+def depends_on_turn(node: cst.CSTNode, loop: cst.For | cst.While, context: Context) -> bool:
+    """Whether the expression takes this turn's part of a tensor that was there before the loop, or of what it walks."""
+    own, before = sources(node, loop, context)
+    if isinstance(loop, cst.While):
+        return any(context.kind(name) is Kind.TENSOR for name in before)
+    return bool(own) and (
+        any(context.kind(name) is Kind.TENSOR for name in before) or _walks_a_tensor(loop.iter, context)
+    )
+
+
+def _walks_a_tensor(iterated: cst.BaseExpression, context: Context) -> bool:
+    match iterated:
+        case cst.Call(func=cst.Name(value="enumerate" | "zip"), args=args):
+            return any(_walks_a_tensor(argument.value, context) for argument in args)
+    return context.kind(iterated) is Kind.TENSOR
+
+
+def computed_in(loop: cst.For | cst.While, node: cst.CSTNode, context: Context) -> list[cst.CSTNode]:
+    """All expressions of the loop's turn that the node is computed from."""
+    parts: list[cst.CSTNode] = []
+    seen: set[int] = set()
+    waiting: list[cst.CSTNode] = [node]
+    while waiting:
+        current = waiting.pop()
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        for part in descendants(current):
+            parts.append(part)
+            if isinstance(part, cst.Name):
+                own = [found for found in context.reaching(part) if context.tree.within(found.node, loop)]
+                waiting += [found.value for found in own if found.value is not None and found.node is not loop]
+    return parts
+
+
+def is_cut_to_measure(node: cst.CSTNode, context: Context) -> bool:
+    """Whether each turn keeps as much of its piece as non-maximum suppression leaves, or gives it a size of its own."""
+    loop = context.loop(node)
+    if loop is None:
+        return False
+    calls = [part for part in computed_in(loop, node, context) if isinstance(part, cst.Call)]
+    return any("nms" in final_part(call.func) or _is_sized(call, loop, context) for call in calls)
+
+
+def _is_sized(call: cst.Call, loop: cst.For | cst.While, context: Context) -> bool:
+    """`interpolate(mask, size=size)`, where the loop goes through the sizes as well, and moves nothing back."""
+    size = context.argument(call, "size", 1) if final_part(call.func) == "interpolate" else None
+    if size is None or not sources(size, loop, context)[0]:
+        return False
+    calls = (part for part in descendants(loop.body) if isinstance(part, cst.Call))
+    return not any(final_part(other.func) in ("to", "cuda") for other in calls)

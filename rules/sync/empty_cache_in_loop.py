@@ -1,0 +1,46 @@
+"""The cache of freed device memory given back to the driver at each batch, which asks for it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Applicability, Call, Flag, Rule
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="empty-cache-in-loop",
+    code="TL318",
+    group="sync",
+    summary="Emptying the memory cache at each batch makes the CPU wait, and the next batch allocates again.",
+    since="0.2.0",
+    fix=(Applicability.UNSAFE,),
+)
+
+
+@RULE.on(
+    Call("torch.cuda.empty_cache"),
+    Call("torch.cuda.memory.empty_cache"),
+    Call("torch.accelerator.empty_cache"),
+    Call("torch.accelerator.memory.empty_cache"),
+    Call("torch.xpu.empty_cache"),
+    Call("torch.mps.empty_cache"),
+)
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a call that empties the cache at each batch, though no memory is short."""
+    from ._shared.housekeeping import is_chore_per_batch, without  # the model's parts load LibCST
+
+    if not is_chore_per_batch(node, context):
+        return
+    frequency = context.frequency(node)
+    yield Flag(
+        node,
+        f"`{context.shown(node)}` waits for the device {frequency} and gives memory back that the next turn asks for "
+        "again; delete it, since it does not lower the peak",
+        title=f"Delete `{context.shown(node)}`",
+        edits=without(node, context),
+    )

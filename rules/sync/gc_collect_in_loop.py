@@ -1,0 +1,48 @@
+"""Python's garbage collector run by hand at each batch: it walks all objects there are, and finds nothing of use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Applicability, Call, Flag, Rule, Status
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="gc-collect-in-loop",
+    code="TL322",
+    group="sync",
+    summary="Collecting garbage by hand at each batch walks all of Python's objects while the device runs dry.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    fix=(Applicability.UNSAFE,),
+)
+
+
+@RULE.on(Call("gc.collect"))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a full collection at each batch, though tensors are freed without it and no generation is named."""
+    from ._shared.housekeeping import is_chore_per_batch, is_timed, without  # the model's parts load LibCST
+
+    if node.args or _collects_by_hand(context) or not {"torch", "lightning"} & context.names.imported:
+        return
+    if not is_chore_per_batch(node, context) or is_timed(node, context):
+        return
+    yield Flag(
+        node,
+        f"`{context.shown(node)}` walks all of Python's objects {context.frequency(node)} while the device waits; "
+        "delete it: a tensor is freed when its last name goes",
+        title=f"Delete `{context.shown(node)}`",
+        edits=without(node, context),
+    )
+
+
+def _collects_by_hand(context: Context) -> bool:
+    """Whether the module switches Python's own collections off, and so has to do them."""
+    import libcst as cst
+
+    return any(context.qualified_name(call.func) in ("gc.disable", "gc.freeze") for call in context.tree.of(cst.Call))

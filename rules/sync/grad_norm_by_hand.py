@@ -1,0 +1,96 @@
+"""The norm of all gradients, added up on the CPU: one wait for the device for each parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Call, Flag, Method, Rule, Status
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="grad-norm-by-hand",
+    code="TL314",
+    group="sync",
+    summary="Adding up the norm of the gradients on the CPU waits for the device once for each parameter.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+)
+
+_NORMS = frozenset({"norm", "vector_norm"})
+_GET_TOTAL_NORM = (2, 6)
+
+
+@RULE.on(Method("item"), Call("float"))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag the read of a gradient's norm that goes into a sum over parameters, at each batch."""
+    from torchlint.analyses.execution.hot import is_hot  # the model's parts load LibCST
+
+    read = _read(node)
+    if read is None or not _is_norm_of_a_gradient(read, context) or not _is_summed(node, context):
+        return
+    if not is_hot(node, context):
+        return
+    if context.settings.target_torch >= _GET_TOTAL_NORM:
+        advice = "`torch.nn.utils.get_total_norm` of the gradients"
+    else:
+        advice = "`torch.nn.utils.clip_grad_norm_`, which returns it,"
+    yield Flag(
+        node,
+        f"`{context.shown(node)}` makes the CPU wait for the device once for each parameter, "
+        f"{context.frequency(node)}; {advice} computes the norm on the device",
+    )
+
+
+def _read(call: cst.Call) -> cst.BaseExpression | None:
+    """The `t` of `t.item()` and of `float(t)`."""
+    match call:
+        case cst.Call(func=cst.Attribute(value=read, attr=cst.Name(value="item")), args=[]):
+            return read
+        case cst.Call(func=cst.Name(value="float"), args=[cst.Arg(value=read, keyword=None, star="")]):
+            return read
+    return None
+
+
+def _is_norm_of_a_gradient(read: cst.BaseExpression, context: Context) -> bool:
+    """`p.grad.data.norm(2)`, a power of it, or a name for that."""
+    from torchlint.semantics.names.bindings import last_part
+    from torchlint.syntax.tree import descendants
+
+    if isinstance(read, cst.Name):
+        bindings = context.reaching(read)
+        return len(bindings) == 1 and not bindings[0].path and _is_bound(bindings[0].value, context)
+    return any(
+        isinstance(call, cst.Call)
+        and last_part(call.func) in _NORMS
+        and any(isinstance(part, cst.Attribute) and part.attr.value == "grad" for part in descendants(call))
+        for call in descendants(read)
+    )
+
+
+def _is_bound(value: cst.BaseExpression | None, context: Context) -> bool:
+    return value is not None and not isinstance(value, cst.Name) and _is_norm_of_a_gradient(value, context)
+
+
+def _is_summed(read: cst.Call, context: Context) -> bool:
+    """`total += read ** 2` in a loop over parameters, or `sum(read ** 2 for p in parameters)`."""
+    child: cst.CSTNode = read
+    for above in context.ancestors(read):
+        match above:
+            case cst.AugAssign(operator=cst.AddAssign(), target=cst.Name()):
+                loop = context.loop(above)
+                return isinstance(loop, cst.For) and loop is not context.frequencies.batch_loop(above)
+            case cst.GeneratorExp() | cst.ListComp() if child is above.elt:
+                argument = context.parent(above)
+                call = context.parent(argument) if isinstance(argument, cst.Arg) else None
+                return isinstance(call, cst.Call) and context.qualified_name(call.func) in ("sum", "builtins.sum")
+            case cst.BinaryOperation(operator=cst.Power()) if child is above.left:
+                pass
+            case _:
+                return False
+        child = above
+    return False

@@ -1,0 +1,116 @@
+"""A device tensor formatted or logged at each step: the text needs its value, so the CPU waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Frequency
+from torchlint.rule import Applicability, Call, Flag, Insert, Method, Node, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="implicit-sync-in-logging",
+    code="TL306",
+    group="sync",
+    summary="Formatting or logging a device tensor at each step makes the CPU wait for it.",
+    since="0.1.0",
+    fix=(Applicability.UNSAFE,),
+    options=(("every", 50),),
+    yields_to=(
+        "item-in-train-loop",
+        "item-in-eval-loop",
+        "repeated-item",
+        "item-comprehension",
+        "graph-break-in-compiled",
+    ),
+)
+
+
+@RULE.on(
+    Call("print"),
+    Call("str"),
+    Method("format"),
+    Method("add_scalar"),
+    Method("add_scalars"),
+    Method("add_histogram"),
+    Method("set_postfix"),
+    Method("set_postfix_str"),
+    Method("set_description"),
+    Method("info"),
+    Method("log"),
+    Method("log_metric"),
+    Method("log_metrics"),
+    Node("FormattedStringExpression", (b'f"', b"f'", b'F"', b"F'")),
+    Node("BinaryOperation", (b"%",)),
+)
+def check(node: cst.Call | cst.FormattedStringExpression | cst.BinaryOperation, context: Context) -> Iterator[Flag]:
+    """Flag the first device tensor that a logging call or a format string turns into text at each step."""
+    from torchlint.analyses.execution.hot import is_exceptional, is_hot
+    from torchlint.analyses.host import logging  # the model's parts load LibCST
+    from torchlint.analyses.host.purpose import is_known_already
+    from torchlint.analyses.host.reads import is_awaited_by_loop, is_device_tensor, scalar_read
+    from torchlint.analyses.sync.adjacent_waits import is_beside_a_wait
+    from torchlint.analyses.sync.inherent_branches import is_switched_on
+
+    parts = list(logging.formatted(node, context))
+    if not parts or is_exceptional(node, context):  # cheap to ask, and most formatting is for errors
+        return
+    tensor = next((part for part in parts if is_device_tensor(part, context) and not logging.is_text(part)), None)
+    if tensor is None or scalar_read(tensor, context) is not None or not is_hot(node, context):
+        return
+    if (
+        is_awaited_by_loop(tensor, context)
+        or is_known_already(node, tensor, context)
+        or logging.is_alarm(node, context)
+    ):
+        return
+    if logging.is_text_likelier(node, tensor, context) or logging.is_read_the_old_way(tensor, context):
+        return
+    if is_switched_on(node, context) or logging.is_number_by_then(tensor, context) or logging.is_key(node, context):
+        return
+    if logging.is_of_an_episode(node, context):
+        return
+    frequency = context.frequency(node)
+    is_in_parts = frequency is Frequency.SAMPLE or context.loop(node) is not context.frequencies.batch_loop(node)
+    if not is_in_parts and is_beside_a_wait(node, tensor, context):
+        return  # of many samples, or other parts of a batch, each is one more copy
+    statement = context.tree.line(node)
+    step = _counter(statement, context)
+    is_guardable = step is not None and logging.is_log_statement(statement, context)
+    yield Flag(
+        tensor,
+        f"formatting `{context.shown(tensor)}` makes the CPU wait for the device {frequency}; "
+        + ("bring all samples over at once" if frequency is Frequency.SAMPLE else "log every few steps"),
+        title=f"Log every {_every(context)} steps",
+        edits=_guard(statement, step, context) if is_guardable and statement is not None and step is not None else (),
+    )
+
+
+def _every(context: Context) -> int:
+    every = context.settings.option(RULE.name, "every", 50)
+    return every if isinstance(every, int) and every > 0 else 50
+
+
+def _counter(statement: cst.CSTNode | None, context: Context) -> str | None:
+    """`step` of `for step, batch in enumerate(loader)`, where the statement stands directly in that loop."""
+    block = context.parent(statement) if statement is not None else None
+    loop = context.parent(block) if block is not None else None
+    match loop:
+        case cst.For(
+            target=cst.Tuple(elements=[cst.Element(value=cst.Name(value=step)), *_]),
+            iter=cst.Call(func=cst.Name(value="enumerate")),
+            body=body,
+        ) if block is body:
+            return step
+    return None
+
+
+def _guard(statement: cst.CSTNode, step: str, context: Context) -> tuple[Insert, ...]:
+    """`if step % 50 == 0:` above the statement, which moves in by one level."""
+    indent = context.tree.indentation(statement) + context.tree.module.default_indent
+    return (Insert(statement, f"if {step} % {_every(context)} == 0:\n{indent}", before=True),)

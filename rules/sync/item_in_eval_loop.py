@@ -1,0 +1,62 @@
+"""One value read back for each batch of an evaluation: the CPU waits instead of preparing the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Applicability, Call, Flag, Method, Rule
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="item-in-eval-loop",
+    code="TL302",
+    group="sync",
+    summary="A value read back for each batch of an evaluation makes the CPU wait for the device.",
+    since="0.1.0",
+    fix=(Applicability.UNSAFE,),
+    yields_to=(
+        "repeated-item",
+        "per-step-nan-check",
+        "item-comprehension",
+        "scattered-scalar-reads",
+        "grad-norm-by-hand",
+        "graph-break-in-compiled",
+        "collective-every-step-for-logging",
+    ),
+)
+
+
+@RULE.on(Method("item"), Call("float"), Call("int"))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a scalar read that runs for each batch without autograd; a count or a sum can stay on the device."""
+    from torchlint.analyses.batching.comprehension_reads import is_listed
+    from torchlint.analyses.execution.training_steps import is_evaluating
+    from torchlint.analyses.host.purpose import is_element_read
+    from torchlint.analyses.round_trips.trips import Trips
+    from torchlint.analyses.sync.avoidable import avoidable_read
+
+    from ._shared.deferred import deferred  # the model's parts load LibCST
+
+    tensor = avoidable_read(node, context)
+    if tensor is None or not is_evaluating(node, context) or is_listed(node, context):
+        return
+    if context[Trips].of(node) is not None:
+        return
+    edits = deferred(node, context)
+    if edits:
+        advice = "keep it on the device and read it behind the loop"
+    elif is_element_read(tensor, context):
+        advice = "bring all elements over at once with `tolist()`"
+    else:
+        advice = "collect the tensors, and read them once behind the loop"
+    yield Flag(
+        node,
+        f"`{context.shown(node)}` makes the CPU wait for the device {context.frequency(node)}; {advice}",
+        title=f"Keep `{context.shown(tensor)}` on the device until the loop ends",
+        edits=edits,
+    )

@@ -1,0 +1,74 @@
+"""One value read back at each training step: the CPU waits for all that it has queued."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Applicability, Call, Flag, Method, Node, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="item-in-train-loop",
+    code="TL301",
+    group="sync",
+    summary="A value read back at each training step makes the CPU wait for the device.",
+    since="0.1.0",
+    fix=(Applicability.UNSAFE,),
+    yields_to=(
+        "repeated-item",
+        "per-step-nan-check",
+        "item-comprehension",
+        "scattered-scalar-reads",
+        "grad-norm-by-hand",
+        "graph-break-in-compiled",
+        "collective-every-step-for-logging",
+    ),
+)
+
+
+@RULE.on(
+    Method("item"),
+    Call("float"),
+    Call("int"),
+    Call("math.sqrt"),
+    Call("math.log"),
+    Call("math.exp"),
+    Call("math.isnan"),
+    Call("math.isfinite"),
+    Node("Subscript", (b".data[0]",)),
+)
+def check(node: cst.Call | cst.Subscript, context: Context) -> Iterator[Flag]:
+    """Flag a scalar read that runs at each step with autograd on; a total or a list of such can stay on the device."""
+    from torchlint.analyses.batching.comprehension_reads import is_listed
+    from torchlint.analyses.execution.training_steps import is_evaluating
+    from torchlint.analyses.host.purpose import is_appended, is_element_read
+    from torchlint.analyses.round_trips.trips import Trips
+    from torchlint.analyses.sync.avoidable import avoidable_read
+
+    from ._shared.deferred import deferred  # the model's parts load LibCST
+
+    tensor = avoidable_read(node, context)
+    if tensor is None or is_evaluating(node, context) or is_listed(node, context):
+        return
+    if isinstance(node, cst.Call) and context[Trips].of(node) is not None:
+        return
+    edits = deferred(node, context) if isinstance(node, cst.Call) else ()
+    if edits:
+        advice = "keep it on the device and read it behind the loop"
+    elif is_element_read(tensor, context):
+        advice = "bring all elements over at once with `tolist()`"
+    elif is_appended(node, context):
+        advice = "collect the tensors, and read them at once behind the loop"
+    else:
+        advice = "compute with the tensor, and read it only when you log"
+    yield Flag(
+        node,
+        f"`{context.shown(node)}` makes the CPU wait for the device {context.frequency(node)}; {advice}",
+        title=f"Keep `{context.shown(tensor)}` on the device until the loop ends",
+        edits=edits,
+    )

@@ -1,0 +1,116 @@
+"""A cast by the name of a CPU tensor type: it takes a tensor from the device to the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Applicability, Flag, Method, Replace, Rule, Status
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="legacy-type-cast",
+    code="TL321",
+    group="sync",
+    summary="`type(torch.FloatTensor)` takes a tensor from the device to the CPU, and the CPU waits for it.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    fix=(Applicability.UNSAFE,),
+)
+
+_CASTS = {
+    "FloatTensor": "float",
+    "DoubleTensor": "double",
+    "HalfTensor": "half",
+    "BFloat16Tensor": "bfloat16",
+    "ByteTensor": "byte",
+    "CharTensor": "char",
+    "ShortTensor": "short",
+    "IntTensor": "int",
+    "LongTensor": "long",
+    "BoolTensor": "bool",
+}
+
+
+@RULE.on(Method("type"))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a cast to a type of the CPU, at each batch, of a tensor that is on the device and has to get back there."""
+    from torchlint.analyses.execution.hot import is_hot  # the model's parts load LibCST
+    from torchlint.edits.expressions import loses_comment
+
+    cast = _cast(node, context)
+    if cast is None or not isinstance(node.func, cst.Attribute):
+        return
+    if _is_meant(node, context) or not _is_on_the_device(node, node.func.value, context):
+        return
+    if not is_hot(node, context):
+        return
+    has_comment = loses_comment(node, node.func.value, context=context)
+    yield Flag(
+        node,
+        f"`{context.shown(node)}` copies the tensor to the CPU {context.frequency(node)} and waits for it; "
+        f"`{cast}()` casts it where it is",
+        title=f"Cast with `{cast}()`",
+        edits=() if has_comment else (Replace(node.func.attr, cast), Replace(node.args[0], "")),
+    )
+
+
+def _cast(call: cst.Call, context: Context) -> str | None:
+    """The method that casts to the same numbers wherever the tensor is."""
+    if len(call.args) != 1 or call.args[0].keyword is not None or call.args[0].star:
+        return None
+    given = call.args[0].value
+    if isinstance(given, cst.SimpleString):
+        name = str(given.evaluated_value)
+    elif isinstance(given, cst.Attribute) and given.attr.value in _CASTS:
+        name = context.qualified_name(given) or ""
+    else:
+        return None
+    module, _, last = name.rpartition(".")
+    return _CASTS.get(last) if module == "torch" else None
+
+
+def _is_meant(call: cst.Call, context: Context) -> bool:
+    """Whether a branch asks first where the tensor is, or the copy goes into a part of another tensor."""
+    for above in context.ancestors(call):
+        if isinstance(above, (cst.If, cst.IfExp)) and any(
+            word in context.code(above.test) for word in ("cuda", "cpu", "device")
+        ):
+            return True
+        if isinstance(above, cst.Assign) and any(isinstance(each.target, cst.Subscript) for each in above.targets):
+            return True
+        if isinstance(above, (cst.FunctionDef, cst.Lambda, cst.ClassDef)):
+            break
+    return False
+
+
+def _is_on_the_device(call: cst.Call, tensor: cst.BaseExpression, context: Context) -> bool:
+    """Whether the tensor is on an accelerator: it was put there, or the result is taken there at once.
+
+    What a loader gives is on the CPU, and is cast before it moves.
+    """
+    from torchlint.analyses.host.reads import is_device_tensor
+    from torchlint.semantics.values.lattice import Device
+
+    if not is_device_tensor(tensor, context):
+        return False
+    value = context.value(tensor)
+    return value.device is not Device.UNKNOWN or (_is_taken_back(call, context) and not value.batch)
+
+
+def _is_taken_back(call: cst.Call, context: Context) -> bool:
+    """`….cuda()` or `….to(device)` behind the cast."""
+    from torchlint.semantics.values.lattice import Kind
+
+    method = context.parent(call)
+    outer = context.parent(method) if isinstance(method, cst.Attribute) and method.value is call else None
+    match outer:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="cuda"))):
+            return True
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="to")), args=[cst.Arg(value=given), *_]):
+            return context.kind(given) is Kind.DEVICE or "device" in context.code(given)
+    return False

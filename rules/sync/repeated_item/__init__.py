@@ -1,0 +1,60 @@
+"""The same value read back twice in one block: the second read waits for nothing new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Applicability, Flag, Insert, Method, NodeEdit, Replace, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+    from .repeats import Repeats
+
+RULE = Rule(
+    name="repeated-item",
+    code="TL303",
+    group="sync",
+    summary="The same scalar is read back from the device several times in one block.",
+    since="0.1.0",
+    fix=(Applicability.SAFE, Applicability.UNSAFE),
+)
+
+
+@RULE.on(Method("item"))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag the second read of a value that the block has already read; the fix names the value once."""
+    from torchlint.analyses.host.reads import scalar_read
+    from torchlint.analyses.sync.adjacent_waits import is_beside_a_wait  # the model's parts load LibCST
+
+    from .repeats import Repeats
+
+    tensor = scalar_read(node, context)
+    if not isinstance(tensor, (cst.Name, cst.Attribute)):
+        return
+    repeats = Repeats.of(node, tensor, context)
+    if repeats is None or repeats.counted[1] is not node:
+        return
+    if all(is_beside_a_wait(read, tensor, context) for read in repeats.counted[1:]):
+        return  # none of them waits for anything
+    read = f"{repeats.name}.item()"
+    name = repeats.fresh_name()
+    yield Flag(
+        node,
+        f"`{read}` stands {len(repeats.counted)} times in this block, and each waits for the device; read it once",
+        title=f"Read `{repeats.name}` once",
+        edits=_edits(repeats, name, context) if name is not None else (),
+        applicability=Applicability.SAFE if repeats.is_unchanged() else Applicability.UNSAFE,
+    )
+
+
+def _edits(repeats: Repeats, name: str, context: Context) -> tuple[NodeEdit, ...]:
+    """`loss_value = loss.item()` above the first line, and that name in the place of every read."""
+    indent = context.tree.indentation(repeats.first_line)
+    return (
+        Insert(repeats.first_line, f"{name} = {repeats.name}.item()\n{indent}", before=True),
+        *(Replace(read, f"({name})" if read.lpar else name) for read in repeats.reads),
+    )

@@ -1,0 +1,88 @@
+"""Several values read back one by one in one statement at each batch: the CPU waits for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Flag, Method, Rule, Status
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="scattered-scalar-reads",
+    code="TL304",
+    group="sync",
+    summary="Several values read back one by one at each batch make the CPU wait for each of them.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    yields_to=("repeated-item", "per-step-nan-check", "item-comprehension"),
+)
+
+# From how many reads on one copy of all of them is worth a line more.
+_MANY = 3
+
+
+@RULE.on(Method("item"))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag the first of three or more values that a statement reads from the device at each batch."""
+    from ._shared.deferred import deferred  # the model's parts load LibCST
+
+    line = context.tree.line(node)
+    if not isinstance(line, cst.SimpleStatementLine):
+        return
+    calls = [call for call in _reads(line) if not _is_per_element(call, line, context)]
+    if len(calls) < _MANY or calls[0] is not node:  # cheap to ask, and most statements hold one
+        return
+    found = _avoidable(calls, context)
+    if len(found) < _MANY or deferred(found[0], context):
+        return
+    names = [f"`{context.shown(read)}`" for read in found]
+    yield Flag(
+        found[0],
+        f"{', '.join(names[:_MANY])}{' and others' if len(names) > _MANY else ''} each make the CPU wait for the "
+        f"device {context.frequency(node)}; stack the tensors and read them at once with `tolist()`",
+        about=tuple(found[1:]),
+    )
+
+
+def _reads(line: cst.SimpleStatementLine) -> list[cst.Call]:
+    """The `….item()` of a statement, in the order of the source."""
+    from torchlint.syntax.tree import descendants_in_scope
+
+    return [
+        call
+        for call in descendants_in_scope(line)
+        if isinstance(call, cst.Call)
+        and isinstance(call.func, cst.Attribute)
+        and call.func.attr.value == "item"
+        and not call.args
+    ]
+
+
+def _is_per_element(call: cst.Call, line: cst.CSTNode, context: Context) -> bool:
+    """Whether the read stands in a comprehension, or in a branch of a conditional expression."""
+    from torchlint.syntax.tree import Comprehension
+
+    for above in context.ancestors(call):
+        if above is line:
+            return False
+        if isinstance(above, (*Comprehension, cst.IfExp, cst.Lambda)):
+            return True
+    return False
+
+
+def _avoidable(calls: list[cst.Call], context: Context) -> list[cst.Call]:
+    """The reads, each value once, of tensors that may live on the device and that nothing hurries for."""
+    from torchlint.analyses.round_trips.trips import Trips
+    from torchlint.analyses.sync.avoidable import avoidable_read
+
+    found: dict[str, cst.Call] = {}
+    for call in calls:
+        tensor = avoidable_read(call, context)
+        if tensor is not None and context[Trips].of(call) is None:
+            found.setdefault(context.code(tensor), call)
+    return list(found.values())

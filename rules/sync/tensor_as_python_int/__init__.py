@@ -1,0 +1,82 @@
+"""A device tensor where Python needs a whole number: the CPU waits for the device to give it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Call, Flag, Method, Node, Rule
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="tensor-as-python-int",
+    code="TL313",
+    group="sync",
+    summary="A device tensor used as a size, an index or a bound makes the CPU wait for its value.",
+    since="0.2.0",
+    yields_to=(
+        "graph-break-in-compiled",
+        "item-in-train-loop",
+        "item-in-eval-loop",
+        "python-loop-over-tensor",
+        "host-factory-then-move",
+    ),
+)
+
+
+@RULE.on(
+    Call("range"),
+    Call("torch.zeros"),
+    Call("torch.ones"),
+    Call("torch.empty"),
+    Call("torch.full"),
+    Call("torch.rand"),
+    Call("torch.randn"),
+    Call("torch.arange"),
+    Call("torch.eye"),
+    Call("torch.randperm"),
+    Method("new_zeros"),
+    Method("new_ones"),
+    Method("new_empty"),
+    Method("new_full"),
+    Method("view"),
+    Method("reshape"),
+    Method("expand"),
+    Method("repeat"),
+    Method("split"),
+    Node("Subscript", (b"[",)),
+)
+def check(node: cst.Call | cst.Subscript, context: Context) -> Iterator[Flag]:
+    """Flag the first device tensor of which the node needs the value as an int, in code that runs at each batch."""
+    from torchlint.analyses.execution.hot import is_hot  # the model's parts load LibCST
+
+    from .whole_numbers import tensors_as_numbers
+
+    number = next(tensors_as_numbers(node, context), None)
+    # How often it runs is asked last, since other files may have to say it.
+    if number is None or _is_left_alone(number, context) or not is_hot(number, context):
+        return
+    yield Flag(
+        number,
+        f"Python needs `{context.shown(number)}` as a number, so the CPU waits for the device "
+        f"{context.frequency(number)}; take it from where the host knows it, or mask instead",
+    )
+
+
+def _is_left_alone(number: cst.BaseExpression, context: Context) -> bool:
+    """Whether another rule speaks of it, it may be a number, or the data has to decide."""
+    from torchlint.analyses.sync.inherent_branches import is_by_design, is_read_turn_by_turn, is_told_apart
+
+    from .whole_numbers import is_exchanged, is_needed_before
+
+    return (
+        is_by_design(number, context)
+        or is_told_apart(number, context)
+        or is_needed_before(number, context)
+        or is_exchanged(number, context)
+        or is_read_turn_by_turn(number, context)
+    )

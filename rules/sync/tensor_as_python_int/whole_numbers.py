@@ -1,0 +1,141 @@
+"""Where Python needs a whole number: the bounds of a slice or a range, the index of a list, the sizes of a tensor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.sync.implicit_reads import is_hot_device_tensor, may_be_tensor
+from torchlint.semantics.names.bindings import Binder, last_part
+from torchlint.semantics.values.lattice import Kind
+from torchlint.syntax.tree import descendants, descendants_in_scope
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchlint.semantics.context import Context
+
+# Functions that make a tensor of the sizes given: those that take nothing else, and those that take them first.
+SIZED = frozenset("zeros ones empty rand randn arange eye randperm new_zeros new_ones new_empty".split())
+SIZED_FIRST = frozenset("full new_full".split())
+# Methods that are given sizes only.
+SHAPED = frozenset("view reshape expand repeat split".split())
+
+
+def tensors_as_numbers(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]:
+    """The device tensors of which the node needs the value as an int, however often."""
+    if isinstance(node, cst.Subscript):
+        wanted = _of_subscript(node, context)
+    else:
+        assert isinstance(node, cst.Call)
+        wanted = _of_call(node)
+    for number in wanted:
+        if not may_be_tensor(number, context) or _is_other(node, context):
+            continue
+        if is_hot_device_tensor(number, context, anytime=True):
+            yield number
+
+
+def _is_other(node: cst.CSTNode, context: Context) -> bool:
+    """`torch.split(x, sizes)` is given the tensor itself, and a class may have a `reshape` of its own."""
+    match node:
+        case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=name))) if name in SHAPED:
+            return context.kind(owner) is not Kind.TENSOR
+    return False
+
+
+def _of_subscript(node: cst.Subscript, context: Context) -> Iterator[cst.BaseExpression]:
+    for part in node.slice:
+        piece = part.slice
+        if isinstance(piece, cst.Slice):
+            yield from (bound for bound in (piece.lower, piece.upper, piece.step) if bound is not None)
+        elif (
+            isinstance(piece, cst.Index)
+            and len(node.slice) == 1
+            and may_be_tensor(piece.value, context)
+            and _is_list(node.value, context)
+        ):
+            yield piece.value
+
+
+def _is_list(node: cst.BaseExpression, context: Context) -> bool:
+    value = context.value(node)
+    # What is unpacked from a tensor, or is appended to a list that may become one, may be a tensor itself.
+    return value.kind in (Kind.SEQUENCE, Kind.STRING) and value.proven
+
+
+def _of_call(node: cst.Call) -> Iterator[cst.BaseExpression]:
+    name = node.func.attr.value if isinstance(node.func, cst.Attribute) else "range"
+    given = [argument.value for argument in node.args if argument.keyword is None and not argument.star]
+    if name in SIZED_FIRST:
+        given = given[:1]
+    for size in given:
+        if isinstance(size, (cst.Tuple, cst.List)):
+            yield from (part.value for part in size.elements)
+        else:
+            yield size
+
+
+def is_needed_before(number: cst.BaseExpression, context: Context) -> bool:
+    """Whether Python has needed a number from the same statement earlier in the function: one `tolist()` reads both.
+
+    After `for h, w in shapes:` that is `h` for `w`, and either for a later use of its own.
+    """
+    place = context.tree.place(number)
+    sources = _sources(number, context)
+    # Among the names in a statement are those that it binds.
+    texts = {node.value for source in sources for node in descendants(source) if isinstance(node, cst.Name)}
+    return any(
+        context.tree.place(other) < place
+        and any(binding.node in sources for binding in context.reaching(other))
+        and _is_needed(other, context)
+        for text in texts
+        for other in context.names.spelt(text)
+    )
+
+
+def is_exchanged(number: cst.BaseExpression, context: Context) -> bool:
+    """Whether the function hands a name of the expression to other processes: nobody knows the number beforehand."""
+    names = {node.value for node in descendants(number) if isinstance(node, cst.Name)}
+    function = context.function(number)
+    return function is not None and any(
+        isinstance(call, cst.Call)
+        and last_part(call.func) in _COLLECTIVES
+        and any(isinstance(argument.value, cst.Name) and argument.value.value in names for argument in call.args)
+        for call in descendants_in_scope(function)
+    )
+
+
+_COLLECTIVES = frozenset("all_gather all_gather_into_tensor all_gather_object all_reduce broadcast gather".split())
+
+
+def _sources(number: cst.BaseExpression, context: Context) -> set[cst.CSTNode]:
+    """The statements that bind the tensors of the expression, but for parameters: each is a tensor of its own."""
+    names = [node for node in descendants(number) if isinstance(node, cst.Name) and context.kind(node) is Kind.TENSOR]
+    if not names or isinstance(number, (cst.Call, cst.Subscript)):
+        return set()
+    return {
+        binding.node for name in names for binding in context.reaching(name) if binding.binder is not Binder.PARAMETER
+    }
+
+
+def _is_needed(name: cst.Name, context: Context) -> bool:
+    for above in context.ancestors(name):
+        wanted: Iterator[cst.BaseExpression]
+        if isinstance(above, cst.Subscript):
+            wanted = _of_subscript(above, context)
+        elif isinstance(above, cst.Call) and last_part(above.func) in _NEEDED:
+            wanted = _of_call(above)
+        elif isinstance(above, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
+            return False
+        else:
+            continue
+        if any(
+            context.tree.within(name, found) for found in wanted if not isinstance(found, (cst.Call, cst.Subscript))
+        ):
+            return True
+    return False
+
+
+_NEEDED = SIZED | SIZED_FIRST | SHAPED | {"range"}

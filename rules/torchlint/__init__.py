@@ -1,0 +1,1 @@
+"""Rules about the use of torchlint itself."""

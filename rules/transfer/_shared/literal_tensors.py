@@ -1,0 +1,326 @@
+"""Tensors of numbers that are written out in the code, made anew on the CPU and sent to the device each time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.host.reads import is_device_tensor, tests_a_tensor
+from torchlint.analyses.sync.inherent_branches import is_for_data
+from torchlint.analyses.tensors.factories import Factory, Sameness
+from torchlint.analyses.transfer.moves import is_plain, move
+from torchlint.semantics.knowledge.apis import OF_LISTS
+from torchlint.semantics.names.bindings import dotted, parameters
+from torchlint.semantics.names.classes import is_static
+from torchlint.semantics.values.lattice import Device, Kind
+from torchlint.syntax.tree import descendants
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+    from torchlint.semantics.names.bindings import Binding
+
+_PLAIN = ("torch.tensor", "torch.as_tensor")
+_EMPTY = (
+    "grad is None",
+    "numel(",
+    "len(",
+    ".any(",
+    ".all(",
+    "isnan",
+    "isinf",
+    "isfinite",
+    ".size(0)",
+    ".shape[0]",
+    "nelement(",
+    ".sum(",
+)
+# Where one of these is asked for, around whatever else is, something is wrong, which is seldom.
+_BROKEN = ("isnan(", "isinf(")
+# Questions that the CPU waits for the device to answer: behind them it waits for nothing but the copy.
+_WAITS = (".item()", ".tolist()", ".cpu()")
+# So many statements behind such a question, little has been launched again.
+_NEAR = 3
+# Questions about the device, beside one that matters.
+_OF_DEVICES = ("is_available(", "is_cuda", "use_gpu", "use_cuda", ".type ==", "cuda")
+# Conditions under which something else runs than a step of a network: an export, a trace.
+_OTHERWISE = ("export", "scripting", "tracing")
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A tensor of constants, and the call that takes it to the device: `call` itself where that is given `device=`.
+
+    `value` is the code of the number that is everywhere in the tensor, empty where there are several; `axes` are the
+    tensor's sizes. `where` is the code of the device that is asked for, empty where it takes a look at other lines.
+    """
+
+    call: cst.Call
+    moved: cst.Call
+    data: cst.BaseExpression
+    value: str
+    axes: tuple[int, ...]
+    where: str
+
+
+def constant(call: cst.Call, context: Context) -> Constant | None:
+    """The tensor of constants that the call makes, if it goes to a device: by `device=`, or by a move behind it."""
+    name = context.qualified_name(call.func)
+    data = context.argument(call, "data", 0)
+    if name not in OF_LISTS or data is None or context.has_unpacking(call):
+        return None
+    axes = _axes(data)
+    if axes is None or (not axes and name not in _PLAIN) or context.program.changes_default_device:
+        return None
+    value = _only_value(data, context)
+    device = context.argument(call, "device")
+    if device is not None:
+        is_there = name in _PLAIN and _is_device(device, context)
+        return Constant(call, call, data, value, axes, context.code(device)) if is_there else None
+    if any(keyword is not None and keyword.value in ("pin_memory", "requires_grad") for keyword in _keywords(call)):
+        return None
+    moved = move(Factory(call, "full", Sameness.EXACT), context)
+    if moved is None or (moved.binding is not None and context.loop(moved.call) is not context.loop(call)):
+        return None
+    destination = moved.destination
+    is_simple = moved.is_direct and moved.binding is None and not destination.like and destination.cast is None
+    where = destination.device if is_simple and is_plain(destination.node) else ""
+    return Constant(call, moved.call, data, value, axes, where)
+
+
+def stands_in_for_nothing(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the branch around the node asks for emptiness or NaN, or for what the CPU waits for already.
+
+    In the first a constant stands in, and seldom; in the second nothing is left to wait for. A trace is neither.
+    """
+    child = node
+    is_nearest = True
+    for above in context.ancestors(node):
+        if isinstance(above, (cst.FunctionDef, cst.For, cst.While)):
+            return False
+        if isinstance(above, (cst.If, cst.IfExp)) and child is not above.test:
+            asked = _asked(above.test, context)
+            if is_nearest and any(word in asked for word in (*_EMPTY, *_WAITS, *_OTHERWISE)):
+                return True
+            if child is above.body and (any(word in asked for word in _BROKEN) or _is_empty_list(above.test, context)):
+                return True
+            is_nearest = is_nearest and any(word in asked for word in _OF_DEVICES)
+        child = above
+    return False
+
+
+def _asked(test: cst.BaseExpression, context: Context) -> str:
+    """The code of a condition, and of what a name that it compares with zero is bound to: `total == 0`."""
+    code = context.code(test)
+    match test:
+        case cst.Comparison(
+            left=cst.Name() as name, comparisons=[cst.ComparisonTarget(comparator=cst.Integer(value="0"))]
+        ):
+            values = [binding.value for binding in context.reaching(name) if not binding.path]
+            return " ".join([code, *(context.code(value) for value in values if value is not None)])
+    return code
+
+
+def _is_empty_list(test: cst.BaseExpression, context: Context) -> bool:
+    """`not pairs`, which is a list of this function."""
+    match test:
+        case cst.UnaryOperation(operator=cst.Not(), expression=cst.Name() as name):
+            bindings = context.reaching(name)
+            return bool(bindings) and all(
+                not binding.path and isinstance(binding.value, (cst.List, cst.ListComp)) for binding in bindings
+            )
+    return False
+
+
+def is_behind_a_wait(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the CPU has waited right before: `if x.isnan().any(): raise …`, or `n = x.sum().item()` just above."""
+    line = context.tree.line(node)
+    block = context.parent(line) if line is not None else None
+    if line is None or not isinstance(block, cst.IndentedBlock):
+        return False
+    place = list(block.body).index(line)
+    if place and isinstance(above := block.body[place - 1], cst.SimpleStatementLine) and _reads_back(above, context):
+        return True
+    return any(
+        isinstance(before, cst.If) and tests_a_tensor(before.test, context)
+        for before in block.body[max(place - _NEAR, 0) : place]
+    )
+
+
+def _reads_back(line: cst.SimpleStatementLine, context: Context) -> bool:
+    """Whether the statement reads something of the device back, whatever comes of it."""
+    if any(isinstance(part, (cst.IfExp, cst.BooleanOperation, cst.Lambda)) for part in descendants(line)):
+        return False
+    return any(
+        isinstance(part, cst.Call)
+        and isinstance(part.func, cst.Attribute)
+        and part.func.attr.value in ("item", "tolist", "cpu")
+        and is_device_tensor(part.func.value, context)
+        for part in descendants(line)
+    )
+
+
+def is_last_resort(node: cst.CSTNode, context: Context) -> bool:
+    """Whether a function returns it where nothing else fits: behind three ifs that each ask for the same and return."""
+    line = context.tree.line(node)
+    block = context.parent(line) if line is not None else None
+    if not isinstance(line, cst.SimpleStatementLine) or not isinstance(line.body[-1], cst.Return):
+        return False
+    if not isinstance(block, cst.IndentedBlock) or not isinstance(context.parent(block), cst.FunctionDef):
+        return False
+    asked: list[str | None] = []
+    for before in block.body[: list(block.body).index(line)]:
+        statement: cst.BaseStatement | cst.If | cst.Else | None = before
+        while isinstance(statement, cst.If):
+            asked.append(_asked_for(statement))
+            statement = statement.orelse
+    return len(asked) > 2 and None not in asked and len(set(asked)) == 1
+
+
+def _asked_for(statement: cst.If) -> str | None:
+    """The `kind` of `if kind == "l1": return …`, where the branch returns."""
+    last = statement.body.body[-1] if statement.body.body else None
+    if not isinstance(last, cst.SimpleStatementLine) or not isinstance(last.body[-1], cst.Return):
+        return None
+    match statement.test:
+        case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=cst.Equal())]):
+            return dotted(left)
+    return None
+
+
+def is_where_data_are_made(node: cst.Call, context: Context) -> bool:
+    """Whether what transforms the data sends it to a device of its own, which is the CPU unless somebody moves it."""
+    device = context.argument(node, "device")
+    if isinstance(device, cst.Name):
+        bindings = context.reaching(device)
+        device = _own(bindings[0], device.value) if len(bindings) == 1 else None
+    return device is not None and dotted(device) == "self.device" and is_for_data(node, context)
+
+
+def _own(binding: Binding, name: str) -> cst.BaseExpression | None:
+    """What a name is bound to, also as a part of `device, dtype = self.device, self.dtype`."""
+    match binding.node, binding.value:
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple(elements=targets))]), cst.Tuple(elements=values):
+            names = [dotted(element.value) for element in targets]
+            return values[names.index(name)].value if name in names and len(names) == len(values) else None
+    return None if binding.path else binding.value
+
+
+def is_kept_by_object(node: cst.Call, context: Context) -> bool:
+    """Whether an object keeps the tensor from one call to the next: `self.x = …` elsewhere than in `forward`."""
+    function = context.function(node)
+    if not isinstance(function, cst.FunctionDef) or function.name.value == "forward":
+        return False
+    match context.parent(node):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(value=cst.Name(value="self")))]):
+            return True
+    return False
+
+
+def is_read_at_once(node: cst.Call, context: Context) -> bool:
+    """Whether the CPU waits for what is made of it in the same statement or the next two: sizes that are exchanged."""
+    line = context.tree.line(node)
+    block = context.parent(line) if line is not None else None
+    if not isinstance(line, cst.SimpleStatementLine) or not isinstance(block, (cst.IndentedBlock, cst.Module)):
+        return False
+    lines = list(block.body)
+    place = lines.index(line)
+    names = {
+        part.value
+        for statement in line.body
+        if isinstance(statement, cst.Assign)
+        for target in statement.targets
+        for part in descendants(target)
+        if isinstance(part, cst.Name)
+    }
+    return any(
+        _reads_one_of(part, names) for following in lines[place + 1 : place + 3] for part in descendants(following)
+    )
+
+
+def _reads_one_of(node: cst.CSTNode, names: set[str]) -> bool:
+    """`t.item()`, and `[t.item() for t in …]`."""
+    match node:
+        case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value="item" | "tolist" | "cpu"))):
+            return _speaks_of(receiver, names)
+        case cst.ListComp(elt=element, for_in=cst.CompFor(target=cst.Name(value=name), iter=iterated)):
+            return _speaks_of(iterated, names) and any(_reads_one_of(part, {name}) for part in descendants(element))
+    return False
+
+
+def _speaks_of(node: cst.CSTNode, names: set[str]) -> bool:
+    return any(isinstance(part, cst.Name) and part.value in names for part in descendants(node))
+
+
+def _keywords(call: cst.Call) -> list[cst.Name | None]:
+    return [argument.keyword for argument in call.args]
+
+
+def _is_device(node: cst.BaseExpression, context: Context) -> bool:
+    value = context.value(node)
+    if (isinstance(node, cst.Name) and node.value == "None") or is_left_out(node, context):
+        return False
+    return value.kind in (Kind.DEVICE, Kind.STRING, Kind.NUMBER) and value.device is not Device.CPU
+
+
+def is_left_out(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether it is a parameter that is None by default, and no call in sight gives anything for it."""
+    bindings = context.reaching(node) if isinstance(node, cst.Name) else ()
+    return bool(bindings) and all(
+        isinstance(binding.node, cst.Param) and _is_never_given(binding.node, context) for binding in bindings
+    )
+
+
+def _is_never_given(parameter: cst.Param, context: Context) -> bool:
+    function = context.tree.function_of_parameter(parameter)
+    if not isinstance(parameter.default, cst.Name) or parameter.default.value != "None":
+        return False
+    if not isinstance(function, cst.FunctionDef):
+        return False
+    given = [context.calls.argument_for(call, function, parameter) for call in context.calls.callers(function)]
+    if any(value is not parameter.default for value in given):
+        return False
+    names = [other.name.value for other in parameters(function)]
+    place = names.index(parameter.name.value) if parameter.name.value in names else None
+    if place is not None and context.classes.owner(function) is not None and not is_static(function):
+        place -= 1
+    calls = context.elsewhere.callers(function)
+    return bool(given or calls) and not any(
+        call.arguments is None
+        or any(argument.keyword == parameter.name.value or argument.place == place for argument in call.arguments)
+        for call in calls
+    )
+
+
+def _axes(node: cst.BaseExpression) -> tuple[int, ...] | None:
+    """The sizes of a tensor of constants; None where a part of the data is something else, or rows differ."""
+    if not isinstance(node, (cst.List, cst.Tuple)):
+        return () if _is_number(node) else None
+    parts = {_axes(element.value) for element in node.elements}
+    if len(parts) != 1 or any(isinstance(element, cst.StarredElement) for element in node.elements):
+        return None
+    (inner,) = parts
+    return None if inner is None else (len(node.elements), *inner)
+
+
+def _is_number(node: cst.BaseExpression) -> bool:
+    match node:
+        case cst.Integer() | cst.Float() | cst.Name(value="True" | "False"):
+            return True
+        case cst.Attribute(value=cst.Name(value="math" | "np" | "numpy"), attr=cst.Name(value=name)):
+            return name in ("pi", "e", "inf", "nan", "tau")
+        case cst.UnaryOperation(operator=cst.Minus() | cst.Plus(), expression=inner):
+            return _is_number(inner)
+        case cst.BinaryOperation(left=left, right=right):
+            return _is_number(left) and _is_number(right)
+        case cst.Call(func=cst.Name(value="float"), args=[cst.Arg(value=cst.SimpleString())]):
+            return True
+    return False
+
+
+def _only_value(node: cst.BaseExpression, context: Context) -> str:
+    if not isinstance(node, (cst.List, cst.Tuple)):
+        return context.bare_code(node)
+    values = {_only_value(element.value, context) for element in node.elements}
+    return values.pop() if len(values) == 1 else ""

@@ -1,0 +1,51 @@
+"""Tensors of the device that are read one by one, to make one array or tensor of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Call, Flag, Rule, Status
+from torchlint.semantics.knowledge.apis import ARRAYS_OF_LISTS, OF_LISTS
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="array-from-list-of-tensors",
+    code="TL218",
+    group="transfer",
+    summary="Tensors of the device are read one by one to make one array or tensor of them.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    yields_to=(
+        "device-round-trip",
+        "item-comprehension",
+        "item-in-train-loop",
+        "item-in-eval-loop",
+        "bulk-d2h-in-hot-loop",
+    ),
+)
+
+
+@RULE.on(*map(Call, (*OF_LISTS, *ARRAYS_OF_LISTS)))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a list of tensors of the device that is read element by element."""
+    from torchlint.finding import Frequency
+
+    from .lists import gathered  # the model's parts load LibCST
+
+    found = gathered(node, context)
+    if found is None or context.frequencies.is_diagnostic(node):
+        return
+    how_often = context.frequency(node)
+    if how_often <= Frequency.ONCE:
+        return
+    times = f"{found.count} times" if found.count else "once for each tensor"
+    after = "`torch.stack` first, and one copy" if found.is_read else "`torch.stack` leaves them there"
+    yield Flag(
+        node,
+        f"`{context.shown(node)}` makes the CPU wait for the device {times}, {how_often}; {after}",
+    )

@@ -1,0 +1,128 @@
+"""A batch that is moved to the device by a copy that the CPU waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Applicability, Flag, Method, NodeEdit, Replace, Rule
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.analyses.data.batch_moves import BatchMove
+    from torchlint.analyses.data.loaders import Made
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="blocking-h2d-in-batch-loop",
+    code="TL203",
+    group="transfer",
+    summary="The CPU waits until each batch has been copied to the device.",
+    since="0.2.0",
+    fix=(Applicability.SAFE, Applicability.UNSAFE),
+    yields_to=("item-in-train-loop", "item-in-eval-loop"),
+)
+
+
+@RULE.on(Method("to"), Method("cuda"))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a move of a loader's batch, or of a part of it, that waits, unless its memory is known not to be pinned."""
+    if not _is_plain(node, context):
+        return
+    from torchlint.analyses.data.batch_moves import (  # the model's parts load LibCST
+        Pinned,
+        batch_move,
+        is_for_cuda,
+        pinned_of,
+    )
+    from torchlint.analyses.data.loaders import made
+    from torchlint.edits.messages import of_a_batch
+
+    move = batch_move(node, context)
+    if move is None or context.frequencies.is_diagnostic(node) or _gains_nothing(node, context):
+        return
+    sources = made(move.loader, context)
+    state = pinned_of(sources, context)
+    if state is Pinned.NO or not _may_be_pinned(move, sources, context):
+        return
+    shown, often = context.shown(node), of_a_batch(node, context)
+    on_cuda = is_for_cuda(node, context)
+    conditions = [
+        *(["the loader pins its memory"] if state is not Pinned.YES else ()),
+        *(["the device is CUDA's"] if on_cuda is False else ()),
+    ]
+    where = f" where {' and '.join(conditions)}" if conditions else ""
+    yield Flag(
+        node,
+        f"the CPU waits for the copy of `{shown}` {often}; `non_blocking=True` lets it go on{where}",
+        title="Do not wait for the copy: `non_blocking=True`",
+        edits=() if on_cuda is False else (_unblocked(node, context),),
+        applicability=Applicability.SAFE if on_cuda and _is_safe(move, sources, context) else Applicability.UNSAFE,
+    )
+
+
+def _is_plain(call: cst.Call, context: Context) -> bool:
+    """Whether the call says where to, and of which type or layout at most."""
+    if context.has_unpacking(call):
+        return False
+    positional = [argument.value for argument in call.args if argument.keyword is None]
+    if len(positional) > 1 and (len(positional) > 2 or not _is_type(positional[1], context)):
+        return False
+    keywords = {argument.keyword.value for argument in call.args if argument.keyword is not None}
+    return keywords <= {"device", "dtype", "memory_format"}
+
+
+def _is_type(node: cst.BaseExpression, context: Context) -> bool:
+    from torchlint.semantics.values.lattice import Kind  # the model's parts load LibCST
+
+    return context.kind(node) is Kind.DTYPE
+
+
+def _is_cast(call: cst.Call) -> bool:
+    """Whether the call gives a type besides, to which a copy that waits casts before, and one that does not, behind."""
+    keywords = [argument.keyword.value for argument in call.args if argument.keyword is not None]
+    return "dtype" in keywords or len(call.args) - len(keywords) > 1
+
+
+def _gains_nothing(node: cst.Call, context: Context) -> bool:
+    """Whether the CPU waits for the device anyway or has no work for it, or the file is there to export a model."""
+    from torchlint.analyses.execution.occasions import is_export
+
+    from .worth import is_collected, is_of_calibration, is_waited_for, is_without_cuda
+
+    questions = (is_waited_for, is_collected, is_of_calibration, is_without_cuda)
+    return any(asks(node, context) for asks in questions) or is_export(context)
+
+
+def _may_be_pinned(move: BatchMove, sources: Made, context: Context) -> bool:
+    """Whether it is a tensor as far as one can tell: classes of a project's own do not pin what they hold."""
+    from torchlint.analyses.data.batch_moves import is_collated_by_torch, may_be_a_tensor
+
+    from .worth import is_dug_out, is_shown_to_be_a_tensor, may_be_an_object
+
+    is_part = move.is_part or context.kinds.is_tensor(move.receiver)
+    if not is_part or not may_be_a_tensor(move, context) or is_dug_out(move.receiver, context):
+        return False
+    moves_alone = move.method == "to" and may_be_an_object(move.receiver, context)
+    is_known = is_collated_by_torch(sources, context) or is_shown_to_be_a_tensor(move.call, move.receiver, context)
+    return is_known or not moves_alone
+
+
+def _is_safe(move: BatchMove, sources: Made, context: Context) -> bool:
+    """Whether a tensor of torch's own loader is copied as it is, and nothing may write to it before that is done."""
+    from torchlint.analyses.data.batch_moves import is_collated_by_torch, is_left_alone
+
+    is_alike = is_collated_by_torch(sources, context) and not _is_cast(move.call)
+    return is_alike and is_left_alone(move, context)
+
+
+def _unblocked(call: cst.Call, context: Context) -> NodeEdit:
+    from torchlint.edits.expressions import with_argument
+
+    if call.args:
+        return with_argument(call, "non_blocking=True", context)
+    import libcst as cst  # loaded by now
+
+    given = cst.ensure_type(cst.parse_expression("f(non_blocking=True)"), cst.Call).args
+    return Replace(call, context.code(call.with_changes(args=given)))

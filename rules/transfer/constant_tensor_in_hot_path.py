@@ -1,0 +1,122 @@
+"""A tensor of constants that is made on the CPU and sent to the device for each batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule
+from torchlint.semantics.knowledge.apis import OF_LISTS
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.semantics.context import Context
+
+    from ._shared.literal_tensors import Constant
+
+RULE = Rule(
+    name="constant-tensor-in-hot-path",
+    code="TL208",
+    group="transfer",
+    summary="A tensor of constants is made on the CPU and sent to the device for each batch.",
+    since="0.2.0",
+    fix=(Applicability.SAFE, Applicability.UNSAFE),
+    yields_to=("host-factory-then-move",),
+    eager=True,
+)
+_SMALL = 127  # up to here every number fits each type that a tensor may have
+_PLAIN = ("tensor", "as_tensor")
+
+
+@RULE.on(*map(Call, OF_LISTS))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a tensor of numbers that are written out; the fix fills one on the device, if all are the same."""
+    from torchlint.analyses.execution.hot import is_hot
+    from torchlint.edits.messages import of_a_batch
+
+    from ._shared.literal_tensors import constant  # the model's parts load LibCST
+
+    found = constant(node, context)
+    # How often it is made is asked last, since other files may have to say it.
+    if found is None or _costs_nothing(found.moved, context) or not is_hot(found.moved, context):
+        return
+    made = found.moved if context.tree.within(node, found.moved) else node
+    yield Flag(
+        found.moved,
+        f"`{context.shown(made)}` is made on the CPU, which waits {of_a_batch(found.moved, context)} while it is "
+        f"copied to the device; {_advice(found, context)}",
+        title="Fill a tensor on the device, with `torch.full`",
+        edits=_edits(found, context),
+        applicability=Applicability.SAFE if _is_same(found, context) else Applicability.UNSAFE,
+        about=(node,),
+    )
+
+
+def _costs_nothing(moved: cst.Call, context: Context) -> bool:
+    """Whether it is seldom made, or the CPU waits just before or right behind it."""
+    from torchlint.analyses.execution.untaken_branches import is_left_off
+
+    from ._shared import literal_tensors
+
+    return (
+        literal_tensors.stands_in_for_nothing(moved, context)
+        or literal_tensors.is_last_resort(moved, context)
+        or literal_tensors.is_where_data_are_made(moved, context)
+        or literal_tensors.is_kept_by_object(moved, context)
+        or literal_tensors.is_read_at_once(moved, context)
+        or literal_tensors.is_behind_a_wait(moved, context)
+        or is_left_off(moved, context)
+    )
+
+
+def _advice(found: Constant, context: Context) -> str:
+    if found.value:
+        return f"`torch.full({_shape(found)}, {found.value}, device=…)` fills it there"
+    class_ = context.tree.enclosing_class(found.call)
+    is_of_a_module = class_ is not None and context.classes.is_module(class_)
+    return "as a buffer of the module it goes there once" if is_of_a_module else "make it once, and keep it there"
+
+
+def _shape(found: Constant) -> str:
+    return f"({', '.join(map(str, found.axes))}{',' if len(found.axes) == 1 else ''})"
+
+
+def _is_same(found: Constant, context: Context) -> bool:
+    """Whether it is the same tensor for certain: `uint64` is strict, and TorchScript's `full` makes no leaves."""
+    dtype = context.argument(found.call, "dtype", 1)
+    is_strict = dtype is not None and context.qualified_name(dtype) == "torch.uint64"
+    is_leaf = context.argument(found.call, "requires_grad") is not None and "jit" in context.source.text
+    return _is_small(found.value) and not is_leaf and not is_strict
+
+
+def _is_small(value: str) -> bool:
+    """Whether the number is one that each type of a tensor either holds or rounds, whoever makes the tensor."""
+    try:
+        number = float(value)
+    except ValueError:
+        return value in ("True", "False")
+    return abs(number) <= _SMALL
+
+
+def _edits(found: Constant, context: Context) -> tuple[NodeEdit, ...]:
+    import libcst as cst  # the registry loads rules without it
+
+    from torchlint.edits.expressions import as_argument, in_place_of
+
+    call, func = found.call, found.call.func
+    if not (found.value and found.where and isinstance(func, cst.Attribute)) or func.attr.value not in _PLAIN:
+        return ()
+    others = [argument for argument in call.args if argument.value is not found.data]
+    if "#" in context.code(found.moved) or any(argument.keyword is None for argument in others):
+        return ()
+    filling = f"{_shape(found)}, {found.value}"
+    if found.value in ("True", "False") and context.argument(call, "dtype") is None:
+        filling += f", dtype={context.code(func.value)}.bool"  # TorchScript makes whole numbers of truth values
+    if found.moved is call and call.args[0].keyword is None:
+        return (Replace(func.attr, "full"), Replace(found.data, filling))
+    given = [filling, *(as_argument(argument, context) for argument in others)]
+    if found.moved is not call:
+        given.append(f"device={found.where}")
+    made = f"{context.code(func.value)}.full({', '.join(given)})"
+    return (Replace(found.moved, in_place_of(found.moved, made, context)),)

@@ -1,0 +1,66 @@
+"""Data copied to the CPU, and back to the device, though nothing on the way needs the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Call, Flag, Method, Rule, Status
+
+if TYPE_CHECKING:
+    from torchlint.analyses.round_trips.trips import Trip
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="device-round-trip",
+    code="TL206",
+    group="transfer",
+    summary="A tensor goes to the CPU and back for what torch can do on the device.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+)
+_MOST_NAMED = 2
+
+
+@RULE.on(Method("cpu"), Method("tolist"), Method("item"), Method("numpy"), Call("float"), Call("int"), Call("bool"))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag the call with which the data leaves the device, if all that is made of it goes back at each batch."""
+    from torchlint.analyses.round_trips.trips import Trips
+
+    trip = context[Trips].of(node)
+    if trip is not None and trip.reads[0] is node:
+        yield Flag(node, _message(trip, context))
+
+
+@RULE.on(Method("to", (b'"cpu"', b"'cpu'")))
+def check_move(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """As above for `t.to("cpu")`."""
+    yield from check(node, context)
+
+
+def _message(trip: Trip, context: Context) -> str:
+    read = trip.reads[0]
+    return (
+        f"`{context.shown(read)}` makes the CPU wait for the device {context.frequency(read)}, "
+        f"and `{_end(trip.back, context)}` sends the data back; {_advice(trip)}"
+    )
+
+
+def _end(back: cst.Call, context: Context) -> str:
+    """`.to(device)` of a move, `torch.tensor(…)` of a factory."""
+    assert isinstance(back.func, cst.Attribute)
+    method = back.func.attr.value
+    if method not in ("cuda", "to", "type_as"):
+        return f"{context.shown(back.func)}(…)"
+    return f".{method}({'…' if len(back.args) > 1 else ''.join(context.shown(given.value) for given in back.args)})"
+
+
+def _advice(trip: Trip) -> str:
+    if not trip.done:
+        return "nothing on the way needs the CPU"
+    named = " and ".join(f"`{name}`" for name in trip.done[:_MOST_NAMED])
+    if len(trip.done) > _MOST_NAMED:
+        return f"torch has {named} and all else that is done on the way"
+    return f"{named} {'does' if len(trip.done) == 1 else 'do'} the same on the device"

@@ -1,0 +1,101 @@
+"""A tensor made on the CPU only to be copied to the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import TYPE_CHECKING
+
+from torchlint.analyses.tensors.factories import NAMES, Sameness
+from torchlint.rule import Applicability, Call, Flag, Rule
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.analyses.tensors.factories import Factory
+    from torchlint.analyses.transfer.moves import Move
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="host-factory-then-move",
+    code="TL201",
+    group="transfer",
+    summary="A tensor is made on the CPU and then copied to the device.",
+    since="0.1.0",
+    fix=(Applicability.SAFE, Applicability.UNSAFE),
+    eager=True,
+)
+# Fewer elements than this take no time worth a word, unless it adds up.
+_SMALL = 10_000
+_TINY = 100
+
+
+@RULE.on(*(Call(name) for name in NAMES))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag the move of what a factory makes: in the same expression, or by the next use of the name it is given."""
+    from torchlint.analyses.tensors.factories import factory
+    from torchlint.analyses.transfer.moves import move
+
+    from .placement import is_same, placed
+
+    made = factory(node, context)
+    moved = move(made, context) if made is not None else None
+    if made is None or moved is None or _costs_nothing(made, moved, context):
+        return
+    verb = "draws" if made.sameness is Sameness.RANDOM else "allocates" if made.successor == "empty" else "fills"
+    yield Flag(
+        moved.call,
+        f"`torch.{made.name}` {verb} on the CPU and `.{moved.method}()` copies to the device; {_advice(made, moved)}",
+        title=f"Make it on the device: `device={moved.destination.device}`",
+        edits=placed(made, moved, context),
+        applicability=Applicability.SAFE if is_same(made, moved) else Applicability.UNSAFE,
+    )
+
+
+def _costs_nothing(made: Factory, moved: Move, context: Context) -> bool:
+    """Whether there is nothing to copy, or so little, and that once, that nobody could tell."""
+    from torchlint.analyses.execution.occasions import (
+        is_made_once,
+        is_made_to_look,
+        is_preparation,
+        is_set_up,
+        is_warm_up,
+        runs_once,
+    )
+    from torchlint.analyses.sync.finite_checks import is_exceptional
+    from torchlint.analyses.tensors.element_counts import amount, is_an_image, sizes
+    from torchlint.analyses.transfer.moves import is_enlarged
+    from torchlint.semantics.execution.first_time import is_for_another
+
+    number = amount(made.call, context)
+    if number == 0 or is_made_to_look(moved.call, context) or is_exceptional(moved.call, context):
+        return True
+    if is_for_another(moved.call, context.names):
+        return True
+    axes = sizes(made.call, context)
+    is_no_block = axes is not None and axes.count(None) <= 1 and prod(size or 1 for size in axes) < _SMALL
+    if is_no_block and is_made_once(moved.call, context):
+        return True
+    # A move in another block is one that somebody thought about.
+    limit = _SMALL if _share_a_block(made.call, moved.call, context) else _TINY
+    is_small = number is not None and number < limit and not is_enlarged(moved)
+    if is_small and runs_once(moved.call, context):
+        return True
+    if is_an_image(made.call) and (runs_once(moved.call, context) or is_warm_up(moved.call, context)):
+        return True
+    return is_set_up(moved.call, context) or is_preparation(moved.call, context)
+
+
+def _share_a_block(first: cst.CSTNode, second: cst.CSTNode, context: Context) -> bool:
+    lines = (context.tree.line(first), context.tree.line(second))
+    blocks = [context.parent(line) for line in lines if line is not None]
+    return len(blocks) == len(lines) and blocks[0] is blocks[1]
+
+
+def _advice(made: Factory, moved: Move) -> str:
+    way = "`device=`" if moved.binding is None else f"`device=` in `torch.{made.name}`"
+    if made.legacy:
+        way = f"`torch.{made.successor}` with `device=`"
+    if moved.destination.may_be_none:
+        return f"{way} makes it there, but `device=None` is the CPU where `.cuda(None)` is the current GPU"
+    return f"{way} makes it there"

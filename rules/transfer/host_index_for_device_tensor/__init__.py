@@ -1,0 +1,51 @@
+"""An index made on the CPU for a tensor that lives on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Applicability, Call, Flag, Rule
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="host-index-for-device-tensor",
+    code="TL202",
+    group="transfer",
+    summary="An index that is made on the CPU is copied to the device each time it indexes a tensor there.",
+    since="0.2.0",
+    fix=(Applicability.SAFE, Applicability.UNSAFE),
+)
+
+
+@RULE.on(Call("torch.arange"), Call("torch.randperm"), Call("torch.randint"))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag the factory of an index that only indexes tensors of the device; the fix makes it there."""
+    from torchlint.analyses.tensors.factories import Sameness
+    from torchlint.edits.expressions import with_argument
+    from torchlint.finding import Frequency
+
+    from .indices import device, host_index, is_sure  # the model's parts load LibCST
+
+    found = host_index(node, context)
+    if found is None:
+        return
+    how_often = max(map(context.frequency, (node, *found.indexed)))
+    if how_often <= Frequency.ONCE or context.frequencies.is_of_the_first_time(node):
+        return
+    indexed = found.indexed[0]
+    where = device(found, context)
+    is_same = found.made.sameness >= Sameness.EXACT and is_sure(found, context)
+    advice = f"`device={where}` makes" if where else "`device=` makes"
+    yield Flag(
+        node,
+        f"`{context.shown(node)}` is made on the CPU, which waits {how_often} while it is copied to the device "
+        f"to index `{context.shown(indexed.value)}`; {advice} it there",
+        title=f"Make the index on the device: `device={where}`",
+        edits=(with_argument(node, f"device={where}", context),) if where else (),
+        applicability=Applicability.SAFE if is_same else Applicability.UNSAFE,
+    )

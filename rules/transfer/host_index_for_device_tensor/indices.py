@@ -1,0 +1,255 @@
+"""Indices that are made on the CPU and index tensors on a device, to which each of them is copied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.provenance.network import is_with_the_network
+from torchlint.analyses.tensors.aliasing import reflects
+from torchlint.analyses.tensors.factories import Factory, factory, is_whole
+from torchlint.semantics.names.bindings import Binder, Binding, dotted
+from torchlint.semantics.values.lattice import Device, Kind
+from torchlint.syntax.tree import Comprehension, descendants
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchlint.semantics.context import Context
+
+FACTORIES = ("arange", "randperm", "randint")
+# Methods that give an index again; what else is asked of it needs none of its values.
+_RESHAPING = frozenset(
+    "unsqueeze squeeze view reshape flatten expand expand_as repeat repeat_interleave t transpose long int contiguous "
+    "flip chunk split".split()
+)
+_INTEGERS = frozenset("int64 long int32 int int16 short int8 uint8".split())
+_SHAPE = frozenset({"size", "dim", "numel", "shape", "ndim", "dtype"})
+_DEEPEST = 4
+
+
+@dataclass(frozen=True, slots=True)
+class HostIndex:
+    """A factory whose tensor only indexes tensors on a device; `indexed` are those, with the subscripts."""
+
+    made: Factory
+    indexed: tuple[cst.Subscript, ...]
+
+
+def host_index(call: cst.Call, context: Context) -> HostIndex | None:
+    """The index that the call makes on the CPU, if it is used for nothing but to index tensors on a device."""
+    if not isinstance(context.parent(call), (cst.Index, cst.Assign, cst.Attribute, cst.Subscript, cst.BinaryOperation)):
+        return None
+    made = factory(call, context)
+    if made is None:
+        return None
+    found: list[cst.Subscript] = []
+    for subscript in _indexed(call, context, 0):
+        if subscript is None or _is_moved(subscript, context) or not _is_on_device(subscript.value, context):
+            return None
+        found.append(subscript)
+    return HostIndex(made, tuple(found)) if found else None
+
+
+def device(index: HostIndex, context: Context) -> str | None:
+    """The code for the device of a tensor that is indexed, if one has a name and is there before the index is made."""
+    made = index.made.call
+    if context.code(made).count("#") or context.has_unpacking(made):
+        return None
+    for subscript in index.indexed:
+        tensor = subscript.value
+        if isinstance(tensor, cst.Name) and (context.tree.within(made, subscript) or _is_there(tensor, made, context)):
+            return f"{tensor.value}.device"
+    return None
+
+
+def is_sure(index: HostIndex, context: Context) -> bool:
+    """Whether the index is the same elsewhere, indexes one tensor only, that for certain, and whenever it is made."""
+    made = index.made.call
+    codes = {context.code(subscript.value) for subscript in index.indexed}
+    if len(codes) != 1 or not all(context.kinds.is_tensor(subscript.value) for subscript in index.indexed):
+        return False
+    if not _is_of_integers(made, context) or not _stays_whole(made, context, 0):
+        return False
+    return all(
+        _has_no_walrus(subscript)
+        if context.tree.within(made, subscript)
+        else _follows_at_once(made, subscript, context)
+        for subscript in index.indexed
+    )
+
+
+def _is_of_integers(made: cst.Call, context: Context) -> bool:
+    dtype = context.argument(made, "dtype")
+    return dtype is None or (context.qualified_name(dtype) or "").removeprefix("torch.") in _INTEGERS
+
+
+def _has_no_walrus(subscript: cst.Subscript) -> bool:
+    return not any(isinstance(node, cst.NamedExpr) for node in descendants(subscript))
+
+
+def _follows_at_once(made: cst.Call, subscript: cst.Subscript, context: Context) -> bool:
+    """Whether a function indexes wherever it has made the index, and nobody else sees that or moves the tensor."""
+    first, last = context.tree.line(made), context.tree.line(subscript)
+    block = context.parent(first) if first is not None else None
+    function = context.function(made)
+    if not isinstance(block, cst.IndentedBlock) or first is None or last is None or context.parent(last) is not block:
+        return False
+    if not isinstance(last, cst.SimpleStatementLine) or not isinstance(function, cst.FunctionDef):
+        return False
+    if any(reflects(node) or isinstance(node, cst.NamedExpr) for node in descendants(function.body)):
+        return False
+    above = list(takewhile(lambda node: node is not last, context.ancestors(subscript)))
+    if any(isinstance(node, (cst.IfExp, cst.BooleanOperation, cst.Lambda, *Comprehension)) for node in above):
+        return False
+    lines = list(block.body)
+    between = [node for line in lines[lines.index(first) : lines.index(last) + 1] for node in descendants(line)]
+    tensor = context.code(subscript.value)
+    before = [node for node in between[: between.index(subscript)] if not any(node is other for other in above)]
+    return not any(
+        isinstance(node, (cst.Return, cst.Raise, cst.Yield, cst.Await, cst.Continue, cst.Break))
+        or (isinstance(node, cst.AssignTarget) and dotted(node.target) == f"{tensor}.data")
+        for node in before
+    )
+
+
+def _stays_whole(node: cst.BaseExpression, context: Context, depth: int) -> bool:
+    """Whether all that is done with the index gives the same whole numbers on each device, without another tensor."""
+    while True:
+        parent = context.parent(node)
+        match parent:
+            case cst.Index():
+                return True
+            case cst.Attribute(attr=cst.Name(value=name)):
+                call = context.parent(parent)
+                if name in _SHAPE:
+                    return True
+                if not isinstance(call, cst.Call) or not all(
+                    _is_size(argument.value, context) for argument in call.args
+                ):
+                    return False
+                node = call
+            case cst.Subscript():
+                bounds = [
+                    part
+                    for element in parent.slice
+                    if isinstance(element.slice, cst.Slice)
+                    for part in (element.slice.lower, element.slice.upper, element.slice.step)
+                ]
+                if not all(bound is None or _is_size(bound, context) for bound in bounds):
+                    return False
+                node = parent
+            case cst.BinaryOperation(left=left, operator=operator, right=right):
+                other = right if left is node else left
+                is_exact = isinstance(operator, (cst.Add, cst.Subtract, cst.Multiply)) and is_whole(other, context)
+                is_divided = isinstance(operator, (cst.FloorDivide, cst.Modulo)) and left is node
+                if not is_exact and not (is_divided and isinstance(right, cst.Integer) and right.evaluated_value):
+                    return False
+                node = parent
+            case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]) if depth < _DEEPEST:
+                binding = _binding(parent, name, context)
+                uses = context.names.uses(binding) if binding is not None else []
+                return all(_stays_whole(use, context, depth + 1) for use in uses)
+            case _:
+                return False
+
+
+def _is_size(node: cst.BaseExpression, context: Context) -> bool:
+    return is_whole(node, context) or (context.kind(node) is Kind.NUMBER and context.value(node).proven)
+
+
+def _is_moved(subscript: cst.Subscript, context: Context) -> bool:
+    """Whether what the index picks is moved to a device, so that it is not there."""
+    above = context.parent(subscript)
+    return isinstance(above, cst.Attribute) and above.attr.value in ("to", "cuda", "pin_memory", "numpy")
+
+
+def _is_on_device(node: cst.BaseExpression, context: Context) -> bool:
+    value = context.value(node)
+    if value.kind is not Kind.TENSOR or value.device is Device.CPU:
+        return False
+    if value.device is not Device.UNKNOWN:
+        return True
+    if not context.program.mentions_accelerator or _is_given_to_no_network(node, context):
+        return False
+    return is_with_the_network(node, context) and context.kinds.is_tensor(node)
+
+
+def _is_given_to_no_network(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether a function that is no `forward` is given the tensor: callers may keep it wherever they like."""
+    if not isinstance(node, cst.Name):
+        return False
+    function = context.function(node)
+    is_forward = isinstance(function, cst.FunctionDef) and function.name.value == "forward"
+    return not is_forward and any(binding.binder is Binder.PARAMETER for binding in context.reaching(node))
+
+
+def _indexed(node: cst.BaseExpression, context: Context, depth: int) -> Iterator[cst.Subscript | None]:
+    """The subscripts in which the expression is an index; None for any other use of its values."""
+    while True:
+        parent = context.parent(node)
+        match parent:
+            case cst.Index():
+                subscript = context.parent(context.parent(parent) or parent)
+                yield subscript if isinstance(subscript, cst.Subscript) else None
+                return
+            case cst.Attribute(attr=cst.Name(value=name)) if name in _SHAPE:
+                return
+            case cst.Attribute(attr=cst.Name(value=name)) if name in _RESHAPING:
+                call = context.parent(parent)
+                if not isinstance(call, cst.Call) or call.func is not parent:
+                    yield None
+                    return
+                node = call
+            case cst.Subscript(value=value) if value is node and _is_part(parent):
+                node = parent
+            case cst.BinaryOperation(left=left, right=right):
+                if context.kind(right if left is node else left) is not Kind.NUMBER:
+                    yield None
+                    return
+                node = parent
+            case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]) if depth < _DEEPEST:
+                yield from _uses(parent, name, context, depth)
+                return
+            case _:
+                yield None
+                return
+
+
+def _is_part(node: cst.Subscript) -> bool:
+    """`t[a:b]` or `t[:, None]`, which is an index again."""
+    return all(
+        isinstance(element.slice, cst.Slice)
+        or (isinstance(element.slice, cst.Index) and isinstance(element.slice.value, (cst.Name, cst.Ellipsis)))
+        for element in node.slice
+    ) and any(isinstance(element.slice, cst.Slice) for element in node.slice)
+
+
+def _uses(statement: cst.Assign, name: str, context: Context, depth: int) -> Iterator[cst.Subscript | None]:
+    binding = _binding(statement, name, context)
+    uses = context.names.uses(binding) if binding is not None else []
+    if not uses:
+        yield None
+    for use in uses:
+        if context.reaching(use) != (binding,):
+            yield None
+        else:
+            yield from _indexed(use, context, depth + 1)
+
+
+def _binding(statement: cst.Assign, name: str, context: Context) -> Binding | None:
+    for binding in context.names.scope_of(statement).bindings.get(name, ()):
+        if binding.node is statement and binding.binder is Binder.ASSIGN:
+            return binding
+    return None
+
+
+def _is_there(use: cst.Name, place: cst.CSTNode, context: Context) -> bool:
+    """Whether the name holds at the place what it holds at its use."""
+    if context.function(use) is not context.function(place):
+        return False
+    bindings = context.reaching(use)
+    return len(bindings) == 1 and bindings[0].effect < context.tree.place(place)

@@ -1,0 +1,97 @@
+"""A Python list that is made into a tensor and sent to the device for each batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Applicability, Call, Flag, Insert, NodeEdit, Replace, Rule, Status
+from torchlint.semantics.knowledge.apis import OF_LISTS
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.semantics.context import Context
+
+    from .lists import SentList
+
+RULE = Rule(
+    name="list-to-device-in-hot-path",
+    code="TL215",
+    group="transfer",
+    summary="A Python list is made into a tensor and sent to the device for each batch.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    default=False,
+    fix=(Applicability.UNSAFE,),
+    yields_to=(
+        "host-factory-then-move",
+        "constant-tensor-in-hot-path",
+        "tensor-from-list-of-arrays",
+        "array-from-list-of-tensors",
+        "device-round-trip",
+        "tensor-attribute-not-buffer",
+    ),
+    eager=True,
+)
+_FILLING = "Fill a tensor on the device, with `torch.full`"
+
+
+@RULE.on(*map(Call, OF_LISTS))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a tensor that is made of a list and goes to the device; the fix pins it and does not wait for the copy."""
+    from torchlint.analyses.execution.hot import is_hot
+    from torchlint.analyses.execution.occasions import is_export
+
+    from .._shared.literal_tensors import is_behind_a_wait, stands_in_for_nothing  # the model's parts load LibCST
+    from .lists import sent_list
+
+    found = sent_list(node, context)
+    if found is None or is_export(context):
+        return
+    if not is_hot(found.moved, context) or stands_in_for_nothing(found.moved, context):
+        return
+    if is_behind_a_wait(found.moved, context):
+        return
+    made = found.moved if context.tree.within(node, found.moved) else node
+    yield Flag(
+        found.moved,
+        f"`{context.shown(made)}` makes a tensor of a list on the CPU, which waits "
+        f"{context.frequency(found.moved)} while it is copied to the device; {_advice(found)}",
+        title=_FILLING if found.one else "Pin the tensor, and do not wait for the copy",
+        edits=() if found.is_kept else _edits(found, context),
+        about=(node,),
+    )
+
+
+def _advice(found: SentList) -> str:
+    if found.is_kept:
+        return "what it holds is the module's own: as a buffer it goes there once"
+    if found.one:
+        return f"`torch.full((1,), {found.one}, device=…)` fills it there"
+    return "from pinned memory, with `non_blocking=True`, the CPU goes on"
+
+
+def _edits(found: SentList, context: Context) -> tuple[NodeEdit, ...]:
+    import libcst as cst  # the registry loads rules without it
+
+    from torchlint.edits.expressions import as_argument, in_place_of
+
+    call, func = found.call, found.call.func
+    is_plain = context.qualified_name(func) == "torch.tensor" and isinstance(func, cst.Attribute)
+    if not is_plain or not found.where or "#" in context.code(found.moved):
+        return ()
+    assert isinstance(func, cst.Attribute)
+    if found.one:
+        others = [argument for argument in call.args if argument.value is not context.argument(call, "data", 0)]
+        given = [f"(1,), {found.one}", *(as_argument(argument, context) for argument in others)]
+        given += [] if found.moved is call else [f"device={found.where}"]
+        filled = f"{context.code(func.value)}.full({', '.join(given)})"
+        return (Replace(found.moved, in_place_of(found.moved, filled, context)),)
+    pin = f"{context.code(func.value)}.cuda.is_available()"
+    move = f".to({found.where}, non_blocking=True)"
+    for argument in call.args:
+        if argument.keyword is not None and argument.keyword.value == "device":
+            return (Replace(argument.keyword, "pin_memory"), Replace(argument.value, pin), Insert(call, move))
+    given = [*(as_argument(argument, context) for argument in call.args), f"pin_memory={pin}"]
+    return (Replace(found.moved, f"{context.code(func)}({', '.join(given)}){move}"),)

@@ -1,0 +1,43 @@
+"""A checkpoint that each process of a distributed program loads to the GPU on which it was saved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Applicability, Call, Flag, Rule, Status
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="load-without-map-location",
+    code="TL219",
+    group="transfer",
+    summary="Each process of a distributed program loads a checkpoint to the GPU on which it was saved.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    fix=(Applicability.UNSAFE,),
+)
+
+
+@RULE.on(Call("torch.load"))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag the load of a state that a module or optimizer takes over, in a file that sets up several processes."""
+    from torchlint.edits.expressions import with_argument
+
+    from .checkpoints import is_loaded_by_each_process, is_taken_over  # the model's parts load LibCST
+
+    if not node.args or context.has_unpacking(node) or context.argument(node, "map_location", 1) is not None:
+        return
+    if not is_loaded_by_each_process(node, context) or not is_taken_over(node, context):
+        return
+    yield Flag(
+        node,
+        f"`{context.shown(node)}` puts each tensor on the GPU on which it was saved, which is one and the same for all "
+        'processes, and fills its memory; `map_location="cpu"` keeps them off it until they are copied',
+        title='Load to the CPU: `map_location="cpu"`',
+        edits=(with_argument(node, 'map_location="cpu"', context),),
+    )

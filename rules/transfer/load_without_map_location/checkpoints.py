@@ -1,0 +1,122 @@
+"""Checkpoints that are loaded: by which processes, and what becomes of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.names.bindings import final_part
+from torchlint.syntax.tree import descendants
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchlint.semantics.context import Context
+
+# What shows that several processes with a GPU each run the file.
+_PROCESSES = frozenset(
+    {
+        "torch.distributed.init_process_group",
+        "torch.nn.parallel.DistributedDataParallel",
+        "apex.parallel.DistributedDataParallel",
+    }
+)
+# Frameworks that shard states, or move them on their own.
+_FRAMEWORKS = frozenset(
+    {"deepspeed", "accelerate", "lightning", "torch_xla", "fairscale", "megatron", "colossalai", "ignite"}
+)
+_SHARDED = ("torch.distributed.fsdp", "torch.distributed.checkpoint", "FullyShardedDataParallel")
+# A condition that names one of these lets one process through, or has thought of the device.
+_SINGLED_OUT = ("rank", "master", "main_process", "is_main", "gpu", "device", "cpu", "local")
+# A condition that names one of these asks whether there are several processes at all.
+_SEVERAL = ("distributed", "ddp", "world_size", "is_initialized")
+
+
+def is_loaded_by_each_process(load: cst.Call, context: Context) -> bool:
+    """Whether the file sets up several processes, and each of them gets here."""
+    text = context.source.text
+    if any(word in text for word in _SHARDED) or not context.names.imported.isdisjoint(_FRAMEWORKS):
+        return False
+    calls = {context.qualified_name(call.func) for call in context.tree.of(cst.Call)}
+    if _is_of_the_cpu(context):
+        return False
+    if not calls & _PROCESSES or _is_of_one_process(load, context) or _has_its_own(load, context):
+        return False
+    if any(_saves_from_the_cpu(function, context) for function in context.tree.of(cst.FunctionDef)):
+        return False
+    return not any(word in context.code(test).lower() for test in _tests(load, context) for word in _SINGLED_OUT)
+
+
+def _has_its_own(load: cst.Call, context: Context) -> bool:
+    """Whether each process loads a file of its own, which it has saved from its own GPU: `f"state_{rank}.pt"`."""
+    path = load.args[0].value
+    given = [path]
+    if isinstance(path, cst.Name):
+        given += [binding.value for binding in context.reaching(path) if binding.value is not None]
+    return any("rank" in context.code(value).lower() for value in given)
+
+
+def _saves_from_the_cpu(function: cst.FunctionDef, context: Context) -> bool:
+    """Whether the function saves weights that it copies to the CPU before, and nothing else."""
+    calls = [node for node in descendants(function.body) if isinstance(node, cst.Call)]
+    is_saving = any(context.qualified_name(call.func) == "torch.save" for call in calls)
+    if not is_saving or not any(final_part(call.func) == "cpu" for call in calls):
+        return False
+    return "optim" not in context.code(function.body).lower()
+
+
+def _is_of_one_process(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the branch around the node runs where the program has but one process: `if distributed: … else: …`."""
+    child = node
+    for above in context.ancestors(node):
+        if isinstance(above, (cst.If, cst.IfExp)) and child is not above.test:
+            asked = context.code(above.test).lower()
+            is_denied = isinstance(above.test, cst.UnaryOperation) and isinstance(above.test.operator, cst.Not)
+            if any(word in asked for word in _SEVERAL) and (child is above.orelse) is not is_denied:
+                return True
+        child = above
+    return False
+
+
+def _is_of_the_cpu(context: Context) -> bool:
+    """Whether the only device that the file makes is the CPU, and nothing in it speaks of CUDA."""
+    devices = [call for call in context.tree.of(cst.Call) if context.qualified_name(call.func) == "torch.device"]
+    is_cpu = [
+        bool(call.args)
+        and isinstance(call.args[0].value, cst.SimpleString)
+        and call.args[0].value.evaluated_value == "cpu"
+        for call in devices
+    ]
+    return bool(is_cpu) and all(is_cpu) and "cuda" not in context.source.text
+
+
+def _tests(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]:
+    """The conditions on which the node runs."""
+    for above in context.ancestors(node):
+        if isinstance(above, (cst.If, cst.IfExp)):
+            yield above.test
+
+
+def is_taken_over(load: cst.Call, context: Context) -> bool:
+    """Whether what is loaded goes to `load_state_dict`, which copies it to where the parameters are."""
+    if _goes_to_load_state_dict(load, context):
+        return True
+    match context.parent(load):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]) as statement:
+            uses = context.uses.of(name, statement)
+            return any(_goes_to_load_state_dict(use, context) for use in uses)
+    return False
+
+
+def _goes_to_load_state_dict(node: cst.BaseExpression, context: Context) -> bool:
+    above = context.parent(node)
+    while isinstance(above, cst.Subscript) and above.value is node:
+        node, above = above, context.parent(above)
+    call = context.parent(above) if isinstance(above, cst.Arg) else None
+    return (
+        isinstance(call, cst.Call)
+        and isinstance(call.func, cst.Attribute)
+        and call.func.attr.value == "load_state_dict"
+        and not any(argument.keyword is not None and argument.keyword.value == "assign" for argument in call.args)
+    )

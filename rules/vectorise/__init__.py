@@ -1,0 +1,1 @@
+"""Rules about Python loops that one operation could replace."""

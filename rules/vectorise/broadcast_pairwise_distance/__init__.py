@@ -1,0 +1,67 @@
+"""Distances between all pairs of points, by way of a tensor that holds the difference of each pair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchlint.rule import Applicability, Call, Flag, Method, NodeEdit, Replace, Rule, Status
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.semantics.context import Context
+
+    from .distances import Distances
+
+RULE = Rule(
+    name="broadcast-pairwise-distance",
+    code="TL910",
+    group="vectorise",
+    summary="Distances of all pairs by a broadcast difference, which is as large as all pairs times their axes.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    default=False,
+    fix=(Applicability.UNSAFE,),
+    eager=True,
+)
+
+
+@RULE.on(
+    Method("sum"),
+    Method("norm"),
+    Call("torch.sum"),
+    Call("torch.norm"),
+    Call("torch.linalg.norm"),
+    Call("torch.linalg.vector_norm"),
+)
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag `((a[:, None, :] - b[None, :, :]) ** 2).sum(-1)`; the fix asks `torch.cdist`."""
+    from torchlint.analyses.execution.rarity import runs_rarely  # the model's parts load LibCST
+
+    from .distances import distances
+
+    found = distances(node, context)
+    if found is None or runs_rarely(node, context):
+        return
+    yield Flag(
+        node,
+        f"the differences of all pairs of `{context.shown(found.rows)}` and `{context.shown(found.columns)}` are "
+        "written out, and again to be reduced; `torch.cdist` computes the distances without them",
+        title="Ask `torch.cdist`",
+        edits=_edits(found, context),
+    )
+
+
+def _edits(found: Distances, context: Context) -> tuple[NodeEdit, ...]:
+    from torchlint.edits.expressions import in_place_of, loses_comment
+    from torchlint.edits.imports import spelling
+
+    home = spelling("torch", found.call, context)
+    if not home or not found.is_certain or loses_comment(found.call, found.rows, found.columns, context=context):
+        return ()
+    # By matrix multiplication, which it would choose for many points, small distances are mostly rounding errors.
+    way = "p=1" if found.order == 1 else 'compute_mode="donot_use_mm_for_euclid_dist"'
+    power = ".square()" if found.is_power else ""
+    code = f"{home}.cdist({context.bare_code(found.rows)}, {context.bare_code(found.columns)}, {way}){power}"
+    return (Replace(found.call, in_place_of(found.call, code, context)),)

@@ -1,0 +1,82 @@
+"""A builtin such as `max` given a tensor: Python goes over it row by row, with a kernel or a wait for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="builtin-reduction-on-tensor",
+    code="TL902",
+    group="vectorise",
+    summary="A builtin such as `sum` or `max` goes over a tensor in Python, row by row.",
+    since="0.2.0",
+    fix=(Applicability.UNSAFE,),
+    yields_to=("graph-break-in-compiled",),
+    eager=True,
+)
+# What the tensor does in the place of each, and what the builtin does with one row after the other.
+_INSTEAD = {
+    "sum": ("{}.sum(0)", "adds"),
+    "max": ("{}.max()", "compares"),
+    "min": ("{}.min()", "compares"),
+    "any": ("{}.any()", "tests"),
+    "all": ("{}.all()", "tests"),
+    "sorted": ("{}.sort()", "compares"),
+}
+_TESTS = (".any()", ".all()")
+
+
+@RULE.on(*(Call(name) for name in _INSTEAD))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a builtin with a tensor as its only argument; the fix calls the method of the tensor."""
+    from torchlint.analyses.batching.extent import may_wait  # the model's parts load LibCST
+    from torchlint.edits.expressions import shown_owner
+
+    from .reductions import reduced
+
+    tensor = reduced(node, context)
+    if tensor is None:
+        return
+    assert isinstance(node.func, cst.Name)
+    name = node.func.value
+    instead, verb = _INSTEAD[name]
+    shown = shown_owner(tensor, context)
+    cost = "with a kernel for each"
+    if name != "sum" and may_wait(tensor, context):
+        cost = "and the host waits for each"
+    yield Flag(
+        node,
+        f"`{context.shown(node)}` {verb} the rows of `{shown}` one by one, {cost}; `{instead.format(shown)}` "
+        "goes over it once",
+        title=f"Let the tensor do `{name}`",
+        edits=_edits(node, tensor, instead, context) if name != "sorted" else (),
+    )
+
+
+def _edits(node: cst.Call, tensor: cst.BaseExpression, instead: str, context: Context) -> tuple[NodeEdit, ...]:
+    from torchlint.edits.expressions import as_owner, in_place_of, loses_comment
+
+    if loses_comment(node, tensor, context=context):
+        return ()
+    code = instead.format(as_owner(tensor, context))
+    if instead.endswith(_TESTS) and not _is_tested(node, context):
+        code = f"bool({code})"
+    return (Replace(node, in_place_of(node, code, context)),)
+
+
+def _is_tested(node: cst.Call, context: Context) -> bool:
+    """Whether the result is only asked for whether it is true."""
+    match context.parent(node):
+        case cst.UnaryOperation(operator=cst.Not()):
+            return True
+        case cst.If(test=test) | cst.While(test=test) | cst.IfExp(test=test) | cst.Assert(test=test):
+            return test is node
+    return False

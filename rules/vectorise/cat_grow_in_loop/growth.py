@@ -1,0 +1,304 @@
+"""Tensors that grow in a loop: at each turn all that there is so far is joined with a part more."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.batching.extent import FEW_IN_ALL, is_few
+from torchlint.analyses.execution.hot import is_exceptional
+from torchlint.analyses.execution.rarity import runs_rarely
+from torchlint.analyses.iteration.targets import names_in, visit
+from torchlint.analyses.provenance.definitions import definitions
+from torchlint.analyses.tensors.aliasing import is_changed_in_place, reflects
+from torchlint.edits.expressions import loses_comment
+from torchlint.rule import Insert, InsertBelow, NodeEdit, Replace
+from torchlint.semantics.execution.frequency import LoopKind
+from torchlint.semantics.names.bindings import Binder, last_part
+from torchlint.semantics.values.lattice import Kind
+from torchlint.syntax.literals import integer
+from torchlint.syntax.tree import descendants, descendants_in_scope
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+# What there are few of beside what `is_few` knows.
+_FEW = re.compile(r"crop|head|view|nums?$|part|kernel|expert|camera|modalit|channel|(^|_)ch(_|$)", re.IGNORECASE)
+# Attributes of a model that count what there may be many of.
+_MANY = re.compile(r"step|frame|time|len|token|sample|horizon|point|batch", re.IGNORECASE)
+
+
+_PICTURES = frozenset({"save_image", "make_grid", "imsave", "imwrite", "savefig"})
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """`statement` joins `name` with `parts`, behind or before them, at each turn of `loop`, in which nobody reads it.
+
+    `first` is what the name is given at the first turn, where an expression says so: `x if t is None else cat(…)`.
+    `is_guarded`: a branch gives the name its first part.
+    """
+
+    call: cst.Call
+    statement: cst.Assign
+    name: cst.Name
+    parts: tuple[cst.BaseExpression, ...]
+    is_in_front: bool
+    loop: cst.For | cst.While
+    first: cst.BaseExpression | None
+    is_guarded: bool
+
+
+def growth(call: cst.Call, context: Context) -> Growth | None:
+    """What the call makes grow; None where it is read on the way, where turns are few, or where nothing is certain."""
+    statement, first = _assigned(call, context)
+    if statement is None or not call.args or context.has_unpacking(call):
+        return None
+    target = statement.targets[0].target
+    given = call.args[0].value
+    if not isinstance(target, cst.Name) or not isinstance(given, (cst.List, cst.Tuple)) or len(given.elements) < 2:
+        return None
+    parts = [element.value for element in given.elements if isinstance(element, cst.Element)]
+    own = [part for part in parts if isinstance(part, cst.Name) and part.value == target.value]
+    if len(own) != 1 or len(parts) != len(given.elements) or own[0] not in (parts[0], parts[-1]):
+        return None
+    others = tuple(part for part in parts if part is not own[0])
+    if any(target.value in names_in(part) for part in others):
+        return None
+    if any(argument.keyword is not None and argument.keyword.value == "out" for argument in call.args):
+        return None
+    found = _loop(statement, target, context)
+    if found is None or runs_rarely(call, context) or is_exceptional(call, context) or _is_for_a_picture(call, context):
+        return None
+    loop, is_guarded = found
+    return Growth(call, statement, own[0], others, own[0] is not parts[0], loop, first, is_guarded)
+
+
+def _is_for_a_picture(call: cst.Call, context: Context) -> bool:
+    """Whether the function around saves a picture: the samples that it shows are few."""
+    function = context.function(call)
+    return function is not None and any(
+        (context.qualified_name(part.func) or last_part(part.func)).rpartition(".")[2] in _PICTURES
+        for part in descendants(function.body)
+        if isinstance(part, cst.Call)
+    )
+
+
+def _assigned(call: cst.Call, context: Context) -> tuple[cst.Assign | None, cst.BaseExpression | None]:
+    """The statement that binds one name to the call, or to it in all turns but the first."""
+    first = None
+    above = context.parent(call)
+    if isinstance(above, cst.IfExp) and above.test is not call:
+        first = above.body if above.orelse is call else above.orelse
+        is_missing = _missing(above.test)
+        if is_missing is None or is_missing != (first is above.body):
+            return None, None
+        above = context.parent(above)
+    return (above, first) if isinstance(above, cst.Assign) and len(above.targets) == 1 else (None, None)
+
+
+def _missing(test: cst.BaseExpression) -> bool | None:
+    """Whether the condition is that the name is None, or that it is not; None for any other."""
+    match test:
+        case cst.Comparison(
+            left=cst.Name(), comparisons=[cst.ComparisonTarget(operator=operator, comparator=cst.Name(value="None"))]
+        ):
+            return isinstance(operator, cst.Is) if isinstance(operator, (cst.Is, cst.IsNot)) else None
+    return None
+
+
+# The loop
+
+
+def _loop(statement: cst.Assign, target: cst.Name, context: Context) -> tuple[cst.For | cst.While, bool] | None:
+    """The outermost loop in which the name does nothing but grow, if it has many turns, and whether a branch begins."""
+    mentions = context.uses.mentions(target)
+    scope = context.names.scope_of(target)
+    if mentions is None or scope.is_class or target.value in scope.globals | scope.nonlocals:
+        return None
+    if any(context.names.scope_of(name) is not scope for name in mentions) or _is_reflected(scope.node):
+        return None
+    found: tuple[cst.For | cst.While, bool] | None = None
+    is_long = False
+    loop = context.loop(statement)
+    while loop is not None:
+        inside = [name for name in mentions if context.tree.within(name, loop)]
+        others = [name for name in inside if not context.tree.within(name, statement)]
+        begins = [name for name in others if _begins(name, statement, loop, context)]
+        if len(begins) < len(others):
+            break
+        found = loop, bool(begins)
+        is_long = is_long or _has_many_turns(loop, context)
+        loop = context.loop(loop)
+    return found if is_long else None
+
+
+def _is_reflected(scope: cst.CSTNode) -> bool:
+    return isinstance(scope, cst.FunctionDef) and any(reflects(node) for node in descendants_in_scope(scope.body))
+
+
+def _begins(name: cst.CSTNode, statement: cst.Assign, loop: cst.CSTNode, context: Context) -> bool:
+    """Whether the name stands in a branch of the first turn: `if t is None: t = x`, where it grows in the `else`."""
+    for above in context.ancestors(name):
+        if above is loop:
+            return False
+        if isinstance(above, cst.If) and context.tree.within(statement, above):
+            if context.tree.within(name, above.test):
+                return _is_first(above.test, name, loop)
+            is_other_branch = context.tree.within(name, above.body) != context.tree.within(statement, above.body)
+            is_target = isinstance(context.parent(name), cst.AssignTarget)
+            return is_other_branch and is_target and _is_first(above.test, name, loop)
+    return False
+
+
+def _is_first(test: cst.BaseExpression, name: cst.CSTNode, loop: cst.CSTNode) -> bool:
+    """`t is None`, `len(t) == 0`, `t.numel() > 0`, `i == 0`, `is_first`."""
+    match test:
+        case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(comparator=right)]):
+            counters = names_in(loop.target) if isinstance(loop, cst.For) else frozenset()
+            is_end = isinstance(right, cst.Integer) or (isinstance(right, cst.Name) and right.value == "None")
+            is_own = isinstance(name, cst.Name) and name.value in names_in(left)
+            return is_end and (is_own or (isinstance(left, cst.Name) and left.value in counters))
+        case cst.Name(value=word):
+            return "first" in word
+        case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+            return isinstance(inner, cst.Name) and isinstance(name, cst.Name) and inner.value == name.value
+    return False
+
+
+def _has_many_turns(loop: cst.For | cst.While, context: Context) -> bool:
+    found = visit(loop, context)
+    numbers = [integer(number) for number in definitions(found.count, context)] if found.count is not None else []
+    if is_few(loop, found, context) or any(number is not None and number <= FEW_IN_ALL for number in numbers):
+        return False
+    if isinstance(loop, cst.For):
+        walked = found.count if found.count is not None else loop.iter
+        words = (part.value for part in descendants(walked) if isinstance(part, cst.Name))
+        if any(map(_FEW.search, (*words, *found.counters))):
+            return False
+        if found.count is not None and _is_length_of_a_list(found.count, context):
+            return False
+    kind = context.frequencies.loop_kind(loop)
+    if kind is not LoopKind.OTHER:
+        return kind is LoopKind.BATCH
+    if isinstance(loop, cst.While):
+        return True
+    match found.count:
+        case None:
+            return bool(found.elements)
+        case cst.Attribute(value=cst.Name(value="self"), attr=cst.Name(value=attribute)):
+            return bool(_MANY.search(attribute))
+    return True
+
+
+def _is_length_of_a_list(count: cst.BaseExpression, context: Context) -> bool:
+    """`len(inputs) - 1`, of a parameter that is not known to be a tensor or to hold data."""
+    while isinstance(count, cst.BinaryOperation) and isinstance(count.right, cst.Integer):
+        count = count.left
+    match count:
+        case cst.Call(func=cst.Name(value="len"), args=[cst.Arg(value=cst.Name() as given)]):
+            if context.kind(given) not in (Kind.SEQUENCE, Kind.UNKNOWN):
+                return False
+            return not context.kinds.is_tensor(given) and not _MANY.search(given.value)
+    return False
+
+
+# The fix
+
+
+def listed(found: Growth, context: Context) -> tuple[NodeEdit, ...]:
+    """The edits that collect the parts in a list and join them once below the loop; empty where that is not certain."""
+    new = f"{found.name.value}_parts"
+    if found.is_guarded or not _may_wait(found, context):
+        return ()
+    if context.names.spelt(new):
+        return ()
+    way = _way(found, context)
+    start = _start(found, context)
+    if way is None or start is None:
+        return ()
+    joined = f"{context.code(found.call.func)}({new}{'[::-1]' if found.is_in_front else ''}{way})"
+    codes = [context.code(part) for part in (reversed(found.parts) if found.is_in_front else found.parts)]
+    grow = f"{new}.append({codes[0]})" if len(codes) == 1 else f"{new} += [{', '.join(codes)}]"
+    ending = f" if {new} else None" if found.first is not None else ""
+    indent = context.tree.indentation(found.loop)
+    return (
+        Insert(found.loop, f"{new} = [{start}]\n{indent}", before=True),
+        Replace(found.statement, grow),
+        InsertBelow(found.loop, f"{found.name.value} = {joined}{ending}"),
+    )
+
+
+def _way(found: Growth, context: Context) -> str | None:
+    """The arguments behind the tensors: an axis that is written out; None where there is anything else."""
+    rest = found.call.args[1:]
+    if not rest:
+        return "" if found.call.args[0].keyword is None else None
+    if len(rest) > 1 or found.call.args[0].keyword is not None or integer(rest[0].value) is None:
+        return None
+    keyword = rest[0].keyword
+    return (
+        f", {keyword.value}={context.code(rest[0].value)}"
+        if keyword is not None
+        else f", {context.code(rest[0].value)}"
+    )
+
+
+def _start(found: Growth, context: Context) -> str | None:
+    """What the list begins with: the name as it comes into the loop, or nothing where that is None."""
+    before = [binding for binding in context.reaching(found.name) if not context.tree.within(binding.node, found.loop)]
+    if found.first is not None:
+        is_none = [isinstance(binding.value, cst.Name) and binding.value.value == "None" for binding in before]
+        is_alike = len(found.parts) == 1 and context.code(found.first) == context.code(found.parts[0])
+        return "" if is_alike and is_none == [True] and not before[0].path else None
+    blocks = {id(above) for above in context.ancestors(found.loop)}
+    is_bound = any(
+        binding.binder is Binder.PARAMETER
+        or id(context.parent(context.tree.line(binding.node) or binding.node)) in blocks
+        for binding in before
+    )
+    return found.name.value if is_bound else None
+
+
+def _may_wait(found: Growth, context: Context) -> bool:
+    """Whether the parts are the same behind the loop, and nobody looks at the name before."""
+    if loses_comment(found.call, *found.parts, context=context) or "#" in context.code(found.statement).replace(
+        context.code(found.call), ""
+    ):
+        return False
+    mentions = context.uses.mentions(found.name) or []
+    if found.loop.orelse is not None and any(context.tree.within(name, found.loop.orelse) for name in mentions):
+        return False
+    for above in context.ancestors(found.loop):
+        if isinstance(above, (cst.FunctionDef, cst.Lambda, cst.ClassDef)):
+            break
+        if isinstance(above, (cst.Try, cst.TryStar)) or (
+            isinstance(above, cst.With) and not _is_of_torch(above, context)
+        ):
+            return False  # what leaves the loop by an exception may be caught, and the name be looked at
+    return not any(is_changed_in_place(owner, context) for part in found.parts for owner in _owners(part)) and all(
+        _is_own(part) for part in found.parts
+    )
+
+
+def _is_of_torch(block: cst.With, context: Context) -> bool:
+    """`with torch.no_grad():`, which catches nothing."""
+    return all(
+        isinstance(item.item, cst.Call) and (context.qualified_name(item.item.func) or "").startswith("torch.")
+        for item in block.items
+    )
+
+
+def _owners(part: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    return (node for node in descendants(part) if isinstance(node, (cst.Name, cst.Attribute)))
+
+
+def _is_own(part: cst.BaseExpression) -> bool:
+    """Whether the part is no attribute, or a view of one, which others may change."""
+    while isinstance(part, cst.Subscript):
+        part = part.value
+    return not isinstance(part, cst.Attribute)

@@ -1,0 +1,77 @@
+"""The elements of a tensor read one by one into a list: the host waits for the device as many times as there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Applicability, Call, Flag, Method, NodeEdit, Replace, Rule, Status
+
+if TYPE_CHECKING:
+    from torchlint.analyses.batching.comprehension_reads import Listing
+    from torchlint.analyses.tensors.ranks import Numbers
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="item-comprehension",
+    code="TL903",
+    group="vectorise",
+    summary="A comprehension that reads the elements of a tensor one by one waits for the device at each of them.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    fix=(Applicability.SAFE, Applicability.UNSAFE),
+    yields_to=("graph-break-in-compiled",),
+)
+
+
+@RULE.on(Method("item"), Method("tolist"), Call("float"), Call("int"), Call("bool"), Call("map"))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a comprehension, or `map`, that does nothing but read each element; the fix reads all of them at once."""
+    from torchlint.analyses.batching.comprehension_reads import listing
+    from torchlint.analyses.batching.extent import may_wait  # the model's parts load LibCST
+    from torchlint.analyses.tensors.ranks import vector
+
+    found = listing(node, context)
+    if found is None:
+        return
+    numbers = vector(found.tensor, context) if found.depth == 1 else None
+    shown = context.shown(found.tensor)
+    waits = "and waits for the device each time" if may_wait(found.tensor, context) else "with a call for each"
+    yield Flag(
+        found.node,
+        f"`{context.shown(found.node)}` reads the elements of `{shown}` one by one, {waits}; "
+        "`tolist()` reads all at once",
+        title=f"Read all of `{shown}` with `tolist()`",
+        edits=_edits(found, numbers, context),
+        applicability=Applicability.SAFE if _is_safe(found, numbers, context) else Applicability.UNSAFE,
+    )
+
+
+def _is_safe(found: Listing, numbers: Numbers | None, context: Context) -> bool:
+    """Whether the list is the same for every value that the tensor may have, and so is every error."""
+    from torchlint.analyses.tensors.ranks import Numbers
+
+    if numbers is None or "jit" in context.source.text:  # TorchScript has no `tolist()` without an annotation
+        return False
+    return not found.conversion or numbers is not Numbers.ANY
+
+
+def _edits(found: Listing, numbers: Numbers | None, context: Context) -> tuple[NodeEdit, ...]:
+    from torchlint.analyses.tensors.ranks import has_one_axis
+    from torchlint.edits.expressions import as_owner, in_place_of, is_spelt_out, loses_comment
+
+    node, tensor, read = found.node, found.tensor, found.read
+    if is_spelt_out(node, context) or loses_comment(node, tensor, context=context):
+        return ()
+    # Elements that are tensors of one element each can be read too: they become one flat list.
+    is_flat = found.depth > 1 or found.of_rows or has_one_axis(tensor, context)
+    values = as_owner(tensor, context) + ("" if is_flat else ".flatten()") + ".tolist()"
+    if read is None:
+        return (Replace(tensor, values),)
+    is_converted = bool(found.conversion) and (numbers is None or numbers.value != found.conversion)
+    if not is_converted and isinstance(node, (cst.ListComp, cst.GeneratorExp)):
+        return (Replace(node, in_place_of(node, values, context)),)
+    element = f"{found.conversion}({found.name})" if is_converted else found.name
+    return (Replace(read, in_place_of(read, element, context)), Replace(tensor, values))

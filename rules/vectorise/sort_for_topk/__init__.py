@@ -1,0 +1,78 @@
+"""A whole tensor that is sorted for its first few places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Applicability, Call, Flag, Method, NodeEdit, Replace, Rule, Status
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+    from .partial_sort import Sort
+
+RULE = Rule(
+    name="sort-for-topk",
+    code="TL912",
+    group="vectorise",
+    summary="A tensor is sorted, and only its first few places are used; `topk` finds these alone.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    fix=(Applicability.UNSAFE,),
+)
+
+
+@RULE.on(Call("torch.sort"), Call("torch.argsort"), Method("sort"), Method("argsort"))
+def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a sort of which nothing but `[:k]` is used; the fix asks `topk` for it."""
+    from torchlint.analyses.execution.rarity import runs_rarely  # the model's parts load LibCST
+
+    from .partial_sort import partial_sort
+
+    found = partial_sort(node, context)
+    if found is None or runs_rarely(node, context) or _removes(node, context):
+        return
+    part = found.parts[0]
+    largest = "" if found.is_descending != part.is_last else ", largest=False"
+    yield Flag(
+        node,
+        f"`{context.shown(found.tensor)}` is sorted as a whole, and {'the last' if part.is_last else 'the first'} "
+        f"`{context.shown(part.count)}` are all that is used; `topk({context.shown(part.count)}{largest})` finds "
+        "these alone",
+        title="Ask `topk` for them",
+        edits=_edits(found, largest, context),
+    )
+
+
+def _removes(node: cst.Call, context: Context) -> bool:
+    """Whether this is a step of non-maximum suppression, where the number is a limit that is seldom reached."""
+    function = context.function(node)
+    return function is not None and "nms" in context.code(function)
+
+
+def _edits(found: Sort, largest: str, context: Context) -> tuple[NodeEdit, ...]:
+    """`topk` in the place of the sort and its slice; where names stand between, of the sort, if `k` is written out."""
+    from torchlint.edits.expressions import as_owner, in_place_of, loses_comment
+
+    part = found.parts[0]
+    is_one = len(found.parts) == 1 and context.tree.within(found.call, part.node)
+    node = part.node if is_one else found.call
+    if part.is_last or not all(each.is_certain for each in found.parts):
+        return ()
+    if not is_one and not isinstance(part.count, cst.Integer):
+        return ()
+    kept = (found.tensor, part.count) if is_one else (found.tensor,)
+    if loses_comment(node, *kept, context=context) or not (is_one or _is_unpacked(found, context)):
+        return ()
+    axis = f", dim={context.code(found.axis)}" if found.axis is not None else ""
+    code = f"{as_owner(found.tensor, context)}.topk({context.bare_code(part.count)}{axis}{largest})"
+    return (Replace(node, in_place_of(node, f"{code}.{part.field}" if is_one else code, context)),)
+
+
+def _is_unpacked(found: Sort, context: Context) -> bool:
+    """Whether values and indices are bound to a name each."""
+    above = context.parent(found.call)
+    return isinstance(above, cst.Assign) and isinstance(above.targets[0].target, cst.Tuple)

@@ -1,0 +1,162 @@
+"""What expressions hold."""
+
+from __future__ import annotations
+
+import pytest
+from looking import look
+
+from torchlint.semantics.values.lattice import Device, Kind
+
+HEAD = """
+import torch
+import numpy as np
+from torch import nn
+import torch.nn.functional as F
+from torch.utils.data import DataLoader
+"""
+
+
+FIELDS = "from dataclasses import dataclass\nfrom typing import NamedTuple\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "device"),
+    [
+        ("LOOK(torch.zeros(3))", Kind.TENSOR, Device.CPU),
+        ("LOOK(torch.zeros(3).cuda())", Kind.TENSOR, Device.ACCELERATOR),
+        ("LOOK(torch.zeros(3, device='cuda'))", Kind.TENSOR, Device.ACCELERATOR),
+        ("LOOK(torch.zeros(3).cuda().cpu())", Kind.TENSOR, Device.CPU),
+        ("LOOK(torch.zeros(3).to(torch.float16))", Kind.TENSOR, Device.CPU),
+        ("d = torch.device('cuda' if x else 'cpu')\nLOOK(torch.zeros(3).to(d))", Kind.TENSOR, Device.MAYBE),
+        ("LOOK(torch.zeros(3).cuda() + 1)", Kind.TENSOR, Device.ACCELERATOR),
+        ("LOOK(torch.zeros(3).cuda().sum().item())", Kind.NUMBER, None),
+        ("LOOK(torch.zeros(3).numpy())", Kind.NDARRAY, None),
+        ("LOOK(torch.zeros(3).shape[0])", Kind.NUMBER, None),
+        ("LOOK(torch.zeros(3).size(0))", Kind.NUMBER, None),
+        ("v, i = torch.zeros(3, 4).cuda().max(1)\nLOOK(i)", Kind.TENSOR, Device.ACCELERATOR),
+        ("LOOK(torch.zeros(3).max())", Kind.TENSOR, Device.CPU),
+        (
+            "from functools import partial\nf = partial(torch.zeros, device='cuda')\nLOOK(f(3))",
+            Kind.TENSOR,
+            Device.ACCELERATOR,
+        ),
+        ("from functools import partial\nf = partial(torch.zeros, 3)\nLOOK(f())", Kind.TENSOR, Device.CPU),
+        ("from functools import partial\nf = partial(nn.Linear, 3)\nLOOK(f(4))", Kind.MODULE, None),
+        (
+            "from functools import partial\ndef g(a, b):\n    return np.zeros(a)\nf = partial(g, 3)\nLOOK(f(4))",
+            Kind.NDARRAY,
+            None,
+        ),
+        (
+            "from functools import partial\nf = partial(partial(torch.ones, 3), dtype=d)\nLOOK(f())",
+            Kind.TENSOR,
+            Device.CPU,
+        ),
+        ("from functools import partial\nf = partial(*a)\nLOOK(f())", Kind.UNKNOWN, None),
+        ("from functools import partial\nf = partial(f, 3)\nLOOK(f())", Kind.UNKNOWN, None),
+        (
+            f"{FIELDS}@dataclass\nclass Out:\n    x: torch.Tensor\n    n: int\no = Out(a, 3)\nLOOK(o.x)",
+            Kind.TENSOR,
+            None,
+        ),
+        (
+            f"{FIELDS}@dataclass\nclass Out:\n    x: torch.Tensor\n    n: int\no = Out(a, 3)\nLOOK(o.n)",
+            Kind.NUMBER,
+            None,
+        ),
+        (
+            f"{FIELDS}class Out(NamedTuple):\n    x: torch.Tensor\n    n: int\no = Out(a, 3)\nLOOK(o.x)",
+            Kind.TENSOR,
+            None,
+        ),
+        (
+            f"{FIELDS}class Out(NamedTuple):\n    x: torch.Tensor\n    n: int\nx, n = Out(a, 3)\nLOOK(n)",
+            Kind.NUMBER,
+            None,
+        ),
+        ("LOOK(np.zeros(3))", Kind.NDARRAY, None),
+        ("LOOK(torch.from_numpy(np.zeros(3)))", Kind.TENSOR, Device.CPU),
+        ("LOOK(nn.Linear(3, 4))", Kind.MODULE, None),
+        ("LOOK(nn.CrossEntropyLoss()(a, b))", Kind.TENSOR, None),
+        ("LOOK(F.relu(unknown))", Kind.TENSOR, Device.UNKNOWN),
+        ("for x, y in DataLoader(ds):\n    LOOK(x)", Kind.TENSOR, Device.CPU),
+        ("for x, y in DataLoader(ds):\n    x = x.cuda()\n    LOOK(x)", Kind.TENSOR, Device.ACCELERATOR),
+        ("def f(x: torch.Tensor):\n    LOOK(x)", Kind.TENSOR, Device.UNKNOWN),
+        ("def f(x: 'torch.Tensor | None'):\n    LOOK(x)", Kind.UNKNOWN, None),
+        ("def f(loss):\n    loss.backward()\n    LOOK(loss)", Kind.TENSOR, None),
+        ("def f(x):\n    if isinstance(x, torch.Tensor):\n        LOOK(x)", Kind.TENSOR, None),
+        ("def f(x):\n    if isinstance(x, torch.Tensor):\n        pass\n    LOOK(x)", Kind.UNKNOWN, None),
+        ("def f(m):\n    m.eval()\n    LOOK(m)", Kind.MODULE, None),
+        ("total = 0\nfor i in y:\n    total = total + torch.ones(1)\nLOOK(total)", Kind.TENSOR, None),
+        ("x = torch.ones(1)\nx = 3\nLOOK(x)", Kind.NUMBER, None),
+        ("if a:\n    x = torch.ones(1)\nelse:\n    x = 'text'\nLOOK(x)", Kind.UNKNOWN, None),
+        ("if a:\n    x = torch.ones(1)\nelse:\n    x = torch.ones(1).cuda()\nLOOK(x)", Kind.TENSOR, Device.MAYBE),
+        ("xs = []\nfor i in y:\n    xs.append(torch.ones(1))\nfor x in xs:\n    LOOK(x)", Kind.TENSOR, None),
+        ("def f():\n    return torch.ones(1)\nLOOK(f())", Kind.TENSOR, Device.CPU),
+        ("def f(x):\n    return f(x - 1)\nLOOK(f(3))", Kind.UNKNOWN, None),
+        (
+            (
+                "class M(nn.Module):\n    def __init__(self):\n        self.w = torch.ones(3)\n"
+                "    def forward(self, x):\n        LOOK(self.w)"
+            ),
+            Kind.TENSOR,
+            None,
+        ),
+        ("torch = other()\nLOOK(torch.zeros(3))", Kind.UNKNOWN, None),
+        ("def f(torch):\n    LOOK(torch.zeros(3))", Kind.UNKNOWN, None),
+        ("LOOK(d.items())", Kind.UNKNOWN, None),
+    ],
+)
+def test_kind_and_device(code: str, kind: Kind, device: Device | None) -> None:
+    node, context = look(HEAD + code)
+    value = context.value(node)
+    assert value.kind is kind
+    if device is not None:
+        assert value.device is device
+
+
+def test_a_name_alone_is_never_proof() -> None:
+    node, context = look("import torch\ndef f(model, batch):\n    out = model(batch)\n    LOOK(out)\n")
+    assert context.value(node).kind is Kind.TENSOR
+    assert not context.value(node).proven
+
+
+def test_values_do_not_depend_on_who_asks_first() -> None:
+    code = """
+        import torch
+        def f(cell, xs):
+            h = torch.zeros(3).cuda()
+            for x in xs:
+                h = (h + x).tanh()
+                y = h.relu()
+            LOOK(h)
+            return y
+        """
+    node, context = look(code)
+    direct = context.value(node)
+    again, other = look(code)
+    for call in other.tree.nodes:
+        other.value(call)
+    assert other.value(again) == direct
+
+
+def test_mutual_recursion_is_evaluated_in_linear_time() -> None:
+    functions = "\n".join(
+        f"def f{n}(x):\n    a = f{(n + 1) % 40}(x)\n    b = f{(n + 2) % 40}(a)\n    return f{(n + 3) % 40}(b)"
+        for n in range(40)
+    )
+    node, context = look(f"import torch\n{functions}\nLOOK(f0(1))\n")
+    evaluated = 0
+    original = type(context.kinds)._evaluate  # noqa: SLF001 - counts the work
+
+    def counting(kinds: object, inner: object) -> object:
+        nonlocal evaluated
+        evaluated += 1
+        return original(kinds, inner)  # type: ignore[arg-type]
+
+    type(context.kinds)._evaluate = counting  # type: ignore[method-assign,assignment]  # noqa: SLF001
+    try:
+        context.value(node)
+    finally:
+        type(context.kinds)._evaluate = original  # type: ignore[method-assign]  # noqa: SLF001
+    assert evaluated < 20_000

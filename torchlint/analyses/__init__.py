@@ -1,0 +1,1 @@
+"""Facts that rules of several groups share, each built on the semantics."""

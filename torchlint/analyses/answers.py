@@ -1,0 +1,170 @@
+"""What this module says to other files: of its calls of their functions, and of its own classes and functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.facts import ANY, Answers, Asked, Called, Described, Passed
+from torchlint.finding import Frequency
+from torchlint.semantics.names.bindings import Binder, last_part
+from torchlint.semantics.values.parameters import is_class_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchlint.semantics.context import Context
+
+
+# Through how many names, attributes and parameters an object is followed to where it is made.
+_HANDED_ON = 6
+
+
+def answers(context: Context, asked: Asked) -> Answers:
+    """What this module says of its calls of `package.module.function` or `….Class.method`, and of what it defines."""
+    calls = _calls(context, asked.calls) if asked.calls else ()
+    classes = [
+        (class_.name.value, describe(class_, context))
+        for class_ in context.tree.of(cst.ClassDef)
+        if class_.name.value in asked.classes and context.tree.function(class_) is None
+    ]
+    functions = [
+        (function.name.value, describe_function(function, context))
+        for function in context.tree.of(cst.FunctionDef)
+        if function.name.value in asked.classes
+        and context.tree.function(function) is None
+        and context.tree.enclosing_class(function) is None
+    ]
+    return Answers(calls, (*classes, *functions), context.elsewhere.questions, asked)
+
+
+def describe(class_: cst.ClassDef, context: Context) -> Described:
+    """What other files may want to know of a class."""
+    from torchlint.analyses.data.datasets import class_work  # both stand on the context
+    from torchlint.analyses.layers.wrappers import wrapper
+
+    bases = tuple(base for base in context.classes.lineage(class_) if isinstance(base, str) and base)
+    inherited = [found for base in bases if (found := context.elsewhere.described(base)) is not None]
+    work = next((found.work for found in inherited if found.work is not None), None)
+    if any(context.classes.method(class_, name) for name in ("__getitem__", "__iter__")):
+        work = int(class_work(class_, context))
+    wrapped = wrapper(class_, context) if context.classes.is_module(class_) else None
+    return Described(context.source.path, bases, work, wrapped)
+
+
+def describe_function(function: cst.FunctionDef, context: Context) -> Described:
+    """What other files may want to know of a function: of which kind a dataset is that it makes."""
+    from torchlint.analyses.data.datasets import Work, returned_work, uses_device  # both stand on the context
+
+    work = returned_work(function, context)
+    is_sure = work not in (Work.UNKNOWN, Work.LOADS)
+    return Described(
+        context.source.path, work=int(work) if is_sure else None, uses_device=uses_device(function, context)
+    )
+
+
+def _calls(context: Context, asked: tuple[str, ...]) -> tuple[tuple[str, tuple[Called, ...]], ...]:
+    methods = {name.rpartition(".")[2] for name in asked}
+    found: dict[str, list[cst.Call]] = {}
+    for call in context.tree.of(cst.Call):
+        if isinstance(call.func, cst.Name) or (
+            isinstance(call.func, cst.Attribute) and call.func.attr.value in methods
+        ):
+            for name in _names(call, context):
+                if name in asked:
+                    found.setdefault(name, []).append(call)
+    if not found:
+        return ()
+    spans = context.spans(call for calls in found.values() for call in calls)
+    return tuple(
+        (name, tuple(_called(call, spans.inner(call).start, context) for call in found[name])) for name in sorted(found)
+    )
+
+
+def _names(call: cst.Call, context: Context) -> Iterator[str]:
+    """The qualified names of what is called: of the function itself, or of the class of the object and its method."""
+    name = context.qualified_name(call.func)
+    if name is not None:
+        yield name
+    if isinstance(call.func, cst.Name):
+        if name is None or "." not in name:
+            yield from (f"{module}.{call.func.value}" for module in context.names.star_imports)
+    elif name is None and isinstance(call.func, cst.Attribute):
+        made = list(_constructions(call.func.value, context))
+        for construction in made:
+            class_ = context.qualified_name(construction.func)
+            if class_ is not None:
+                yield f"{class_}.{call.func.attr.value}"
+        if not made and not (isinstance(call.func.value, cst.Name) and context.classes.self_class(call.func.value)):
+            yield f"{ANY}{call.func.attr.value}"
+
+
+def _constructions(node: cst.BaseExpression, context: Context, depth: int = 0) -> Iterator[cst.Call]:
+    """The calls that may have made an object: those assigned to its name or attribute, or passed for the parameter."""
+    if depth > _HANDED_ON:
+        return
+    match node:
+        case cst.Call():
+            yield node
+        case cst.Name():
+            for binding in context.reaching(node):
+                if binding.binder is Binder.PARAMETER and isinstance(binding.node, cst.Param):
+                    for argument in _arguments_for(binding.node, context):
+                        yield from _constructions(argument, context, depth + 1)
+                elif binding.binder is Binder.ASSIGN and binding.value is not None and not binding.path:
+                    yield from _constructions(binding.value, context, depth + 1)
+        case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
+            class_ = context.classes.self_class(owner)
+            for entry in context.classes.attribute_sets(class_, name) if class_ is not None else ():
+                if entry.value is not None and not entry.path:
+                    yield from _constructions(entry.value, context, depth + 1)
+
+
+def _arguments_for(parameter: cst.Param, context: Context) -> Iterator[cst.BaseExpression]:
+    """What the calls in this module pass for a parameter."""
+    function = context.tree.function_of_parameter(parameter)
+    if isinstance(function, cst.FunctionDef):
+        for call in context.calls.callers(function):
+            argument = context.calls.argument_for(call, function, parameter)
+            if argument is not None:
+                yield argument
+
+
+def _called(call: cst.Call, start: int, context: Context) -> Called:
+    from torchlint.analyses.data.sample_code import is_in_a_dataset  # they stand on the context
+    from torchlint.analyses.host.purpose import purpose
+    from torchlint.analyses.layers.inference_only import is_served
+    from torchlint.facts import Purpose
+
+    is_class = isinstance(call.func, (cst.Name, cst.Attribute)) and is_class_name(last_part(call.func))
+    return Called(
+        f"{context.source.path}:{context.source.place(start).line}",
+        _frequency(call, context),
+        context.grad(call).value,
+        (Purpose.SERVED if is_class and is_served(call, context) else purpose(call, context)).value,
+        None if context.has_unpacking(call) else tuple(_arguments(call, context)),
+        is_in_a_dataset(call, context),
+    )
+
+
+def _frequency(call: cst.Call, context: Context) -> Frequency:
+    """How often the call is made, as far as that is sure: another file can't look at the loop around it."""
+    found = context.frequency(call)
+    if found is Frequency.EPOCH and not context.frequencies.is_named_after_epochs(call):
+        return Frequency.UNKNOWN
+    return Frequency.UNKNOWN if _is_in_a_dataset(call, context) else found
+
+
+def _is_in_a_dataset(call: cst.Call, context: Context) -> bool:
+    """Whether the call is made where samples are loaded, on the CPU and in processes of their own."""
+    class_ = context.tree.enclosing_class(call)
+    return class_ is not None and context.classes.is_dataset(class_)
+
+
+def _arguments(call: cst.Call, context: Context) -> Iterator[Passed]:
+    for place, argument in enumerate(call.args):
+        value = context.value(argument.value)
+        keyword = argument.keyword.value if argument.keyword is not None else ""
+        if value or keyword:  # what goes into `**` is known only where all of it is
+            yield Passed(None if keyword else place, keyword, value.kind.name, value.device.name)

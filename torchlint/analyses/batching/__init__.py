@@ -1,0 +1,1 @@
+"""Loops that one batched operation could replace."""

@@ -1,0 +1,122 @@
+"""What one operation on a whole tensor would do for all turns of a loop over its elements."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.batching.extent import is_few, is_over_classes, is_over_the_best, is_plain, saves_memory
+from torchlint.analyses.batching.restacked import is_all_there_is
+from torchlint.analyses.data.sample_code import is_for_samples, is_in_a_dataset
+from torchlint.analyses.execution.hot import is_exceptional
+from torchlint.analyses.execution.rarity import runs_rarely
+from torchlint.analyses.host.logging import is_written
+from torchlint.analyses.host.reads import is_host_only
+from torchlint.analyses.iteration.carried import Carried
+from torchlint.analyses.iteration.element_work import ElementLoop, Step, Work, element_loop
+from torchlint.analyses.iteration.known_lists import is_known_as_list
+from torchlint.analyses.iteration.targets import visit
+from torchlint.finding import Frequency
+
+if TYPE_CHECKING:
+    from torchlint.analyses.iteration.targets import LoopNode
+    from torchlint.semantics.context import Context
+
+
+def batchable_step(loop: LoopNode, context: Context) -> Step | None:
+    """The step of a turn that says most about what could be done for all turns at once; None if nothing could."""
+    found = _worth_batching(loop, context)
+    if found is None:
+        return None
+    reads = _reads(found, context)
+    if reads:
+        return reads[0]
+    if found.carried is not Carried.NOTHING or found.mixed:
+        return None
+    return min((step for step in found.steps if _is_batchable(step, found, context)), key=_rank, default=None)
+
+
+def batchable_reads(loop: LoopNode, context: Context) -> list[Step]:
+    """The steps at which the host waits for one element, where it could have had them all at once."""
+    found = _worth_batching(loop, context)
+    return [] if found is None else _reads(found, context)
+
+
+def _worth_batching(loop: LoopNode, context: Context) -> ElementLoop | None:
+    if isinstance(loop, cst.While) and context.loop(loop) is not None:
+        return None  # a search in step with the loop around it
+    visited = visit(loop, context)
+    if is_few(loop, visited, context):
+        return None
+    found = element_loop(loop, visited, context)
+    if found is None or found.runs or not is_plain(loop, context) or _only_complains(loop):
+        return None
+    if runs_rarely(loop, context) or is_exceptional(loop, context) or is_written(loop, context):
+        return None
+    if not isinstance(loop, cst.While) and is_known_as_list(loop, context):
+        return None
+    return None if saves_memory(loop, context) else found
+
+
+def _only_complains(loop: LoopNode) -> bool:
+    """Whether the turns do nothing but to look at what was given, and fail where it is wrong: there is little of it."""
+    if not isinstance(loop, cst.For) or not isinstance(loop.body, cst.IndentedBlock):
+        return False
+    return all(
+        isinstance(statement, cst.If) and statement.orelse is None and _fails(statement.body)
+        for statement in loop.body.body
+        if not _is_pass(statement)
+    )
+
+
+def _fails(suite: cst.BaseSuite) -> bool:
+    """Whether the block raises, and does nothing else."""
+    if isinstance(suite, cst.SimpleStatementSuite):
+        return isinstance(suite.body[-1], cst.Raise)
+    return all(
+        isinstance(line, cst.SimpleStatementLine) and isinstance(line.body[-1], cst.Raise)
+        for line in suite.body
+        if not _is_pass(line)
+    )
+
+
+def _is_pass(line: cst.CSTNode) -> bool:
+    return isinstance(line, cst.SimpleStatementLine) and all(isinstance(part, cst.Pass) for part in line.body)
+
+
+def _reads(loop: ElementLoop, context: Context) -> list[Step]:
+    if loop.carried >= Carried.RESULTS or not loop.visit.is_over_tensors:
+        return []
+    found = [
+        step
+        for step in loop.steps
+        if step.work is Work.READ
+        and step.direct
+        and step.device.may_be_accelerator
+        and not is_host_only(context, step.device)
+        and not is_in_a_dataset(step.node, context)
+        and not context.frequencies.is_rate_limited(step.node)
+        and not is_all_there_is(step.node, context)  # what has a rule of its own
+    ]
+    return [] if found and is_for_samples(loop.node, context) else found
+
+
+def _is_batchable(step: Step, loop: ElementLoop, context: Context) -> bool:
+    """Whether the device could do this for all elements at once. On the CPU it matters only where it is hot."""
+    if step.work is Work.READ or isinstance(loop.node, cst.While) or is_all_there_is(step.node, context):
+        return False
+    if step.work is Work.KERNEL and is_over_the_best(loop.visit):
+        return False
+    if not is_over_classes(loop.visit) and (loop.opaque or (loop.ragged and step.work is not Work.MASK)):
+        return False
+    if context.frequency(loop.node) >= Frequency.BATCH:
+        return True
+    return step.device.may_be_accelerator and not is_for_samples(step.node, context)
+
+
+def _rank(step: Step) -> int:
+    """How much a step says about its loop: storing a result says least."""
+    if step.work is Work.KERNEL:
+        return 3 if isinstance(step.node, cst.Assign) else 1
+    return 0 if step.work is Work.MASK else 2

@@ -1,0 +1,202 @@
+"""How much a loop goes over, how often it is run, and whether its author wanted it."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.data.sample_code import is_in_a_dataset
+from torchlint.analyses.execution.hot import is_exceptional
+from torchlint.analyses.execution.occasions import runs_once
+from torchlint.analyses.execution.rarity import runs_rarely, words_of
+from torchlint.analyses.host.reads import is_host_only
+from torchlint.analyses.iteration.targets import LoopNode, Visit, is_surely_no_tensor, loops_around, owner_of, parts_of
+from torchlint.analyses.tensors.lengths import has_one_row, length_along, written_length
+from torchlint.finding import Frequency
+from torchlint.semantics.execution.frequency import LoopKind
+from torchlint.syntax.tree import descendants, descendants_in_scope
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+# What a `range` counts that is no data: there are few of them, or they follow each other.
+_STRUCTURE = re.compile(
+    r"layer|level|lvl|stage|block|scale|kernel|order|degree|depth|iter|epoch|repeat|round|trial|fold|stack|branch|"
+    r"resolution|tap|axis|axes|ndim|dims?$|shapes|rank|world|gpu|device|worker|shard|attempt|tries|chunk|group|n_?gram|objective",
+    re.IGNORECASE,
+)
+_BEST = re.compile(r"(^|_)top_?k$", re.IGNORECASE)
+_CHANNELS = re.compile(r"(^|_)(mean|std)s?$")
+_CLASSES = re.compile(r"class|cls|label|categor|num_c$|n_c$|bins?$|cluster|segment", re.IGNORECASE)
+_MEMORY = re.compile(r"mem(ory)?_?eff|low_mem|sav(e|es|ing)_mem|mem(ory)?_sav", re.IGNORECASE)
+# A comment that gives memory as the reason.
+_FOR_MEMORY = re.compile(
+    r"\bOOM\b|out[ -]of[ -]mem|\bmem(ory)?\W*(sav|reduc|limit|peak|effici|consum|footprint|usage|spike|friendly)"
+    r"|\b(sav|reduc|limit|lower|less|low|avoid|prevent|minimi[sz]|effici|fit|peak)\w*"
+    r"(\W+(some|the|gpu|cuda|device|peak|host|on|in|of|into|max|total|more|too|much|high))*\W+mem(ory)?\b"
+    r"|\b(avoid|without|instead of|not)\w*\W+materiali[sz]",
+    re.IGNORECASE,
+)
+# One of these is in all of that.
+_OF_MEMORY = ("oom", "mem", "materiali")
+_COMMENT = re.compile(r"#[^\n]*")
+_EMPTY = re.compile(r"= *(\[\]|list\(\)|\{\}|dict\(\))")
+FEW = 4
+# As many turns are few where they are all there are.
+FEW_IN_ALL = 16
+
+
+def is_few(loop: LoopNode, visit: Visit, context: Context) -> bool:
+    """Whether the loop goes over parts of a model, channels, or a handful of things."""
+    if visit.count is not None:
+        number = _literal(visit.count, context)
+        words = (*visit.counters, *words_of(visit.count))
+        if any(_STRUCTURE.search(word) for word in words):
+            return True
+        return number is not None and (
+            number <= FEW or (number <= FEW_IN_ALL and runs_once(owner_of(loop, context), context))
+        )
+    if isinstance(loop, cst.While) or not (visit.counters or visit.elements):
+        return False
+    if any(_STRUCTURE.search(name) for name in visit.counters):
+        return True
+    if any("shapes" in word for _, tensor in visit.elements for word in words_of(tensor)):
+        return True  # of the levels of a pyramid
+    if any(map(_is_shape, (container for _, container in (*visit.elements, *visit.others)))):
+        return True
+    if any(_has_few_rows(tensor, context) for _, tensor in visit.elements):
+        return True
+    if visit.others and _goes_over_blocks(loop, visit, context):
+        return True
+    return any(
+        0 < len(context.value(container).items) <= FEW or any(_CHANNELS.search(word) for word in words_of(container))
+        for _, container in visit.others
+    )
+
+
+def _goes_over_blocks(loop: LoopNode, visit: Visit, context: Context) -> bool:
+    """Whether a list has the numbers of blocks, `x[crop * size : (crop + 1) * size]`: a turn takes many rows."""
+    named = {name for name, _ in visit.others}
+    return any(
+        isinstance(node, cst.Slice) and isinstance(node.lower, cst.BinaryOperation) and _is_times(node.lower, named)
+        for part in parts_of(loop, context)
+        for node in descendants(part)
+    )
+
+
+def _is_times(node: cst.BinaryOperation, named: set[str]) -> bool:
+    sides = (node.left, node.right)
+    is_product = isinstance(node.operator, cst.Multiply)
+    return is_product and any(isinstance(side, cst.Name) and side.value in named for side in sides)
+
+
+def _has_few_rows(tensor: cst.BaseExpression, context: Context) -> bool:
+    length = length_along(tensor, 0, context)
+    return has_one_row(tensor, context) if length is None else length <= FEW
+
+
+def _is_shape(node: cst.BaseExpression) -> bool:
+    """`x.shape`, `x.size()[2:]`: there is a turn for each axis."""
+    while isinstance(node, cst.Subscript):
+        node = node.value
+    match node:
+        case cst.Attribute(attr=cst.Name(value="shape")):
+            return True
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="size")), args=[]):
+            return True
+    return False
+
+
+def _literal(node: cst.BaseExpression, context: Context) -> int | None:
+    match node:
+        case cst.Integer(value=text):
+            return int(text.replace("_", ""), 0)
+        case cst.Name():
+            bindings = context.reaching(node)
+            if len(bindings) == 1 and isinstance(bindings[0].value, cst.Integer) and not bindings[0].path:
+                return _literal(bindings[0].value, context)
+        case cst.Call(func=cst.Name(value="min"), args=args):
+            numbers = (_literal(argument.value, context) for argument in args)
+            return min((number for number in numbers if number is not None), default=None)
+        case cst.Call() | cst.Subscript():
+            return written_length(node, context)
+    return None
+
+
+def is_over_classes(visit: Visit) -> bool:
+    """Whether there is a turn for each class, bin or cluster, as far as the number of turns tells."""
+    match visit.count:
+        case None:
+            return False
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="size")), args=[cst.Arg(value=cst.Integer(value=axis))]):
+            return axis != "0"
+        case cst.Subscript(
+            value=cst.Attribute(attr=cst.Name(value="shape")),
+            slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer(value=axis)))],
+        ):
+            return axis != "0"
+    return any(_CLASSES.search(word) for word in words_of(visit.count))
+
+
+def is_over_the_best(visit: Visit) -> bool:
+    """Whether there is a turn for each of the best, `range(top_k)`: a few, which together take as often the memory."""
+    return isinstance(visit.count, cst.Name) and _BEST.search(visit.count.value) is not None
+
+
+def is_plain(loop: LoopNode, context: Context) -> bool:
+    """Whether the loop is neither one over batches or epochs nor one that yields."""
+    if context.frequencies.loop_kind(owner_of(loop, context)) is not LoopKind.OTHER:
+        return False
+    return not any(
+        isinstance(node, cst.Yield) for part in parts_of(loop, context) for node in descendants_in_scope(part)
+    )
+
+
+def is_sure_tensor(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether the expression is one tensor, and not what a loader, a mapping or a model gives that may be several."""
+    return not is_surely_no_tensor(node) and not context.value(node).batch and context.kinds.is_tensor(node)
+
+
+def is_worth_batching(node: cst.CSTNode, tensor: cst.BaseExpression, context: Context) -> bool:
+    """Whether it pays to do at once what is done here for each element: on the CPU only where it is hot."""
+    if runs_rarely(node, context) or is_exceptional(node, context) or has_one_row(tensor, context):
+        return False
+    return may_wait(tensor, context) or context.frequency(node) >= Frequency.BATCH
+
+
+def may_wait(tensor: cst.BaseExpression, context: Context) -> bool:
+    """Whether reading the tensor may make the host wait: it need not live on the CPU."""
+    device = context.device(tensor)
+    return device.may_be_accelerator and not is_host_only(context, device) and not is_in_a_dataset(tensor, context)
+
+
+def saves_memory(loop: LoopNode, context: Context) -> bool:
+    """Whether the author chose the loop for the memory that one batched operation would take, or says so beside it."""
+    text = context.source.text.lower()
+    if not any(word in text for word in _OF_MEMORY):
+        return False
+    around = (loop, *loops_around(loop, context))
+    if any(_FOR_MEMORY.search(comment) for each in around for comment in _comments(each, context)):
+        return True
+    function = context.function(loop)
+    return function is not None and any(
+        isinstance(part, cst.If) and any(map(_MEMORY.search, words_of(part.test)))
+        for part in descendants(function.body)
+    )
+
+
+def _comments(loop: LoopNode, context: Context) -> list[str]:
+    """The comments in the loop, right above it and behind its first line, and above the empty list that it fills."""
+    owner = owner_of(loop, context)
+    line = context.tree.line(owner)
+    whole = line if isinstance(line, cst.SimpleStatementLine) else owner
+    comments = _COMMENT.findall(context.code(whole))
+    block = context.parent(whole)
+    if isinstance(block, (cst.IndentedBlock, cst.Module)) and whole is not block.body[0]:
+        above = next(before for before, line in pairwise(block.body) if line is whole)
+        if isinstance(above, cst.SimpleStatementLine) and _EMPTY.search(context.code(above)):
+            comments += _COMMENT.findall(context.code(above))
+    return comments

@@ -1,0 +1,1 @@
+"""Which code runs once, rarely, per batch, compiled."""

@@ -1,0 +1,92 @@
+"""Whether a node runs at each batch or more often, in code that is there to train or to serve."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.execution.training_steps import is_in_training
+from torchlint.analyses.execution.untaken_branches import is_untaken
+from torchlint.finding import Frequency
+from torchlint.semantics.names.bindings import dotted
+from torchlint.syntax.tree import descendants_in_scope
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+
+_GENERATES = re.compile(r"_?generate(_|$)")
+
+
+def is_hot(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the node runs at each batch or more often, in code that is there to train or to serve."""
+    if context.frequencies.is_diagnostic(node) or is_exceptional(node, context):
+        return False
+    if context.frequency(node) < Frequency.BATCH or is_untaken(node, context):
+        return False
+    return not _is_behind_generation(node, context)
+
+
+def is_exceptional(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the branch around the node tells of something gone wrong: it warns, fails or ends the program.
+
+    So does a function that is there for that, by its name, and one that only such functions call.
+    """
+    child = node
+    for above in context.ancestors(node):
+        if isinstance(above, (cst.Lambda, cst.ClassDef)):
+            return False
+        if isinstance(above, cst.FunctionDef):
+            if "fallback" not in context.source.text:
+                return False  # cheap to ask, unlike who calls a function
+            callers = (context.function(call) for call in context.calls.callers(above))
+            return _is_fallback(above) or (bool(found := list(callers)) and all(map(_is_fallback, found)))
+        if isinstance(above, (cst.ExceptHandler, cst.Raise)) or (isinstance(above, cst.Assert) and child is above.msg):
+            return True
+        child = above
+        if isinstance(above, cst.IndentedBlock) and _raises_alarm(above, context):
+            return True
+    return False
+
+
+def _is_fallback(function: cst.FunctionDef | cst.Lambda | None) -> bool:
+    return isinstance(function, cst.FunctionDef) and "fallback" in function.name.value
+
+
+def _raises_alarm(block: cst.IndentedBlock, context: Context) -> bool:
+    return isinstance(context.parent(block), (cst.If, cst.Else)) and any(is_alarm(line) for line in block.body)
+
+
+def is_alarm(line: cst.CSTNode) -> bool:
+    """Whether the line raises, ends the program or warns."""
+    match line:
+        case cst.SimpleStatementLine(body=[*_, cst.Raise()]):
+            return True
+        case cst.SimpleStatementLine(body=[cst.Assert(test=cst.Name(value="False"))]):
+            return True
+        case cst.SimpleStatementLine(body=[cst.Expr(value=cst.Call(func=func, args=args))]):
+            called = dotted(func) or ""
+            if called.endswith("_assert"):
+                return bool(args) and isinstance(args[0].value, cst.Name) and args[0].value.value == "False"
+            last = called.rpartition(".")[2]
+            return last.startswith("warn") or last in ("exit", "_exit", "quit", "abort", "error", "critical")
+    return False
+
+
+def _is_behind_generation(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the function has generated a text before: hundreds of steps have run, and the CPU has waited for each."""
+    function = context.function(node)
+    if "generate" not in context.source.text or not isinstance(function, cst.FunctionDef):
+        return False
+    if is_in_training(node, context):
+        return False
+    place = context.tree.place(node)
+    return any(
+        isinstance(call, cst.Call)
+        and isinstance(call.func, cst.Attribute)
+        and _GENERATES.match(call.func.attr.value) is not None
+        and context.tree.place(call) < place
+        for call in descendants_in_scope(function.body)
+    )

@@ -1,0 +1,1 @@
+"""What comes to the CPU, and what for."""

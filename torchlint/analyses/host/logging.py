@@ -1,0 +1,244 @@
+"""What is turned into text: the parts of format strings, the arguments of calls that print or log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.host.reads import tests_a_tensor
+from torchlint.semantics.names.bindings import dotted, final_part
+from torchlint.semantics.names.loop_headers import iterables
+from torchlint.semantics.values.lattice import Kind
+from torchlint.syntax.tree import descendants
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+# Methods that only write down what they are given.
+_WRITERS = frozenset(
+    "add_scalar add_scalars add_histogram set_postfix set_postfix_str set_description info debug log log_metric "
+    "log_metrics write".split()
+)
+# Things with a `log` that writes at once. A LightningModule's own `log` keeps tensors on the device.
+_TRACKERS = frozenset({"wandb", "accelerator", "run", "wandb_run", "tracker", "mlflow"})
+# What may be called on the way to a text without changing anything.
+_LOOKS = frozenset(
+    "item detach cpu mean sum max min norm format join size dim numel tolist time perf_counter get_last_lr strftime "
+    "memory_allocated max_memory_allocated memory_reserved max_memory_reserved".split()
+)
+_BUILTINS = frozenset("len str repr format round int float bool abs min max sum type".split())
+# What a text goes through on its way to be shown, and what shows it.
+_MAKES_TEXT = frozenset("str format join ljust rjust center strip color bold colored".split())
+_SHOWS = _WRITERS | frozenset("print print_log warning warn error tqdm add_text".split())
+_NUMBER_FORMAT = re.compile(r"%[-+ 0]*\d*(\.\d+)?[defg]|\{\w*:[^}]*[defg%]\}")
+# Names for texts, and keys under which a batch holds them.
+_TEXT = re.compile(
+    r"(^|_)(name|type|path|file|filename|fname|dir|text|caption|sentence|title|key|split|mode|prefix|suffix|tag|url|"
+    r"utt\w*)s?(_list)?$"
+)
+
+# Conditions that hold where there is nothing: `len(kept) == 0`.
+_EMPTY = re.compile(r"not len\(.*\)|(len\(.*\)|.*\.(numel|nelement)\(\)|.*\.(shape\[0\]|size\(0\))) == 0")
+# Names for what says that an episode is over.
+_END = re.compile(r"_?(is_)?(done|terminal|terminated|terminate|truncated|termination|truncation)s?")
+
+
+def formatted(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]:
+    """The expressions that the node turns into text, or hands to something that does."""
+    match node:
+        case cst.FormattedStringExpression(expression=expression):
+            yield expression
+        case cst.BinaryOperation(left=left, operator=cst.Modulo(), right=right):
+            if isinstance(left, (cst.SimpleString, cst.ConcatenatedString)):
+                yield from (part.value for part in right.elements) if isinstance(right, cst.Tuple) else (right,)
+        case cst.Call() if _writes_at_once(node, context):
+            for argument in node.args:
+                if isinstance(argument.value, cst.Dict):
+                    yield from (element.value for element in argument.value.elements)
+                elif not argument.star:
+                    yield argument.value
+
+
+def is_written(loop: cst.CSTNode, context: Context) -> bool:
+    """Whether the loop, a comprehension, makes a text that is printed or logged then and there."""
+    for above in context.ancestors(loop):
+        match above:
+            case cst.BaseStatement() | cst.BaseSmallStatement() | cst.Lambda():
+                return False
+            case cst.Call(func=cst.Name(value="print")):
+                return True
+            case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="info" | "debug" | "warning"))):
+                return "log" in (dotted(owner) or "").lower()
+    return False
+
+
+def _writes_at_once(call: cst.Call, context: Context) -> bool:
+    match call.func:
+        case cst.Attribute(value=owner, attr=cst.Name(value="log")):
+            name = context.qualified_name(owner) or dotted(owner) or ""
+            return name.rpartition(".")[2] in _TRACKERS
+        case cst.Attribute(value=owner, attr=cst.Name(value="format")):
+            return context.kind(owner) in (Kind.STRING, Kind.UNKNOWN)
+        case cst.Attribute(attr=cst.Name(value="add_scalar" | "add_scalars" | "add_histogram")):
+            # What a summary writer is told begins with a tag; a quantized `add_scalar(x, y)` adds.
+            return bool(call.args) and context.kind(call.args[0].value) is not Kind.TENSOR
+    return True
+
+
+def is_alarm(node: cst.CSTNode, context: Context) -> bool:
+    """Whether it is said only where something holds what it should not, or nothing: `if x.max() > 1`, `if overflow`."""
+    child = node
+    for above in context.ancestors(node):
+        if isinstance(above, cst.If):
+            words = context.bare_code(above.test)
+            if "overflow" in words or (child is above.body and _EMPTY.fullmatch(words)):
+                return True
+            if tests_a_tensor(above.test, context):
+                return True
+        child = above
+    return False
+
+
+def is_of_an_episode(node: cst.CSTNode, context: Context) -> bool:
+    """Whether it is said where an episode ends: `if done:`, and for `ended` in `enumerate(dones)` `if ended and …:`."""
+    child = node
+    for above in context.ancestors(node):
+        if isinstance(above, cst.If) and child is above.body and _is_an_end(above.test, context):
+            return True
+        child = above
+    return False
+
+
+def _is_an_end(test: cst.BaseExpression, context: Context) -> bool:
+    match test:
+        case cst.BooleanOperation(left=left, operator=operator, right=right):
+            ends = [_is_an_end(part, context) for part in (left, right)]
+            return all(ends) if isinstance(operator, cst.Or) else any(ends)
+        case cst.Subscript(value=owner):
+            return _is_an_end(owner, context)
+        case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
+            if _END.fullmatch(name):
+                return True
+            bindings = context.reaching(test) if isinstance(test, cst.Name) else ()
+            loops = [binding.node.iter for binding in bindings if isinstance(binding.node, cst.For)]
+            return any(_END.fullmatch(final_part(part)) for walked in loops for part in iterables(walked))
+    return False
+
+
+def is_key(text: cst.CSTNode, context: Context) -> bool:
+    """Whether the text names something, or is one that a model reads: a key, what a tokenizer is given."""
+    child = text
+    for above in context.ancestors(text):
+        match above:
+            case cst.DictElement(key=key) | cst.StarredDictElement(value=key) if key is child:
+                return True
+            case cst.SubscriptElement():
+                return True
+            case cst.Call(func=func) if child is not func and "token" in (dotted(func) or "").rpartition(".")[2]:
+                return True
+            case cst.BaseSmallStatement() | cst.BaseCompoundStatement():
+                return False
+        child = above
+    return False
+
+
+def is_text(part: cst.BaseExpression) -> bool:
+    """Whether what is formatted is a text by its name or key: `batch["dataset_name"]`, `file_names[i]`."""
+    match part:
+        case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=cst.SimpleString() as key))]):
+            return _TEXT.search(str(key.evaluated_value)) is not None
+        case cst.Subscript(value=owner):
+            return is_text(owner)
+        case cst.Name() | cst.Attribute():
+            return _TEXT.search(final_part(part)) is not None
+    return False
+
+
+def is_text_likelier(node: cst.CSTNode, tensor: cst.BaseExpression, context: Context) -> bool:
+    """Whether what may be a tensor goes into a name, a key or a path, as texts do more often, and not as a number."""
+    is_sure = context.value(tensor).scalar or context.kinds.is_tensor(tensor)
+    return not (is_sure or _formats_a_number(node, context) or _is_shown(node, context))
+
+
+def _formats_a_number(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the format is one of numbers: `f"{x:.2f}"`, `"%.2f" % x`, `"{:g}".format(x)`."""
+    match node:
+        case cst.FormattedStringExpression(format_spec=spec):
+            return spec is not None
+        case cst.BinaryOperation(left=text) | cst.Call(func=cst.Attribute(value=text, attr=cst.Name(value="format"))):
+            return _NUMBER_FORMAT.search(context.code(text)) is not None
+    return False
+
+
+def _is_shown(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the node shows or logs something, or makes a text in the arguments of a call that does."""
+    child: cst.CSTNode | None = None
+    for above in (node, *context.ancestors(node)):
+        match above:
+            case cst.Call(func=func) if child is not func:
+                if final_part(func) in _SHOWS:
+                    return True
+                if child is not None and final_part(func) not in _MAKES_TEXT:
+                    return False
+            case cst.BaseSmallStatement() | cst.BaseCompoundStatement() | cst.Lambda():
+                return False
+        child = above
+    return False
+
+
+def is_number_by_then(tensor: cst.BaseExpression, context: Context) -> bool:
+    """Whether the loop's own turn has put a number in its place: `label = 1 if label else 0`."""
+    loop = context.loop(tensor)
+    return (
+        isinstance(tensor, cst.Name)
+        and loop is not None
+        and any(
+            context.kinds.binding(binding).kind is Kind.NUMBER and context.tree.within(binding.node, loop)
+            for binding in context.reaching(tensor)
+        )
+    )
+
+
+def is_read_the_old_way(tensor: cst.BaseExpression, context: Context) -> bool:
+    """Whether this is `loss.data[0]`, or made of such: a number in the releases of torch where the line runs at all."""
+    if ".data[0]" not in context.source.text:
+        return False
+    parts: list[cst.CSTNode] = list(descendants(tensor))
+    for name in [part for part in parts if isinstance(part, cst.Name) and context.names.is_read(part)]:
+        parts += [part for binding in context.reaching(name) if binding.value for part in descendants(binding.value)]
+    return any(_is_first_of_data(part) for part in parts)
+
+
+def _is_first_of_data(node: cst.CSTNode) -> bool:
+    match node:
+        case cst.Subscript(
+            value=cst.Attribute(attr=cst.Name(value="data")),
+            slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer(value="0")))],
+        ):
+            return True
+    return False
+
+
+def is_log_statement(line: cst.CSTNode | None, context: Context) -> bool:
+    """Whether a line of its own only prints or logs, so that nothing else misses it when it is left out."""
+    match line:
+        case cst.SimpleStatementLine(body=[cst.Expr(value=cst.Call() as call)]):
+            is_writer = context.qualified_name(call.func) == "print" or (
+                isinstance(call.func, cst.Attribute) and call.func.attr.value in _WRITERS
+            )
+            inner = [node for part in call.args for node in descendants(part)]
+            return is_writer and not any(
+                isinstance(node, (cst.NamedExpr, cst.Await, cst.Yield))
+                or (isinstance(node, cst.Call) and not _only_looks(node, context))
+                for node in inner
+            )
+    return False
+
+
+def _only_looks(call: cst.Call, context: Context) -> bool:
+    if isinstance(call.func, cst.Attribute):
+        return call.func.attr.value in _LOOKS
+    return context.qualified_name(call.func) in _BUILTINS

@@ -1,0 +1,217 @@
+"""Where the host waits for the device: expressions that bring a tensor's values to the CPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.execution.training_steps import is_in_training
+from torchlint.analyses.tensors.host_resident import stays_on_host
+from torchlint.finding import Frequency
+from torchlint.semantics.names.bindings import dotted
+from torchlint.semantics.values.lattice import Device, Kind
+from torchlint.syntax.tree import descendants, descendants_in_scope
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+# Conversions that read one element of a tensor.
+CONVERSIONS = ("float", "int", "bool")
+MATH = ("math.sqrt", "math.log", "math.exp", "math.isnan", "math.isfinite", "math.isinf")
+
+
+def scalar_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | None:
+    """The tensor of which the expression reads one element: `t.item()`, `float(t)`, `math.sqrt(t)`, `t.data[0]`.
+
+    It is the one on the device also in `t.cpu().item()`. None where it reads none, or one that lives on the CPU.
+    """
+    match node:
+        case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value="item")), args=[]):
+            receiver = before_copy(receiver)
+            return receiver if is_device_tensor(receiver, context) else None
+        case cst.Call(func=func, args=[cst.Arg(value=argument, keyword=None, star="")]):
+            name = context.qualified_name(func)
+            if name in CONVERSIONS or name in MATH:
+                argument = before_copy(argument)
+                if name in MATH and not context.value(argument).scalar and not context.kinds.is_tensor(argument):
+                    return None  # numbers go there far more often than tensors
+                return argument if is_device_tensor(argument, context) else None
+        case cst.Subscript(
+            value=cst.Attribute(value=receiver, attr=cst.Name(value="data")),
+            slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer(value="0")))],
+        ):
+            # How a scalar was read before torch 0.4; on a vector it would be a view, which waits for nothing.
+            if context.value(receiver).scalar and is_device_tensor(receiver, context):
+                return receiver
+    return None
+
+
+def before_copy(node: cst.BaseExpression) -> cst.BaseExpression:
+    """The `t` of `t.cpu()` and of `t.cpu().detach()`; any other expression itself."""
+    inner = node
+    while isinstance(inner, cst.Call) and isinstance(inner.func, cst.Attribute) and not inner.args:
+        if inner.func.attr.value == "cpu":
+            return inner.func.value
+        if inner.func.attr.value != "detach":
+            break
+        inner = inner.func.value
+    return node
+
+
+def bulk_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | None:
+    """The tensor that `t.cpu()`, `t.numpy()` or `t.tolist()` brings to the CPU; of a chain the first call counts."""
+    match node:
+        case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value="cpu" | "numpy" | "tolist"))):
+            if _is_item(node, context):
+                return None  # one value, which another rule reads
+            if isinstance(node.func, cst.Attribute) and node.func.attr.value == "numpy" and not node.args:
+                return None  # unless it is told to copy, it raises for any tensor that is not on the CPU already
+            return receiver if is_device_tensor(receiver, context) else None
+    return None
+
+
+def is_device_tensor(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether the expression holds a tensor that may live on an accelerator."""
+    value = context.value(node)
+    # `loss = 0` before what is unknown: a number would have no `item`.
+    is_unclear = value.kind is Kind.UNKNOWN or (value.kind is Kind.NUMBER and not value.proven)
+    if is_unclear and _is_item(node, context) and not is_host_only(context, Device.UNKNOWN):
+        if _is_read_of_a_batch(node, context):
+            return not stays_on_host(node, context)
+        function = context.function(node)
+        if isinstance(function, cst.FunctionDef):
+            context.elsewhere.callers(function)  # what they pass would tell
+    if value.kind is not Kind.TENSOR or value.device is Device.CPU or is_host_only(context, value.device):
+        return False
+    return value.device is not Device.UNKNOWN or not stays_on_host(node, context)
+
+
+def _is_item(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether `.item` is taken of the expression."""
+    parent = context.parent(node)
+    return isinstance(parent, cst.Attribute) and parent.attr.value == "item"
+
+
+def _is_read_of_a_batch(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether `.item()` is called on something unknown that can only be a tensor.
+
+    What has it in a loop that trains is one, and so is what is computed from tensors for each batch.
+    """
+    if is_in_training(node, context):
+        return True
+    if not isinstance(node, cst.Name) or context.frequency(node) < Frequency.BATCH:
+        return False
+    bindings = context.reaching(node)
+    calls = [binding.value for binding in bindings if isinstance(binding.value, cst.Call)]
+    return (
+        bool(calls)
+        and len(calls) == len(bindings)
+        and any(
+            context.kind(argument.value) is Kind.TENSOR or _is_criterion(call.func)
+            for call in calls
+            for argument in call.args
+        )
+        and not all(_is_made_of_host_tensors(call, context) for call in calls)
+    )
+
+
+def _is_made_of_host_tensors(call: cst.Call, context: Context) -> bool:
+    """`accuracy(scores, labels)`, where both are on the CPU."""
+    given = [context.value(argument.value) for argument in call.args]
+    tensors = [value for value in given if value.kind is Kind.TENSOR]
+    return bool(tensors) and all(value.device is Device.CPU for value in tensors)
+
+
+def _is_criterion(func: cst.BaseExpression) -> bool:
+    """Whether a loss is computed by calling this: `criterion`, `self.criterion["stft"]`."""
+    while isinstance(func, cst.Subscript):
+        func = func.value
+    return "criterion" in (dotted(func) or "").rpartition(".")[2]
+
+
+def is_host_only(context: Context, device: Device) -> bool:
+    """Whether a script that shows all it does never speaks of an accelerator."""
+    return device is Device.UNKNOWN and not context.program.mentions_accelerator and context.program.is_whole_script
+
+
+def tests_a_tensor(test: cst.BaseExpression, context: Context) -> bool:
+    """Whether a condition asks for the value of a tensor."""
+    match test:
+        case cst.BooleanOperation(left=left, right=right):
+            return tests_a_tensor(left, context) or tests_a_tensor(right, context)
+        case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+            return tests_a_tensor(inner, context)
+        case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=operator, comparator=right)]):
+            is_value = not isinstance(operator, (cst.Is, cst.IsNot))
+            return is_value and Kind.TENSOR in (context.kind(left), context.kind(right))
+    return context.kind(test) is Kind.TENSOR
+
+
+def is_needed_on_host(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the value read decides what the host does next, so that no later read could replace it.
+
+    An action for an environment (`env.step(action.item())`), directly or through names.
+    """
+    for above in context.ancestors(node):
+        match above:
+            case cst.Call(func=cst.Attribute(attr=cst.Name(value="step"))) | cst.Call(func=cst.Name(value="step")):
+                return True
+            case cst.Assign():
+                return _is_stepped_with(above, context)
+            case cst.BaseSmallStatement() | cst.BaseCompoundStatement():
+                return False
+    return False
+
+
+def _is_stepped_with(assign: cst.Assign, context: Context) -> bool:
+    """Whether what is assigned goes to an environment, a window or another process, as it is or converted."""
+    scope = context.function(assign)
+    nodes = list(descendants_in_scope(scope.body if scope is not None else context.tree.module))
+    names = _targets(assign)
+    for node in nodes:
+        if isinstance(node, cst.Assign) and _passes_on(node.value, names):
+            names |= _targets(node)
+    return any(
+        isinstance(call, cst.Call)
+        and isinstance(call.func, cst.Attribute)
+        and call.func.attr.value in ("step", "render", "put", "send")
+        and any(_passes_on(argument.value, names) for argument in call.args)
+        for call in nodes
+    )
+
+
+def _targets(assign: cst.Assign) -> set[str]:
+    """The names that an assignment binds."""
+    found: set[str] = set()
+    for target in assign.targets:
+        bound = target.target
+        parts = [part.value for part in bound.elements] if isinstance(bound, (cst.Tuple, cst.List)) else [bound]
+        found |= {part.value for part in parts if isinstance(part, cst.Name)}
+    return found
+
+
+def _passes_on(value: cst.BaseExpression, names: set[str]) -> bool:
+    """Whether the expression is one of the names, a part of it, or a conversion of it."""
+    match value:
+        case cst.Name(value=name):
+            return name in names
+        case cst.Subscript(value=inner) | cst.Attribute(value=inner):
+            return _passes_on(inner, names)
+        case cst.Call(func=func, args=args):
+            owner = func.value if isinstance(func, cst.Attribute) else func
+            return _passes_on(owner, names) or any(_passes_on(argument.value, names) for argument in args)
+        case cst.Tuple(elements=elements) | cst.List(elements=elements):
+            return any(_passes_on(element.value, names) for element in elements)
+    return False
+
+
+def is_awaited_by_loop(tensor: cst.BaseExpression, context: Context) -> bool:
+    """Whether the loop around goes on only when it has seen the tensor: `while loss > limit`."""
+    loop = context.loop(tensor)
+    wanted = dotted(tensor)
+    return (
+        wanted is not None
+        and isinstance(loop, cst.While)
+        and any(dotted(node) == wanted for node in descendants(loop.test))
+    )

@@ -1,0 +1,1 @@
+"""What loops go over, and what an iteration does."""

@@ -1,0 +1,27 @@
+"""Loops over what a branch around them has found to be a list."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.names.loop_headers import asked_for_a_list, iterables, length_of
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+
+def is_known_as_list(loop: cst.For | cst.CompFor, context: Context) -> bool:
+    """Whether the branch around the loop has asked whether this is a list: `isinstance(y[0], (list, tuple))`."""
+    walked = [length_of(each) for each in iterables(loop.iter)]
+    child: cst.CSTNode = loop
+    for above in context.ancestors(loop):
+        if isinstance(above, (cst.FunctionDef, cst.Lambda)):
+            return False
+        if isinstance(above, (cst.If, cst.IfExp)) and child is above.body:
+            asked = asked_for_a_list(above.test)
+            if asked is not None and any(context.bare_code(asked) == context.bare_code(each) for each in walked):
+                return True
+        child = above
+    return False

@@ -1,0 +1,162 @@
+"""What the elements of a tensor meet in a turn of a loop that no batched operation takes."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.iteration.bindings import META, Turn
+from torchlint.analyses.iteration.carried import is_read
+from torchlint.analyses.iteration.targets import names_in, picks
+from torchlint.analyses.provenance.definitions import definitions
+from torchlint.semantics.knowledge import apis
+from torchlint.semantics.knowledge.torch_signatures import METHODS
+from torchlint.semantics.names.bindings import dotted
+from torchlint.semantics.values.lattice import Kind
+from torchlint.syntax.tree import descendants_in_scope
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+# Methods whose result is as long as the data say.
+RAGGED = frozenset("nonzero masked_select unique unique_consecutive argwhere bincount nms batched_nms".split())
+HOST_METHODS = frozenset("numpy tolist item".split())
+# Methods that tell of a mask how far it goes.
+_EXTENTS = frozenset("sum max min amax amin argmax argmin count_nonzero".split())
+_FILES = frozenset(
+    "load open imread imwrite read_image imshow imsave savefig save fromarray subplot save_image putText".split()
+)
+# Packages whose functions take one sample, on the host.
+_ONE_BY_ONE = frozenset("scipy sklearn skimage PIL matplotlib pycocotools cv2 torchaudio".split())
+# Modules that keep nothing from one call to the next and take rows as well as batches of them.
+_STATELESS = re.compile(
+    r"^torch\.nn\.(\w*Loss|Linear|Conv\w*|\w*ReLU6?|Sigmoid|Tanh|(Log)?Softmax|GELU|Embedding|\w*Pool\w*|\w*Norm)$"
+)
+# Lists by their name, of which there need be no batch.
+_LIST = re.compile(r"(^|_)lists?$", re.IGNORECASE)
+_LOSS = re.compile(r"criterion|loss|crit$", re.IGNORECASE)
+_NO_FORWARD = apis.MODULE_ONLY_METHODS | frozenset("to cuda cpu half float zero_grad get items keys".split())
+
+
+def is_mixed(turn: Turn) -> bool:
+    """Whether a turn works with items of a list of tensors or an array, with files, or in a loop of unknown length."""
+    if any(turn.context.kind(container) is Kind.NDARRAY for container in turn.others.values()):
+        return True
+    containers = turn.listed() | turn.others
+    for node in turn.nodes:
+        match node:
+            case cst.Name(value=name) if name in containers and is_read(node, turn.context):
+                if _is_item(node, containers[name], turn):
+                    return True
+            case cst.Subscript(value=owner) if picks(node, turn.counters) and not turn.context.kinds.is_tensor(owner):
+                if _is_item(node, owner, turn):
+                    return True
+            case cst.While() if not isinstance(turn.loop, cst.While):
+                return True
+            case cst.Call(func=cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)) as func):
+                package = (turn.context.qualified_name(func) or "").partition(".")[0]
+                if name in _FILES or package in _ONE_BY_ONE:
+                    return True
+    return False
+
+
+def _is_item(item: cst.BaseExpression, container: cst.BaseExpression, turn: Turn) -> bool:
+    """Whether this is a tensor out of a list, a record, or anything else of which there is no batch."""
+    context = turn.context
+    is_listed = _LIST.search((dotted(container) or "").rpartition(".")[2]) and not context.kinds.is_tensor(container)
+    if is_listed and isinstance(context.parent(item), (cst.BinaryOperation, cst.Arg)):
+        return True
+    if context.kind(container) is Kind.TENSOR:
+        return False
+    if context.kind(item) in (Kind.TENSOR, Kind.MAPPING, Kind.MODULE, Kind.DISTRIBUTION):
+        return True
+    child: cst.CSTNode = item
+    above = context.parent(item)
+    while isinstance(above, cst.Subscript) and above.value is child:
+        if _is_key(above):
+            return True
+        child, above = above, context.parent(above)
+    match above:
+        case cst.Attribute(attr=cst.Name(value=name)) if above.value is child:
+            call = context.parent(above)
+            if name in META or not isinstance(call, cst.Call):
+                return True
+            return name in METHODS or any(names_in(argument.value) & turn.elements.keys() for argument in call.args)
+        case cst.Call(func=func):
+            return func is child
+        case cst.For(iter=iterated) | cst.CompFor(iter=iterated):
+            return iterated is child
+    return False
+
+
+def _is_key(node: cst.Subscript) -> bool:
+    match node.slice:
+        case [cst.SubscriptElement(slice=cst.Index(value=cst.SimpleString() | cst.FormattedString()))]:
+            return True
+    return False
+
+
+def runs_a_network(turn: Turn) -> bool:
+    """Whether a turn calls autograd, or a module other than one that treats rows as it treats batches of them."""
+    calls = [node for node in turn.nodes if isinstance(node, cst.Call)]
+    called = (turn.context.calls.target(call) for call in calls)
+    return any(_is_network(call, turn.context) or _is_told_the_turn(call, turn) for call in calls) or any(
+        _is_network(node, turn.context)
+        for function in called
+        if function is not None
+        for node in descendants_in_scope(function.body)
+        if isinstance(node, cst.Call)
+    )
+
+
+def _is_told_the_turn(call: cst.Call, turn: Turn) -> bool:
+    """Whether a module is given the number of the turn: what it does with it no batch has."""
+    is_told = any(isinstance(given.value, cst.Name) and given.value.value in turn.counters for given in call.args)
+    return is_told and turn.context.kind(call.func) is Kind.MODULE
+
+
+def _is_network(call: cst.Call, context: Context) -> bool:
+    if isinstance(call.func, (cst.Subscript, cst.Call)):  # `self.heads[i](x[:, i])`
+        return True
+    if isinstance(call.func, cst.Attribute):
+        if call.func.attr.value in apis.BACKWARD_METHODS:
+            return True
+        owner = call.func.value
+        is_part = isinstance(owner, cst.Attribute) or (
+            isinstance(owner, cst.Name) and owner.value not in ("self", "cls")
+        )
+        if is_part and context.kind(owner) is Kind.MODULE:  # `self.vae.encode(…)`
+            return call.func.attr.value not in _NO_FORWARD
+    if context.qualified_name(call.func) == "torch.autograd.grad":
+        return True
+    value = context.value(call.func)
+    if value.kind is not Kind.MODULE or _STATELESS.match(value.qualified):
+        return False
+    return not _LOSS.search((dotted(call.func) or "").rpartition(".")[2])
+
+
+def is_ragged(function: cst.FunctionDef, context: Context) -> bool:
+    """Whether the values of one sample decide how much the function does or gives."""
+    for node in descendants_in_scope(function.body):
+        match node:
+            case cst.While():
+                return True
+            case cst.Call(func=cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)), args=args):
+                if name in RAGGED or name in HOST_METHODS or "nms" in name:
+                    return True
+                if name in ("interpolate", "resize", "int") or (name == "where" and len(args) == 1):
+                    return True
+            case cst.Slice(lower=lower, upper=upper):
+                if any(bound is not None and _is_extent(bound, context) for bound in (lower, upper)):
+                    return True
+    return False
+
+
+def _is_extent(bound: cst.BaseExpression, context: Context) -> bool:
+    """Whether a part is as long as a tensor says: `height = (~mask).sum(0).max()`, `image[:, :height]`."""
+    return any(
+        isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and value.func.attr.value in _EXTENTS
+        for value in definitions(bound, context)
+    )

@@ -1,0 +1,1 @@
+"""Layers of a network, and what takes their outputs."""

@@ -1,0 +1,157 @@
+"""What the model knows of a line, in words: for those who doubt a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.facts import Telling
+from torchlint.finding import Frequency
+from torchlint.semantics.execution.frequency import LoopKind
+from torchlint.semantics.execution.grad_mode import GradMode
+from torchlint.semantics.names.bindings import Binder
+from torchlint.semantics.values.lattice import Device, Kind, Value
+from torchlint.syntax.tree import Loop
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+    from torchlint.syntax.positions import Spans
+
+_LONGEST = 48
+_DEVICES = {
+    Device.CPU: "on the CPU",
+    Device.ACCELERATOR: "on an accelerator",
+    Device.MAYBE: "on an accelerator where there is one",
+    Device.UNKNOWN: "device unknown",
+}
+_TURNS = {
+    LoopKind.BATCH: "each turn is a batch",
+    LoopKind.EPOCH: "each turn is an epoch",
+    LoopKind.OTHER: "neither batches nor epochs",
+}
+_GRAD = {GradMode.ON: "on", GradMode.OFF: "off", GradMode.UNKNOWN: "unknown: it depends on a value or a caller"}
+
+
+def telling(context: Context, row: int) -> Telling | None:
+    """What is known of the line: how often it runs and why, the grad mode, what its names hold. None without code."""
+    kinds = (cst.BaseExpression, cst.BaseSmallStatement, cst.BaseCompoundStatement)
+    nodes: list[cst.CSTNode] = [node for node in context.tree.nodes if isinstance(node, kinds)]
+    spans = context.spans(set(nodes))
+    here = [node for node in nodes if _row(node, spans, context) == row]
+    if not here:
+        return None
+    first = min(here, key=context.tree.place)
+    frequency = context.frequency(first)
+    return Telling(
+        str(frequency),
+        tuple(_why(first, spans, context)),
+        _GRAD[context.grad(first)],
+        tuple(_held(here, spans, context)),
+        context.elsewhere.questions,
+    )
+
+
+def _row(node: cst.CSTNode, spans: Spans, context: Context) -> int:
+    return context.source.position(spans.inner(node).start)[0]
+
+
+def _line(node: cst.CSTNode, spans: Spans, context: Context) -> str:
+    """The line that a node begins on, for people."""
+    try:
+        span = spans.inner(node)
+    except KeyError:
+        span = context.spans({node}).inner(node)
+    return context.source.place(span.start).words
+
+
+# How often
+
+
+def _why(node: cst.CSTNode, spans: Spans, context: Context) -> Iterator[str]:
+    """The loops and functions around the node, the nearest first."""
+    child = node
+    for above in context.ancestors(node):
+        if isinstance(above, Loop) and child is above.body:
+            if isinstance(above, cst.For):
+                head = f"for {context.shown(above.target)} in {context.shown(above.iter)}"
+            else:
+                head = f"while {context.shown(above.test)}"
+            turns = _TURNS[context.frequencies.loop_kind(above)]
+            yield f"in the loop on {_line(above, spans, context)}, `{head}`: {turns}"
+        if isinstance(above, cst.If) and child is above.body and context.frequencies.is_rate_limit(above.test):
+            yield f"only now and then: `if {context.shown(above.test)}`"
+        if isinstance(above, cst.FunctionDef) and child is above.body:
+            yield from _entered(above, context)
+            return
+        child = above
+
+
+def _entered(function: cst.FunctionDef, context: Context) -> Iterator[str]:
+    """How often a function is entered, and who says so."""
+    name = f"`{function.name.value}`"
+    entry = context.frequencies.entry(function)
+    yield f"how often {name} is called is unknown" if entry is Frequency.UNKNOWN else f"{name} is entered {entry}"
+    for call in context.calls.callers(function):
+        yield f"it is called on {_line(call, context.spans({call}), context)}{_often(context.frequency(call))}"
+    for called in context.elsewhere.callers(function):
+        yield f"it is called from {called.where}{_often(called.frequency)}"
+
+
+def _often(frequency: Frequency) -> str:
+    return "" if frequency is Frequency.UNKNOWN else f", {frequency}"
+
+
+# What names hold
+
+
+def _held(here: list[cst.CSTNode], spans: Spans, context: Context) -> Iterator[tuple[str, str]]:
+    seen = set()
+    for node in sorted(here, key=context.tree.place):
+        if isinstance(node, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)) and _stands_alone(node, context):
+            code = context.shown(node)
+            if code not in seen and len(code) <= _LONGEST:
+                seen.add(code)
+                yield code, _described(node, spans, context)
+
+
+def _stands_alone(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether it holds a value of its own: not the name of a function that is called, nor of an attribute."""
+    parent = context.parent(node)
+    match parent:
+        case cst.Call(func=func) if func is node:
+            return False
+        case cst.Attribute(value=owner):
+            return owner is node and not isinstance(node, cst.Name)
+        case cst.Arg(keyword=keyword) if keyword is node:
+            return False
+        case cst.Param() | cst.FunctionDef() | cst.ClassDef() | cst.ImportAlias() | cst.AsName() | cst.Annotation():
+            return False
+    return context.qualified_name(node) is None or context.kind(node) is not Kind.UNKNOWN
+
+
+def _described(node: cst.BaseExpression, spans: Spans, context: Context) -> str:
+    words = _words(context.value(node))
+    if isinstance(node, cst.Name):
+        places = [
+            f"{'parameter' if binding.binder is Binder.PARAMETER else 'bound'} on {_line(binding.node, spans, context)}"
+            for binding in context.reaching(node)
+        ]
+        words += f" ({', '.join(dict.fromkeys(places))})" if places else ""
+    return words
+
+
+def _words(value: Value) -> str:
+    if not value:
+        return "unknown"
+    words = [value.kind.value if value.proven else f"probably {value.kind.value}"]
+    if value.scalar:
+        words.append("a single value")
+    if value.batch:
+        words.append("of a loader")
+    if value.kind in (Kind.TENSOR, Kind.MODULE):
+        words.append(_DEVICES[value.device])
+    if value.item is not None and value.item:
+        words.append(f"of {value.item.kind.value}")
+    return ", ".join(words)

@@ -1,0 +1,1 @@
+"""Where values come from."""

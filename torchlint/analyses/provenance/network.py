@@ -1,0 +1,136 @@
+"""Whether a tensor is where the network is: what it was computed from, back to what shows it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.knowledge import apis
+from torchlint.semantics.names.bindings import Binder, Binding
+from torchlint.semantics.values.lattice import Device, Kind
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+
+def is_with_the_network(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether the tensor comes from a parameter, a network's output or its state, or was moved to a device.
+
+    A tensor of unknown device that is made of unknown things only (`scheduler.sigmas[i]`) may well live on the CPU.
+    """
+    if _is_made_of_host_data(node, context, set()):
+        return False
+    return _is_from_device(node, context, set())
+
+
+def _is_from_device(node: cst.BaseExpression, context: Context, seen: set[int]) -> bool:
+    value = context.value(node)
+    if value.device is Device.CPU or value.kind is Kind.NUMBER or id(node) in seen:
+        return False
+    seen.add(id(node))
+    if value.kind is Kind.TENSOR and (value.device is not Device.UNKNOWN or _is_given(node, context, seen)):
+        return True
+    return any(_is_from_device(part, context, seen) for part in _computed_from(node, context))
+
+
+def _is_made_of_host_data(node: cst.BaseExpression, context: Context, seen: set[int]) -> bool:
+    """Whether a function of this file computes it from a tensor on the CPU, whatever others pass to that function."""
+    if id(node) in seen:
+        return False
+    seen.add(id(node))
+    if isinstance(node, cst.Call) and context.calls.target(node) is not None:
+        return any(
+            (value := context.value(argument.value)).kind is Kind.TENSOR and value.device is Device.CPU
+            for argument in node.args
+        )
+    return any(_is_made_of_host_data(part, context, seen) for part in _computed_from(node, context))
+
+
+def _is_given(node: cst.BaseExpression, context: Context, seen: set[int]) -> bool:
+    """Whether it is a parameter of a function, a network's state or its output."""
+    match node:
+        case cst.Name():
+            bindings = context.reaching(node)
+            return all(_may_be_tensor(binding, context) for binding in bindings) and any(
+                binding.binder is Binder.PARAMETER and _is_passed(binding, context, seen) for binding in bindings
+            )
+        case cst.Attribute(attr=cst.Name(value="grad")):
+            return True
+        case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
+            class_ = context.classes.self_class(owner)
+            return class_ is not None and any(
+                isinstance(entry.node, cst.Call) or _is_parameter(entry.value, context)
+                for entry in context.classes.attribute_sets(class_, name)
+            )
+        case cst.Call(func=func):
+            return context.kind(func) is Kind.MODULE
+    return False
+
+
+def _may_be_tensor(binding: Binding, context: Context) -> bool:
+    """Whether it binds a tensor; what a parameter is, its uses tell."""
+    kind = context.kinds.binding(binding).kind
+    return kind is Kind.TENSOR or (kind is Kind.UNKNOWN and binding.binder is Binder.PARAMETER)
+
+
+def _is_passed(binding: Binding, context: Context, seen: set[int]) -> bool:
+    """Whether the callers in this file, if there are any, pass such a tensor for the parameter."""
+    function = context.tree.function_of_parameter(binding.node)
+    if not isinstance(function, cst.FunctionDef) or not isinstance(binding.node, cst.Param):
+        return False
+    if function.name.value in apis.BATCH_METHODS:
+        return True
+    arguments = [context.calls.argument_for(call, function, binding.node) for call in context.calls.callers(function)]
+    return not arguments or any(argument is None or _is_from_device(argument, context, seen) for argument in arguments)
+
+
+def _is_parameter(node: cst.CSTNode | None, context: Context) -> bool:
+    return isinstance(node, cst.Call) and (context.qualified_name(node.func) or "").endswith("nn.Parameter")
+
+
+def _computed_from(node: cst.BaseExpression, context: Context) -> list[cst.BaseExpression]:
+    match node:
+        case cst.Name():
+            return _bound_to(context.reaching(node), context)
+        case cst.Attribute(value=owner, attr=cst.Name(value=name)):
+            class_ = context.classes.self_class(owner) if isinstance(owner, cst.Name) else None
+            sets = context.classes.attribute_sets(class_, name) if class_ is not None else []
+            return [entry.value for entry in sets if entry.value is not None] if class_ is not None else [owner]
+        case cst.Subscript(value=owner):
+            return [owner]
+        case cst.BinaryOperation(left=left, right=right) | cst.BooleanOperation(left=left, right=right):
+            return [left, right]
+        case cst.Comparison(left=left, comparisons=targets):
+            return [left, *(target.comparator for target in targets)]
+        case cst.IfExp(body=body, orelse=orelse):
+            return [body, orelse]
+        case cst.UnaryOperation(expression=inner) | cst.NamedExpr(value=inner):
+            return [inner]
+        case cst.Tuple(elements=elements) | cst.List(elements=elements):
+            return [element.value for element in elements]
+        case cst.Call(func=func, args=args):
+            receiver = [func.value] if isinstance(func, cst.Attribute) else []
+            return [*receiver, *(argument.value for argument in args)]
+    return []
+
+
+def _bound_to(bindings: tuple[Binding, ...], context: Context) -> list[cst.BaseExpression]:
+    """What a name was bound to, where it holds a tensor on every way."""
+    found = [binding.value for binding in bindings if binding.value is not None]
+    if any(context.kinds.binding(binding).kind is not Kind.TENSOR for binding in bindings):
+        return []
+    if any(_unpacks_a_result(binding, context) for binding in bindings):
+        return []
+    return found
+
+
+def _unpacks_a_result(binding: Binding, context: Context) -> bool:
+    """`a, n = f(x)`, where `f` is said to give one tensor: it gives several things, and who knows which."""
+    call = binding.value
+    return (
+        bool(binding.path)
+        and isinstance(call, cst.Call)
+        and context.kind(call) is Kind.TENSOR
+        and context.calls.target(call) is not None
+    )

@@ -1,0 +1,1 @@
+"""From the device to the CPU and back."""

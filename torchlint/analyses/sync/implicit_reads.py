@@ -1,0 +1,283 @@
+"""Where Python itself asks for a tensor's value: a condition, or a number that only the host can use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.execution.hot import is_hot
+from torchlint.analyses.host.reads import is_device_tensor
+from torchlint.analyses.provenance.network import is_with_the_network
+from torchlint.semantics.knowledge import apis
+from torchlint.semantics.names.bindings import Binder, Binding, method_name
+from torchlint.semantics.values.lattice import Device, Kind
+from torchlint.syntax.tree import descendants
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchlint.semantics.context import Context
+
+# What gives a tensor of one element, or of as many as its operand, which for Python to ask for must be one.
+_JUDGE = frozenset(
+    "any all sum max min mean norm amax amin median prod isnan isinf isfinite eq ne gt lt ge le logical_and logical_or "
+    "logical_not logical_xor greater less squeeze view reshape detach count_nonzero argmax argmin".split()
+)
+# These look at the values themselves and give a Python bool.
+_COMPARE_ALL = frozenset({"equal", "allclose", "is_nonzero"})
+_COMPARED = frozenset({cst.Equal, cst.NotEqual, cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual})
+_META = frozenset({"shape", "args", "config"})
+
+
+# Conditions
+
+
+def waits(node: cst.CSTNode, context: Context, *, anytime: bool = False) -> Iterator[cst.BaseExpression]:
+    """The expressions for whose truth the CPU waits where the node asks for it, at each batch or more often.
+
+    With `anytime`, however often that is: it is cheaper to ask.
+    """
+    match node:
+        case cst.Call():
+            if _judges_its_arguments(node, context, anytime=anytime):
+                yield node
+        case cst.Comparison():
+            if _is_membership(node, context, anytime=anytime):
+                yield node
+        case _:
+            yield from (
+                condition
+                for condition in conditions(node, context)
+                if is_waited_for(condition, context, anytime=anytime)
+            )
+
+
+def conditions(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]:
+    """The expressions whose truth the node asks for, those that `and`, `or` and `not` join one by one."""
+    kind = type(node)
+    if kind is cst.UnaryOperation:
+        if type(node.operator) is cst.Not and not _is_joined(node, context):  # type: ignore[attr-defined]
+            yield from joined(node.expression)  # type: ignore[attr-defined]
+    elif kind is cst.BooleanOperation:
+        if not _is_joined(node, context):
+            yield from joined(node.left)  # type: ignore[attr-defined]
+    else:
+        yield from joined(node.test)  # type: ignore[attr-defined]
+
+
+def joined(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """What `and`, `or` and `not` join, one by one."""
+    kind = type(test)
+    if kind is cst.BooleanOperation:
+        yield from joined(test.left)  # type: ignore[attr-defined]
+        yield from joined(test.right)  # type: ignore[attr-defined]
+    elif kind is cst.UnaryOperation and type(test.operator) is cst.Not:  # type: ignore[attr-defined]
+        yield from joined(test.expression)  # type: ignore[attr-defined]
+    else:
+        yield test
+
+
+def _is_joined(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the node above asks for the truth of this one already."""
+    parent = context.parent(node)
+    if type(parent) in (cst.BooleanOperation, cst.UnaryOperation):
+        return True
+    return type(parent) in TESTS and parent.test is node  # type: ignore[union-attr]
+
+
+TESTS: frozenset[type] = frozenset({cst.If, cst.IfExp, cst.While, cst.CompIf, cst.Assert})
+
+
+def is_waited_for(condition: cst.BaseExpression, context: Context, *, anytime: bool = False) -> bool:
+    """Whether the CPU waits for the device to learn if the condition holds."""
+    match condition:
+        case cst.Comparison():
+            return _is_comparison_of_tensors(condition, context, anytime=anytime)
+        case cst.Call():
+            return _is_judgement(condition, context, anytime=anytime)
+        case cst.Name():
+            return _holds_a_judgement(condition, context, anytime=anytime)
+        case cst.Subscript() | cst.Attribute():
+            return may_be_tensor(condition, context) and is_hot_device_tensor(condition, context, anytime=anytime)
+    return False
+
+
+def _is_comparison_of_tensors(node: cst.Comparison, context: Context, *, anytime: bool) -> bool:
+    sides = [node.left]
+    for target in node.comparisons:
+        if type(target.operator) not in _COMPARED:
+            return False
+        sides.append(target.comparator)
+    if any(type(side) in _STRINGS for side in sides):
+        return False
+    return any(
+        may_be_tensor(side, context) and is_hot_device_tensor(side, context, anytime=anytime) for side in sides
+    ) and not any(context.kind(side) not in _COMPARABLE for side in sides)
+
+
+_COMPARABLE = frozenset({Kind.TENSOR, Kind.NUMBER, Kind.UNKNOWN})
+_STRINGS = frozenset({cst.SimpleString, cst.ConcatenatedString, cst.FormattedString})
+
+
+def _is_judgement(node: cst.Call, context: Context, *, anytime: bool) -> bool:
+    """`mask.any()`, `torch.all(x > 0)`, `torch.equal(a, b)`."""
+    name = method_name(node.func)
+    if name in _COMPARE_ALL:
+        assert isinstance(node.func, cst.Attribute)
+        operands = [node.func.value, *(argument.value for argument in node.args[:2])]
+        return any(is_hot_device_tensor(operand, context, anytime=anytime) for operand in operands)
+    return name in _JUDGE and is_hot_device_tensor(node, context, anytime=anytime)
+
+
+def _holds_a_judgement(node: cst.Name, context: Context, *, anytime: bool) -> bool:
+    """Whether whatever the name holds is the result of a comparison or the like, and one at least is on the device.
+
+    `if x:` asks other things far more often than for a tensor.
+    """
+    bindings = context.reaching(node)
+    found = False
+    for binding in bindings:
+        if binding.binder is not Binder.ASSIGN or binding.path or binding.value is None:
+            return False
+        if isinstance(binding.value, cst.Name) and binding.value.value in ("True", "False"):
+            continue
+        if not any(
+            is_waited_for(part, context, anytime=anytime)
+            for part in joined(binding.value)
+            if not isinstance(part, cst.Name)
+        ):
+            return False
+        found = True
+    return found and (anytime or is_hot(node, context))
+
+
+def _judges_its_arguments(node: cst.Call, context: Context, *, anytime: bool) -> bool:
+    """`bool(mask.any())`, `all(x > 0 for x in losses)`, `max(a, b)`: builtins that ask for the truth of tensors."""
+    given = [argument.value for argument in node.args]
+    if not given or any(argument.keyword is not None or argument.star for argument in node.args):
+        return False
+    name = node.func.value if isinstance(node.func, cst.Name) else ""
+    if name == "bool":
+        return is_waited_for(given[0], context, anytime=anytime)
+    if name in ("any", "all") and isinstance(given[0], (cst.GeneratorExp, cst.ListComp)):
+        return any(is_waited_for(part, context, anytime=anytime) for part in joined(given[0].elt))
+    if name in ("max", "min") and len(given) > 1:
+        return any(
+            may_be_tensor(part, context) and is_hot_device_tensor(part, context, anytime=anytime) for part in given
+        )
+    return _holds_device_tensors(given[0], context, anytime=anytime)
+
+
+def _holds_device_tensors(node: cst.BaseExpression, context: Context, *, anytime: bool) -> bool:
+    """`[a.sum(), b.sum()]`, `(x.sum() for x in losses)`."""
+    match node:
+        case cst.List(elements=elements) | cst.Tuple(elements=elements):
+            parts = [element.value for element in elements]
+        case cst.ListComp(elt=elt) | cst.GeneratorExp(elt=elt):
+            parts = [elt]
+        case _:
+            return False  # one tensor, which Python goes over row by row: there is a rule for that
+    return any(may_be_tensor(part, context) and is_hot_device_tensor(part, context, anytime=anytime) for part in parts)
+
+
+def _is_membership(node: cst.Comparison, context: Context, *, anytime: bool) -> bool:
+    """`token in [1, 2]`: each comparison on the way is one that Python asks for."""
+    if len(node.comparisons) != 1 or type(node.comparisons[0].operator) not in (cst.In, cst.NotIn):
+        return False
+    given = node.comparisons[0].comparator
+    if not isinstance(given, (cst.List, cst.Tuple)) or any(type(part.value) in _STRINGS for part in given.elements):
+        return False
+    return may_be_tensor(node.left, context) and is_hot_device_tensor(node.left, context, anytime=anytime)
+
+
+def is_hot_device_tensor(node: cst.BaseExpression, context: Context, *, anytime: bool = False) -> bool:
+    """Whether the expression gives a tensor that is where the network is, at each batch or more often."""
+    function = context.function(node)
+    if isinstance(function, cst.FunctionDef) and function.name.value == "__init__":
+        return False  # cheaper to ask than anything below
+    value = context.value(node)
+    if value.kind is not Kind.TENSOR or value.device is Device.CPU:
+        return False
+    return (
+        (value.scalar or context.kinds.is_tensor(node))
+        and is_device_tensor(node, context)
+        and not context.frequencies.is_rate_limited(node)
+        and is_with_the_network(node, context)
+        and (anytime or is_hot(node, context))  # last: of a function it asks other files
+    )
+
+
+def may_be_tensor(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
+    """Whether the expression has the shape of a tensor with one element; cheap to ask, unlike what it holds."""
+    kind = type(node)
+    if kind is cst.Call:
+        return _may_give_tensor(node, context, depth)  # type: ignore[arg-type]
+    if kind is cst.Name:
+        return depth < _DEEPEST and _may_hold_tensor(node, context, depth)  # type: ignore[arg-type]
+    if kind is cst.Attribute:
+        return is_buffer(node, context)  # type: ignore[arg-type]
+    if kind is cst.Subscript:
+        value, parts = node.value, node.slice  # type: ignore[attr-defined]
+        return (type(value) is not cst.Attribute or value.attr.value not in _META) and all(
+            type(part.slice) is cst.Index for part in parts
+        )
+    if kind is cst.BinaryOperation or kind is cst.BooleanOperation:
+        return any(may_be_tensor(side, context, depth) for side in (node.left, node.right))  # type: ignore[attr-defined]
+    if kind is cst.UnaryOperation:
+        return may_be_tensor(node.expression, context, depth)  # type: ignore[attr-defined]
+    return kind is cst.Comparison
+
+
+_DEEPEST = 3
+
+
+def _may_give_tensor(node: cst.Call, context: Context, depth: int) -> bool:
+    func = node.func
+    if type(func) is cst.Attribute:
+        name = func.attr.value
+        return (
+            name in _JUDGE or apis.LOSS_NAME.search(name) is not None or context.names.qualified(func.value) == "torch"
+        )
+    if type(func) is not cst.Name:
+        return False
+    if func.value in _FOLDS:
+        return any(may_be_tensor(argument.value, context, depth + 1) for argument in node.args)
+    return apis.LOSS_NAME.search(func.value) is not None
+
+
+_FOLDS = frozenset({"sum", "max", "min", "abs"})
+
+
+def _may_hold_tensor(node: cst.Name, context: Context, depth: int) -> bool:
+    return any(_may_give(binding, context, depth) for binding in context.names.lookup(node)[1])
+
+
+def _may_give(binding: Binding, context: Context, depth: int) -> bool:
+    if binding.binder is Binder.PARAMETER:
+        annotation = binding.node.annotation if isinstance(binding.node, cst.Param) else None
+        return annotation is not None and any(
+            "Tensor" in node.value for node in descendants(annotation) if isinstance(node, (cst.Name, cst.SimpleString))
+        )
+    value = binding.value
+    if binding.binder is Binder.LOOP:
+        return value is not None and not (isinstance(value, cst.Call) and binding.path[:1] in ((), (0,)))
+    return value is not None and may_be_tensor(value, context, depth + 1)
+
+
+def is_buffer(node: cst.Attribute, context: Context) -> bool:
+    """Whether this is saved with the network: `self.register_buffer("started", torch.tensor(False))`."""
+    owner = node.value
+    class_ = context.classes.self_class(owner) if type(owner) is cst.Name else None
+    return class_ is not None and any(
+        isinstance(entry.node, cst.Call) for entry in context.classes.attribute_sets(class_, node.attr.value)
+    )
+
+
+def asks_before(name: cst.Name, context: Context) -> bool:
+    """Whether an earlier condition of the function asks for the same value of the name."""
+    place, bindings = context.tree.place(name), context.reaching(name)
+    return any(
+        context.tree.place(other) < place and _is_joined(other, context) and context.reaching(other) == bindings
+        for other in context.names.spelt(name.value)
+    )

@@ -1,0 +1,180 @@
+"""Whether a branch on a tensor's value is there for good: the data has to decide, or it is asked rarely."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.batching.batchable import batchable_reads
+from torchlint.analyses.iteration.targets import loops_around
+from torchlint.semantics.names.bindings import dotted, last_part
+from torchlint.semantics.values.lattice import Kind
+from torchlint.syntax.tree import descendants
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+# What ends when the data says so, and what runs on the part of the data that it is for.
+_DYNAMIC = re.compile(
+    r"nms|suppress|beam|search|generat|greedy|decode(?!r)|sampl|dispatch|rout|moe|expert|bisect|solve|converge|stop|"
+    r"halt|wolfe|reject|prune|adaptive",
+    re.IGNORECASE,
+)
+_DYNAMIC_CLASS = re.compile(r"nms|beam|moe|expert|router|logitsproc|stopping|search|sparsemlp", re.IGNORECASE)
+# What runs where data are loaded, on the CPU.
+_LOADING = re.compile(
+    r"dataset|collat|transform(?!er)|augment|random|datamodule|processor|preprocess|tokeniz|sampler", re.IGNORECASE
+)
+# Checks that somebody has to ask for, and code that only an export sees.
+_OPTED = re.compile(r"debug|anomal|verbos|valid|sanity|check|strict|is_scripting|is_tracing|is_exporting|onnx")
+# Names of options that are for seeing more.
+_SHOWS = re.compile(r"print|show|dump|display|monitor|report|^log|_log")
+# Names of what somebody has to switch on to see more.
+_SWITCH = re.compile(r"debug|verbos")
+
+
+def is_by_design(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the algorithm is there to go by the data, or it runs where the data is loaded or when one asks for it."""
+    child: cst.CSTNode = node
+    for above in context.ancestors(node):
+        match above:
+            case cst.FunctionDef(name=cst.Name(value=name), decorators=decorators):
+                if _DYNAMIC.search(name) or _LOADING.search(name):
+                    return True
+                if any((context.qualified_name(item.decorator) or "").startswith("torch.jit") for item in decorators):
+                    return True
+            case cst.ClassDef():
+                names = _lineage(above, context)
+                return any(_LOADING.search(name) or _DYNAMIC_CLASS.search(name) for name in names)
+            case cst.If(test=test) | cst.IfExp(test=test) if child is not test:
+                if _OPTED.search(context.code(test)) or _is_off_by_default(test, context):
+                    return True
+            case cst.BooleanOperation(left=left, operator=cst.And(), right=right) if child is right:
+                if context.frequencies.is_rate_limit(left) or _OPTED.search(context.code(left)):
+                    return True
+                if _is_off_by_default(left, context):
+                    return True
+        child = above
+    return False
+
+
+def is_for_data(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the class around the node loads or transforms data, by its name or by the names of its bases."""
+    class_ = context.tree.enclosing_class(node)
+    return class_ is not None and any(map(_LOADING.search, _lineage(class_, context)))
+
+
+def _lineage(class_: cst.ClassDef, context: Context) -> list[str]:
+    """The names of a class and of its bases."""
+    bases = context.classes.lineage(class_)
+    return [base.rpartition(".")[2] if isinstance(base, str) else base.name.value for base in bases]
+
+
+def is_switched_on(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the node runs only if somebody asks for it: `if args.verbose`, `if debug`."""
+    child = node
+    for above in context.ancestors(node):
+        if isinstance(above, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
+            return False
+        if isinstance(above, cst.If) and child is above.body and _is_switch(above.test, context):
+            return True
+        child = above
+    return False
+
+
+def _is_switch(test: cst.BaseExpression, context: Context) -> bool:
+    return bool(_SWITCH.search(context.code(test))) or _is_off_by_default(test, context) or _is_asked_for(test, context)
+
+
+def _is_asked_for(test: cst.BaseExpression, context: Context) -> bool:
+    """`if args.print_loss`, where this file has `add_argument("--print_loss", action="store_true")`."""
+    if not isinstance(test, cst.Attribute) or not _SHOWS.search(test.attr.value):
+        return False
+    option = re.compile(rf"""["']--{test.attr.value.replace("_", "[-_]")}["'][^()]*["']store_true["']""")
+    return option.search(context.source.text) is not None
+
+
+def _is_off_by_default(test: cst.BaseExpression, context: Context) -> bool:
+    """`if error_if_nonfinite`, of a parameter whose default is `False`."""
+    return isinstance(test, cst.Name) and any(
+        isinstance(binding.node, cst.Param)
+        and isinstance(binding.node.default, cst.Name)
+        and binding.node.default.value == "False"
+        for binding in context.reaching(test)
+    )
+
+
+def is_told_apart(condition: cst.BaseExpression, context: Context) -> bool:
+    """Whether the function asks if something in the condition is a tensor or a number: here it may be either."""
+    wanted = {name for node in descendants(condition) if (name := dotted(node))}
+    scope = context.function(condition)
+    return scope is not None and any(
+        isinstance(node, cst.Call)
+        and last_part(node.func) in ("isinstance", "is_tensor", "callable")
+        and bool(node.args)
+        and dotted(node.args[0].value) in wanted
+        and not _is_insisted_on(node, context)
+        for node in descendants(scope)
+    )
+
+
+def _is_insisted_on(test: cst.Call, context: Context) -> bool:
+    """`assert isinstance(x, Tensor)`, `torch._assert(isinstance(x, Tensor), …)`: nothing else gets past it."""
+    for above in context.ancestors(test):
+        if isinstance(above, (cst.Assert, cst.Call)):
+            return isinstance(above, cst.Assert) or last_part(above.func).endswith("_assert")
+        if isinstance(above, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
+            return False
+    return False
+
+
+def decides_by_design(node: cst.CSTNode, condition: cst.BaseExpression, context: Context) -> bool:
+    """Whether the condition ends a search, or spares a network's run: what the data has to decide."""
+    match node:
+        case cst.While():
+            return not _looks_at_elements(node, condition, context)
+        case cst.If(body=body):
+            return _leaves_a_loop(node, context) or any(
+                isinstance(found, cst.Call) and context.kind(found.func) is Kind.MODULE for found in descendants(body)
+            )
+    return False
+
+
+def _leaves_a_loop(node: cst.If, context: Context) -> bool:
+    """`if done.all(): break`, or `return` where it stands in a loop."""
+    loop = context.loop(node)
+    return loop is not None and any(
+        isinstance(found, cst.Return) or (isinstance(found, cst.Break) and context.loop(found) is loop)
+        for found in descendants(node.body)
+    )
+
+
+def _looks_at_elements(loop: cst.While, condition: cst.BaseExpression, context: Context) -> bool:
+    """`while scores[i] > limit`, where the tensor is there before the loop, which stands in another one."""
+    inner = _bound_in(loop, context)
+    return context.loop(loop) is not None and any(
+        isinstance(part, cst.Subscript)
+        and (root := (dotted(part.value) or "").partition(".")[0]) != ""
+        and root not in inner
+        for part in descendants(condition)
+    )
+
+
+def _bound_in(loop: cst.While, context: Context) -> set[str]:
+    scope = context.names.scope_of(loop)
+    return {
+        name
+        for name, bindings in scope.bindings.items()
+        if any(context.tree.within(binding.node, loop.body) for binding in bindings)
+    }
+
+
+def is_read_turn_by_turn(condition: cst.BaseExpression, context: Context) -> bool:
+    """Whether a loop over the elements of a tensor reads one here: that is what such a loop is reported for."""
+    return any(
+        context.tree.within(step.node, condition)
+        for loop in loops_around(condition, context)
+        for step in batchable_reads(loop, context)
+    )

@@ -1,0 +1,1 @@
+"""What is known of tensors besides their device: ranks, lengths, element types, storage."""

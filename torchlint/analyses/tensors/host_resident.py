@@ -1,0 +1,201 @@
+"""What stays on the CPU: what is not moved beside what is, what a data set gives, and what only the host can use."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.tensors.host_computed import is_computed_on_host
+from torchlint.semantics.names.bindings import Binder
+from torchlint.semantics.values.lattice import Kind
+from torchlint.syntax.tree import descendants
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+    from torchlint.semantics.names.bindings import Binding, Names
+    from torchlint.syntax.tree import Tree
+
+_PACKS = "pack_padded_sequence"
+# How many calls away the packing is looked for.
+_CALLS_DEEP = 2
+_PAIRS = ("zip", "enumerate", "reversed", "list", "len", "range", "print", "str", "int", "float")
+
+
+def stays_on_host(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether this is `ids`, or an element of it, where `for images, ids in loader` moves the images alone."""
+    if _is_tried_out(node, context) or _is_of_a_data_set(node, context) or is_computed_on_host(node, context):
+        return True
+    match node:
+        case cst.Subscript(value=owner):
+            return stays_on_host(owner, context)
+        case cst.Name():
+            bindings = context.reaching(node)
+            is_left = bool(bindings) and all(_is_left(binding, context) for binding in bindings)
+            return is_left or _is_on_host(node, context)
+        case cst.Call() | cst.BinaryOperation() | cst.UnaryOperation() if _tells(context):
+            names = [part for part in descendants(node) if isinstance(part, cst.Name)]
+            arrays = [name for name in names if _is_on_host(name, context)]
+            return bool(arrays) and all(name in arrays or context.kind(name) is not Kind.TENSOR for name in names)
+    return False
+
+
+def _tells(context: Context) -> bool:
+    return ".numpy()" in context.source.text or _PACKS in context.source.text
+
+
+def _is_on_host(name: cst.Name, context: Context) -> bool:
+    return _is_seen_as_array(name, context) or _is_length(name, context, 0) or _is_of_packed(name, context)
+
+
+def _is_of_packed(name: cst.Name, context: Context) -> bool:
+    """Whether these are the `batch_sizes` of a `PackedSequence`, which are on the CPU always."""
+    return name.value == "batch_sizes" and "PackedSequence" in context.source.text
+
+
+def _is_of_a_data_set(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the node stands in `__getitem__` of something that is no network: samples are made on the CPU."""
+    function = context.function(node)
+    if not isinstance(function, cst.FunctionDef) or function.name.value != "__getitem__":
+        return False
+    owner = context.classes.owner(function)
+    return owner is not None and not context.classes.is_module(owner)
+
+
+def _is_length(name: cst.Name, context: Context, depth: int) -> bool:
+    """Whether sequences are packed by the same value of the name: `pack_padded_sequence` raises unless it is here."""
+    if _PACKS not in context.source.text or context.kind(name) is not Kind.TENSOR:
+        return False
+    here = context.function(name)
+    bindings = set(context.reaching(name))
+    if bindings and any(
+        context.function(given) is here and bindings == set(context.reaching(given))
+        for given in _lengths(context.tree, context.names)
+        if given.value == name.value
+    ):
+        return True
+    if depth == _CALLS_DEEP or not isinstance(here, cst.FunctionDef):
+        return False
+    given = [
+        context.calls.argument_for(call, here, binding.node)
+        for binding in bindings
+        if isinstance(binding.node, cst.Param)
+        for call in context.calls.callers(here)
+    ]
+    return any(isinstance(argument, cst.Name) and _is_length(argument, context, depth + 1) for argument in given)
+
+
+@lru_cache(maxsize=4)
+def _lengths(tree: Tree, names: Names) -> list[cst.Name]:
+    """The `lengths` of `pack_padded_sequence(x, lengths)`."""
+    calls = [call for call in tree.of(cst.Call) if (names.qualified(call.func) or "").endswith(_PACKS)]
+    given = [
+        argument.value
+        for call in calls
+        for place, argument in enumerate(call.args)
+        if (place == 1 if argument.keyword is None else argument.keyword.value == "lengths")
+    ]
+    return [length for length in given if isinstance(length, cst.Name)]
+
+
+def _is_tried_out(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the main block of a file of modules tries them out on random numbers, and moves nothing anywhere."""
+    if "__main__" not in context.source.text or ".rand" not in context.source.text:
+        return False
+    for above in context.ancestors(node):
+        if isinstance(above, cst.If) and "__name__" in context.code(above.test):
+            text = context.code(above.body)
+            is_moving = any(word in text for word in (".cuda(", ".to(", "device", "default_tensor"))
+            is_random = ".rand" in text and not is_moving
+            return is_random and any(map(context.classes.is_module, context.tree.of(cst.ClassDef)))
+    return False
+
+
+def _is_seen_as_array(name: cst.Name, context: Context) -> bool:
+    """Whether `x.numpy()` is called on the same value of the name: that raises unless it is on the CPU."""
+    if ".numpy()" not in context.source.text:
+        return False
+    here = context.function(name)
+    bindings = set(context.reaching(name))
+    return bool(bindings) and any(
+        seen is not name and context.function(seen) is here and bindings == set(context.reaching(seen))
+        for seen in _seen_as_arrays(context.tree).get(name.value, ())
+    )
+
+
+@lru_cache(maxsize=4)
+def _seen_as_arrays(tree: Tree) -> dict[str, list[cst.Name]]:
+    """The `x` of `x.numpy()` and of `x[::2].detach().numpy()`, by name."""
+    found: dict[str, list[cst.Name]] = {}
+    for call in tree.of(cst.Call):
+        match call:
+            case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="numpy")), args=[]):
+                while True:
+                    match owner:
+                        case cst.Subscript(value=inner) | cst.Attribute(value=inner, attr=cst.Name(value="data")):
+                            owner = inner
+                        case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value="detach" | "clone"))):
+                            owner = inner
+                        case _:
+                            break
+                if isinstance(owner, cst.Name):
+                    found.setdefault(owner.value, []).append(owner)
+    return found
+
+
+def _is_left(binding: Binding, context: Context) -> bool:
+    loop = binding.node
+    if binding.binder is not Binder.LOOP:
+        return False
+    paired = _paired(binding)
+    if paired is not None:
+        return isinstance(paired, cst.Name) and stays_on_host(paired, context)
+    if not isinstance(loop, cst.For) or not isinstance(loop.target, (cst.Tuple, cst.List)):
+        return False
+    siblings = {part.value for part in descendants(loop.target) if isinstance(part, cst.Name)} - {binding.name}
+    is_moved = any(
+        isinstance(call, cst.Call) and _moved(call) in siblings and isinstance(context.parent(call), cst.Assign)
+        for call in descendants(loop.body)
+    )
+    return is_moved and not any(_may_move(use, context) for use in _named(binding.name, loop))
+
+
+def _paired(binding: Binding) -> cst.BaseExpression | None:
+    """The `ids` of `for id, score in zip(ids, scores)`."""
+    match binding.value:
+        case cst.Call(func=cst.Name(value="zip"), args=args) if binding.path and binding.path[0] < len(args):
+            return args[binding.path[0]].value
+        case cst.Name() as name if not binding.path:
+            return name
+    return None
+
+
+def _moved(call: cst.Call) -> str:
+    match call.func:
+        case cst.Attribute(value=cst.Name(value=name), attr=cst.Name(value="to" | "cuda")):
+            return name
+    return ""
+
+
+def _named(name: str, loop: cst.For) -> list[cst.Name]:
+    return [node for node in descendants(loop.body) if isinstance(node, cst.Name) and node.value == name]
+
+
+def _may_move(use: cst.Name, context: Context) -> bool:
+    """Whether the name is bound again, given to something that may move it, or moved itself."""
+    for above in context.ancestors(use):
+        match above:
+            case cst.Attribute() if above.attr is use:
+                return False
+            case cst.Attribute(attr=cst.Name(value=name)) if isinstance(context.parent(above), cst.Call):
+                return name in ("to", "cuda")
+            case cst.AssignTarget():
+                return True
+            case cst.Arg():
+                call = context.parent(above)
+                if isinstance(call, cst.Call) and context.qualified_name(call.func) not in _PAIRS:
+                    return True
+            case cst.BaseSmallStatement() | cst.BaseCompoundStatement():
+                return False
+    return False

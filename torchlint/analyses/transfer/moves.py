@@ -1,0 +1,414 @@
+"""How a tensor made on the CPU gets to a device: what is done to it on the way, and where it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.tensors.factories import Factory, Sameness, filled_with
+from torchlint.semantics.names.bindings import Binder, Binding
+from torchlint.semantics.values.lattice import Device, Kind
+from torchlint.syntax.tree import descendants
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+# Methods that change the shape or make the same tensor again. What `expand` makes shares its elements: a move unshares.
+_SHAPES = frozenset(
+    "unsqueeze unsqueeze_ squeeze squeeze_ view reshape flatten unflatten ravel t t_ transpose transpose_ permute "
+    "swapaxes swapdims movedim moveaxis contiguous repeat tile tril tril_ triu triu_ clone detach".split()
+)
+_SHARING = frozenset("expand expand_as broadcast_to view_as reshape_as".split())
+_ENLARGING = frozenset("expand expand_as broadcast_to repeat tile".split())
+_CASTS = frozenset("long int short byte char bool float double half bfloat16 type".split())
+_DRAWS = frozenset("uniform_ normal_ random_ bernoulli_ exponential_ log_normal_ cauchy_ geometric_ bernoulli".split())
+_ELEMENTWISE = frozenset(
+    "add sub subtract mul multiply div divide true_divide floor_divide remainder fmod pow float_power neg negative abs "
+    "absolute exp exp2 expm1 log log2 log10 log1p sqrt rsqrt square reciprocal clamp clip sin cos tan asin acos atan "
+    "sinh cosh tanh sigmoid floor ceil round trunc sign eq ne lt le gt ge".split()
+)
+_COMPUTATIONS = frozenset(f"{name}{suffix}" for name in (*_ELEMENTWISE, "cumsum", "flip") for suffix in ("", "_"))
+_FUNCTIONS = frozenset(
+    f"torch.{name}" for name in "tril triu unsqueeze squeeze reshape flatten t transpose permute".split()
+)
+_ELEMENTWISE_FUNCTIONS = frozenset(f"torch.{name}" for name in _ELEMENTWISE)
+_VARIABLE = "torch.autograd.Variable"
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where a move goes, as code for `device=` and `dtype=`; `device` is empty where none can be given safely.
+
+    `cast` is the call that is left when only the device is taken over. `node` is what names the device in the code,
+    None for a constant. `like` says that the move makes the tensor like another one, `may_be_none` that the device may
+    be `None`.
+    """
+
+    device: str
+    dtype: str = ""
+    cast: cst.Call | None = None
+    node: cst.BaseExpression | None = None
+    like: bool = False
+    may_be_none: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The call that moves what a factory made; `sameness` counts in what is done to it before.
+
+    `is_direct` says that nothing is. `binding` is what the factory's statement gives a name, where the move is in
+    another one.
+    """
+
+    call: cst.Call
+    receiver: cst.BaseExpression
+    destination: Destination
+    sameness: Sameness
+    is_direct: bool
+    binding: Binding | None = None
+
+    @property
+    def method(self) -> str:
+        """`to`, `cuda`, `type_as` or `type`."""
+        assert isinstance(self.call.func, cst.Attribute)
+        return self.call.func.attr.value
+
+
+def move(factory: Factory, context: Context) -> Move | None:
+    """The move of what the factory makes: in the same expression, or by the next use of the name it is given."""
+    way = _Way(factory.call, context)
+    found = way.climb(factory.call, factory.sameness)
+    if isinstance(found, Move):
+        return found
+    if found is None:
+        return None
+    sameness, top = found
+    binding = _bound(top, context)
+    use = _next_use(binding, context) if binding is not None else None
+    if binding is None or use is None:
+        return None
+    moved = way.climb(use, sameness)
+    if not isinstance(moved, Move) or not _leaves_nothing_behind(moved, binding, context):
+        return None
+    return replace(moved, binding=binding)
+
+
+def is_enlarged(moved: Move) -> bool:
+    """Whether what is moved may have more elements than the factory made."""
+    made = moved.binding.value if moved.binding is not None else None
+    return any(
+        isinstance(node, cst.Attribute) and node.attr.value in _ENLARGING
+        for part in (moved.receiver, made)
+        if part is not None
+        for node in descendants(part)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """The way of what a factory makes through expressions, to where it is moved."""
+
+    made: cst.Call
+    context: Context
+
+    def climb(self, node: cst.BaseExpression, sameness: Sameness) -> Move | tuple[Sameness, cst.BaseExpression] | None:
+        """Follow an expression outwards to a move, or to the statement that it is the value of."""
+        start = node
+        while True:
+            parent = self.context.parent(node)
+            match parent:
+                case cst.Attribute(attr=cst.Name(value=name)):
+                    call = self.context.parent(parent)
+                    if not (isinstance(call, cst.Call) and call.func is parent):
+                        if name not in ("T", "mT", "data"):
+                            return None
+                        node = parent
+                        continue
+                    destination = _destination(call, name, self.context)
+                    if destination is not None:
+                        return Move(call, node, destination, sameness, is_direct=node is start)
+                    step = self._method(call, name, sameness)
+                    if step is None:
+                        return None
+                    node, sameness = call, step
+                case cst.Arg(keyword=None, star=""):
+                    call = self.context.parent(parent)
+                    step = self._function(call, parent, sameness) if isinstance(call, cst.Call) else None
+                    if step is None:
+                        return None
+                    assert isinstance(call, cst.Call)
+                    node, sameness = call, step
+                case cst.BinaryOperation(left=left, right=right):
+                    if not self._is_number(right if left is node else left):
+                        return None
+                    node, sameness = parent, min(sameness, Sameness.ROUNDED)
+                case cst.Comparison(comparisons=[cst.ComparisonTarget(comparator=other)]):
+                    if not self._is_number(other):
+                        return None
+                    node, sameness = parent, min(sameness, Sameness.ROUNDED)
+                case cst.UnaryOperation(operator=cst.Minus() | cst.BitInvert()):
+                    node, sameness = parent, min(sameness, Sameness.ROUNDED)
+                case cst.Subscript(value=value) if value is node and _adds_axes(parent):
+                    node = parent
+                case cst.Assign() | cst.AnnAssign():
+                    return sameness, node
+                case _:
+                    return None
+
+    def _function(self, call: cst.Call, argument: cst.Arg, sameness: Sameness) -> Sameness | None:
+        """How alike the result is of a function that is given it: `Variable(t)`, `torch.triu(t)`, `torch.exp(t)`."""
+        name = self.context.qualified_name(call.func)
+        others = [other.value for other in call.args if other is not argument]
+        if name in _ELEMENTWISE_FUNCTIONS:
+            is_known = not self.context.has_unpacking(call) and all(map(self._is_number, others))
+            return min(sameness, Sameness.ROUNDED) if is_known else None
+        if call.args[0] is not argument:
+            return None
+        if name == _VARIABLE:
+            # One that requires gradients is a leaf only before it is moved.
+            wanted = self.context.argument(call, "requires_grad", 1)
+            is_none = wanted is None or (isinstance(wanted, cst.Name) and wanted.value == "False")
+            return sameness if is_none else None
+        return sameness if name in _FUNCTIONS and not self.context.has_unpacking(call) else None
+
+    def _method(self, call: cst.Call, name: str, sameness: Sameness) -> Sameness | None:
+        """How alike the result is of a method called before the move; None for one that belongs on the CPU."""
+        if name in _SHAPES:
+            return sameness
+        if name in _SHARING:
+            return min(sameness, Sameness.ROUNDED)
+        if name in _CASTS or (name == "to" and _is_cast(call, self.context)):
+            return sameness if sameness is not Sameness.EXACT else Sameness.ROUNDED
+        if name in _DRAWS:
+            return Sameness.RANDOM
+        if name == "zero_":
+            return sameness if sameness is Sameness.RANDOM else Sameness.INTEGRAL
+        if name == "fill_":
+            filled = filled_with(self.context.argument(call, "value", 0), self.context)
+            return sameness if sameness is Sameness.RANDOM else filled
+        if name in _COMPUTATIONS and all(self._is_number(argument.value) for argument in call.args):
+            return min(sameness, Sameness.ROUNDED)
+        return None
+
+    def _is_number(self, node: cst.BaseExpression) -> bool:
+        """Whether this is a number of the host: what is computed from numbers, and from sizes given to the factory."""
+        if self.context.kind(node) is Kind.NUMBER:
+            return True
+        match node:
+            case cst.UnaryOperation(expression=inner):
+                return self._is_number(inner)
+            case cst.BinaryOperation(left=left, right=right):
+                return self._is_number(left) and self._is_number(right)
+            case cst.Attribute():
+                return any(node.deep_equals(size) for size in self._sizes())
+            case cst.Name():
+                key = ("host number", node, self.made)
+                return self.context.kinds.settled(key, False, self._is_bound_to_number, node)  # noqa: FBT003
+        return False
+
+    def _is_bound_to_number(self, name: cst.Name) -> bool:
+        bindings = self.context.reaching(name)
+        for size in self._sizes():
+            if isinstance(size, cst.Name) and size.value == name.value and self.context.reaching(size) == bindings:
+                return True
+        if len(bindings) != 1 or bindings[0].binder is not Binder.ASSIGN or bindings[0].path:
+            return False
+        return bindings[0].value is not None and self._is_number(bindings[0].value)
+
+    def _sizes(self) -> Iterator[cst.Name | cst.Attribute]:
+        """The names and attributes of which the factory's arguments are computed: it takes nothing but numbers."""
+        waiting: list[cst.CSTNode] = [argument.value for argument in self.made.args if not argument.star]
+        while waiting:
+            match waiting.pop():
+                case cst.UnaryOperation(expression=inner):
+                    waiting.append(inner)
+                case cst.BinaryOperation(left=left, right=right):
+                    waiting += (left, right)
+                case cst.Name() | cst.Attribute() as size:
+                    yield size
+
+
+def _is_cast(call: cst.Call, context: Context) -> bool:
+    return len(call.args) == 1 and context.kind(call.args[0].value) is Kind.DTYPE
+
+
+def _adds_axes(node: cst.Subscript) -> bool:
+    """`t[None, :]`, which only changes the shape."""
+    for element in node.slice:
+        match element.slice:
+            case cst.Index(value=cst.Name(value="None") | cst.Ellipsis()):
+                continue
+            case cst.Slice(lower=None, upper=None, step=None):
+                continue
+        return False
+    return True
+
+
+# The two-statement form
+
+
+def _bound(value: cst.BaseExpression, context: Context) -> Binding | None:
+    """The binding that gives the expression's value a name of its own."""
+    statement = context.parent(value)
+    match statement:
+        case (
+            cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))])
+            | cst.AnnAssign(target=cst.Name(value=name))
+        ):
+            for binding in context.names.scope_of(statement).bindings.get(name, ()):
+                if binding.node is statement and binding.binder is Binder.ASSIGN:
+                    return binding
+    return None
+
+
+def _next_use(binding: Binding, context: Context) -> cst.Name | None:
+    """The first use of the name, if it holds nothing else there and runs as often as the binding."""
+    uses = context.names.uses(binding)
+    first = next((use for use in uses if context.tree.place(use) > binding.effect), None)
+    if first is None or context.reaching(first) != (binding,):
+        return None
+    if context.names.scope_of(first) is not context.names.scope_of(binding.node):
+        return None
+    if context.function(first) is not context.function(binding.node):
+        return None
+    return first if context.loop(first) is context.loop(binding.node) else None
+
+
+def _leaves_nothing_behind(moved: Move, binding: Binding, context: Context) -> bool:
+    """Whether nothing needs the tensor on the CPU: the move's result takes its name, or nobody else uses that."""
+    match context.parent(moved.call):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]) if name == binding.name:
+            return True
+    return len(context.names.uses(binding)) == 1
+
+
+# Destinations
+
+
+def _destination(call: cst.Call, method: str, context: Context) -> Destination | None:
+    """Where `t.cuda()`, `t.to(…)`, `t.type_as(…)` or `t.type(…)` moves it; None if it does not to an accelerator."""
+    if context.has_unpacking(call):
+        return None
+    match method:
+        case "cuda":
+            return _cuda(context.argument(call, "device", 0), context)
+        case "to":
+            return _to(call, context)
+        case "type_as":
+            return _like(context.argument(call, "other", 0), call, context)
+        case "type":
+            given = context.argument(call, "dtype", 0)
+            return Destination("") if given is not None and is_cuda_type(given, context) else None
+    return None
+
+
+def is_cuda_type(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether this may be a type of tensors on the GPU: `torch.cuda.FloatTensor if cuda else torch.FloatTensor`."""
+    match node:
+        case cst.IfExp(body=body, orelse=orelse):
+            return is_cuda_type(body, context) or is_cuda_type(orelse, context)
+        case cst.SimpleString():
+            name = str(node.evaluated_value)
+        case cst.Name() if context.reaching(node):
+            key = ("type on the GPU", node)
+            settle = partial(_is_bound_to_cuda_type, context=context)
+            return context.kinds.settled(key, False, settle, node)  # noqa: FBT003
+        case _:
+            name = context.qualified_name(node) or ""
+    return name.startswith("torch.cuda.") and name.endswith("Tensor")
+
+
+def _is_bound_to_cuda_type(name: cst.Name, context: Context) -> bool:
+    bindings = context.reaching(name)
+    are_types = all(
+        binding.binder is Binder.ASSIGN
+        and not binding.path
+        and isinstance(binding.value, (cst.Attribute, cst.IfExp, cst.SimpleString))
+        for binding in bindings
+    )
+    return are_types and any(binding.value is not None and is_cuda_type(binding.value, context) for binding in bindings)
+
+
+def _cuda(device: cst.BaseExpression | None, context: Context) -> Destination:
+    """`.cuda(None)` is the current GPU, `device=None` the CPU: only what is no None can be taken over."""
+    if device is None:
+        return Destination('"cuda"')
+    if isinstance(device, cst.Integer):
+        return Destination(f'"cuda:{device.value}"')
+    value = context.value(device)
+    if value.kind in (Kind.DEVICE, Kind.STRING) and value.proven and value.device is Device.ACCELERATOR:
+        return Destination(context.code(device), node=device)
+    return Destination("", may_be_none=True)
+
+
+def _to(call: cst.Call, context: Context) -> Destination | None:
+    positional = [argument.value for argument in call.args if argument.keyword is None]
+    keywords = {argument.keyword.value: argument.value for argument in call.args if argument.keyword is not None}
+    first = keywords.get("device", positional[0] if positional else None)
+    if first is None:
+        return None
+    value = context.value(first)
+    if value.kind is Kind.TENSOR:
+        return _like(first, call, context)
+    if value.kind is Kind.UNKNOWN and _is_index(first, context):
+        return Destination("", like=True)
+    if value.kind not in (Kind.DEVICE, Kind.STRING, Kind.NUMBER) or value.device is Device.CPU:
+        return None
+    if "memory_format" in keywords:
+        return Destination("")
+    dtype = keywords.get("dtype", positional[1] if len(positional) > 1 else None)
+    if dtype is None:
+        return Destination(context.code(first), node=first)
+    if isinstance(dtype, cst.Name) and dtype.value in ("True", "False"):
+        return Destination("")
+    code = context.code(dtype)
+    cast = call.with_changes(args=[cst.Arg(dtype)], whitespace_before_args=cst.SimpleWhitespace(""))
+    return Destination(context.code(first), code, cast, first)
+
+
+def _like(other: cst.BaseExpression | None, call: cst.Call, context: Context) -> Destination | None:
+    if other is None or context.device(other) is Device.CPU:
+        return None
+    if not is_plain(other) or not isinstance(other, (cst.Name, cst.Attribute)):
+        return Destination("", like=True)
+    code = context.code(other)
+    return Destination(f"{code}.device", f"{code}.dtype", call, other, like=True)
+
+
+def _is_index(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether this goes with a range as an index elsewhere, `t[range(n), x]`, so that it is a tensor, or an array."""
+    if not isinstance(node, cst.Name):
+        return False
+    uses = (use for binding in context.reaching(node) for use in context.names.uses(binding))
+    return any(_is_beside_a_range(use, context) for use in uses)
+
+
+def _is_beside_a_range(use: cst.Name, context: Context) -> bool:
+    index = context.parent(use)
+    element = context.parent(index) if isinstance(index, cst.Index) else None
+    subscript = context.parent(element) if isinstance(element, cst.SubscriptElement) else None
+    if not isinstance(subscript, cst.Subscript):
+        return False
+    others = (part.slice.value for part in subscript.slice if isinstance(part.slice, cst.Index))
+    return any(
+        isinstance(other, cst.Call) and context.qualified_name(other.func) in ("range", "torch.arange")
+        for other in others
+    )
+
+
+def is_plain(node: cst.BaseExpression | None) -> bool:
+    """Whether it does not matter when the expression is evaluated, as long as its names hold the same."""
+    match node:
+        case None | cst.Name() | cst.SimpleString() | cst.Integer():
+            return True
+        case cst.Attribute(value=value):
+            return is_plain(value)
+        case cst.Call(func=cst.Attribute(value=cst.Name(), attr=cst.Name(value="device")), args=args):
+            return all(is_plain(argument.value) for argument in args)
+        case cst.FormattedString(parts=parts):
+            return all(is_plain(part.expression) for part in parts if isinstance(part, cst.FormattedStringExpression))
+    return False

@@ -1,0 +1,1 @@
+"""Code in another place: brackets, comments, imports."""

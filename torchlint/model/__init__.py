@@ -1,1 +1,0 @@
-"""What the code means: names, kinds, devices, frequency, grad mode."""

@@ -1,0 +1,234 @@
+"""What a check may ask about the module it looks at."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import libcst as cst
+
+from torchlint.facts import NOTHING
+from torchlint.semantics.execution.frequency import Frequencies
+from torchlint.semantics.execution.grad_mode import GradMode, Grads
+from torchlint.semantics.flow.instances import Constructions
+from torchlint.semantics.flow.uses import Uses
+from torchlint.semantics.names.bindings import Binding, Names
+from torchlint.semantics.names.classes import Classes
+from torchlint.semantics.values.call_graph import Calls
+from torchlint.semantics.values.evaluator import Kinds
+from torchlint.semantics.values.module_profile import Program
+from torchlint.semantics.values.other_files import Elsewhere
+from torchlint.syntax.positions import Spans, code_inside
+from torchlint.syntax.tree import INDENTED, descendants
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from torchlint.facts import Described, Facts
+    from torchlint.finding import Frequency
+    from torchlint.semantics.values.lattice import Device, Kind, Value
+    from torchlint.settings import Settings
+    from torchlint.source import SourceFile
+    from torchlint.syntax.tree import Tree
+
+AnalysisT = TypeVar("AnalysisT")
+
+_LONGEST_SHOWN = 60
+_SEMANTICS = __name__.rpartition(".")[0]
+
+
+class Context:
+    """The facts about one module, each computed when it is first asked for.
+
+    `names`, `classes`, `program`, `kinds`, `calls`, `frequencies` and `grads` are the parts of the semantics, for what
+    has no shorthand here. `context[Layers]` is an analysis, made of this context when it is first asked for. `facts`
+    are what other files say.
+    """
+
+    def __init__(self, tree: Tree, source: SourceFile, settings: Settings, facts: Facts = NOTHING) -> None:
+        self.facts = facts
+        self.tree = tree
+        self.source = source
+        self.settings = settings
+        self._analyses: dict[type[Any], object] = {}
+
+    def __getitem__(self, analysis: type[AnalysisT]) -> AnalysisT:
+        """The analysis of this module: one object for each type, which is made of the context alone."""
+        found = self._analyses.get(analysis)
+        if found is None:
+            make: Callable[[Context], AnalysisT] = analysis
+            found = self._analyses[analysis] = make(self)
+        assert isinstance(found, analysis)
+        return found
+
+    def release(self) -> None:
+        """Let go of all that was worked out: parts that know each other stay in memory until the collector comes."""
+        given = {id(one) for one in (self.tree, self.source, self.settings, self.facts)}
+        parts: list[object] = [self, *self._analyses.values()]
+        while parts:
+            part = parts.pop()
+            held = vars(part)
+            parts += [one for one in held.values() if id(one) not in given and _is_part(one, part)]
+            held.clear()
+
+    @cached_property
+    def names(self) -> Names:
+        """Scopes, bindings and qualified names."""
+        return Names(self.tree)
+
+    @cached_property
+    def classes(self) -> Classes:
+        """Bases, methods and attributes of classes."""
+        return Classes(self.tree, self.names, self.facts)
+
+    @cached_property
+    def program(self) -> Program:
+        """What the module as a whole says."""
+        return Program(self.tree, self.names, self.source.text)
+
+    @cached_property
+    def elsewhere(self) -> Elsewhere:
+        """Callers in other files."""
+        return Elsewhere(self.tree, self.classes, self.facts)
+
+    @cached_property
+    def kinds(self) -> Kinds:
+        """Values of expressions."""
+        kinds = Kinds(self.tree, self.names, self.classes, self.program, self.elsewhere)
+        kinds.calls = Calls(self.tree, self.names, self.classes, kinds)
+        return kinds
+
+    @cached_property
+    def calls(self) -> Calls:
+        """The call graph within the module."""
+        calls = self.kinds.calls
+        assert calls is not None
+        return calls
+
+    @cached_property
+    def frequencies(self) -> Frequencies:
+        """Loops, entry points, rate limits."""
+        return Frequencies(self.tree, self.names, self.classes, self.kinds, self.calls, self.elsewhere)
+
+    @cached_property
+    def grads(self) -> Grads:
+        """Grad modes."""
+        return Grads(self.tree, self.names, self.classes, self.calls, self.elsewhere)
+
+    @cached_property
+    def constructions(self) -> Constructions:
+        """Which calls constructed a module."""
+        return Constructions(self.tree, self.names, self.classes, self.calls, self.uses)
+
+    @cached_property
+    def uses(self) -> Uses:
+        """Where names and attributes are read."""
+        return Uses(self.tree, self.names, self.classes, self.kinds)
+
+    # Shorthands
+
+    def value(self, node: cst.CSTNode) -> Value:
+        """What an expression may hold."""
+        return self.kinds.value(node)
+
+    def kind(self, node: cst.CSTNode) -> Kind:
+        """The kind of what an expression holds."""
+        return self.kinds.value(node).kind
+
+    def device(self, node: cst.CSTNode) -> Device:
+        """Where what an expression holds lives."""
+        return self.kinds.value(node).device
+
+    def frequency(self, node: cst.CSTNode) -> Frequency:
+        """How often a node runs."""
+        return self.frequencies.frequency(node)
+
+    def grad(self, node: cst.CSTNode) -> GradMode:
+        """The grad mode in which a node runs."""
+        return self.grads.mode(node)
+
+    def qualified_name(self, node: cst.CSTNode) -> str | None:
+        """`torch.nn.Conv2d` for an expression that names it, through any import; None where it isn't certain."""
+        return self.names.qualified(node)
+
+    def reaching(self, name: cst.Name) -> tuple[Binding, ...]:
+        """The bindings whose value the name may hold here."""
+        return self.names.reaching(name)
+
+    def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
+        """The node directly above."""
+        return self.tree.parent(node)
+
+    def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        """The nodes above, nearest first."""
+        return self.tree.ancestors(node)
+
+    def loop(self, node: cst.CSTNode) -> cst.For | cst.While | None:
+        """The innermost loop in whose body the node stands, within its function."""
+        return self.frequencies.loop(node)
+
+    def function(self, node: cst.CSTNode) -> cst.FunctionDef | cst.Lambda | None:
+        """The function in whose body the node stands."""
+        return self.tree.function(node)
+
+    def argument(self, call: cst.Call, keyword: str, place: int | None = None) -> cst.BaseExpression | None:
+        """The argument passed by keyword or at this position (counted from 0); None if there is none.
+
+        A call with `*args` or `**kwargs` may pass it unseen: see `has_unpacking`.
+        """
+        for argument in call.args:
+            if argument.keyword is not None and argument.keyword.value == keyword:
+                return argument.value
+        if place is None or place >= len(call.args):
+            return None
+        plain = all(argument.keyword is None and not argument.star for argument in call.args[: place + 1])
+        return call.args[place].value if plain else None
+
+    @staticmethod
+    def has_unpacking(call: cst.Call) -> bool:
+        """Whether the call passes `*args` or `**kwargs`."""
+        return any(argument.star for argument in call.args)
+
+    def code(self, node: cst.CSTNode) -> str:
+        """The source of a node, its own parentheses included; further lines of an expression keep their indentation."""
+        code = self.tree.module.code_for_node(node)
+        if "\n" not in code or not isinstance(node, (cst.BaseExpression, cst.Arg)):
+            return code
+        # An expression that was made of others stands where they do.
+        place = next((part for part in (node, *descendants(node)) if self.tree.parent(part) is not None), None)
+        return code if place is None else self.code_at(node, place)
+
+    def code_at(self, node: cst.CSTNode, place: cst.CSTNode) -> str:
+        """The source of a new statement in the place of one that stands in this module, indented as that is."""
+        blocks = [above for above in self.tree.ancestors(place) if isinstance(above, INDENTED)]
+        return code_inside(self.tree.module, reversed(blocks), node)
+
+    def bare_code(self, node: cst.BaseExpression) -> str:
+        """The source of an expression without its own parentheses."""
+        return self.code(node.with_changes(lpar=(), rpar=()))
+
+    def shown(self, node: cst.BaseExpression) -> str:
+        """The source of an expression for a message: on one line, without comments, its end cut if it is long."""
+        text = " ".join(re.sub(r"#[^\n]*\n", " ", self.bare_code(node)).split())
+        return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"
+
+    def described(self, node: cst.BaseExpression) -> Described | None:
+        """What another file says of the class or function that this names; None if this one, or nobody, defines it."""
+        name = self.qualified_name(node)
+        if name is not None and "." in name:
+            return self.elsewhere.described(name)
+        if not isinstance(node, cst.Name) or self.reaching(node):
+            return None
+        found = [self.elsewhere.described(f"{module}.{node.value}") for module in self.names.star_imports]
+        return next((described for described in found if described is not None), None)
+
+    def spans(self, wanted: Iterable[cst.CSTNode]) -> Spans:
+        """Where nodes stand in the text."""
+        return Spans(self.tree, wanted, self.source.text)
+
+
+def _is_part(one: object, holder: object) -> bool:
+    """Whether an object belongs to the semantics, or to the package of the analysis that holds it."""
+    package = type(holder).__module__.rpartition(".")[0]
+    return type(one).__module__.startswith((_SEMANTICS, package)) and hasattr(one, "__dict__")

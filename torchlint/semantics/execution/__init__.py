@@ -1,0 +1,1 @@
+"""How often code runs, under which conditions, in which grad mode."""

@@ -1,0 +1,790 @@
+"""How often a line runs: loops over batches and epochs, entry points, callers, rate limits."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.finding import Frequency
+from torchlint.semantics.execution.first_time import is_first_time, makes_an_entry
+from torchlint.semantics.execution.guards import is_missing
+from torchlint.semantics.knowledge import apis
+from torchlint.semantics.names.bindings import Names, dotted, final_part, last_part, method_name
+from torchlint.semantics.names.loop_headers import (
+    asks_for_a_list,
+    is_of_a_later_axis,
+    is_one_turn,
+    is_shape,
+    is_short,
+    is_size,
+    iterables,
+    length_of,
+    takes_loaders,
+    walks_keys,
+)
+from torchlint.semantics.values.lattice import Kind
+from torchlint.syntax.tree import LOOPS, SCOPES, Comprehension, Loop, Tree, children, descendants, descendants_in_scope
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchlint.semantics.names.classes import Classes
+    from torchlint.semantics.values.call_graph import Calls
+    from torchlint.semantics.values.evaluator import Kinds
+    from torchlint.semantics.values.other_files import Elsewhere
+
+_CALLS_DEEP = 2
+_OF_STEPS = apis.BACKWARD_METHODS | {"step", "zero_grad"}
+# Counts all steps of a training; and what it is that begins anew every few steps.
+_STEP = re.compile(r"^(global|train|total|n|num|cur|current)?_?(steps?|iters?|iterations?)$")
+_AGAIN = re.compile(r"acc|every|interval|freq|period|batch|inner|micro", re.IGNORECASE)
+_COUNTER = re.compile(r"^[ijkn]$|step|iter|batch|idx|index|count|^it$|^(cur_|current_)?epoch(_(cnt|num|no|id|i))?$")
+
+
+class LoopKind(Enum):
+    """What one turn of a loop is."""
+
+    BATCH = "batch"
+    EPOCH = "epoch"
+    OTHER = "other"
+
+
+_LIMITED_WORDS = ("print_freq", "log_freq", "log_interval", "log_every", "print_every", "save_every", "eval_every")
+_DIAGNOSTIC = tuple("debug profile benchmark sanity visualiz visualis export onnx calibrat plot_ __repr__".split())
+# Classes that draw what a model has found.
+_SHOWS = re.compile(r"[Vv]isuali[sz]er$")
+
+
+class Frequencies:
+    """The frequency of nodes in one module."""
+
+    def __init__(
+        self, tree: Tree, names: Names, classes: Classes, kinds: Kinds, calls: Calls, elsewhere: Elsewhere
+    ) -> None:
+        self.tree = tree
+        self.names = names
+        self.classes = classes
+        self.kinds = kinds
+        self.calls = calls
+        self.elsewhere = elsewhere
+        self._origins: dict[cst.CSTNode, str] = {}
+        self._steps: dict[cst.CSTNode, bool] = {}
+
+    def frequency(self, node: cst.CSTNode) -> Frequency:
+        """How often the node runs, as far as this module shows."""
+        inside: LoopKind | None = None
+        nested = False
+        limited = False
+        child = node
+        for above in self.tree.ancestors(node):
+            if isinstance(above, (cst.FunctionDef, cst.Lambda)) and child is above.body:
+                outer = self.entry(above)
+                return self._combined(inside, outer, nested=nested, limited=limited)
+            if not limited and inside is not LoopKind.BATCH:
+                # A limit around a loop over batches says how often the whole loop runs.
+                limited = self._is_limited(above, child)
+            if isinstance(above, (*Loop, *Comprehension)) and self._repeats(above, child, node):
+                if inside is LoopKind.BATCH:
+                    return self._combined(inside, Frequency.UNKNOWN, nested=nested, limited=limited)
+                kind = self.loop_kind(above)
+                nested = nested or (kind is LoopKind.OTHER and self._is_over_samples(above))
+                if inside is None or kind is not LoopKind.OTHER:
+                    inside = kind if inside is not LoopKind.EPOCH else inside
+            child = above
+        return self._combined(inside, Frequency.ONCE, nested=nested, limited=limited)
+
+    @staticmethod
+    def _combined(inside: LoopKind | None, outer: Frequency, *, nested: bool, limited: bool) -> Frequency:
+        if inside is LoopKind.BATCH:
+            result = Frequency.SAMPLE if nested else Frequency.BATCH
+        elif inside is LoopKind.EPOCH:
+            result = Frequency.EPOCH
+        elif inside is LoopKind.OTHER and outer >= Frequency.BATCH:
+            result = Frequency.SAMPLE if nested else outer
+        elif inside is LoopKind.OTHER:
+            result = Frequency.UNKNOWN
+        else:
+            result = outer
+        return Frequency.EPOCH if limited and result >= Frequency.BATCH else result
+
+    def _repeats(self, loop: cst.CSTNode, child: cst.CSTNode, node: cst.CSTNode) -> bool:
+        """Whether the part of the loop in which the node stands runs at each turn."""
+        if isinstance(loop, cst.For):
+            has_turns = not is_one_turn(loop.iter) and not self._ends_at_once(loop)
+            return child is loop.body and has_turns and not self._leaves(node, loop)
+        if isinstance(loop, cst.While):
+            return child is loop.test or (child is loop.body and not self._leaves(node, loop))
+        if isinstance(loop, Comprehension):
+            return not self.tree.within(node, loop.for_in.iter)
+        return False
+
+    def _is_limited(self, above: cst.CSTNode, child: cst.CSTNode) -> bool:
+        """Whether the statement lets its part run at some turns only."""
+        if isinstance(above, cst.If):
+            return child is above.body and (is_first_time(above, self.names) or self.is_rate_limit(above.test))
+        if isinstance(above, cst.Else):
+            statement = self.tree.parent(above)
+            return isinstance(statement, cst.If) and makes_an_entry(statement, above.body, cst.In, self.names)
+        return isinstance(above, cst.IndentedBlock) and self._skips_most(above, child)
+
+    def is_of_the_first_time(self, node: cst.CSTNode, depth: int = 0) -> bool:
+        """Whether the node runs where something is not there yet, and is made: here, or wherever its caller stands."""
+        child = node
+        for above in self.tree.ancestors(node):
+            if isinstance(above, cst.If) and child is above.body and is_first_time(above, self.names):
+                return True
+            if isinstance(above, (cst.Lambda, cst.ClassDef)) or depth > _CALLS_DEEP:
+                return False
+            if isinstance(above, cst.FunctionDef):
+                callers = () if self.elsewhere.callers(above) else self.calls.callers(above)
+                return bool(callers) and all(self.is_of_the_first_time(call, depth + 1) for call in callers)
+            child = above
+        return False
+
+    def _skips_most(self, block: cst.IndentedBlock, child: cst.CSTNode) -> bool:
+        """Whether an earlier statement of the block leaves it at most turns: `if step % n != 0: return`."""
+        for statement in block.body:
+            if statement is child:
+                return False
+            if isinstance(statement, cst.If) and statement.orelse is None and self._is_skip(statement):
+                return True
+        return False
+
+    def _is_skip(self, statement: cst.If) -> bool:
+        suite = statement.body
+        last = suite.body[-1] if suite.body else None
+        final = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
+        if not isinstance(final, (cst.Return, cst.Continue)):
+            return False
+        return any(self._is_off_beat(part) for part in _parts(statement.test))
+
+    def _is_off_beat(self, test: cst.BaseExpression, depth: int = 0) -> bool:
+        match test:
+            case cst.Comparison(
+                left=left, comparisons=[cst.ComparisonTarget(operator=cst.NotEqual(), comparator=right)]
+            ):
+                return _is_modulo(left) or _is_modulo(right)
+            case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+                return self.is_rate_limit(inner)
+            case cst.Name() if depth < 2:
+                return any(
+                    self._is_off_beat(part, depth + 1)
+                    for binding in self.names.reaching(test)
+                    if binding.value is not None and not binding.path
+                    for part in _alternatives(binding.value)
+                )
+        return _is_modulo(test)
+
+    def _ends_at_once(self, loop: cst.For) -> bool:
+        """Whether the first turn is the last: `break` or `return` stands in the body itself, and no `continue`."""
+        lines = [line for line in loop.body.body if isinstance(line, cst.SimpleStatementLine)]
+        if not any(isinstance(part, (cst.Break, cst.Return)) for line in lines for part in line.body):
+            return False
+        inside = descendants_in_scope(loop.body)
+        return not any(isinstance(node, cst.Continue) and self.loop(node) is loop for node in inside)
+
+    def _leaves(self, node: cst.CSTNode, loop: cst.CSTNode) -> bool:
+        """Whether the block around the node ends the loop: `break`, `return` or `raise` behind an `if`."""
+        for above in self.tree.ancestors(node):
+            if above is loop:
+                return False
+            if isinstance(above, cst.IndentedBlock) and self.tree.parent(above) is not loop:
+                owner = self.tree.parent(above)
+                last = above.body[-1] if above.body else None
+                if isinstance(owner, (cst.If, cst.Else, cst.ExceptHandler)) and isinstance(
+                    last, cst.SimpleStatementLine
+                ):
+                    final = last.body[-1]
+                    if isinstance(final, (cst.Return, cst.Raise)):
+                        return True
+                    if isinstance(final, cst.Break) and self.loop(final) is loop:
+                        return True
+        return False
+
+    def loop(self, node: cst.CSTNode) -> cst.For | cst.While | None:
+        """The innermost loop statement in whose body or test the node stands, within its function."""
+        child = node
+        for above in self.tree.ancestors(node):
+            if isinstance(above, (cst.FunctionDef, cst.Lambda, cst.ClassDef)):
+                return None
+            if isinstance(above, Loop) and (
+                child is above.body or (isinstance(above, cst.While) and child is above.test)
+            ):
+                return above
+            child = above
+        return None
+
+    def batch_loop(self, node: cst.CSTNode) -> cst.For | cst.While | None:
+        """The innermost loop over batches in whose body the node stands, within its function."""
+        current = self.loop(node)
+        while current is not None and self.loop_kind(current) is not LoopKind.BATCH:
+            current = self.loop(current)
+        return current
+
+    # Loops
+
+    def loop_kind(self, loop: cst.CSTNode) -> LoopKind:
+        """What one turn of the loop is."""
+        return self.kinds.settled(("loop", loop), LoopKind.OTHER, self._classify, loop)
+
+    def _classify(self, loop: cst.CSTNode) -> LoopKind:
+        if isinstance(loop, Comprehension):
+            takes_batches = self._over_batches(loop.for_in.iter) and not takes_loaders(loop.for_in.target)
+            return LoopKind.BATCH if takes_batches else LoopKind.OTHER
+        if isinstance(loop, cst.For):
+            if self._over_batches(loop.iter):
+                takes_batches = not takes_loaders(loop.target) or self._goes_backward(loop.body)
+                return LoopKind.BATCH if takes_batches else LoopKind.EPOCH
+            if self._names_epochs(loop):
+                return LoopKind.EPOCH
+            if self._walks_a_model(loop.iter):
+                return LoopKind.OTHER
+        assert isinstance(loop, Loop)
+        inner = [self.loop_kind(node) for node in descendants_in_scope(loop.body) if isinstance(node, Loop)]
+        if LoopKind.BATCH in inner or LoopKind.EPOCH in inner:
+            # A loop that goes backward itself takes steps, whatever it looks at now and then.
+            return LoopKind.BATCH if self._goes_backward(loop.body) else LoopKind.EPOCH
+        kinds = [self._callee_loops(call) for call in self._direct_calls(loop)]
+        if LoopKind.EPOCH in kinds:
+            return LoopKind.EPOCH
+        if isinstance(loop, cst.For) and is_short(loop.iter):
+            return LoopKind.OTHER
+        if self.steps(loop.body) or LoopKind.BATCH in kinds:
+            return LoopKind.BATCH
+        if self._runs_a_module(loop):
+            return LoopKind.BATCH
+        return LoopKind.OTHER
+
+    def _over_batches(self, iterated: cst.BaseExpression) -> bool:
+        if self.kinds.is_loader_like(iterated):
+            return True
+        match iterated:
+            case cst.Call(func=cst.Name(value="range"), args=args):
+                last = args[min(len(args), 2) - 1].value if args else None
+                return last is not None and self._loader_length(last)
+            case cst.Call(args=[cst.Arg(value=first), *_], func=func):
+                name = self.names.qualified(func) or dotted(func) or method_name(func)
+                last_part = name.rpartition(".")[2]
+                if name in apis.PASS_THROUGH or last_part in (
+                    "enumerate",
+                    "zip",
+                    "tqdm",
+                    "log_every",
+                    "track",
+                    "islice",
+                ):
+                    return any(self._over_batches(argument.value) for argument in (cst.Arg(first),)) or (
+                        last_part == "zip" and self.kinds.is_loader_like(iterated)
+                    )
+        return False
+
+    def _loader_length(self, node: cst.CSTNode) -> bool:
+        match node:
+            case cst.Call(func=cst.Name(value="len"), args=[cst.Arg(value=of)]):
+                return self.kinds.is_loader_like(of)
+            case cst.BinaryOperation(left=left, operator=cst.FloorDivide()):
+                size = (dotted(node.right) or "").rpartition(".")[2].lower()
+                # `n // batch_size`; `n // num_batches` is the size of one.
+                return "batch" in size and not size.startswith(("num_", "n_")) and isinstance(left, cst.BaseExpression)
+            case cst.Name():
+                return self.kinds.settled(("length", node), False, self._bound_length, node)  # noqa: FBT003
+        return False
+
+    def _bound_length(self, name: cst.Name) -> bool:
+        bindings = self.names.reaching(name)
+        if len(bindings) == 1 and bindings[0].value is not None and not bindings[0].path:
+            return self._loader_length(bindings[0].value)
+        return name.value in ("num_batches", "n_batches", "nb_batches", "num_batch")
+
+    def _names_epochs(self, loop: cst.For) -> bool:
+        words = [dotted(node) or "" for node in descendants(loop.target)]
+        words += [dotted(node) or "" for node in descendants(loop.iter) if isinstance(node, (cst.Name, cst.Attribute))]
+        return any(apis.EPOCH_NAME.search(word) for word in words)
+
+    def _walks_a_model(self, iterated: cst.BaseExpression) -> bool:
+        """Whether the loop goes over parameters, layers or optimizers."""
+        value = self.kinds.value(iterated)
+        if value.kind is Kind.MODULE:
+            return True
+        item = value.item
+        if item is not None and item.kind in (Kind.OPTIMIZER, Kind.SCHEDULER, Kind.MODULE):
+            return True
+        walked = iterated.func if isinstance(iterated, cst.Call) else iterated
+        text = dotted(walked) or ""
+        return final_part(walked) in (
+            "parameters",
+            "named_parameters",
+            "modules",
+            "children",
+            "layers",
+            "items",
+        ) or ("optimizers" in text)
+
+    def _is_over_samples(self, loop: cst.CSTNode) -> bool:
+        """Whether the loop may go over the samples of a batch: not over parts of a model, or a few things that it has.
+
+        What it goes over is not always known; then it may.
+        """
+        if isinstance(loop, cst.While) or walks_keys(loop):
+            return False
+        assert isinstance(loop, (cst.For, *Comprehension))
+        iterated = loop.iter if isinstance(loop, cst.For) else loop.for_in.iter
+        return all(self._may_be_samples(part) for part in iterables(iterated))
+
+    def _may_be_samples(self, iterated: cst.BaseExpression) -> bool:
+        if self._walks_a_model(iterated) or is_short(iterated) or self._goes_over_several(iterated):
+            return False
+        value = self.kinds.value(iterated)
+        if value.kind is Kind.TENSOR:
+            return True
+        listed = length_of(iterated)
+        if isinstance(listed, cst.Name) and self._is_list_of_parts(listed):
+            return False
+        match iterated:
+            case cst.Call(func=cst.Attribute(attr=cst.Name(value="keys" | "values")), args=[]):
+                return False  # the parts of a batch, which have names
+            case cst.Call(func=cst.Name(value="range"), args=args):
+                return any(is_size(argument.value) or self._is_bound_to_size(argument.value) for argument in args)
+            case cst.Attribute(value=cst.Name(value="self")):
+                return False
+        # `losses` holds one for each term.
+        return apis.LOSS_NAME.search(final_part(iterated)) is None
+
+    def _is_list_of_parts(self, name: cst.Name) -> bool:
+        """Whether the function makes the list itself, and in no loop that may go over samples or batches."""
+        function = self.tree.function(name)
+        bindings = self.names.reaching(name)
+        starts = [binding.value for binding in bindings if not binding.path]
+        if not isinstance(function, cst.FunctionDef) or not starts or len(starts) < len(bindings):
+            return False
+        if not all(isinstance(start, cst.List) for start in starts):
+            return False
+        filled = [
+            node
+            for node in descendants_in_scope(function.body)
+            if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name) and node.value.value == name.value
+        ]
+        loops = {
+            loop
+            for node in filled
+            for loop in self.tree.ancestors(node)
+            if isinstance(loop, Loop) and not all(self.tree.within(binding.node, loop) for binding in bindings)
+        }
+        return (
+            bool(filled)
+            and all(node.attr.value == "append" for node in filled)
+            and not any(self.loop_kind(loop) is LoopKind.BATCH or self._is_over_samples(loop) for loop in loops)
+        )
+
+    def _is_bound_to_size(self, node: cst.BaseExpression) -> bool:
+        """Whether every binding of a name is a size."""
+        if not isinstance(node, cst.Name):
+            return False
+        bindings = self.names.reaching(node)
+        return bool(bindings) and all(
+            binding.value is not None and (is_size(binding.value) or is_shape(binding.value)) for binding in bindings
+        )
+
+    def _goes_over_several(self, iterated: cst.BaseExpression) -> bool:
+        """Whether these are things of a batch that are no samples: what lies along a later axis, a list of batches."""
+        match iterated:
+            case cst.Call(func=cst.Name(value="range"), args=args) if args:
+                sizes = [argument.value for argument in args]
+                if any(is_of_a_later_axis(size) for size in sizes) or self._is_bound_to_a_later_axis(sizes[-1]):
+                    return True
+        child: cst.CSTNode = iterated
+        for above in self.tree.ancestors(iterated):
+            if isinstance(above, (cst.FunctionDef, cst.Lambda)):
+                return False
+            if isinstance(above, cst.If) and child is above.body and asks_for_a_list(above.test, iterated):
+                return True
+            child = above
+        return False
+
+    def _is_bound_to_a_later_axis(self, node: cst.BaseExpression) -> bool:
+        """Whether every binding of a name is such a size: `frames = x.shape[1]`."""
+        bindings = self.names.reaching(node) if isinstance(node, cst.Name) else ()
+        return bool(bindings) and all(
+            binding.value is not None and not binding.path and is_of_a_later_axis(binding.value) for binding in bindings
+        )
+
+    def _runs_a_module(self, loop: cst.For | cst.While) -> bool:
+        """Whether each turn calls a whole model outside of any model's own code."""
+        class_ = self.tree.enclosing_class(loop)
+        if class_ is not None and self.classes.is_module(class_):
+            return False
+        for call in self._direct_calls(loop):
+            value = self.kinds.value(call.func)
+            if value.kind is Kind.MODULE and call.args and not self._is_made_in(loop, call.func):
+                return True
+        return False
+
+    def _is_made_in(self, loop: cst.For | cst.While, model: cst.BaseExpression) -> bool:
+        """Whether each turn makes the model that it runs: the loop goes over models, and not over batches."""
+        if not isinstance(model, cst.Name):
+            return False
+        bindings = self.names.reaching(model)
+        return bool(bindings) and all(
+            self.tree.within(binding.node, loop.body)
+            and isinstance(binding.value, cst.Call)
+            and not any(isinstance(part, cst.Name) and part.value == model.value for part in descendants(binding.value))
+            for binding in bindings
+        )
+
+    def _direct_calls(self, loop: cst.For | cst.While) -> Iterator[cst.Call]:
+        """Calls made at each turn, those of inner loops left out."""
+        stack: list[cst.CSTNode] = [loop.body]
+        while stack:
+            current = stack.pop()
+            if isinstance(current, (*Loop, cst.FunctionDef, cst.ClassDef, cst.Lambda)):
+                continue
+            if isinstance(current, cst.Call):
+                yield current
+            stack.extend(children(current))
+
+    def _callee_loops(self, call: cst.Call) -> LoopKind:
+        """EPOCH where the called function loops over batches, BATCH where it takes a step."""
+        target = self.calls.target(call)
+        if target is None:
+            return LoopKind.OTHER
+        for node in descendants_in_scope(target.body):
+            if isinstance(node, Loop) and self.loop_kind(node) in (LoopKind.BATCH, LoopKind.EPOCH):
+                return LoopKind.EPOCH
+        return LoopKind.BATCH if self.steps(target.body) else LoopKind.OTHER
+
+    def steps(self, body: cst.CSTNode) -> bool:
+        """Whether a backward pass is taken directly in the body: not in an inner loop or function."""
+        found = self._steps.get(body)
+        if found is None:
+            found = self._steps[body] = any(map(self._is_backward, self._straight(body)))
+        return found
+
+    def _goes_backward(self, body: cst.CSTNode) -> bool:
+        return any(method_name(call.func) in apis.BACKWARD_METHODS for call in self._straight(body))
+
+    def _straight(self, body: cst.CSTNode) -> Iterator[cst.Call]:
+        """The calls in the body that belong to a step by their names: in no loop, function or class inside of it."""
+        for call in self._of_steps:
+            node: cst.CSTNode | None = call
+            while node is not None and node is not body and type(node) not in LOOPS and type(node) not in SCOPES:
+                node = self.tree.parent(node)
+            if node is body:
+                yield call
+
+    @cached_property
+    def _of_steps(self) -> list[cst.Call]:
+        return [call for call in self.tree.of(cst.Call) if method_name(call.func) in _OF_STEPS]
+
+    def _is_backward(self, node: cst.CSTNode) -> bool:
+        match node:
+            case cst.Call(func=cst.Attribute(attr=cst.Name(value=name)), args=args):
+                if name in apis.BACKWARD_METHODS:
+                    return True
+                # `optimizer.step()` or `scaler.step(optimizer)`, not an environment's `env.step(action)`.
+                if name == "step" and isinstance(node.func, cst.Attribute):
+                    owner = self.kinds.value(node.func.value)
+                    return owner.kind in (Kind.OPTIMIZER, Kind.SCALER) and len(args) <= 1
+        return False
+
+    # Functions
+
+    def entry(self, function: cst.FunctionDef | cst.Lambda) -> Frequency:
+        """How often a function is entered."""
+        return self.kinds.settled(("entry", function), Frequency.UNKNOWN, self._entered, function)
+
+    def _entered(self, function: cst.FunctionDef | cst.Lambda) -> Frequency:
+        if isinstance(function, cst.Lambda) or self._is_cached(function):
+            return Frequency.UNKNOWN
+        known = self._by_role(function)
+        if known is not Frequency.UNKNOWN:
+            return known
+        # What calls itself goes through something nested: who calls it from outside says how often.
+        outside = [call for call in self.calls.callers(function) if not self.tree.within(call, function)]
+        best = max(map(self.frequency, outside), default=Frequency.UNKNOWN)
+        if best < Frequency.BATCH:
+            for call in self.elsewhere.callers(function):
+                if call.frequency > best:
+                    best = call.frequency
+                    self._origins[function] = call.where
+        if best < Frequency.BATCH and self._is_step(function):
+            # Who calls it once an epoch trains with the whole set at a time.
+            callers = self.calls.callers(function)
+            is_of_epochs = all(map(self.is_named_after_epochs, callers)) if callers else best is Frequency.EPOCH
+            return Frequency.EPOCH if is_of_epochs else Frequency.BATCH
+        return best
+
+    def _is_cached(self, function: cst.FunctionDef) -> bool:
+        """Whether the function runs once for all calls with the same arguments."""
+        decorators = [item.decorator for item in function.decorators]
+        called = [item.func if isinstance(item, cst.Call) else item for item in decorators]
+        return any(self.names.qualified(item) in ("functools.lru_cache", "functools.cache") for item in called)
+
+    def is_named_after_epochs(self, call: cst.Call) -> bool:
+        """Whether the call stands in a loop that is one over epochs by its names, not only for what it holds."""
+        loop = self.loop(call)
+        return isinstance(loop, cst.For) and self._names_epochs(loop)
+
+    def origin(self, node: cst.CSTNode) -> str:
+        """The call in another file that makes the node run as often as it does; nothing where this file says why."""
+        seen: set[cst.CSTNode] = set()
+        while self.batch_loop(node) is None:
+            function = self.tree.function(node)
+            if not isinstance(function, cst.FunctionDef) or function in seen:
+                break
+            seen.add(function)
+            entry = self.entry(function)
+            if function in self._origins or entry < Frequency.BATCH:
+                return self._origins.get(function, "")
+            caller = next((call for call in self.calls.callers(function) if self.frequency(call) is entry), None)
+            if caller is None or self._by_role(function) is entry:
+                break
+            node = caller
+        return ""
+
+    def _is_step(self, function: cst.FunctionDef) -> bool:
+        """Whether the function is one training step: backward and step, both outside of any loop.
+
+        What makes the optimizer as well takes the only step there is: a demonstration, or a check.
+        """
+        if not self.steps(function.body) or function.name.value in ("main", "__init__", "test"):
+            return False
+        names = {method_name(call.func) for call in self._straight(function.body)}
+        takes_one = bool(names & apis.BACKWARD_METHODS) and bool(names & {"step", "zero_grad"})
+        return takes_one and not self._makes_an_optimizer(function)
+
+    def _makes_an_optimizer(self, function: cst.FunctionDef) -> bool:
+        return any(
+            (self.names.qualified(node.func) or "").startswith("torch.optim.")
+            for node in descendants_in_scope(function.body)
+            if isinstance(node, cst.Call)
+        )
+
+    def _by_role(self, function: cst.FunctionDef) -> Frequency:
+        name = function.name.value
+        owner = self.classes.owner(function)
+        handled = self._as_a_handler(function)
+        if handled is not Frequency.UNKNOWN:
+            return handled
+        if owner is None:
+            is_called_per_batch = name in ("collate_fn", "collate") or name.startswith("clip_grad")
+            return Frequency.BATCH if is_called_per_batch else Frequency.UNKNOWN
+        if name in apis.SAMPLE_METHODS and self.classes.is_dataset(owner):
+            return Frequency.SAMPLE
+        if name in apis.BATCH_METHODS and (self.classes.is_module(owner) or name != "forward"):
+            return Frequency.BATCH
+        if name in apis.ONCE_METHODS:
+            return Frequency.ONCE
+        if name in apis.EPOCH_METHODS:
+            return Frequency.EPOCH
+        if name == "compute" and any(
+            isinstance(base, str) and base.endswith("Metric") for base in self.classes.lineage(owner)
+        ):
+            return Frequency.EPOCH
+        if name == "step" and self.classes.is_optimizer(owner):
+            return Frequency.BATCH
+        if name in ("update", "update_state") and _is_meter(owner):
+            return Frequency.BATCH
+        return Frequency.UNKNOWN
+
+    def _as_a_handler(self, function: cst.FunctionDef) -> Frequency:
+        """How often Ignite calls a function: the step of an `Engine`, or the handler of an event."""
+        if "ignite" not in self.names.imported:
+            return Frequency.UNKNOWN
+        events = [
+            item.decorator
+            for item in function.decorators
+            if isinstance(item.decorator, cst.Call) and last_part(item.decorator.func) == "on"
+        ]
+        for call in self.tree.of(cst.Call):
+            if not any(last_part(argument.value) == function.name.value for argument in call.args):
+                continue
+            if self.names.qualified(call.func) in ("ignite.engine.Engine", "ignite.engine.engine.Engine"):
+                return Frequency.BATCH
+            if last_part(call.func) == "add_event_handler":
+                events.append(call)
+        return max(map(_of_event, events), default=Frequency.UNKNOWN)
+
+    def is_diagnostic(self, node: cst.CSTNode) -> bool:
+        """Whether the node stands in code that exists to look at things: debugging, profiling, plotting, export."""
+        for above in self.tree.ancestors(node):
+            if isinstance(above, cst.FunctionDef) and any(word in above.name.value.lower() for word in _DIAGNOSTIC):
+                return True
+            if isinstance(above, cst.ClassDef) and _SHOWS.search(above.name.value):
+                return True
+        return False
+
+    # Rate limits
+
+    def is_rate_limited(self, node: cst.CSTNode) -> bool:
+        """Whether the node runs only at some turns of the loop around it: `if step % 100 == 0`."""
+        child = node
+        for above in self.tree.ancestors(node):
+            if isinstance(above, (*Loop, cst.FunctionDef)):
+                return (
+                    isinstance(above, Loop) and self.loop_kind(above) is LoopKind.OTHER and self.is_rate_limited(above)
+                )
+            if isinstance(above, (cst.If, cst.IfExp)) and child is above.body and self.is_rate_limit(above.test):
+                return True
+            child = above
+        return False
+
+    def is_rate_limit(self, test: cst.BaseExpression) -> bool:
+        """Whether a condition holds only now and then."""
+        match test:
+            case cst.BooleanOperation(left=left, operator=cst.And(), right=right):
+                return self.is_rate_limit(left) or self.is_rate_limit(right)
+            case cst.BooleanOperation():
+                parts = _alternatives(test)
+                limits = [part for part in parts if self.is_rate_limit(part)]
+                return bool(limits) and all(
+                    part in limits or is_missing(part) or _is_now_and_then(part) for part in parts
+                )
+            case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+                return _is_modulo(inner)
+            case cst.Comparison(left=left, comparisons=[target]):
+                sides = (left, target.comparator)
+                if any(_is_modulo(side) for side in sides):
+                    return isinstance(target.operator, (cst.Equal, cst.LessThan, cst.Is))
+                if isinstance(target.operator, cst.Equal):
+                    is_at_an_end = any(self._is_an_end(side) for side in sides) and any(map(_is_counter, sides))
+                    return is_at_an_end or _is_a_set_turn(*sides) or _is_a_set_turn(*reversed(sides))
+                if isinstance(target.operator, (cst.LessThan, cst.LessThanEqual)) and is_size(left):
+                    return isinstance(left, cst.Call)  # `len(buffer) < capacity`: until it is full
+                if isinstance(target.operator, (cst.GreaterThan, cst.GreaterThanEqual)):
+                    return "time" in (_text(left) + _text(target.comparator))
+                return False
+            case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
+                if any(word in name for word in ("log_now", "should_log", "do_log", "is_last", "print_now", "debug")):
+                    return True
+                if name in ("last_batch", "last_step", "last_iter", "last_iteration"):
+                    return True
+                return isinstance(test, cst.Name) and self._holds_a_limit(test)
+            case cst.Call(func=func):
+                name = (dotted(func) or "").rpartition(".")[2]
+                if name.startswith(("should_", "is_time", "every_", "check_interval")):
+                    return True
+                return self._divides(test)
+        return False
+
+    def _divides(self, call: cst.Call) -> bool:
+        """`divisible_by(step, 100)`, of a function that returns `a % b == 0` and nothing else."""
+        function = self.calls.target(call)
+        if function is None or any(_is_small(argument.value) for argument in call.args):
+            return False
+        returned = [node.value for node in descendants_in_scope(function.body) if isinstance(node, cst.Return)]
+        answer = returned[0] if len(returned) == 1 else None
+        return isinstance(answer, (cst.Comparison, cst.UnaryOperation)) and self.is_rate_limit(answer)
+
+    def _holds_a_limit(self, name: cst.Name) -> bool:
+        """Whether every binding of a name is such a condition: `log = step % 100 == 0`."""
+        return self.kinds.settled(("limit", name), False, self._is_bound_to_limits, name)  # noqa: FBT003
+
+    def _is_bound_to_limits(self, name: cst.Name) -> bool:
+        bindings = self.names.reaching(name)
+        return bool(bindings) and all(
+            self._is_handed_limits(binding.node)
+            if isinstance(binding.node, cst.Param)
+            else binding.value is not None and not binding.path and self._is_limit(binding.value)
+            for binding in bindings
+        )
+
+    def _is_limit(self, value: cst.BaseExpression) -> bool:
+        is_condition = isinstance(value, (cst.Comparison, cst.BooleanOperation, cst.UnaryOperation))
+        return is_condition and self.is_rate_limit(value)
+
+    def _is_handed_limits(self, parameter: cst.Param) -> bool:
+        """Whether a parameter is such a condition in every call: `train_step(x, log=step % 100 == 0)`."""
+        function = next((above for above in self.tree.ancestors(parameter) if isinstance(above, cst.FunctionDef)), None)
+        if function is None:
+            return False
+        given = [self.calls.argument_for(call, function, parameter) for call in self.calls.callers(function)]
+        asked = [value for value in given if not (isinstance(value, cst.Name) and value.value in ("False", "None"))]
+        return bool(asked) and all(value is not None and self._is_limit(value) for value in asked)
+
+    def _is_an_end(self, node: cst.CSTNode) -> bool:
+        """`0`, or `len(loader) - 1`: the first or the last turn."""
+        match node:
+            case cst.BinaryOperation(left=left, operator=cst.Subtract()):
+                return self._is_an_end(left)
+            case cst.Call(func=cst.Name(value="len")):
+                return True
+            case cst.Integer(value="0"):
+                return True
+        return False
+
+
+def _of_event(call: cst.Call) -> Frequency:
+    """How often the event happens that is the first argument: `Events.ITERATION_COMPLETED(every=100)` now and then."""
+    event = call.args[0].value if call.args else None
+    match event:
+        case cst.Attribute(attr=cst.Name(value=name)):
+            return Frequency.BATCH if "ITERATION" in name or "BATCH" in name else Frequency.EPOCH
+        case cst.Call():
+            return Frequency.EPOCH
+    return Frequency.UNKNOWN
+
+
+def _alternatives(test: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """The parts of `a or b`."""
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.Or):
+        return [*_alternatives(test.left), *_alternatives(test.right)]
+    return [test]
+
+
+def _is_now_and_then(part: cst.BaseExpression) -> bool:
+    """What stands beside `step % 100 == 0 or`: a turn of its own, `step == last`, or a flag raised at the end."""
+    match part:
+        case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=cst.Equal(), comparator=right)]):
+            return _is_counter(left) or _is_counter(right)
+    return isinstance(part, cst.Name)
+
+
+def _is_counter(node: cst.BaseExpression) -> bool:
+    """Whether this counts turns, by its name: `step`, `batch_idx`, `i + 1`; a rank does not."""
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+        return _is_counter(node.left)
+    name = (dotted(node) or "").rpartition(".")[2]
+    return _COUNTER.search(name if len(name) == 1 else name.lower()) is not None
+
+
+def _is_a_set_turn(counter: cst.BaseExpression, turn: cst.BaseExpression) -> bool:
+    """Whether a step is compared with one that options name, `train_step == args.warmup_steps`: one in all of them."""
+    if not isinstance(turn, cst.Attribute) or dotted(turn) is None:
+        return False
+    is_step = _STEP.search((dotted(counter) or "").rpartition(".")[2]) is not None
+    return is_step and _AGAIN.search(f"{_text(counter)} {_text(turn)}") is None
+
+
+def _modulus(node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The `n` of `step % n`."""
+    return node.right if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Modulo) else None
+
+
+def _parts(test: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """The parts of `a or b` and of `a and b`."""
+    if isinstance(test, cst.BooleanOperation):
+        return [*_parts(test.left), *_parts(test.right)]
+    return [test]
+
+
+def _is_modulo(node: cst.BaseExpression) -> bool:
+    """Whether this is `step % n`; every second or third turn is no limit worth the name."""
+    modulus = _modulus(node)
+    return modulus is not None and not _is_small(modulus)
+
+
+def _is_small(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Integer) and node.value in ("1", "2", "3", "4")
+
+
+def _text(node: cst.CSTNode) -> str:
+    return " ".join(dotted(part) or "" for part in descendants(node) if isinstance(part, (cst.Name, cst.Attribute)))
+
+
+def _is_meter(class_: cst.ClassDef) -> bool:
+    name = class_.name.value.lower()
+    return any(word in name for word in ("meter", "metric", "averager", "average"))

@@ -1,0 +1,1 @@
+"""Where values come from and what becomes of them."""

@@ -1,0 +1,1 @@
+"""Facts about APIs and conventions, as data."""

@@ -1,0 +1,1 @@
+"""Scopes, bindings, qualified names, classes."""

@@ -1,0 +1,617 @@
+"""What a name means at a place: scopes, bindings, the bindings that reach a use, qualified names."""
+
+from __future__ import annotations
+
+import builtins
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property, lru_cache
+from operator import itemgetter
+from typing import TYPE_CHECKING, TypeAlias
+
+import libcst as cst
+
+from torchlint.syntax.tree import LOOPS, SCOPES, Comprehension, Loop, Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_Bodied: TypeAlias = "cst.ClassDef | cst.FunctionDef | cst.Lambda"
+_Comprehension: TypeAlias = "cst.ListComp | cst.SetComp | cst.DictComp | cst.GeneratorExp"
+ScopeNode: TypeAlias = "cst.Module | _Bodied | _Comprehension"
+_BUILTINS = frozenset(dir(builtins))
+_FIRST = itemgetter(0)
+# Where the same thing has several homes, its documented one.
+_CANONICAL_PREFIXES = (
+    ("torch.utils.data.dataloader.", "torch.utils.data."),
+    ("torch.utils.data.dataset.", "torch.utils.data."),
+    ("torch.autograd.variable.", "torch.autograd."),
+    ("torch.autograd.grad_mode.", "torch."),
+    ("torch.nn.parallel.data_parallel.", "torch.nn.parallel."),
+    ("torch.nn.parallel.distributed.", "torch.nn.parallel."),
+    ("torch.optim.lr_scheduler.", "torch.optim.lr_scheduler."),
+    ("pytorch_lightning.", "lightning.pytorch."),
+    ("lightning.LightningModule", "lightning.pytorch.LightningModule"),
+    ("lightning.LightningDataModule", "lightning.pytorch.LightningDataModule"),
+    ("lightning.Trainer", "lightning.pytorch.Trainer"),
+)
+
+
+class Binder(Enum):
+    """The kind of statement that binds a name."""
+
+    ASSIGN = "assign"
+    AUGMENTED = "augmented"
+    ANNOTATION = "annotation"
+    LOOP = "loop"
+    CONTEXT = "context"
+    PARAMETER = "parameter"
+    IMPORT = "import"
+    FUNCTION = "function"
+    CLASS = "class"
+    OTHER = "other"
+
+
+@dataclass(slots=True, eq=False)  # not frozen: that doubles what making one costs, and there are many
+class Binding:
+    """One place that gives a name a value, never changed.
+
+    `value` is the expression bound (for a loop what is iterated, for `with` the context manager); `path` leads from
+    it to the name through unpacking, -1 standing for a starred target. `effect` is the place in source order from
+    which on the name holds the value. `target` is the qualified name of an import.
+    """
+
+    name: str
+    binder: Binder
+    node: cst.CSTNode
+    value: cst.BaseExpression | None
+    effect: int
+    path: tuple[int, ...] = ()
+    target: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Scope:
+    """A namespace of the source."""
+
+    node: ScopeNode
+    parent: Scope | None
+    bindings: dict[str, list[Binding]] = field(default_factory=dict)
+    globals: set[str] = field(default_factory=set)
+    nonlocals: set[str] = field(default_factory=set)
+
+    @property
+    def is_class(self) -> bool:
+        """Whether names bound here are hidden from functions inside."""
+        return isinstance(self.node, cst.ClassDef)
+
+
+@lru_cache(maxsize=4096)
+def canonical(name: str) -> str:
+    """The documented home of a qualified name."""
+    if name.startswith("torch.nn.modules.") and name.count(".") >= 4:
+        return "torch.nn." + name.rpartition(".")[2]
+    for prefix, home in _CANONICAL_PREFIXES:
+        if name.startswith(prefix):
+            return home + name[len(prefix) :]
+    return name
+
+
+def dotted(node: cst.CSTNode | None) -> str | None:
+    """`a.b.c` for a chain of names and attributes."""
+    parts: list[str] = []
+    while isinstance(node, cst.Attribute):
+        parts.append(node.attr.value)
+        node = node.value
+    if not isinstance(node, cst.Name):
+        return None
+    parts.append(node.value)
+    return ".".join(reversed(parts))
+
+
+def last_part(node: cst.CSTNode) -> str:
+    """`c` for an expression that spells `a.b.c`, or `c` alone; nothing for others."""
+    root = node
+    while isinstance(root, cst.Attribute):
+        root = root.value
+    if not isinstance(root, cst.Name):
+        return ""
+    return node.attr.value if isinstance(node, cst.Attribute) else root.value
+
+
+def final_part(node: cst.CSTNode) -> str:
+    """`f` of `a().f` and of `f`; nothing for what ends in no name."""
+    match node:
+        case cst.Attribute(attr=cst.Name(value=name)) | cst.Name(value=name):
+            return name
+    return ""
+
+
+def method_name(func: cst.CSTNode) -> str:
+    """`f` of `a().f`; nothing for what is no attribute."""
+    return func.attr.value if isinstance(func, cst.Attribute) else ""
+
+
+class Names:
+    """Scopes and bindings of one module."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self._scopes: dict[cst.CSTNode, Scope] = {}
+        # Where in source order another scope begins, or goes on behind another, and which.
+        self._begins: list[int] = [0]
+        self._scope_from: list[Scope] = []
+        self._read: dict[str, list[cst.Name]] = {}
+        self._reaching: dict[cst.Name, tuple[Binding, ...]] = {}
+        self._qualified: dict[cst.CSTNode, str | None] = {}
+        self.star_imports: list[str] = []
+        self.module = self._scopes[tree.module] = Scope(tree.module, None)
+        self._scope_from.append(self.module)
+        self._find_scopes()
+        self._bind_all()
+
+    # Scopes
+
+    def _scope(self, node: ScopeNode) -> Scope:
+        found = self._scopes.get(node)
+        if found is None:
+            found = self._scopes[node] = Scope(node, self.scope_of(node))
+        return found
+
+    def _find_scopes(self) -> None:
+        """Note from which place in source order on names are looked up in which scope."""
+        stack = [(self.tree.end(self.tree.module), self.module)]
+        for start, end, node in sorted(self._stretches(), key=_FIRST):
+            while stack[-1][0] < start:
+                self._begins.append(stack.pop()[0] + 1)
+                self._scope_from.append(stack[-1][1])
+            around = stack[-1][1]
+            if node is None:
+                assert around.parent is not None
+                scope = around.parent
+            else:
+                scope = self._scopes[node] = Scope(node, around)
+            stack.append((end, scope))
+            self._begins.append(start)
+            self._scope_from.append(scope)
+        for end, _ in stack[:0:-1]:
+            stack.pop()
+            self._begins.append(end + 1)
+            self._scope_from.append(stack[-1][1])
+
+    def _stretches(self) -> Iterator[tuple[int, int, ScopeNode | None]]:
+        """Where scopes begin and end; None for the outermost iterable of one, which belongs to the scope around it."""
+        of, place, end = self.tree.of, self.tree.place, self.tree.end
+        bodied: list[_Bodied] = [*of(cst.FunctionDef), *of(cst.Lambda), *of(cst.ClassDef)]
+        for node in bodied:
+            yield place(node.body), end(node), node
+        comprehensions: list[_Comprehension] = [
+            *of(cst.ListComp), *of(cst.SetComp), *of(cst.DictComp), *of(cst.GeneratorExp)
+        ]  # fmt: skip
+        for comprehension in comprehensions:
+            yield place(comprehension) + 1, end(comprehension), comprehension
+            iterable = comprehension.for_in.iter
+            yield place(iterable), end(iterable), None
+
+    def scope_of(self, node: cst.CSTNode) -> Scope:
+        """The scope in which a name at this place is looked up."""
+        return self._scope_from[bisect_right(self._begins, self.tree.places.get(id(node), 0)) - 1]
+
+    def function_scope(self, node: cst.FunctionDef | cst.Lambda) -> Scope:
+        """The scope inside of a function."""
+        return self._scope(node)
+
+    def class_scope(self, node: cst.ClassDef) -> Scope:
+        """The scope of a class body."""
+        return self._scope(node)
+
+    # Bindings
+
+    def _bind_all(self) -> None:
+        of = self.tree.of
+        for node in of(cst.Global):
+            self.scope_of(node).globals.update(item.name.value for item in node.names)
+        for outer in of(cst.Nonlocal):
+            self.scope_of(outer).nonlocals.update(item.name.value for item in outer.names)
+        for assign in of(cst.Assign):
+            for target in assign.targets:
+                self._bind_target(target.target, assign, assign.value, Binder.ASSIGN)
+        for annotated in of(cst.AnnAssign):
+            binder = Binder.ANNOTATION if annotated.value is None else Binder.ASSIGN
+            self._bind_target(annotated.target, annotated, annotated.value, binder)
+        for augmented in of(cst.AugAssign):
+            self._bind_target(augmented.target, augmented, augmented.value, Binder.AUGMENTED)
+        for walrus in of(cst.NamedExpr):
+            self._bind_walrus(walrus)
+        self._bind_blocks()
+        self._bind_imports()
+        for bindings in (found for scope in self._scopes.values() for found in scope.bindings.values()):
+            bindings.sort(key=lambda binding: binding.effect)
+
+    def _bind_blocks(self) -> None:
+        """Names bound by loops, `with`, functions, classes, handlers and patterns."""
+        of = self.tree.of
+        for loop in of(cst.For):
+            self._bind_target(loop.target, loop, loop.iter, Binder.LOOP, self.tree.place(loop.body))
+        for comp in of(cst.CompFor):
+            self._bind_target(comp.target, comp, comp.iter, Binder.LOOP, self.tree.place(comp), self._comp_scope(comp))
+        for with_ in of(cst.With):
+            for item in with_.items:
+                if item.asname is not None:
+                    effect = self.tree.place(with_.body)
+                    self._bind_target(item.asname.name, with_, item.item, Binder.CONTEXT, effect)
+        functions: list[cst.FunctionDef | cst.Lambda] = [*of(cst.FunctionDef), *of(cst.Lambda)]
+        for function in functions:
+            self._bind_function(function)
+        for class_ in of(cst.ClassDef):
+            self._add(class_.name.value, Binder.CLASS, class_, None, self.tree.end(class_), scope=self.scope_of(class_))
+        handlers: list[cst.ExceptHandler | cst.ExceptStarHandler] = [
+            *of(cst.ExceptHandler),
+            *of(cst.ExceptStarHandler),
+        ]
+        for handler in handlers:
+            if handler.name is not None:
+                self._bind_target(handler.name.name, handler, None, Binder.OTHER, self.tree.place(handler.body))
+        patterns: list[cst.MatchAs | cst.MatchStar] = [*of(cst.MatchAs), *of(cst.MatchStar)]
+        for pattern in patterns:
+            if pattern.name is not None:
+                self._add(pattern.name.value, Binder.OTHER, pattern, None, self.tree.place(pattern))
+
+    def _bind_imports(self) -> None:
+        of = self.tree.of
+        for import_ in of(cst.Import):
+            self._bind_imported(import_.names, import_, "")
+        for from_ in of(cst.ImportFrom):
+            self._bind_from(from_)
+
+    def _comp_scope(self, comp: cst.CompFor) -> Scope:
+        node = self.tree.parent(comp)
+        while not isinstance(node, Comprehension):
+            assert node is not None
+            node = self.tree.parent(node)
+        return self._scope(node)
+
+    def _bind_walrus(self, walrus: cst.NamedExpr) -> None:
+        scope = self.scope_of(walrus)
+        while isinstance(scope.node, Comprehension) and scope.parent is not None:
+            scope = scope.parent
+        self._bind_target(walrus.target, walrus, walrus.value, Binder.ASSIGN, scope=scope)
+
+    def _bind_function(self, function: cst.FunctionDef | cst.Lambda) -> None:
+        if isinstance(function, cst.FunctionDef):
+            end = self.tree.end(function)
+            self._add(function.name.value, Binder.FUNCTION, function, None, end, scope=self.scope_of(function))
+        inside = self._scope(function)
+        effect = self.tree.place(function.body)
+        for parameter in parameters(function):
+            self._add(parameter.name.value, Binder.PARAMETER, parameter, parameter.default, effect, scope=inside)
+
+    def _bind_from(self, from_: cst.ImportFrom) -> None:
+        base = "." * len(from_.relative) + (dotted(from_.module) or "")
+        if isinstance(from_.names, cst.ImportStar):
+            self.star_imports.append(base)
+            return
+        self._bind_imported(from_.names, from_, base if base.endswith(".") else f"{base}.")
+
+    def _bind_imported(self, aliases: Iterable[cst.ImportAlias], node: cst.CSTNode, prefix: str) -> None:
+        end, scope = self.tree.end(node), self.scope_of(node)
+        for alias in aliases:
+            full = prefix + (dotted(alias.name) or "")
+            if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
+                name = alias.asname.name.value
+            else:
+                name = full.removeprefix(prefix).partition(".")[0]
+                full = prefix + name
+            self._add(name, Binder.IMPORT, node, None, end, target=full, scope=scope)
+
+    def _bind_target(
+        self,
+        target: cst.CSTNode,
+        node: cst.CSTNode,
+        value: cst.BaseExpression | None,
+        binder: Binder,
+        effect: int | None = None,
+        scope: Scope | None = None,
+        path: tuple[int, ...] = (),
+    ) -> None:
+        match target:
+            case cst.Name(value=name):
+                self._add(
+                    name, binder, node, value, self.tree.end(node) if effect is None else effect, path, scope=scope
+                )
+            case cst.Tuple(elements=elements) | cst.List(elements=elements):
+                effect = self.tree.end(node) if effect is None else effect
+                for place, element in enumerate(elements):
+                    step = -1 if isinstance(element, cst.StarredElement) else place
+                    self._bind_target(element.value, node, value, binder, effect, scope, (*path, step))
+
+    def _add(
+        self,
+        name: str,
+        binder: Binder,
+        node: cst.CSTNode,
+        value: cst.BaseExpression | None,
+        effect: int,
+        path: tuple[int, ...] = (),
+        target: str = "",
+        scope: Scope | None = None,
+    ) -> None:
+        scope = scope or self.scope_of(node)
+        if name in scope.globals:
+            scope = self.module
+        elif name in scope.nonlocals and scope.parent is not None:
+            scope = self._owner(name, scope.parent) or scope
+        scope.bindings.setdefault(name, []).append(Binding(name, binder, node, value, effect, path, target))
+
+    def _owner(self, name: str, scope: Scope | None) -> Scope | None:
+        while scope is not None:
+            if name in scope.bindings and not scope.is_class:
+                return scope
+            scope = scope.parent
+        return None
+
+    # Uses
+
+    def lookup(self, node: cst.Name) -> tuple[Scope | None, tuple[Binding, ...]]:
+        """The scope that owns the name at this use, and all its bindings there."""
+        name = node.value
+        scope: Scope | None = self.scope_of(node)
+        first = scope
+        while scope is not None:
+            if name in scope.globals:
+                scope = self.module
+            found = scope.bindings.get(name)
+            if found and (scope is first or not scope.is_class):
+                return scope, tuple(found)
+            scope = scope.parent
+        return None, ()
+
+    def uses(self, binding: Binding) -> list[cst.Name]:
+        """The places that read what the binding gives its name, or change it in place, in source order."""
+        return [name for name in self._looked_up(binding.name) if binding in self.reaching(name)]
+
+    def _looked_up(self, text: str) -> list[cst.Name]:
+        """Every name of this text that is read or changed in place."""
+        found = self._read.get(text)
+        if found is None:
+            found = self._read[text] = [
+                name
+                for name in self.spelt(text)
+                if self.is_read(name) or isinstance(self.tree.parent(name), cst.AugAssign)
+            ]
+        return found
+
+    def spelt(self, text: str) -> list[cst.Name]:
+        """Every node that is a name of this text, whatever it stands for, in source order."""
+        return self._spelt.get(text, [])
+
+    @cached_property
+    def _spelt(self) -> dict[str, list[cst.Name]]:
+        found: dict[str, list[cst.Name]] = {}
+        for name in self.tree.of(cst.Name):
+            found.setdefault(name.value, []).append(name)
+        return found
+
+    def reaching(self, node: cst.Name) -> tuple[Binding, ...]:
+        """The bindings whose value the name may hold at this use, in source order."""
+        found = self._reaching.get(node)
+        if found is None:
+            scope, bindings = self.lookup(node)
+            if scope is None or len(bindings) < 2 or self._function_scope(self.scope_of(node)) is not scope:
+                found = bindings
+            else:
+                found = self._flow(node, bindings)
+            self._reaching[node] = found
+        return found
+
+    @staticmethod
+    def _function_scope(scope: Scope) -> Scope:
+        """The scope itself, or for a comprehension's the one around it: they run together."""
+        while isinstance(scope.node, Comprehension) and scope.parent is not None:
+            scope = scope.parent
+        return scope
+
+    def _flow(self, node: cst.Name, bindings: tuple[Binding, ...]) -> tuple[Binding, ...]:
+        tree = self.tree
+        place = tree.place(node)
+        above = {id(ancestor) for ancestor in tree.ancestors(node)}
+        found: list[Binding] = []
+        killer: Binding | None = None
+        branches: dict[int, set[bool]] = {}
+        for binding in reversed(bindings):
+            if binding.effect >= place or self._excludes(binding.node, above):
+                continue
+            found.append(binding)
+            if self._dominates(binding, above, branches):
+                killer = binding
+                break
+        for loop in tree.ancestors(node):
+            if type(loop) in SCOPES:
+                break
+            if type(loop) in LOOPS:
+                if killer is not None and tree.within(killer.node, loop):
+                    break
+                found += [
+                    binding
+                    for binding in bindings
+                    if binding not in found and binding.effect >= place and tree.within(binding.node, loop)
+                ]
+        return tuple(sorted(found, key=lambda binding: binding.effect)) or bindings
+
+    def _excludes(self, binder: cst.CSTNode, above_use: set[int]) -> bool:
+        """Whether what binds is never followed by the use: in the other branch of an `if`, or in one that returns."""
+        child = binder
+        is_left = False
+        for above in self.tree.ancestors(binder):
+            if id(above) in above_use:
+                if isinstance(above, cst.If):
+                    taken = child is above.body
+                    return (taken and id(above.orelse) in above_use) or (
+                        child is above.orelse and id(above.body) in above_use
+                    )
+                return is_left and not isinstance(above, (cst.Try, cst.TryStar))  # `finally` runs behind a `return`
+            is_left = is_left or (isinstance(above, cst.IndentedBlock) and _returns(above))
+            child = above
+        return False
+
+    def _dominates(self, binding: Binding, above_use: set[int], branches: dict[int, set[bool]]) -> bool:
+        """Whether the use can't be reached without passing the binding."""
+        node: cst.CSTNode = binding.node
+        if binding.binder is Binder.LOOP and isinstance(node, cst.For):
+            return id(node.body) in above_use
+        if binding.binder is Binder.PARAMETER:
+            return True
+        child = node
+        for above in self.tree.ancestors(node):
+            if id(above) in above_use:
+                # The same suite holds both, or a part of a statement that runs first.
+                return not isinstance(above, (cst.If, *Loop, cst.IfExp)) or child is above.body
+            if isinstance(above, cst.If) and (child is above.body or child is above.orelse):
+                seen = branches.setdefault(id(above), set())
+                seen.add(child is above.body)
+                if len(seen) < 2:
+                    return False
+            elif isinstance(above, (*Loop, cst.ExceptHandler, cst.ExceptStarHandler, cst.MatchCase)):
+                return False
+            child = above
+        return True
+
+    def is_read(self, node: cst.Name) -> bool:
+        """Whether the name stands for its value here, not as a target, a parameter, a keyword or an attribute."""
+        parent = self.tree.parent(node)
+        match parent:
+            case cst.Attribute(attr=attr) if attr is node:
+                return False
+            case cst.Arg(keyword=keyword) if keyword is node:
+                return False
+            case cst.Param(name=name) if name is node:
+                return False
+            case cst.FunctionDef() | cst.ClassDef() | cst.ImportAlias() | cst.AsName() | cst.NameItem():
+                return False
+        child: cst.CSTNode = node
+        while isinstance(parent, (cst.Element, cst.StarredElement, cst.Tuple, cst.List)):
+            child, parent = parent, self.tree.parent(parent)
+        return getattr(parent, "target", None) is not child
+
+    # Qualified names
+
+    def qualified(self, node: cst.CSTNode) -> str | None:
+        """`torch.nn.Conv2d` for whatever expression names it here; None where it isn't certain.
+
+        Builtins go by their bare name, relative imports with their dots.
+        """
+        if node in self._qualified:
+            return self._qualified[node]
+        self._qualified[node] = None  # a name that is defined through itself has none
+        result = self._qualify(node)
+        self._qualified[node] = result
+        return result
+
+    def _qualify(self, node: cst.CSTNode) -> str | None:
+        if isinstance(node, cst.Attribute):
+            base = self.qualified(node.value)
+            return canonical(f"{base}.{node.attr.value}") if base else None
+        if not isinstance(node, cst.Name):
+            return None
+        bindings = self.reaching(node)
+        if not bindings:
+            return self._unbound(node.value)
+        if len(bindings) == 1:
+            return canonical(bindings[0].target) if bindings[0].binder is Binder.IMPORT else self._alias(bindings)
+        imports = [binding for binding in bindings if binding.binder is Binder.IMPORT]
+        if not imports:
+            return self._alias(bindings)
+        if self._replaces(imports[-1], imports[:-1]):
+            imports = imports[-1:]
+        targets = {binding.target for binding in imports}
+        fallbacks = [binding for binding in bindings if binding.binder is not Binder.IMPORT]
+        if len(targets) != 1 or not all(self._is_fallback(binding) for binding in fallbacks):
+            return self._preferred(targets) if not fallbacks else None
+        return canonical(targets.pop())
+
+    def _replaces(self, last: Binding, others: list[Binding]) -> bool:
+        """Whether an import runs each time that one of the others has run: it stands on a line below them."""
+        line = self.tree.parent(last.node)
+        suite = self.tree.parent(line) if line is not None else None
+        return isinstance(suite, (cst.Module, cst.IndentedBlock)) and all(
+            self.tree.within(other.node, suite) for other in others
+        )
+
+    @staticmethod
+    def _preferred(targets: set[str]) -> str | None:
+        """Of imports that stand in for each other the one whose last part they share, torch's own first."""
+        if len({target.rpartition(".")[2] for target in targets}) != 1:
+            return None
+        torch = sorted(target for target in targets if target.startswith("torch."))
+        return canonical(torch[0]) if torch else None
+
+    def _alias(self, bindings: tuple[Binding, ...]) -> str | None:
+        """Follow `DataLoader = torch.utils.data.DataLoader`."""
+        if len(bindings) != 1 or bindings[0].binder is not Binder.ASSIGN or bindings[0].path:
+            return None
+        value = bindings[0].value
+        if isinstance(value, (cst.Name, cst.Attribute)):
+            return self.qualified(value)
+        return None
+
+    def _is_fallback(self, binding: Binding) -> bool:
+        """`torch = None` where an import failed."""
+        return binding.binder in (Binder.ASSIGN, Binder.CLASS, Binder.FUNCTION) and any(
+            isinstance(above, (cst.ExceptHandler, cst.If, cst.Else)) for above in self.tree.ancestors(binding.node)
+        )
+
+    def _unbound(self, name: str) -> str | None:
+        if name in _BUILTINS:
+            return name
+        for module in self.star_imports:
+            if module.startswith("torch") and name in _STAR_NAMES.get(module, ()):
+                return canonical(f"{module}.{name}")
+        # A star import from elsewhere in the project brings along what that module imports.
+        return _BROUGHT_ALONG.get(name) if self.star_imports else None
+
+    # Convenience
+
+    @cached_property
+    def imported(self) -> frozenset[str]:
+        """The top-level packages that the module imports, `torch` among them."""
+        found = {
+            binding.target.partition(".")[0]
+            for scope in self._scopes.values()
+            for bindings in scope.bindings.values()
+            for binding in bindings
+            if binding.binder is Binder.IMPORT
+        }
+        return frozenset(found | {name.partition(".")[0] for name in self.star_imports})
+
+
+def _returns(block: cst.IndentedBlock) -> bool:
+    """Whether a block ends with a `return`."""
+    last = block.body[-1] if block.body else None
+    return isinstance(last, cst.SimpleStatementLine) and isinstance(last.body[-1], cst.Return)
+
+
+def parameters(function: cst.FunctionDef | cst.Lambda) -> Iterator[cst.Param]:
+    """All parameters in order, `*args` and `**kwargs` too."""
+    params = function.params
+    yield from params.posonly_params
+    yield from params.params
+    if isinstance(params.star_arg, cst.Param):
+        yield params.star_arg
+    yield from params.kwonly_params
+    if params.star_kwarg is not None:
+        yield params.star_kwarg
+
+
+def _star_names() -> dict[str, frozenset[str]]:
+    from torchlint.semantics.knowledge.torch_signatures import MODULES, OPTIMIZERS
+
+    return {
+        "torch.nn": MODULES | {"functional", "init", "Module", "Parameter", "DataParallel", "parallel"},
+        "torch.optim": OPTIMIZERS,
+        "torch.utils.data": frozenset({"DataLoader", "Dataset", "IterableDataset", "TensorDataset"}),
+    }
+
+
+_STAR_NAMES = _star_names()
+_BROUGHT_ALONG = {"torch": "torch", "nn": "torch.nn", "np": "numpy"}

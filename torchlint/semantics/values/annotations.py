@@ -1,0 +1,184 @@
+"""What annotations promise, and what a test for a type shows of the name that it tests."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.knowledge.torch_signatures import MODULES
+from torchlint.semantics.names.bindings import dotted, last_part
+from torchlint.semantics.values.lattice import (
+    DTYPE,
+    NDARRAY,
+    NUMBER,
+    STRING,
+    TENSOR,
+    UNKNOWN,
+    Device,
+    Kind,
+    Value,
+    sequence,
+    sequence_of,
+)
+from torchlint.semantics.values.usage import LISTS
+from torchlint.syntax.tree import BRANCHES, SCOPES
+
+if TYPE_CHECKING:
+    from torchlint.semantics.values.evaluator import Kinds
+
+_ANNOTATIONS: dict[str, Value] = {
+    "torch.Tensor": TENSOR,
+    "torch.nn.Parameter": TENSOR,
+    "torch.LongTensor": TENSOR,
+    "torch.FloatTensor": TENSOR,
+    "torch.BoolTensor": TENSOR,
+    "torch.IntTensor": TENSOR,
+    "torch.nn.Module": Value(Kind.MODULE, qualified="torch.nn.Module"),
+    "torch.device": Value(Kind.DEVICE, Device.MAYBE),
+    "torch.dtype": DTYPE,
+    "torch.optim.Optimizer": Value(Kind.OPTIMIZER),
+    "torch.utils.data.DataLoader": Value(Kind.LOADER),
+    "torch.utils.data.Dataset": Value(Kind.DATASET),
+    "numpy.ndarray": NDARRAY,
+    "numpy.array": NDARRAY,
+    "int": NUMBER,
+    "float": NUMBER,
+    "bool": NUMBER,
+    "str": STRING,
+}
+_CONTAINERS = frozenset("List list Sequence Iterable Iterator Collection Set set FrozenSet".split())
+_LIST = sequence_of(UNKNOWN)
+# Types whose instances are no tensors.
+_NO_TENSORS = frozenset("bool bytes complex dict float frozenset int list range set slice str tuple type".split())
+_NO_TORCH = ("PIL.", "collections.", "enum.", "numbers.", "numpy.", "pandas.", "pathlib.", "typing.")
+
+
+class Annotations:
+    """What the types written in one module say."""
+
+    def __init__(self, kinds: Kinds) -> None:
+        self.tree = kinds.tree
+        self.names = kinds.names
+        self.kinds = kinds
+
+    def value(self, node: cst.CSTNode) -> Value:
+        """What an annotation promises."""
+        match node:
+            case cst.SimpleString():
+                text = node.evaluated_value
+                try:
+                    parsed = cst.parse_expression(text) if isinstance(text, str) else None
+                except cst.ParserSyntaxError:
+                    return UNKNOWN
+                plain = dotted(parsed)
+                return TENSOR if plain in ("torch.Tensor", "Tensor") else UNKNOWN
+            case cst.Name(value="Tensor"):
+                return TENSOR
+            case cst.BinaryOperation(left=left, operator=cst.BitOr(), right=right):
+                return self._optional([left, right])
+            case cst.Subscript(value=outer, slice=parts):
+                inner = [part.slice.value for part in parts if isinstance(part.slice, cst.Index)]
+                last = last_part(outer)
+                if last in ("Optional", "Union", "Annotated", "Final", "ClassVar"):
+                    return self._optional(inner if last == "Union" else inner[:1])
+                if last in _CONTAINERS and inner:
+                    return sequence_of(self.value(inner[0]))
+                if last in ("Tuple", "tuple"):
+                    if len(inner) == 2 and isinstance(inner[1], cst.Ellipsis):
+                        return sequence_of(self.value(inner[0]))
+                    return sequence(*(self.value(part) for part in inner))
+                if last in ("Dict", "dict", "Mapping") and len(inner) == 2:
+                    return Value(Kind.MAPPING, item=self.value(inner[1]))
+                return UNKNOWN
+        qualified = self.names.qualified(node)
+        if qualified in _ANNOTATIONS:
+            return _ANNOTATIONS[qualified]
+        if qualified and qualified.startswith("torch.nn.") and qualified[9:] in MODULES:
+            return Value(Kind.MODULE, qualified=qualified)
+        if isinstance(node, cst.Name):
+            value = self.kinds.value(node)
+            if value.kind is Kind.CLASS and isinstance(value.definition, cst.ClassDef):
+                return self.kinds.instance(value.definition)
+        return UNKNOWN
+
+    def _optional(self, parts: list[cst.BaseExpression]) -> Value:
+        values = [self.value(part) for part in parts if not (isinstance(part, cst.Name) and part.value == "None")]
+        if all(values) and len({value.kind for value in values}) == 1:
+            return values[0]
+        return UNKNOWN
+
+    def narrowed(self, node: cst.Name, value: Value) -> Value:
+        """What `isinstance(x, torch.Tensor)` or `torch.is_tensor(x)` around the use says."""
+        if node.value not in self._tested:
+            return value
+        child: cst.CSTNode = node
+        for above in self.tree.ancestors(node):
+            kind = type(above)
+            if kind in SCOPES:
+                break
+            if kind in BRANCHES and child is above.body:  # type: ignore[attr-defined]
+                shown = self._shown_by(above.test, node.value)  # type: ignore[attr-defined]
+                if shown.kind is Kind.TENSOR and self._is_a_keyword_number(node):
+                    return NUMBER  # the branch is there for other callers
+                if shown:
+                    return shown if value.kind is not shown.kind else value
+            child = above
+        return value
+
+    @cached_property
+    def _tested(self) -> frozenset[str]:
+        """The names that any branch hands to a function to decide: most names are in no such test."""
+        found: set[str] = set()
+        tests = [branch.test for branch in self.tree.of(cst.If)] + [branch.test for branch in self.tree.of(cst.IfExp)]
+        while tests:
+            match tests.pop():
+                case cst.BooleanOperation(left=left, right=right):
+                    tests += [left, right]
+                case cst.Call(args=[cst.Arg(value=cst.Name(value=name)), *_]):
+                    found.add(name)
+        return frozenset(found)
+
+    def _is_a_keyword_number(self, node: cst.Name) -> bool:
+        """Whether this is a value of `**kwargs`, for which all callers pass numbers."""
+        for binding in self.names.reaching(node):
+            match binding.value:
+                case cst.Call(func=cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value="items" | "values"))):
+                    starred = [found.node for found in self.names.reaching(owner)]
+                case _:
+                    return False
+            if len(starred) != 1 or not isinstance(starred[0], cst.Param) or starred[0].star != "**":
+                return False
+            if self.kinds.parameters.of_keywords(starred[0]).kind is not Kind.NUMBER:
+                return False
+        return True
+
+    def _one_of(self, kind: cst.BaseExpression) -> Value:
+        """What is of one of these types: a list, or something else that is no tensor."""
+        kinds = _types(kind)
+        if all(isinstance(each, cst.Name) and each.value in LISTS for each in kinds):
+            return _LIST
+        names = [self.names.qualified(each) or "" for each in kinds]
+        return (
+            Value(Kind.OBJECT) if all(name in _NO_TENSORS or name.startswith(_NO_TORCH) for name in names) else UNKNOWN
+        )
+
+    def _shown_by(self, test: cst.CSTNode, name: str) -> Value:
+        match test:
+            case cst.BooleanOperation(left=left, operator=cst.And(), right=right):
+                return self._shown_by(left, name) or self._shown_by(right, name)
+            case cst.Call(
+                func=cst.Name(value="isinstance"), args=[cst.Arg(value=cst.Name(value=tested)), cst.Arg(value=kind)]
+            ):
+                if tested == name:
+                    return _ANNOTATIONS.get(self.names.qualified(kind) or "") or self._one_of(kind)
+            case cst.Call(func=func, args=[cst.Arg(value=cst.Name(value=tested))]):
+                if tested == name and self.names.qualified(func) == "torch.is_tensor":
+                    return TENSOR
+        return UNKNOWN
+
+
+def _types(kind: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """The types that the second argument of `isinstance` names."""
+    return [element.value for element in kind.elements] if isinstance(kind, cst.Tuple) else [kind]

@@ -1,0 +1,186 @@
+"""Which function of the module a call reaches, and who calls a function."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.names.bindings import Binder, Names, last_part, parameters
+from torchlint.semantics.names.classes import Classes, is_static
+from torchlint.semantics.values.lattice import Kind
+
+if TYPE_CHECKING:
+    from torchlint.semantics.values.evaluator import Kinds
+    from torchlint.syntax.tree import Tree
+
+
+class Calls:
+    """The call graph within one module."""
+
+    def __init__(self, tree: Tree, names: Names, classes: Classes, kinds: Kinds) -> None:
+        self.tree = tree
+        self.names = names
+        self.classes = classes
+        self.kinds = kinds
+        self._by_name: dict[str, list[cst.Call]] | None = None
+
+    def target(self, call: cst.Call) -> cst.FunctionDef | None:
+        """The function or method of this module that the call runs (`__init__` or `forward` for an object's)."""
+        return self.kinds.settled(("target", call), None, self._resolve, call)
+
+    def _resolve(self, call: cst.Call) -> cst.FunctionDef | None:
+        match call.func:
+            case cst.Name() as name:
+                return self._named(name)
+            case cst.Attribute(value=cst.Call(func=cst.Name(value="super")), attr=cst.Name(value=method)):
+                return self._inherited(call, method)
+            case cst.Attribute(value=owner, attr=cst.Name(value=method)):
+                if isinstance(owner, cst.Name):
+                    class_ = self.classes.self_class(owner)
+                    if class_ is not None:
+                        return self.classes.method(class_, method) or self._attribute_module(call)
+                value = self.kinds.value(owner)
+                if isinstance(value.definition, cst.ClassDef):
+                    found = self.classes.method(value.definition, method)
+                    if found is not None:
+                        return found
+                return self._attribute_module(call)
+        return None
+
+    def _named(self, name: cst.Name) -> cst.FunctionDef | None:
+        for binding in reversed(self.names.reaching(name)):
+            if binding.binder is Binder.FUNCTION and isinstance(binding.node, cst.FunctionDef):
+                return binding.node
+            if binding.binder is Binder.CLASS and isinstance(binding.node, cst.ClassDef):
+                return self.classes.method(binding.node, "__init__")
+        return self._forward(name)
+
+    def _attribute_module(self, call: cst.Call) -> cst.FunctionDef | None:
+        return self._forward(call.func)
+
+    def _forward(self, func: cst.CSTNode) -> cst.FunctionDef | None:
+        value = self.kinds.value(func)
+        if value.kind is Kind.MODULE and isinstance(value.definition, cst.ClassDef):
+            return self.classes.method(value.definition, "forward")
+        if value.kind is Kind.FUNCTION and isinstance(value.definition, cst.FunctionDef):
+            return value.definition
+        return None
+
+    def _inherited(self, call: cst.Call, method: str) -> cst.FunctionDef | None:
+        class_ = self.tree.enclosing_class(call)
+        if class_ is None:
+            return None
+        for base in self.classes.bases(class_):
+            if not isinstance(base, str):
+                found = self.classes.method(base, method)
+                if found is not None:
+                    return found
+        return None
+
+    def callers(self, function: cst.FunctionDef) -> tuple[cst.Call, ...]:
+        """The calls in this module that run the function, in source order."""
+        return self.kinds.settled(("callers", function), (), self._find_callers, function)
+
+    def _find_callers(self, function: cst.FunctionDef) -> tuple[cst.Call, ...]:
+        return tuple(call for call in self._candidates(function) if self.target(call) is function)
+
+    def dispatched(self, function: cst.FunctionDef) -> tuple[cst.Call, ...]:
+        """The calls of `self.method(…)` in the classes that the method's own extends, which reach it there."""
+        class_ = self.classes.owner(function)
+        if class_ is None or function.name.value.startswith("__"):
+            return ()
+        bases = [base for base in self.classes.lineage(class_) if isinstance(base, cst.ClassDef) and base is not class_]
+        return tuple(call for call in self._candidates(function) if bases and self._class_of_self(call) in bases)
+
+    def _class_of_self(self, call: cst.Call) -> cst.ClassDef | None:
+        match call.func:
+            case cst.Attribute(value=cst.Name() as owner):
+                return self.classes.self_class(owner)
+        return None
+
+    def _candidates(self, function: cst.FunctionDef) -> list[cst.Call]:
+        """Calls that could reach the function, by the last part of what they call."""
+        if self._by_name is None:
+            self._by_name = {}
+            for call in self.tree.of(cst.Call):
+                match call.func:
+                    case cst.Name(value=last) | cst.Attribute(attr=cst.Name(value=last)):
+                        self._by_name.setdefault(last, []).append(call)
+        name = function.name.value
+        handed = self._by_parameter if self._is_handed_on(name) else []
+        return [*self._by_own_name(function, name), *handed]
+
+    def _is_handed_on(self, name: str) -> bool:
+        """Whether a call passes on something whose last name this is: a function may be it."""
+        return any(map(self._is_passed, self.names.spelt(name)))
+
+    def _is_passed(self, name: cst.Name) -> bool:
+        parent: cst.CSTNode | None = self.tree.parent(name)
+        passed: cst.CSTNode = name
+        if isinstance(parent, cst.Attribute) and parent.attr is name:
+            passed, parent = parent, self.tree.parent(parent)
+        return (
+            isinstance(parent, cst.Arg)
+            and parent.value is passed
+            and isinstance(self.tree.parent(parent), cst.Call)
+            and last_part(passed) == name.value
+        )
+
+    @cached_property
+    def _by_parameter(self) -> list[cst.Call]:
+        """The calls of what was passed for a parameter."""
+        return [
+            call
+            for call in self.tree.of(cst.Call)
+            if isinstance(call.func, cst.Name)
+            and any(binding.binder is Binder.PARAMETER for binding in self.names.reaching(call.func))
+        ]
+
+    def _by_own_name(self, function: cst.FunctionDef, name: str) -> list[cst.Call]:
+        assert self._by_name is not None
+        if name == "forward":
+            return self._of_instances
+        if name == "__init__":
+            owner = self.classes.owner(function)
+            return self._by_name.get(owner.name.value, []) if owner is not None else []
+        return self._by_name.get(name, [])
+
+    @cached_property
+    def _of_instances(self) -> list[cst.Call]:
+        """The calls that may be of an instance, whatever it is called: not those of what is imported or built in."""
+        return [
+            call
+            for call in self.tree.of(cst.Call)
+            if self._may_be_an_instance(call.func) and self.names.qualified(call.func) is None
+        ]
+
+    def _may_be_an_instance(self, func: cst.BaseExpression) -> bool:
+        """Whether this may be an object that was bound to the name, or `forward` itself: no function, no method."""
+        match func:
+            case cst.Attribute(attr=cst.Name(value=name)):
+                return name == "forward" or name in self.classes.attribute_names
+            case cst.Name(value=name):
+                binders = {binding.binder for binding in self.names.reaching(func)}
+                return name == "forward" or binders.isdisjoint({Binder.FUNCTION, Binder.CLASS})
+        return False
+
+    def argument_for(
+        self, call: cst.Call, function: cst.FunctionDef, parameter: cst.Param
+    ) -> cst.BaseExpression | None:
+        """The expression that the call passes for a parameter, its default if none; None if it can't be told."""
+        name = parameter.name.value
+        if any(argument.star for argument in call.args):
+            return None
+        for argument in call.args:
+            if argument.keyword is not None and argument.keyword.value == name:
+                return argument.value
+        order = [found for found in parameters(function) if not found.star]
+        if self.classes.owner(function) is not None and not is_static(function):
+            order = order[1:]
+        positional = [argument for argument in call.args if argument.keyword is None]
+        place = next((place for place, found in enumerate(order) if found is parameter), None)
+        if place is not None and place < len(positional):
+            return positional[place].value
+        return parameter.default

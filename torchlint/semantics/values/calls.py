@@ -1,0 +1,241 @@
+"""What calls give: of functions, classes and modules, and of the methods of a value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.knowledge import apis
+from torchlint.semantics.knowledge.torch_signatures import METHODS, MODULES
+from torchlint.semantics.values.lattice import (
+    NDARRAY,
+    NUMBER,
+    STRING,
+    TENSOR,
+    UNKNOWN,
+    Device,
+    Kind,
+    Value,
+    item_of,
+    off_cpu,
+    sequence,
+    sequence_of,
+    tensor,
+)
+from torchlint.semantics.values.library_calls import Libraries
+from torchlint.semantics.values.signatures import argument
+
+if TYPE_CHECKING:
+    from torchlint.semantics.values.evaluator import Kinds
+    from torchlint.semantics.values.module_profile import Program
+    from torchlint.semantics.values.signatures import Operands
+    from torchlint.semantics.values.usage import Evidence
+
+_STRING_METHODS = frozenset("join format strip split lower upper replace startswith endswith encode decode".split())
+_TUPLE_MODULES = frozenset("LSTM GRU RNN RNNBase".split())
+# What gives several tensors, or whatever it is made to: `network: nn.Module` may be any module.
+_ANY_RESULT = frozenset("MultiheadAttention LSTMCell Module".split())
+# Methods that give the same values in another type, or outside of the graph.
+_CASTS = frozenset("float double half bfloat16 long int short bool detach clone contiguous".split())
+
+
+def _applied(partial: cst.Call, call: cst.Call) -> cst.Call:
+    """The call that a call of what `functools.partial` gives comes to."""
+    wrapped, *first = partial.args
+    given = [*call.args, *first]
+    # What the call says by keyword comes before what was said already.
+    named = [argument for argument in given if argument.keyword is not None or argument.star == "**"]
+    return cst.Call(wrapped.value, [*(argument for argument in (*first, *call.args) if argument not in named), *named])
+
+
+class Results:
+    """The results of calls in one module."""
+
+    def __init__(self, kinds: Kinds, operands: Operands, evidence: Evidence, program: Program) -> None:
+        self.names = kinds.names
+        self.classes = kinds.classes
+        self.kinds = kinds
+        self.operands = operands
+        self.evidence = evidence
+        self.program = program
+        self.libraries = Libraries(kinds, operands, program)
+
+    def value(self, node: cst.Call) -> Value:
+        """What a call gives."""
+        qualified = self.names.qualified(node.func)
+        if qualified is not None:
+            value = self.libraries.value(node, qualified)
+            if value is not None:
+                return value
+        if isinstance(node.func, cst.Attribute):
+            value = self._method_call(node, node.func)
+            if value:
+                return value
+        called = self.kinds.value(node.func)
+        if called.kind is Kind.CLASS and isinstance(called.definition, cst.ClassDef):
+            return self.program.built(node, self.kinds.instance(called.definition))
+        if called.kind is Kind.CLASS and called.qualified.startswith("torch.nn."):
+            return self.program.built(node, Value(Kind.MODULE, qualified=called.qualified))
+        if called.kind is Kind.FUNCTION and isinstance(called.definition, cst.FunctionDef):
+            return self.kinds.returns(called.definition)
+        if isinstance(called.definition, cst.Call) and self._is_of_a_function(called.definition):
+            return self.value(_applied(called.definition, node))
+        if called.kind is Kind.MODULE:
+            return self._module_result(called)
+        return UNKNOWN
+
+    def _is_of_a_function(self, partial: cst.Call) -> bool:
+        """Whether a call of `functools.partial` wraps, at last, anything else than itself."""
+        return self.kinds.settled(("partial", partial), False, self._ends, partial)  # noqa: FBT003
+
+    def _ends(self, partial: cst.Call) -> bool:
+        wrapped = self.kinds.value(partial.args[0].value).definition
+        return not isinstance(wrapped, cst.Call) or self._is_of_a_function(wrapped)
+
+    def _module_result(self, module: Value) -> Value:
+        if isinstance(module.definition, cst.ClassDef):
+            forward = self.classes.method(module.definition, "forward")
+            if forward is not None:
+                result = self.kinds.returns(forward)
+                if result:
+                    return result.on(module.device) if module.device is not Device.UNKNOWN else off_cpu(result)
+        last = module.qualified.rpartition(".")[2]
+        if last in _TUPLE_MODULES:
+            return sequence(tensor(module.device), tensor(module.device, proven=False))
+        if module.qualified.startswith("torch.nn.") and last in MODULES and last not in _ANY_RESULT:
+            return tensor(module.device, scalar=last.endswith("Loss"))
+        return tensor(module.device, proven=False, scalar=module.scalar)
+
+    def _method_call(self, node: cst.Call, func: cst.Attribute) -> Value:
+        name = func.attr.value
+        owner = self.kinds.value(func.value)
+        if name in ("cuda", "cpu", "to"):
+            return self._moved(node, name, owner)
+        if owner.kind is Kind.TENSOR:
+            result = self._tensor_method(node, name, owner)
+            if result or owner.proven:
+                return result
+        if owner.kind is Kind.MODULE:
+            return self._module_method(name, owner)
+        if isinstance(owner.definition, cst.ClassDef):
+            method = self.classes.method(owner.definition, name)
+            return self.kinds.returns(method) if method is not None else UNKNOWN
+        match owner.kind:
+            case Kind.NDARRAY:
+                return NUMBER if name in ("item", "tolist") else NDARRAY
+            case Kind.STRING:
+                return sequence_of(STRING) if name == "split" else STRING
+            case Kind.MAPPING:
+                if name == "items":
+                    return sequence_of(sequence(UNKNOWN, owner.item or UNKNOWN))
+                if name == "values":
+                    return sequence_of(owner.item or UNKNOWN)
+                if name in ("get", "pop"):
+                    return owner.item or UNKNOWN
+                return UNKNOWN
+            case Kind.DISTRIBUTION:
+                gives = name in ("sample", "rsample", "log_prob", "entropy", "mode", "cdf")
+                return tensor(owner.device) if gives else UNKNOWN
+            case Kind.SCALER:
+                return self.operands.first(node) if name == "scale" else UNKNOWN
+            case Kind.SEQUENCE:
+                return item_of(owner) if name == "pop" else UNKNOWN
+            case Kind.UNKNOWN:
+                return self._unknown_method(node, name)
+        return UNKNOWN
+
+    def _unknown_method(self, node: cst.Call, name: str) -> Value:
+        """A method of something unknown: some methods only a tensor has."""
+        if name in apis.TENSOR_ONLY_METHODS:
+            return self.operands.coded(METHODS.get(name, "T"), TENSOR, node)
+        if name == "view" and self.evidence.marked(name, node) != name:
+            return TENSOR
+        if name in _STRING_METHODS and name != "split":
+            return STRING
+        if name == "numel" or (name in apis.TENSOR_SHAPE_METHODS and (node.args or name == "dim")):
+            return NUMBER
+        if name == "size":
+            return sequence_of(NUMBER).likely()
+        if name == "item":
+            return NUMBER
+        if name == "numpy":
+            return NDARRAY
+        if name in ("tolist", "parameters"):
+            return sequence_of(TENSOR if name == "parameters" else NUMBER)
+        if name == "named_parameters":
+            return sequence_of(sequence(STRING, TENSOR))
+        return UNKNOWN
+
+    def _moved(self, node: cst.Call, name: str, owner: Value) -> Value:
+        if owner and owner.kind not in (Kind.TENSOR, Kind.MODULE):
+            return owner if owner.kind in (Kind.OBJECT, Kind.MAPPING) else UNKNOWN
+        base = owner or UNKNOWN
+        if name == "cpu":
+            device = Device.CPU
+        elif name == "cuda":
+            device = Device.ACCELERATOR
+        else:
+            device = self._destination(node, owner)
+        if not base:
+            # Only tensors and modules move, and what is unknown here is far more often the tensor.
+            return tensor(device, proven=False) if name != "to" or device is not Device.UNKNOWN else UNKNOWN
+        return base.on(device)
+
+    def _destination(self, node: cst.Call, owner: Value) -> Device:
+        explicit = argument(node, "device")
+        if explicit is None and node.args and node.args[0].keyword is None:
+            explicit = node.args[0].value
+        if explicit is None:
+            return owner.device
+        value = self.kinds.value(explicit)
+        if value.kind is Kind.DTYPE:
+            return owner.device
+        if value.kind is Kind.TENSOR:
+            return value.device
+        return self.operands.device(explicit)
+
+    def _tensor_method(self, node: cst.Call, name: str, owner: Value) -> Value:
+        if name == "numpy":
+            return NDARRAY
+        if name == "tolist":
+            return sequence_of(NUMBER)
+        if name == "size":
+            return NUMBER if node.args else sequence_of(NUMBER)
+        if name == "stride":
+            return NUMBER if node.args else sequence_of(NUMBER)
+        if name == "type":
+            return owner if node.args else STRING
+        if name in ("split", "nonzero", "unique", "norm", "where"):
+            if name == "split":
+                return sequence_of(tensor(owner.device))
+            return tensor(owner.device)
+        if name in ("type_as", "to_dense", "index_put"):
+            first = self.operands.first(node)
+            return tensor(first.device if name == "type_as" else owner.device)
+        code = METHODS.get(name)
+        if code is None:
+            return UNKNOWN
+        if name in _CASTS:
+            return tensor(owner.device, scalar=owner.scalar)
+        reduces = name in ("sum", "mean", "max", "min", "median", "prod", "all", "any", "norm") and not node.args
+        return self.operands.coded(code, owner, node, scalar=reduces)
+
+    def _module_method(self, name: str, owner: Value) -> Value:
+        if name in ("train", "eval", "float", "half", "double", "bfloat16", "requires_grad_", "apply", "share_memory"):
+            return owner
+        if name == "parameters":
+            return sequence_of(tensor(owner.device))
+        if name == "named_parameters":
+            return sequence_of(sequence(STRING, tensor(owner.device)))
+        if name in ("modules", "children"):
+            return sequence_of(Value(Kind.MODULE, owner.device))
+        if name == "state_dict":
+            return Value(Kind.MAPPING, item=tensor(owner.device))
+        if isinstance(owner.definition, cst.ClassDef):
+            method = self.classes.method(owner.definition, name)
+            if method is not None:
+                return self.kinds.returns(method)
+        if name in ("generate", "forward"):
+            return tensor(owner.device, proven=False)
+        return UNKNOWN

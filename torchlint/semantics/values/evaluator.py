@@ -1,0 +1,392 @@
+"""Evaluates expressions to abstract values, on demand and without running anything."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.knowledge import apis
+from torchlint.semantics.knowledge.torch_signatures import MODULES
+from torchlint.semantics.names.bindings import Binder, Binding, Names, dotted, last_part
+from torchlint.semantics.names.classes import AttributeSet, Classes, class_attribute
+from torchlint.semantics.names.loop_headers import walks_keys
+from torchlint.semantics.values.annotations import Annotations
+from torchlint.semantics.values.calls import Results
+from torchlint.semantics.values.fixpoint import Questions
+from torchlint.semantics.values.lattice import (
+    BATCH,
+    DTYPE,
+    NONE,
+    NUMBER,
+    UNKNOWN,
+    Device,
+    Kind,
+    Value,
+    arithmetic,
+    join,
+    off_cpu,
+    part_of,
+    sequence,
+    sequence_of,
+    tensor,
+    turn_of,
+)
+from torchlint.semantics.values.operators import Operators
+from torchlint.semantics.values.parameters import Parameters, is_class_name
+from torchlint.semantics.values.signatures import Operands
+from torchlint.semantics.values.usage import Evidence, has_several_axes, speak_for_a_tensor
+from torchlint.syntax.tree import SCOPES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torchlint.semantics.values.call_graph import Calls
+    from torchlint.semantics.values.module_profile import Program
+    from torchlint.semantics.values.other_files import Elsewhere
+    from torchlint.syntax.tree import Tree
+
+_DTYPES = frozenset(
+    "float32 float float64 double float16 half bfloat16 int8 int16 short int32 int int64 long uint8 bool complex64 "
+    "complex128 cfloat cdouble float8_e4m3fn float8_e5m2".split()
+)
+_CONSTANTS = {"None": NONE, "True": NUMBER, "False": NUMBER}
+
+
+class Kinds:
+    """The values of expressions in one module."""
+
+    def __init__(self, tree: Tree, names: Names, classes: Classes, program: Program, elsewhere: Elsewhere) -> None:
+        self.tree = tree
+        self.names = names
+        self.classes = classes
+        self.elsewhere = elsewhere
+        self.calls: Calls | None = None  # set by the context: calls and kinds need each other
+        self.annotations = Annotations(self)
+        self.evidence = Evidence(tree, names, classes)
+        self.operands = Operands(self.value)
+        self.parameters = Parameters(self)
+        # What is found by node and otherwise, such as the callers of a function, may depend on each other.
+        questions = Questions()
+        self.settled, self._known = questions.settled, questions.known
+        self._handlers: dict[type[cst.CSTNode], Callable[..., Value]] = {
+            **Operators(self.value).handlers,
+            cst.Name: self._name,
+            cst.Attribute: self._attribute,
+            cst.Call: Results(self, self.operands, self.evidence, program).value,
+            cst.FunctionDef: self._function,
+        }
+
+    def value(self, node: cst.CSTNode) -> Value:
+        """What the expression may hold."""
+        found: Value | None = self._known.get(node)
+        return self.settled(node, UNKNOWN, self._evaluate, node) if found is None else found
+
+    def _evaluate(self, node: cst.CSTNode) -> Value:
+        handler = self._handlers.get(type(node))
+        return handler(node) if handler is not None else UNKNOWN
+
+    # Names
+
+    def _name(self, node: cst.Name) -> Value:
+        name = node.value
+        bindings = self.names.reaching(node)
+        if not bindings:
+            if name in _CONSTANTS:
+                return _CONSTANTS[name]
+            return _named(self.names.qualified(node)) or _conventional(name)
+        qualified = self.names.qualified(node)
+        if qualified and any(binding.binder is Binder.IMPORT for binding in bindings):
+            return _named(qualified)
+        value = self.annotations.narrowed(node, join([self.binding(binding) for binding in bindings]))
+        is_likely = value.kind is Kind.TENSOR and not value.proven and not value.batch
+        if is_likely and "copy" in self.evidence.uses(node, bindings):
+            value = UNKNOWN  # an array has it, and a list, but no tensor
+        if value.kind in (Kind.UNKNOWN, Kind.NONE):
+            value = self.evidence.of_name(node, bindings) or value
+        if value.kind in (Kind.UNKNOWN, Kind.NONE):
+            value = _conventional(name) or value
+        if value.kind is Kind.TENSOR and not value.proven and not value.batch and apis.MODULE_NAME.match(name):
+            # `model = build().to(device)`: what moves is more often a tensor, but not under this name.
+            value = _conventional(name).on(value.device)
+        return value
+
+    def binding(self, binding: Binding) -> Value:
+        """What one binding gives its name."""
+        match binding.binder:
+            case Binder.PARAMETER if isinstance(binding.node, cst.Param):
+                return self.parameters.value(binding.node)
+            case Binder.FUNCTION:
+                return Value(Kind.FUNCTION, definition=binding.node)
+            case Binder.CLASS:
+                return Value(Kind.CLASS, definition=binding.node)
+            case Binder.ANNOTATION if isinstance(binding.node, cst.AnnAssign):
+                return self.annotations.value(binding.node.annotation.annotation)
+            case Binder.AUGMENTED if isinstance(binding.node, cst.AugAssign):
+                return self._augmented(binding.node)
+            case Binder.ASSIGN | Binder.LOOP | Binder.CONTEXT if binding.value is not None:
+                return self._assigned(binding)
+        return UNKNOWN
+
+    def _assigned(self, binding: Binding) -> Value:
+        assert binding.value is not None
+        if isinstance(binding.node, cst.AnnAssign):
+            annotated = self.annotations.value(binding.node.annotation.annotation)
+            if annotated:
+                return annotated
+        value = self.value(binding.value)
+        if binding.binder is Binder.LOOP:
+            if value.kind is Kind.TENSOR and not value.proven and walks_keys(binding.node):
+                return UNKNOWN
+            if value.kind is Kind.LOADER and not value.proven and apis.LOADER_NAME.search(binding.name):
+                return value  # `for loader in loaders`
+            value = turn_of(value)
+            if not value and self.is_loader_like(binding.value):
+                value = BATCH
+        value = part_of(value, binding.path)
+        if binding.binder is Binder.LOOP and value.kind is not Kind.LOADER and apis.LOADER_NAME.search(binding.name):
+            return _conventional(binding.name)  # `for loader in loaders` takes no batches
+        if value.kind is Kind.SEQUENCE and (value.item is None or not value.item) and not binding.path:
+            value = self._grown(binding, value)
+        return value
+
+    def _grown(self, binding: Binding, value: Value) -> Value:
+        """`[]` with what is appended to it."""
+        scope = self.names.scope_of(binding.node)
+        added = [
+            self.value(call.args[0].value)
+            for call in self._appends.get(binding.name, ())
+            if self.names.scope_of(call) is scope and call.args
+        ]
+        return sequence_of(join(added)) if added else value
+
+    @cached_property
+    def _appends(self) -> dict[str, list[cst.Call]]:
+        found: dict[str, list[cst.Call]] = {}
+        for call in self.tree.of(cst.Call):
+            match call.func:
+                case cst.Attribute(value=cst.Name(value=name), attr=cst.Name(value="append")):
+                    found.setdefault(name, []).append(call)
+        return found
+
+    def _augmented(self, node: cst.AugAssign) -> Value:
+        return arithmetic(self.value(node.target), self.value(node.value))
+
+    # Attributes
+
+    def _attribute(self, node: cst.Attribute) -> Value:
+        name = node.attr.value
+        qualified = self.names.qualified(node)
+        if qualified:
+            named = _named(qualified)
+            if named:
+                return named
+        if isinstance(node.value, cst.Name):
+            class_ = self.classes.self_class(node.value)
+            if class_ is not None:
+                return self._self_attribute(class_, name)
+        owner = self.value(node.value)
+        if owner.kind is Kind.TENSOR:
+            code = apis.TENSOR_ATTRIBUTES.get(name)
+            if code is not None:
+                return self.operands.coded(code, owner)
+            return owner if not owner.proven and name in apis.OUTPUT_FIELDS else UNKNOWN
+        if owner.kind in (Kind.MODULE, Kind.OBJECT, Kind.SEQUENCE) and isinstance(owner.definition, cst.ClassDef):
+            return self._instance_attribute(owner.definition, name)
+        if owner.kind is Kind.MODULE and name in ("weight", "bias"):
+            return tensor(owner.device)
+        if owner.kind is Kind.MODULE and name == "module":
+            return Value(Kind.MODULE, owner.device)
+        if name == "device":
+            return Value(Kind.DEVICE, owner.device if owner.kind is Kind.MODULE else Device.MAYBE, proven=False)
+        if name == "shape":
+            return sequence_of(NUMBER)
+        if name in ("ndim", "dtype"):
+            return NUMBER if name == "ndim" else DTYPE.likely()
+        return _conventional(name)
+
+    def _self_attribute(self, class_: cst.ClassDef, name: str) -> Value:
+        value = self._instance_attribute(class_, name)
+        if value.kind in (Kind.UNKNOWN, Kind.NONE):
+            value = self.evidence.of_attribute(class_, name) or value
+        if value.kind in (Kind.UNKNOWN, Kind.NONE):
+            value = _conventional(name) or value
+        return value
+
+    def _instance_attribute(self, class_: cst.ClassDef, name: str) -> Value:
+        sets = self.classes.attribute_sets(class_, name)
+        if sets:
+            values = [self._attribute_set(entry) for entry in sets if not entry.augmented or len(sets) == 1]
+            return join(values)
+        method = self.classes.method(class_, name)
+        if method is not None:
+            if any(last_part(item.decorator) in ("property", "cached_property") for item in method.decorators):
+                return self.returns(method)
+            return Value(Kind.FUNCTION, definition=method)
+        body = class_attribute(self.names, class_, name)
+        declared = self._declared(class_, name)
+        return declared or (self.value(body) if body is not None else UNKNOWN)
+
+    def _declared(self, class_: cst.ClassDef, name: str) -> Value:
+        """What the annotation of a field says, as in a dataclass: `loss: torch.Tensor`."""
+        for owner in self.classes.lineage(class_):
+            if isinstance(owner, str):
+                continue
+            for binding in self.names.class_scope(owner).bindings.get(name, []):
+                if isinstance(binding.node, cst.AnnAssign):
+                    return self.annotations.value(binding.node.annotation.annotation)
+        return UNKNOWN
+
+    def _attribute_set(self, entry: AttributeSet) -> Value:
+        if isinstance(entry.node, cst.AnnAssign):
+            annotated = self.annotations.value(entry.node.annotation.annotation)
+            if annotated:
+                return annotated
+        if entry.value is None:
+            return UNKNOWN
+        value = part_of(self.value(entry.value), entry.path)
+        return off_cpu(value) if isinstance(entry.node, cst.Call) else value  # a buffer moves with its module
+
+    # Functions and classes
+
+    def returns(self, function: cst.FunctionDef) -> Value:
+        """What a call of the function gives."""
+        if function.returns is not None:
+            annotated = self.annotations.value(function.returns.annotation)
+            if annotated:
+                return annotated
+        return self.value(function)
+
+    def _function(self, function: cst.FunctionDef) -> Value:
+        given = self._given.get(function, [])
+        yielded = next((node.value for node in given if isinstance(node, cst.Yield)), None)
+        if isinstance(yielded, cst.BaseExpression):
+            return sequence_of(self.value(yielded))
+        values = [self.value(node.value) for node in given if isinstance(node.value, cst.BaseExpression)]
+        return join([value for value in values if value.kind is not Kind.NONE])
+
+    @cached_property
+    def _given(self) -> dict[cst.CSTNode, list[cst.Return | cst.Yield]]:
+        """For each function what it returns and what it yields, each in source order."""
+        found: dict[cst.CSTNode, list[cst.Return | cst.Yield]] = {}
+        nodes: list[cst.Return | cst.Yield] = [*self.tree.of(cst.Return), *self.tree.of(cst.Yield)]
+        for node in nodes:
+            child: cst.CSTNode = node
+            above = self.tree.parent(node)
+            while above is not None and type(above) not in SCOPES:
+                child, above = above, self.tree.parent(above)
+            if (
+                isinstance(above, cst.FunctionDef)
+                and child is above.body
+                and isinstance(node.value, cst.BaseExpression)
+            ):
+                found.setdefault(above, []).append(node)
+        return found
+
+    def instance(self, class_: cst.ClassDef) -> Value:
+        """An instance of a class of this module."""
+        if self.classes.is_module(class_):
+            return Value(Kind.MODULE, definition=class_)
+        if self.classes.is_optimizer(class_):
+            return Value(Kind.OPTIMIZER, definition=class_)
+        if self.classes.is_dataset(class_):
+            return Value(Kind.DATASET, Device.CPU, definition=class_)
+        bases = {base for base in self.classes.lineage(class_) if isinstance(base, str)}
+        if bases & apis.LOADERS:
+            return Value(Kind.LOADER, definition=class_)
+        if bases & {"typing.NamedTuple", "collections.namedtuple"}:
+            fields = [
+                self._declared(class_, name)
+                for name, bindings in self.names.class_scope(class_).bindings.items()
+                if any(isinstance(binding.node, cst.AnnAssign) for binding in bindings)
+            ]
+            return replace(sequence(*fields), definition=class_)
+        return Value(Kind.OBJECT, definition=class_)
+
+    # What a rule may rely on
+
+    def is_tensor(self, node: cst.CSTNode) -> bool:
+        """Whether the expression surely holds a tensor: by what it is made of or, where that is only likely, by use."""
+        value = self.value(node)
+        if value.kind is not Kind.TENSOR:
+            return False
+        if isinstance(node, cst.Name) and "or a list" in self.evidence.uses(node, self.names.reaching(node)):
+            return self.annotations.narrowed(node, UNKNOWN).kind is Kind.TENSOR
+        if value.proven:
+            return True
+        match node:
+            case cst.Name():
+                bindings = self.names.reaching(node)
+                uses = self.evidence.uses(node, bindings)
+                if bindings and all(self._gives_a_tensor(binding) for binding in bindings):
+                    return True
+            case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
+                class_ = self.classes.self_class(owner)
+                uses = self.evidence.uses_of_attribute(class_, name) if class_ is not None else frozenset()
+            case cst.Subscript(value=owner):
+                return has_several_axes(node) or (not _is_key(node) and self.is_tensor(owner))
+            case cst.BinaryOperation(left=left, right=right):
+                return self.is_tensor(left) or self.is_tensor(right)
+            case _:
+                return False
+        return speak_for_a_tensor(uses)
+
+    def _gives_a_tensor(self, binding: Binding) -> bool:
+        if binding.path or binding.value is None or binding.binder not in (Binder.ASSIGN, Binder.LOOP):
+            return False
+        if self.binding(binding).kind is not Kind.TENSOR:
+            return False
+        return self.settled(("tensor", binding.value), False, self.is_tensor, binding.value)  # noqa: FBT003
+
+    def is_loader_like(self, node: cst.CSTNode) -> bool:
+        """Whether iterating over this gives batches: by what it holds or, failing that, by its name."""
+        value = self.value(node)
+        if value:
+            return value.kind is Kind.LOADER or (value.kind is Kind.SEQUENCE and _is_batched(value))
+        name = dotted(node)
+        if name is None and isinstance(node, cst.Subscript):
+            name = dotted(node.value)
+        return name is not None and apis.LOADER_NAME.search(name.rpartition(".")[2]) is not None
+
+
+def _named(qualified: str | None) -> Value:
+    """What a name in a library stands for."""
+    if not qualified:
+        return UNKNOWN
+    if qualified.startswith("torch."):
+        last = qualified[6:]
+        if last in _DTYPES:
+            return DTYPE
+        if last == "Tensor" or (last.startswith("nn.") and last[3:] in MODULES):
+            return Value(Kind.CLASS, qualified=qualified)
+    if qualified.startswith(("numpy.pi", "math.pi", "math.inf", "numpy.inf", "numpy.nan")):
+        return NUMBER
+    return UNKNOWN
+
+
+@lru_cache(maxsize=2048)
+def _conventional(name: str) -> Value:
+    """What the name alone makes likely."""
+    if apis.DEVICE_NAME.search(name):
+        return Value(Kind.DEVICE, Device.MAYBE, proven=False)
+    if apis.LOADER_NAME.search(name):
+        return Value(Kind.LOADER, proven=False)
+    if apis.MODULE_NAME.match(name) and not is_class_name(name):
+        return Value(Kind.MODULE, proven=False, scalar=apis.LOSS_NAME.search(name) is not None)
+    if name in ("optimizer", "optim", "opt_g", "opt_d", "optimizer_g", "optimizer_d") or name.endswith("_optimizer"):
+        return Value(Kind.OPTIMIZER, proven=False)
+    return UNKNOWN
+
+
+def _is_batched(value: Value) -> bool:
+    item = value.item
+    return item is not None and (item.batch or any(part.batch for part in item.items))
+
+
+def _is_key(node: cst.Subscript) -> bool:
+    return any(
+        isinstance(part.slice, cst.Index) and isinstance(part.slice.value, (cst.SimpleString, cst.FormattedString))
+        for part in node.slice
+    )

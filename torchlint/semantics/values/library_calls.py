@@ -1,0 +1,219 @@
+"""What functions and classes of torch, of other packages and of Python give when they are called."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torchlint.semantics.knowledge import apis
+from torchlint.semantics.knowledge.torch_signatures import FUNCTIONAL, FUNCTIONS, MODULES, OPTIMIZERS
+from torchlint.semantics.names.bindings import dotted
+from torchlint.semantics.values.lattice import (
+    BATCH,
+    NDARRAY,
+    NUMBER,
+    STRING,
+    TENSOR,
+    UNKNOWN,
+    Device,
+    Kind,
+    Value,
+    item_of,
+    join,
+    off_cpu,
+    sequence,
+    sequence_of,
+    tensor,
+    turn_of,
+)
+from torchlint.semantics.values.signatures import argument
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from torchlint.semantics.values.evaluator import Kinds
+    from torchlint.semantics.values.module_profile import Program
+    from torchlint.semantics.values.signatures import Operands
+
+_NUMBER_BUILTINS = frozenset(
+    "int float bool len round complex hash id ord isinstance issubclass callable hasattr divmod pow".split()
+)
+_STRING_BUILTINS = frozenset("str repr format chr ascii hex bin oct input".split())
+
+
+class Libraries:
+    """The results of calls of what is not defined in the module."""
+
+    def __init__(self, kinds: Kinds, operands: Operands, program: Program) -> None:
+        self.kinds = kinds
+        self.operands = operands
+        self.program = program
+
+    def value(self, node: cst.Call, qualified: str) -> Value | None:
+        """What a call of something imported gives; None: nothing is known of it."""
+        root, _, rest = qualified.partition(".")
+        if not rest:
+            return self._builtin(node, qualified)
+        if root == "torch":
+            value = self._torch(node, rest)
+            if value is not None:
+                return value
+        if root in ("numpy", "cupy"):
+            return NUMBER if rest in ("prod", "ceil", "floor", "sqrt", "log", "exp") and root == "numpy" else NDARRAY
+        if root in ("cv2", "skimage", "sklearn", "scipy"):
+            return NDARRAY
+        if root == "math" or (root == "time" and rest in ("time", "perf_counter")):
+            return NUMBER
+        if root == "random" and rest in ("randint", "randrange"):
+            return NUMBER
+        if root == "random" and rest in ("sample", "choices"):
+            return sequence_of(item_of(self.operands.first(node)))
+        if root in ("json", "pickle", "PIL", "pandas", "os", "pathlib", "argparse", "yaml", "csv", "re", "random"):
+            return Value(Kind.OBJECT, Device.CPU)
+        if qualified == "functools.partial" and node.args and not node.args[0].star:
+            return Value(Kind.FUNCTION, definition=node)
+        if qualified in apis.LOADERS:
+            return Value(Kind.LOADER, qualified=qualified)
+        if root == "torchvision":
+            return self._torchvision(rest)
+        if qualified in apis.PASS_THROUGH:
+            return self.operands.first(node)
+        if root in ("transformers", "timm", "diffusers", "segmentation_models_pytorch") and (
+            rest.endswith(("from_pretrained", "create_model")) and "okenizer" not in rest and "rocessor" not in rest
+        ):
+            return self.program.built(node, Value(Kind.MODULE))
+        return None
+
+    def _torchvision(self, rest: str) -> Value | None:
+        if rest.startswith("models."):
+            return Value(Kind.MODULE)
+        if rest.startswith("datasets."):
+            return Value(Kind.DATASET, Device.CPU, qualified=f"torchvision.{rest}")
+        return None
+
+    def _builtin(self, node: cst.Call, name: str) -> Value | None:
+        arguments = [argument.value for argument in node.args if argument.keyword is None and not argument.star]
+        values = [self.kinds.value(argument) for argument in arguments]
+        first = values[0] if values else UNKNOWN
+        if name in _NUMBER_BUILTINS:
+            return NUMBER
+        if name in _STRING_BUILTINS:
+            return STRING
+        if name == "range":
+            return sequence_of(NUMBER)
+        if name == "enumerate":
+            if first.kind is Kind.LOADER or (not first and arguments and self.kinds.is_loader_like(arguments[0])):
+                return sequence_of(sequence(NUMBER, BATCH))
+            return sequence_of(sequence(NUMBER, turn_of(first)))
+        if name == "zip":
+            return sequence_of(
+                sequence(*(self._zipped(value, node_) for value, node_ in zip(values, arguments, strict=True)))
+            )
+        if name in ("abs", "min", "max", "sum"):
+            if first.kind is Kind.TENSOR and len(values) == 1:
+                return tensor(first.device)
+            return item_of(first) if len(values) == 1 and first.kind is Kind.SEQUENCE else join(values)
+        if name in ("next", "__next__"):
+            return item_of(first)
+        if name == "dict":
+            return Value(
+                Kind.MAPPING,
+                item=join([self.kinds.value(argument.value) for argument in node.args if argument.keyword]),
+            )
+        if name == "map" and len(values) > 1:
+            return sequence_of(NUMBER if dotted(arguments[0]) in ("int", "float", "len") else UNKNOWN)
+        if name in apis.PASS_THROUGH:
+            if first.kind is Kind.TENSOR and name in ("list", "tuple", "sorted", "reversed"):
+                return sequence_of(turn_of(first))
+            return first if arguments else sequence_of(UNKNOWN)
+        if name == "getattr":
+            return UNKNOWN
+        if name in ("open", "super", "print", "type"):
+            return Value(Kind.OBJECT)
+        return None
+
+    def _zipped(self, value: Value, node: cst.CSTNode) -> Value:
+        return BATCH if not value and self.kinds.is_loader_like(node) else turn_of(value)
+
+    def _torch(self, node: cst.Call, rest: str) -> Value | None:
+        """What a call of something in torch gives, by its name behind `torch.`; None: nothing is known of it."""
+        value = self._torch_tensor(node, rest)
+        return value if value is not None else self._torch_object(node, rest)
+
+    def _torch_tensor(self, node: cst.Call, rest: str) -> Value | None:
+        """What a factory or an operation gives."""
+        if rest in ("device", "torch.device"):
+            return Value(Kind.DEVICE, self.operands.device(node.args[0].value) if node.args else Device.UNKNOWN)
+        if rest == "accelerator.current_accelerator":
+            return Value(Kind.DEVICE, Device.ACCELERATOR)
+        if rest in apis.FACTORIES or rest in apis.LEGACY_TENSORS:
+            return self._factory(node, rest)
+        if rest.startswith("cuda.") and rest.endswith("Tensor"):
+            return tensor(Device.ACCELERATOR)
+        if rest == "from_numpy":
+            return tensor(Device.CPU)
+        if rest.endswith("_like"):
+            template = self.operands.first(node)
+            device = argument(node, "device")
+            return tensor(self.operands.device(device) if device is not None else template.device)
+        if rest in FUNCTIONS or rest in apis.TORCH_PYTHON:
+            return self.operands.coded(
+                FUNCTIONS.get(rest, "?") if FUNCTIONS.get(rest, "?") != "?" else apis.TORCH_PYTHON.get(rest, "?"),
+                UNKNOWN,
+                node,
+            )
+        if rest.startswith("nn.functional.") and rest[14:] in FUNCTIONAL:
+            code = FUNCTIONAL[rest[14:]]
+            scalar = "loss" in rest or "entropy" in rest
+            return self.operands.coded("T" if code == "T/2" else code, UNKNOWN, node, scalar=scalar)
+        if rest.startswith("nn.functional.") and rest[14:] in apis.FUNCTIONAL_BUILTINS:
+            return self.operands.coded("T", UNKNOWN, node)
+        if rest.startswith(("linalg.", "special.", "fft.")):
+            return self.operands.coded("T", UNKNOWN, node).likely()
+        if rest in ("nn.Parameter", "nn.parameter.Parameter"):
+            return off_cpu(self.operands.first(node) or TENSOR)  # it moves with its module
+        if rest == "autograd.Variable":
+            return self.operands.first(node) or TENSOR
+        return tensor() if rest == "nn.utils.clip_grad_norm_" else None
+
+    def _torch_object(self, node: cst.Call, rest: str) -> Value | None:
+        """What a constructor of anything else gives."""
+        if rest.startswith("nn.") and rest[3:] in MODULES:
+            return self.program.built(node, Value(Kind.MODULE, qualified=f"torch.{rest}"))
+        if rest == "nn.parallel.DistributedDataParallel" and self.operands.first(node).device is Device.CPU:
+            return Value(Kind.MODULE, Device.CPU)
+        if rest in ("nn.DataParallel", "nn.parallel.DataParallel", "nn.parallel.DistributedDataParallel"):
+            return Value(Kind.MODULE, Device.MAYBE)
+        if rest.startswith("optim.lr_scheduler."):
+            return Value(Kind.SCHEDULER)
+        if rest.startswith("optim.") and rest[6:] in OPTIMIZERS:
+            return Value(Kind.OPTIMIZER, qualified=f"torch.{rest}")
+        if f"torch.{rest}" in apis.LOADERS:
+            return Value(Kind.LOADER, qualified=f"torch.{rest}")
+        if f"torch.{rest}" in apis.SCALERS:
+            return Value(Kind.SCALER)
+        if rest.startswith("utils.data."):
+            return Value(Kind.DATASET, Device.CPU, qualified=f"torch.{rest}")
+        if rest.startswith("distributions."):
+            given = [self.kinds.value(argument.value) for argument in node.args]
+            devices = {value.device for value in given if value.kind is Kind.TENSOR}
+            return Value(
+                Kind.DISTRIBUTION, devices.pop() if len(devices) == 1 else Device.UNKNOWN, qualified=f"torch.{rest}"
+            )
+        if rest == "compile":
+            return self.operands.first(node)
+        if rest in ("hub.load", "jit.load", "jit.script", "jit.trace"):
+            return Value(Kind.MODULE)
+        if rest.startswith(("cuda.", "distributed.get", "distributed.is_", "backends.", "is_")):
+            return NUMBER if "is_" in rest or "count" in rest or "rank" in rest or "size" in rest else None
+        return Value(Kind.OBJECT) if rest == "load" else None
+
+    def _factory(self, node: cst.Call, name: str) -> Value:
+        device = argument(node, "device")
+        if device is not None:
+            return tensor(self.operands.device(device))
+        if name in ("as_tensor", "asarray"):
+            given = self.operands.first(node)
+            if given.kind is Kind.TENSOR:
+                return given
+            return tensor(Device.CPU)
+        return tensor(Device.UNKNOWN if self.program.changes_default_device else Device.CPU)

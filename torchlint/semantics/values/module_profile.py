@@ -1,0 +1,87 @@
+"""What a file as a whole says: whether it speaks of an accelerator, whether it is a program that runs by itself."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.knowledge import apis
+from torchlint.semantics.knowledge.torch_signatures import MODULES
+from torchlint.semantics.names.bindings import Binder
+from torchlint.semantics.values.lattice import Device, Kind
+
+if TYPE_CHECKING:
+    from torchlint.semantics.names.bindings import Names
+    from torchlint.semantics.values.lattice import Value
+    from torchlint.syntax.tree import Tree
+
+
+_OTHER_FRAMEWORKS = frozenset({"paddle", "tensorflow", "jax", "mxnet", "mindspore", "oneflow", "megengine", "jittor"})
+# What is said of an accelerator by those who put nothing on it.
+_CHECKS = re.compile(r"assert [\w.]*cuda\.is_available\(\).*|[\w.]*cuda\.manual_seed(_all)?\(")
+# What sets the device on which tensors are made.
+_SETTERS = ("set_default_device", "set_default_tensor_type", "DeviceContext", "init_on_device", "init_empty_weights")
+_CHECKED = ("cuda.is_available()", "cuda.manual_seed")
+
+
+class Program:
+    """The facts about one module that hold for all of its expressions."""
+
+    def __init__(self, tree: Tree, names: Names, text: str) -> None:
+        self.tree = tree
+        self.names = names
+        self._text = text
+
+    @cached_property
+    def mentions_accelerator(self) -> bool:
+        """Whether anything in the file speaks of an accelerator."""
+        text = self._text.lower()
+        if any(map(text.__contains__, _CHECKED)):
+            text = _CHECKS.sub("", text)
+        return any(map(text.__contains__, apis.ACCELERATOR_PARTS)) or bool(apis.ACCELERATOR_WORDS.search(text))
+
+    @cached_property
+    def is_of_another_framework(self) -> bool:
+        """Whether the file computes with another framework than PyTorch, of which it imports nothing."""
+        imported = self.names.imported
+        return not imported.isdisjoint(_OTHER_FRAMEWORKS) and imported.isdisjoint({"torch", "lightning"})
+
+    @cached_property
+    def is_whole_script(self) -> bool:
+        """Whether the module is a program that builds what it runs: it makes a model or an optimizer and loops."""
+        makes = {
+            self.names.qualified(call.func) or ""
+            for call in self.tree.of(cst.Call)
+            if not self.tree.enclosing_class(call)
+        }
+        return any(
+            (name[:9] == "torch.nn." and name[9:] in MODULES) or name.startswith("torch.optim.") for name in makes
+        ) and bool(self.tree.of(cst.For) or self.tree.of(cst.While))
+
+    @cached_property
+    def changes_default_device(self) -> bool:
+        """Whether factories without `device=` may give a tensor elsewhere than on the CPU."""
+        if any(word in self._text for word in _SETTERS):
+            return True
+        return any(self._is_device_call(item.item) for with_ in self.tree.of(cst.With) for item in with_.items)
+
+    def _is_device_call(self, node: cst.CSTNode) -> bool:
+        """`torch.device(…)`, or a name for it; on `meta` nothing holds numbers that anybody could read."""
+        if isinstance(node, cst.Name):
+            values = [binding.value for binding in self.names.reaching(node) if binding.binder is Binder.ASSIGN]
+            return any(isinstance(value, cst.Call) and self._is_device_call(value) for value in values)
+        if not isinstance(node, cst.Call) or self.names.qualified(node.func) != "torch.device":
+            return False
+        match node.args:
+            case [cst.Arg(value=cst.SimpleString() as kind)]:
+                return kind.evaluated_value != "meta"
+        return True
+
+    def built(self, call: cst.Call, value: Value) -> Value:
+        """A module built here lives on the CPU as long as the file speaks of nothing else."""
+        if value.kind is Kind.MODULE and not self.mentions_accelerator and self.tree.enclosing_class(call) is None:
+            return value.on(Device.CPU)
+        return value

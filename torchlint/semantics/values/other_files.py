@@ -1,0 +1,123 @@
+"""What crosses files: what others say of this module's functions and imports, and what this one says to them."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from typing import TYPE_CHECKING
+
+from torchlint.facts import ANY, Called, Described, Facts, FunctionName, Passed
+from torchlint.finding import Wanted
+from torchlint.semantics.values.lattice import UNKNOWN, Device, Kind, Value, join
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    import libcst as cst
+
+    from torchlint.semantics.names.classes import Classes
+    from torchlint.syntax.tree import Tree
+
+
+# What no file of a project defines, most of the time at least.
+_KNOWN = frozenset({"torch", "torchvision", "numpy", *sys.stdlib_module_names, *vars(builtins)})
+
+
+class Elsewhere:
+    """What other files say of this module, and what of them was asked about."""
+
+    def __init__(self, tree: Tree, classes: Classes, facts: Facts) -> None:
+        self.tree = tree
+        self.classes = classes
+        self.facts = facts
+        self._functions: set[FunctionName] = set()
+        self._classes: set[str] = set()
+        self._pins = False
+
+    @property
+    def questions(self) -> Wanted:
+        """What was asked so far."""
+        return Wanted(tuple(sorted(self._functions)), tuple(sorted(self._classes)), self._pins)
+
+    @property
+    def never_pins(self) -> bool:
+        """Whether files that work with this one make loaders, and none speaks of pinning; that it matters is noted."""
+        self._pins = True
+        return self.facts.never_pins
+
+    def described(self, name: str) -> Described | None:
+        """What is known of a class or function that the module imports under this name; that it matters is noted."""
+        if name.partition(".")[0] in _KNOWN:
+            return None
+        self._classes.add(name)
+        return self.facts.described(name)
+
+    def callers(self, function: cst.FunctionDef) -> tuple[Called, ...]:
+        """The calls of a function from other files, as far as they are known; that they matter is noted."""
+        name = self._name(function)
+        if name is None:
+            return ()
+        self._functions.add(name)
+        return self.facts.of(name)
+
+    def makers(self, class_: cst.ClassDef) -> tuple[Called, ...]:
+        """The calls from other files that make a class, as far as they are known; that they matter is noted."""
+        name = class_.name.value
+        if self.tree.function(class_) is not None or self.tree.enclosing_class(class_) is not None:
+            return ()
+        self._functions.add(name)
+        return self.facts.of(name)
+
+    def namesakes(self, function: cst.FunctionDef) -> tuple[Called, ...]:
+        """The calls, in other files, of methods of that name of objects that come from nobody knows where.
+
+        That they matter is noted.
+        """
+        name = f"{ANY}{function.name.value}"
+        self._functions.add(name)
+        return self.facts.of(name)
+
+    def calls(self, function: str) -> bool:
+        """Whether a file that imports this one, or one that imports that, calls this function of torch.
+
+        That it matters is noted.
+        """
+        self._functions.add(function)
+        return bool(self.facts.of(function))
+
+    def passed(self, function: cst.FunctionDef, place: int | None, keyword: str) -> Value:
+        """What all callers elsewhere pass for a parameter, at this position behind `self`, or by its name."""
+        name = self._name(function) if self.facts else None
+        values = [_passed(call, place, keyword) for call in self.facts.of(name)] if name is not None else []
+        return join(values) if values and len({value.kind for value in values}) == 1 else UNKNOWN
+
+    def keywords(self, function: cst.FunctionDef, named: Collection[str]) -> list[Value] | None:
+        """What callers elsewhere pass for `**`: by keywords that are none of these. None where that is hidden."""
+        values = []
+        for call in self.callers(function):
+            if call.arguments is None:
+                return None
+            values += [_value(argument) for argument in call.arguments if argument.keyword not in ("", *named)]
+        return values
+
+    def _name(self, function: cst.FunctionDef) -> FunctionName | None:
+        """The name by which another file can reach the function; None if none can, or only Python itself calls it."""
+        name = function.name.value
+        if name.startswith("__"):
+            return None
+        owner = self.classes.owner(function)
+        outermost = function if owner is None else owner
+        if self.tree.function(outermost) is not None or self.tree.enclosing_class(outermost) is not None:
+            return None
+        return name if owner is None else f"{owner.name.value}.{name}"
+
+
+def _passed(call: Called, place: int | None, keyword: str) -> Value:
+    for argument in call.arguments or ():
+        if (place is not None and argument.place == place) or argument.keyword == keyword:
+            return _value(argument)
+    return UNKNOWN
+
+
+def _value(argument: Passed) -> Value:
+    return Value(Kind[argument.kind], Device[argument.device], proven=False)

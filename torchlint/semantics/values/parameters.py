@@ -1,0 +1,125 @@
+"""What parameters hold: by their annotation, what callers pass, and their default."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.names.bindings import parameters
+from torchlint.semantics.names.classes import is_static
+from torchlint.semantics.values.lattice import UNKNOWN, Device, Kind, Value, join, overridable, sequence_of, tensor
+
+if TYPE_CHECKING:
+    from torchlint.semantics.values.call_graph import Calls
+    from torchlint.semantics.values.evaluator import Kinds
+
+
+class Parameters:
+    """The values of parameters in one module."""
+
+    def __init__(self, kinds: Kinds) -> None:
+        self.tree = kinds.tree
+        self.classes = kinds.classes
+        self.kinds = kinds
+
+    def value(self, parameter: cst.Param) -> Value:
+        """What a parameter holds."""
+        function = self.tree.function_of_parameter(parameter)
+        if parameter.annotation is not None:
+            annotated = self.kinds.annotations.value(parameter.annotation.annotation)
+            if parameter.star == "*":
+                return sequence_of(annotated)
+            if parameter.star == "**":
+                return Value(Kind.MAPPING, item=annotated)
+            if annotated.kind is Kind.MODULE and is_class_name(parameter.name.value):
+                return Value(Kind.CLASS, qualified=annotated.qualified)  # `Model: nn.Module` stands for a class
+            if annotated and not (annotated.kind is Kind.TENSOR and _is_switch(parameter)):
+                return self._where_it_is_given(annotated, function, parameter)
+        if function is None or parameter.star in ("*", "**"):
+            return UNKNOWN
+        owner = self.classes.owner(function)
+        first = next(parameters(function), None) is parameter
+        if owner is not None and first and isinstance(function, cst.FunctionDef) and not is_static(function):
+            return self.kinds.instance(owner)
+        value = self._from_callers(function, parameter)
+        if value:
+            return value
+        if owner is not None and function is self.classes.methods(owner).get("forward"):  # noqa: SIM102 - two questions
+            if self.classes.is_module(owner) and parameter.default is None:
+                return tensor(proven=False)
+        if parameter.default is not None and not isinstance(parameter.default, cst.Name):
+            default = self.kinds.value(parameter.default)
+            if default.kind in (Kind.NUMBER, Kind.STRING):
+                return overridable(default).likely()
+        return UNKNOWN
+
+    def _where_it_is_given(self, annotated: Value, function: cst.CSTNode | None, parameter: cst.Param) -> Value:
+        """What the annotation says; on the CPU if all callers of what nobody else is to call pass it from there."""
+        if annotated.kind is not Kind.TENSOR or not isinstance(function, cst.FunctionDef):
+            return annotated
+        if not function.name.value.startswith("_") or function.name.value.endswith("__"):
+            return annotated
+        given = self._from_callers(function, parameter)
+        return annotated.on(Device.CPU) if given.kind is Kind.TENSOR and given.device is Device.CPU else annotated
+
+    def of_keywords(self, parameter: cst.Param) -> Value:
+        """What each value of a `**` parameter is, where all callers in sight agree on it; there has to be one."""
+        function = self.tree.function_of_parameter(parameter)
+        if not isinstance(function, cst.FunctionDef) or self.kinds.calls is None:
+            return UNKNOWN
+        named = [found.name.value for found in parameters(function) if not found.star]
+        values = self.kinds.elsewhere.keywords(function, named)
+        if values is None:
+            return UNKNOWN
+        for call in self.kinds.calls.callers(function):
+            if any(argument.star for argument in call.args):
+                return UNKNOWN
+            values += [
+                self.kinds.value(argument.value)
+                for argument in call.args
+                if argument.keyword is not None and argument.keyword.value not in named
+            ]
+        return values[0].likely() if values and len({value.kind for value in values}) == 1 else UNKNOWN
+
+    def _from_callers(self, function: cst.FunctionDef | cst.Lambda, parameter: cst.Param) -> Value:
+        if self.kinds.calls is None or isinstance(function, cst.Lambda):
+            return UNKNOWN
+        here = self._from_here(function, parameter, self.kinds.calls)
+        if here.kind is Kind.TENSOR and here.device is Device.CPU:
+            # What loads the data may share the function with what trains.
+            self.kinds.elsewhere.callers(function)
+            elsewhere = self._from_elsewhere(function, parameter)
+            return join([here, elsewhere]).likely() if elsewhere.kind is Kind.TENSOR else here
+        return here or self._from_elsewhere(function, parameter)
+
+    def _from_elsewhere(self, function: cst.FunctionDef, parameter: cst.Param) -> Value:
+        order = [found for found in parameters(function) if not found.star]
+        if self.classes.owner(function) is not None and not is_static(function):
+            order = order[1:]
+        place = next((place for place, found in enumerate(order) if found is parameter), None)
+        return self.kinds.elsewhere.passed(function, place, parameter.name.value)
+
+    def _from_here(self, function: cst.FunctionDef, parameter: cst.Param, calls: Calls) -> Value:
+        values = []
+        for call in calls.callers(function):
+            argument = calls.argument_for(call, function, parameter)
+            if argument is None:
+                return UNKNOWN
+            value = self.kinds.value(argument)
+            values.append(overridable(value) if argument is parameter.default else value)
+        known = [value for value in values if value]
+        # A caller elsewhere may pass something else: what callers here agree on is likely, unless only they can call.
+        if not known or len(known) < len(values):
+            return join(known).likely() if known and len({value.kind for value in known}) == 1 else UNKNOWN
+        return join(known)
+
+
+def _is_switch(parameter: cst.Param) -> bool:
+    """`features_only: Optional[Tensor] = True`: the default knows better than the annotation."""
+    return isinstance(parameter.default, cst.Name) and parameter.default.value in ("True", "False")
+
+
+def is_class_name(name: str) -> bool:
+    """`Generator` is a class, `generator` one of its instances, and so is `G`."""
+    return name[:1].isupper() and not name.isupper()

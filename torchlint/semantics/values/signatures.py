@@ -1,0 +1,102 @@
+"""What the arguments of a call and the tables of torch say of its result: its kind, and the device it lives on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from torchlint.semantics.values.lattice import (
+    DTYPE,
+    NONE,
+    NUMBER,
+    UNKNOWN,
+    Device,
+    Kind,
+    Value,
+    join_device,
+    sequence,
+    sequence_of,
+    tensor,
+)
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+
+class Operands:
+    """The results of calls, by the values of what is passed."""
+
+    def __init__(self, value: Callable[[cst.CSTNode], Value]) -> None:
+        self.value = value
+
+    def first(self, node: cst.Call) -> Value:
+        """What the first argument holds."""
+        return self.value(node.args[0].value) if node.args and not node.args[0].star else UNKNOWN
+
+    def device(self, node: cst.CSTNode) -> Device:
+        """The device that an expression names."""
+        value = self.value(node)
+        if value.kind in (Kind.DEVICE, Kind.STRING):
+            if value.device is Device.UNKNOWN:
+                return Device.MAYBE
+            return value.device
+        if value.kind is Kind.NUMBER:
+            return Device.ACCELERATOR
+        if value.kind is Kind.NONE:
+            return Device.CPU
+        return Device.UNKNOWN
+
+    def coded(self, code: str, owner: Value, node: cst.Call | None = None, *, scalar: bool = False) -> Value:
+        """The value that a code of torch_table stands for; the device is that of the tensors it is made from."""
+        if code == "n":
+            return NUMBER
+        if code == "z":
+            return sequence_of(NUMBER)
+        if code == "d":
+            return Value(Kind.DEVICE, owner.device)
+        if code == "y":
+            return DTYPE
+        if code == "-":
+            return NONE
+        device = owner.device if owner.kind is Kind.TENSOR else self._operands_device(node)
+        if code == "T/2":
+            code = "2" if node is not None and self._reduces_dim(node, method=owner.kind is Kind.TENSOR) else "T"
+        if code == "T":
+            return tensor(device, scalar=scalar)
+        if code == "S":
+            return sequence_of(tensor(device))
+        if code.isdigit():
+            return sequence(*(tensor(device) for _ in range(int(code))))
+        return UNKNOWN
+
+    def _reduces_dim(self, node: cst.Call, *, method: bool) -> bool:
+        if any(argument.keyword is not None and argument.keyword.value in ("dim", "axis") for argument in node.args):
+            return True
+        positional = [argument.value for argument in node.args if argument.keyword is None]
+        place = 0 if method else 1
+        if len(positional) <= place:
+            return False
+        return self.value(positional[place]).kind is Kind.NUMBER
+
+    def _operands_device(self, node: cst.Call | None) -> Device:
+        if node is None:
+            return Device.UNKNOWN
+        devices = []
+        for place, argument in enumerate(node.args):
+            value = self.value(argument.value)
+            if value.kind is Kind.SEQUENCE:
+                # `cat([a, b])`; a sequence further behind is one of sizes.
+                value = value.item if value.item is not None and place == 0 else NUMBER
+            if value.kind is Kind.TENSOR:
+                devices.append(value.device)
+            elif not value:
+                devices.append(Device.UNKNOWN)
+        return join_device(devices)
+
+
+def argument(node: cst.Call, keyword: str) -> cst.BaseExpression | None:
+    """The argument passed by keyword; None if there is none."""
+    for given in node.args:
+        if given.keyword is not None and given.keyword.value == keyword:
+            return given.value
+    return None

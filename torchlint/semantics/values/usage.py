@@ -1,0 +1,214 @@
+"""What is done with a name or an attribute, which tells what it holds."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.knowledge import apis
+from torchlint.semantics.knowledge.torch_signatures import FUNCTIONAL, FUNCTIONS, METHODS
+from torchlint.semantics.values.lattice import TENSOR, UNKNOWN, Kind, Value, tensor
+from torchlint.syntax.literals import integer
+from torchlint.syntax.tree import descendants
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchlint.semantics.names.bindings import Binding, Names
+    from torchlint.semantics.names.classes import Classes
+    from torchlint.syntax.tree import Tree
+
+# What a batch that is a mapping is used for, and what lists and models have too.
+_OF_A_MAPPING = frozenset("items keys values get update pop append extend insert".split())
+_OF_OTHERS_TOO = frozenset("sort split index count copy to cpu cuda float half .device .dtype .data".split())
+LISTS = ("list", "tuple", "List", "Tuple", "Sequence", "Iterable")
+
+
+class Evidence:
+    """How names and attributes are used in one module."""
+
+    def __init__(self, tree: Tree, names: Names, classes: Classes) -> None:
+        self.tree = tree
+        self.names = names
+        self.classes = classes
+        self._uses: dict[tuple[str, tuple[Binding, ...]], frozenset[str]] = {}
+        self._marks: dict[str, list[tuple[cst.Name, str]]] = {}
+
+    def of_name(self, node: cst.Name, bindings: tuple[Binding, ...]) -> Value:
+        """What the uses of a name say wherever it holds what these bindings give it."""
+        uses = self.uses(node, bindings)
+        value = _told_by(uses)
+        if (
+            not value
+            and "x[:, i]" in uses
+            and "tensor(x)" not in uses
+            and not self.names.imported & apis.ARRAY_PACKAGES
+        ):
+            return tensor(proven=False)
+        return value
+
+    def of_attribute(self, class_: cst.ClassDef, name: str) -> Value:
+        """What the uses of `self.name` in a class say."""
+        return _told_by(self.uses_of_attribute(class_, name))
+
+    def uses(self, node: cst.Name, bindings: tuple[Binding, ...]) -> frozenset[str]:
+        """The methods called on the name wherever it holds what these bindings give it, and other marks of use."""
+        key = (node.value, bindings)
+        found = self._uses.get(key)
+        if found is None:
+            found = self._uses[key] = frozenset(
+                method
+                for use, method in self._marked(node.value)
+                if any(binding in bindings for binding in self.names.reaching(use))
+            )
+        return found
+
+    def uses_of_attribute(self, class_: cst.ClassDef, name: str) -> frozenset[str]:
+        """The methods called on `self.name` in a class, marked as those on a name are."""
+        return self._by_attribute.get((class_, name), frozenset())
+
+    def marked(self, method: str, call: cst.Call) -> str:
+        """The method, with a mark where its use makes it a tensor's own: `size(i)`, `view(i, j)`, `cpu().numpy()`."""
+        if method == "size" and call.args:
+            return "size(i)"
+        if method == "view" and (len(call.args) > 1 or (call.args and integer(call.args[0].value) is not None)):
+            return "view(i)"
+        outer = self.tree.parent(call)
+        if method == "cpu" and isinstance(outer, cst.Attribute) and outer.attr.value in ("numpy", "tolist", "item"):
+            return "cpu().numpy"
+        return method
+
+    def _marked(self, name: str) -> list[tuple[cst.Name, str]]:
+        """The uses of a name that tell what it holds, each with its mark: the method called on it, or another."""
+        found = self._marks.get(name)
+        if found is None:
+            found = self._marks[name] = [
+                (use, mark) for use, by in self._by_name.get(name, ()) for mark in self._told(by)
+            ]
+        return found
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[tuple[cst.Name, str | cst.Call]]]:
+        """For each name its uses with their marks; with the call where the name is its first argument."""
+        found: dict[str, list[tuple[cst.Name, str | cst.Call]]] = {}
+        for call in self.tree.of(cst.Call):
+            match call.func:
+                case cst.Attribute(value=cst.Name() as name, attr=cst.Name(value=method)):
+                    found.setdefault(name.value, []).append((name, self.marked(method, call)))
+                case cst.Attribute(value=cst.Subscript(value=cst.Name() as name) as part, attr=cst.Name(value=method)):
+                    if method in apis.TENSOR_ONLY_METHODS and has_several_axes(part):
+                        found.setdefault(name.value, []).append((name, "torch(x)"))
+            for name in _given(call.args[0].value) if call.args else ():
+                found.setdefault(name.value, []).append((name, call))
+        for subscript in self.tree.of(cst.Subscript):
+            if isinstance(subscript.value, cst.Name) and has_several_axes(subscript):
+                found.setdefault(subscript.value.value, []).append((subscript.value, "x[:, i]"))
+        for attribute in self.tree.of(cst.Attribute):
+            if isinstance(attribute.value, cst.Name) and attribute.attr.value in apis.TENSOR_ATTRIBUTES:
+                found.setdefault(attribute.value.value, []).append((attribute.value, f".{attribute.attr.value}"))
+        return found
+
+    def _told(self, by: str | cst.Call) -> Iterator[str]:
+        """The mark itself, or those of a first argument of the call."""
+        if isinstance(by, str):
+            yield by
+            return
+        if isinstance(by.func, cst.Name) and by.func.value == "isinstance" and self._tells_lists_apart(by):
+            yield "or a list"
+        if by.args[0].keyword is None:
+            if self._makes_a_tensor(by.func):
+                yield "tensor(x)"
+            if self._takes_a_tensor(by.func):
+                yield "torch(x)"
+
+    @cached_property
+    def _by_attribute(self) -> dict[tuple[cst.ClassDef, str], frozenset[str]]:
+        found: dict[tuple[cst.ClassDef, str], set[str]] = {}
+        for call in self.tree.of(cst.Call):
+            match call.func:
+                case cst.Attribute(
+                    value=cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)),
+                    attr=cst.Name(value=method),
+                ):
+                    class_ = self.classes.self_class(owner)
+                    if class_ is not None:
+                        found.setdefault((class_, name), set()).add(self.marked(method, call))
+        return {key: frozenset(methods) for key, methods in found.items()}
+
+    def _tells_lists_apart(self, call: cst.Call) -> bool:
+        """`isinstance(x, list)`, or `if isinstance(x, Tensor): return …`, behind which `x` is something else."""
+        if len(call.args) != 2:
+            return False
+        if any(isinstance(part, cst.Name) and part.value in LISTS for part in descendants(call.args[1].value)):
+            return True
+        test = self.tree.parent(call)
+        if not isinstance(test, cst.If) or not isinstance(test.body, cst.IndentedBlock):
+            return False
+        last = test.body.body[-1]
+        return isinstance(last, cst.SimpleStatementLine) and isinstance(last.body[-1], cst.Return)
+
+    def _makes_a_tensor(self, func: cst.BaseExpression) -> bool:
+        """Whether a tensor is made of what is given, which therefore is none: `torch.FloatTensor(x[0, :])`."""
+        root, _, name = (self.names.qualified(func) or "").partition(".")
+        return root == "torch" and (name in apis.LEGACY_TENSORS or name == "from_numpy")
+
+    def _takes_a_tensor(self, func: cst.BaseExpression) -> bool:
+        """Whether the first argument of a torch function can only be a tensor."""
+        if not isinstance(func, (cst.Name, cst.Attribute)):
+            return False
+        root, _, name = (self.names.qualified(func) or "").partition(".")
+        if root != "torch" or name in apis.FACTORIES or name in apis.TAKE_OTHERS:
+            return False
+        functional = name.removeprefix("nn.functional.")
+        return name in FUNCTIONS or functional in FUNCTIONAL or functional in apis.FUNCTIONAL_BUILTINS
+
+
+def _told_by(methods: frozenset[str]) -> Value:
+    """What only something with these methods can be."""
+    if methods & apis.TENSOR_ONLY_METHODS or methods & {"size(i)", "view(i)", "cpu().numpy", "torch(x)"}:
+        return TENSOR
+    if {"zero_grad", "step"} <= methods:
+        return Value(Kind.OPTIMIZER)
+    if methods & {"parameters", "named_parameters", "eval", "named_modules", "children", "modules"}:
+        return Value(Kind.MODULE)
+    if "train" in methods and methods & {"cuda", "to", "state_dict", "load_state_dict", "zero_grad"}:
+        return Value(Kind.MODULE)
+    if "size" in methods:
+        return tensor(proven=False)
+    return UNKNOWN
+
+
+def speak_for_a_tensor(uses: frozenset[str]) -> bool:
+    """Whether uses of something that is likely a tensor make it sure."""
+    if uses & _OF_A_MAPPING:
+        return False
+    return any(use in METHODS or not use.isidentifier() for use in uses - _OF_OTHERS_TOO)
+
+
+def has_several_axes(node: cst.Subscript) -> bool:
+    """`x[:, i]`, `x[..., 0]`, `x[None, i]`: what only tensors and arrays take."""
+    return len(node.slice) > 1 and any(
+        isinstance(part.slice, cst.Slice)
+        or (isinstance(part.slice, cst.Index) and isinstance(part.slice.value, cst.Ellipsis))
+        or (
+            isinstance(part.slice, cst.Index)
+            and isinstance(part.slice.value, cst.Name)
+            and part.slice.value.value == "None"
+        )
+        for part in node.slice
+    )
+
+
+def _given(node: cst.BaseExpression) -> Iterator[cst.Name]:
+    """The names that must hold a tensor for the expression to be one: `x` itself, and `x[:, i]` in arithmetic."""
+    match node:
+        case cst.Name():
+            yield node
+        case cst.Subscript(value=cst.Name() as name) if has_several_axes(node):
+            yield name
+        case cst.BinaryOperation(left=left, right=right):
+            for side in (left, right):
+                if not isinstance(side, cst.Name):  # a number would do as well
+                    yield from _given(side)

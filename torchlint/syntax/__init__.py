@@ -1,0 +1,1 @@
+"""What is written: from text to tree and back to positions, without any knowledge of PyTorch."""

@@ -1,0 +1,15 @@
+"""Numbers that are written out."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+
+def integer(node: cst.CSTNode) -> int | None:
+    """The whole number that is spelt out, with its sign."""
+    match node:
+        case cst.Integer(value=text):
+            return int(text.replace("_", ""), 0)
+        case cst.UnaryOperation(operator=cst.Minus(), expression=cst.Integer(value=text)):
+            return -int(text.replace("_", ""), 0)
+    return None
