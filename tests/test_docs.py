@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pydoc
 import re
 from pathlib import Path
 
@@ -42,6 +43,15 @@ def test_the_architecture_names_every_part() -> None:
     parts = {path.stem for path in (ROOT / "torchlint").glob("*.py")}
     parts |= {path.parent.name for path in (ROOT / "torchlint").glob("*/__init__.py")}
     assert set(re.findall(r"`(\w+)`", " ".join(cells))) == {part for part in parts if not part.startswith("__")}
+
+
+def test_the_walk_through_the_architecture_passes_what_there_is() -> None:
+    text = read("ARCHITECTURE.md")
+    walk = text[text.index("## From a text to a finding") : text.index("```\ncli ->")]
+    named = [name for name in re.findall(r"`([a-z_]+(?:\.[A-Za-z_]+)+)`", walk) if not name.endswith(".py")]
+    assert len(named) > 25
+    for name in named:
+        assert pydoc.locate(f"torchlint.{name}") is not None, name
 
 
 def test_the_changelog_has_this_version() -> None:
