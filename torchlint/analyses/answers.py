@@ -8,7 +8,8 @@ import libcst as cst
 
 from torchlint.facts import ANY, Answers, Asked, Called, Described, Passed
 from torchlint.finding import Frequency
-from torchlint.semantics.names.bindings import Binder, last_part
+from torchlint.semantics.flow.origins import Through, origins
+from torchlint.semantics.names.bindings import last_part
 from torchlint.semantics.values.parameters import is_class_name
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def _names(call: cst.Call, context: Context) -> Iterator[str]:
         if name is None or "." not in name:
             yield from (f"{module}.{call.func.value}" for module in context.names.star_imports)
     elif name is None and isinstance(call.func, cst.Attribute):
-        made = list(_constructions(call.func.value, context))
+        made = _constructions(call.func.value, context)
         for construction in made:
             class_ = context.qualified_name(construction.func)
             if class_ is not None:
@@ -100,35 +101,10 @@ def _names(call: cst.Call, context: Context) -> Iterator[str]:
             yield f"{ANY}{call.func.attr.value}"
 
 
-def _constructions(node: cst.BaseExpression, context: Context, depth: int = 0) -> Iterator[cst.Call]:
+def _constructions(node: cst.BaseExpression, context: Context) -> list[cst.Call]:
     """The calls that may have made an object: those assigned to its name or attribute, or passed for the parameter."""
-    if depth > _HANDED_ON:
-        return
-    match node:
-        case cst.Call():
-            yield node
-        case cst.Name():
-            for binding in context.reaching(node):
-                if binding.binder is Binder.PARAMETER and isinstance(binding.node, cst.Param):
-                    for argument in _arguments_for(binding.node, context):
-                        yield from _constructions(argument, context, depth + 1)
-                elif binding.binder is Binder.ASSIGN and binding.value is not None and not binding.path:
-                    yield from _constructions(binding.value, context, depth + 1)
-        case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
-            class_ = context.classes.self_class(owner)
-            for entry in context.classes.attribute_sets(class_, name) if class_ is not None else ():
-                if entry.value is not None and not entry.path:
-                    yield from _constructions(entry.value, context, depth + 1)
-
-
-def _arguments_for(parameter: cst.Param, context: Context) -> Iterator[cst.BaseExpression]:
-    """What the calls in this module pass for a parameter."""
-    function = context.tree.function_of_parameter(parameter)
-    if isinstance(function, cst.FunctionDef):
-        for call in context.calls.callers(function):
-            argument = context.calls.argument_for(call, function, parameter)
-            if argument is not None:
-                yield argument
+    found = origins(node, context, Through.ATTRIBUTES | Through.PARAMETERS)
+    return [made for made in found.nodes if isinstance(made, cst.Call)]
 
 
 def _called(call: cst.Call, start: int, context: Context) -> Called:

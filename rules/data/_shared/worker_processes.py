@@ -8,6 +8,7 @@ import libcst as cst
 
 from torchlint.analyses.data.loaders import option
 from torchlint.analyses.provenance.constants import constant
+from torchlint.semantics.flow.origins import Through, origins
 from torchlint.semantics.names.bindings import Binder, last_part
 from torchlint.semantics.values.lattice import Kind
 
@@ -94,15 +95,11 @@ def _is_beside(definition: cst.CSTNode, use: cst.CSTNode, context: Context) -> b
     return around is not None and around is context.function(use)
 
 
-def _constructions(node: cst.BaseExpression, context: Context, depth: int = 0) -> Iterator[cst.Call]:
-    """The calls that may have made what a name holds."""
-    match node:
-        case cst.Call():
-            yield node
-        case cst.Name() if depth < _DEEPEST:
-            for binding in context.reaching(node):
-                if binding.binder is Binder.ASSIGN and binding.value is not None:
-                    yield from _constructions(binding.value, context, depth + 1)
+def _constructions(node: cst.BaseExpression, context: Context) -> Iterator[cst.Call]:
+    """The calls that may have made what a name holds, or of which it is a part."""
+    for origin in origins(node, context, Through.PARTS).found:
+        if isinstance(origin.node, cst.Call):
+            yield origin.node
 
 
 def _inside(made: cst.Call, context: Context) -> Iterator[cst.BaseExpression]:

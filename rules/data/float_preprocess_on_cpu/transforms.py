@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.provenance.constants import constant
+from torchlint.semantics.flow.origins import stands_for
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -35,11 +36,7 @@ def steps(chain: cst.Call, context: Context) -> list[tuple[str, cst.Call]]:
 
 def _made(node: cst.BaseExpression, context: Context) -> cst.BaseExpression:
     """The call that made what a name bound once holds: `normalize = transforms.Normalize(…)`."""
-    if isinstance(node, cst.Name):
-        bindings = context.reaching(node)
-        if len(bindings) == 1 and bindings[0].value is not None and not bindings[0].path:
-            return bindings[0].value
-    return node
+    return stands_for(node, context) or node
 
 
 def side(name: str, step: cst.Call, context: Context) -> int | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.flow.origins import stands_for
 from torchlint.semantics.names.bindings import Binder, last_part
 from torchlint.semantics.names.loop_headers import iterables
 from torchlint.syntax.tree import descendants
@@ -24,13 +25,8 @@ _SOURCES = re.compile(r"dataset|(^|_)ds$|stream|loader|source|gen|env|reader|ite
 
 def construction(dataset: cst.BaseExpression, context: Context) -> cst.Call | None:
     """The call that made a dataset, where it is the only one that may have."""
-    if isinstance(dataset, cst.Call):
-        return dataset
-    if isinstance(dataset, cst.Name):
-        bindings = context.reaching(dataset)
-        if len(bindings) == 1 and bindings[0].binder is Binder.ASSIGN and isinstance(bindings[0].value, cst.Call):
-            return bindings[0].value
-    return None
+    made = stands_for(dataset, context)
+    return made if isinstance(made, cst.Call) else None
 
 
 def repeats_in_workers(dataset: cst.Call, context: Context) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
+from torchlint.semantics.flow.origins import stands_for
 from torchlint.semantics.names.bindings import Binder, dotted
 from torchlint.semantics.values.lattice import Kind
 
@@ -343,16 +344,6 @@ def _is_kept(node: cst.BaseExpression, context: Context) -> bool:
     return isinstance(node, cst.Attribute) and (dotted(node) or "").startswith("self.")
 
 
-def _bound(node: cst.BaseExpression, context: Context) -> cst.BaseExpression | None:
-    """The expression that a name stands for."""
-    if isinstance(node, cst.Name):
-        bindings = context.reaching(node)
-        if len(bindings) == 1 and bindings[0].binder is Binder.ASSIGN and not bindings[0].path:
-            return bindings[0].value
-        return None
-    return node
-
-
 def _is_turned(node: cst.BaseExpression, context: Context) -> bool:
     return _unturned(node, context) is not node
 
@@ -361,7 +352,7 @@ def _unturned(node: cst.BaseExpression, context: Context) -> cst.BaseExpression:
     """`k` for `k.transpose(-2, -1)`, also over names and scales; the node itself if it is not turned."""
     current: cst.BaseExpression | None = node
     for _ in range(_DEEPEST):
-        current = None if current is None else _bound(current, context)
+        current = None if current is None else stands_for(current, context)
         match current:
             case cst.Attribute(value=owner, attr=cst.Name(value=name)) if name in _TURNED:
                 return owner
@@ -384,7 +375,7 @@ def _has_places_last(node: cst.BaseExpression, context: Context) -> bool:
     """`x.view(b, c, -1)`, `x.flatten(2)` and `rearrange(x, "… -> b c (h w)")`: channels first, then all places."""
     current: cst.BaseExpression | None = node
     for _ in range(_DEEPEST):
-        current = None if current is None else _bound(current, context)
+        current = None if current is None else stands_for(current, context)
         match current:
             case cst.Call(func=cst.Attribute(attr=cst.Name(value="view" | "reshape")), args=[*_, cst.Arg(value=last)]):
                 return context.code(last) == _LAST or isinstance(last, cst.BinaryOperation)
@@ -405,7 +396,7 @@ def _has_places_last(node: cst.BaseExpression, context: Context) -> bool:
 
 def _is_unit(node: cst.BaseExpression, context: Context) -> bool:
     """Whether a factor is `F.normalize(x)`, turned or not."""
-    made = _bound(_unturned(node, context), context)
+    made = stands_for(_unturned(node, context), context)
     return isinstance(made, cst.Call) and _is_norm(made, context)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.semantics.names.bindings import Binder
+from torchlint.semantics.flow.origins import stands_for
 
 from .._shared.attention import Product, product
 
@@ -59,7 +59,7 @@ def _indices(call: cst.Call, context: Context) -> cst.BaseExpression | None:
             func=cst.Attribute(value=owner, attr=cst.Name(value="scatter_")),
             args=[cst.Arg(value=dim), cst.Arg(value=indices), cst.Arg(value=value)],
         ) if context.code(dim) in ("1", "-1") and context.code(value) in ("1", "1.0"):
-            zeros = _bound(owner, context)
+            zeros = stands_for(owner, context)
             while (
                 isinstance(zeros, cst.Call)
                 and isinstance(zeros.func, cst.Attribute)
@@ -69,15 +69,6 @@ def _indices(call: cst.Call, context: Context) -> cst.BaseExpression | None:
             made = isinstance(zeros, cst.Call) and context.qualified_name(zeros.func) == "torch.zeros"
             return indices if made else None
     return None
-
-
-def _bound(node: cst.BaseExpression | None, context: Context) -> cst.BaseExpression | None:
-    if isinstance(node, cst.Name):
-        bindings = context.reaching(node)
-        if len(bindings) == 1 and bindings[0].binder is Binder.ASSIGN and not bindings[0].path:
-            return bindings[0].value
-        return None
-    return node
 
 
 def _casts(rows: cst.BaseExpression, context: Context, depth: int = 0) -> Iterator[tuple[cst.BaseExpression, bool]]:
@@ -153,7 +144,7 @@ def _has_two_axes(node: cst.BaseExpression, context: Context, depth: int = 0) ->
             values = [entry.value for entry in sets if entry.value is not None and not entry.path]
             return len(values) == len(sets) == 1 and _has_two_axes(values[0], context, depth + 1)
         case cst.Name():
-            value = _bound(node, context)
+            value = stands_for(node, context)
             return value is not None and _has_two_axes(value, context, depth + 1)
         case cst.Call(func=func, args=args):
             name = context.qualified_name(func) or ""

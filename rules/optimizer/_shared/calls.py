@@ -11,13 +11,12 @@ from torchlint.analyses.execution.small_models import is_small
 from torchlint.analyses.provenance.constants import may_pass
 from torchlint.edits.expressions import with_argument
 from torchlint.edits.imports import spelling
-from torchlint.semantics.names.bindings import Binder, parameters
+from torchlint.semantics.flow.origins import EVERYTHING, origins
+from torchlint.semantics.names.bindings import parameters
 from torchlint.semantics.values.lattice import Device, Kind
-from torchlint.syntax.tree import descendants, descendants_in_scope
+from torchlint.syntax.tree import descendants
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from torchlint.rule import NodeEdit
     from torchlint.semantics.context import Context
 
@@ -36,60 +35,9 @@ _NO_STEPS = frozenset({"load_state_dict", "state_dict", "param_groups"})
 _LOADING = re.compile(r"load|resum|restor|restart", re.IGNORECASE)
 
 
-def makers(node: cst.BaseExpression, context: Context, depth: int = 0) -> Iterator[cst.Call]:
+def makers(node: cst.BaseExpression, context: Context) -> tuple[cst.Call, ...]:
     """The calls that may have made an object, as far as this module shows: others may have, too."""
-    if depth > _DEEPEST:
-        return
-    match node:
-        case cst.Call():
-            function = context.calls.target(node)
-            if function is None:
-                yield node
-                return
-            for inner in descendants_in_scope(function.body):
-                if isinstance(inner, cst.Return) and inner.value is not None:
-                    yield from makers(inner.value, context, depth + 1)
-        case cst.IfExp(body=body, orelse=orelse):
-            yield from makers(body, context, depth + 1)
-            yield from makers(orelse, context, depth + 1)
-        case cst.Name():
-            for binding in context.reaching(node):
-                if binding.binder is Binder.PARAMETER and isinstance(binding.node, cst.Param):
-                    for argument in _arguments_for(binding.node, context):
-                        yield from makers(argument, context, depth + 1)
-                elif binding.binder is Binder.ASSIGN and binding.value is not None:
-                    for part in _parts(binding.value, binding.path, context):
-                        yield from makers(part, context, depth + 1)
-        case cst.Attribute(attr=cst.Name(value=name)):
-            class_ = context.uses.owner(node)
-            for entry in context.classes.attribute_sets(class_, name) if class_ is not None else ():
-                if entry.value is not None and not entry.path:
-                    yield from makers(entry.value, context, depth + 1)
-
-
-def _parts(
-    value: cst.BaseExpression, path: tuple[int, ...], context: Context, depth: int = 0
-) -> Iterator[cst.BaseExpression]:
-    """What `path` leads to in a tuple that is written out, here or where it is passed from."""
-    if not path:
-        yield value
-    elif isinstance(value, (cst.Tuple, cst.List)) and 0 <= path[0] < len(value.elements):
-        yield from _parts(value.elements[path[0]].value, path[1:], context, depth)
-    elif isinstance(value, cst.Name) and depth < _DEEPEST:
-        for binding in context.reaching(value):
-            if binding.binder is Binder.PARAMETER and isinstance(binding.node, cst.Param):
-                for argument in _arguments_for(binding.node, context):
-                    yield from _parts(argument, path, context, depth + 1)
-
-
-def _arguments_for(parameter: cst.Param, context: Context) -> Iterator[cst.BaseExpression]:
-    """What the calls in this module pass for a parameter."""
-    function = context.tree.function_of_parameter(parameter)
-    if isinstance(function, cst.FunctionDef):
-        for call in context.calls.callers(function):
-            argument = context.calls.argument_for(call, function, parameter)
-            if argument is not None:
-                yield argument
+    return tuple(made for made in origins(node, context, EVERYTHING).nodes if isinstance(made, cst.Call))
 
 
 def lacks_fused(call: cst.Call, context: Context) -> bool:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.iteration.targets import names_in, picks_one
-from torchlint.analyses.provenance.definitions import definitions
 from torchlint.analyses.tensors.ranks import has_one_axis
+from torchlint.semantics.flow.origins import origins
 from torchlint.syntax.literals import integer
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _FACTORIES = frozenset({"torch.ones", "torch.zeros", "torch.randn", "torch.rand"
 
 def is_one_column(node: cst.BaseExpression, context: Context) -> bool:
     """Whether the tensor is a vector, or a matrix with one column, whatever it is made from."""
-    return has_one_axis(node, context) or all(_has_column(value, context) for value in definitions(node, context))
+    return has_one_axis(node, context) or all(_has_column(value, context) for value in origins(node, context).nodes)
 
 
 def _has_column(value: cst.BaseExpression, context: Context) -> bool:

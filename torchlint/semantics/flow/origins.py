@@ -1,0 +1,224 @@
+"""Where a value comes from: through names, unpacking, branches of expressions, attributes, parameters and calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from enum import Flag, auto
+from typing import TYPE_CHECKING, NamedTuple
+
+import libcst as cst
+
+from torchlint.semantics.names.bindings import Binder
+from torchlint.syntax.literals import integer
+from torchlint.syntax.tree import descendants_in_scope
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+    from torchlint.semantics.names.bindings import Binding
+
+
+class Through(Flag):
+    """What a value is followed through. Names that are bound to an expression as a whole always are.
+
+    PARTS: unpacking of and subscripts into what is written as a tuple or list. BRANCHES: `a if c else b`, `a or b`.
+    ATTRIBUTES: what the class assigns to them. PARAMETERS: what the calls in the module pass, and defaults. CALLS: what
+    functions of the module return.
+    """
+
+    NAMES = 0
+    PARTS = auto()
+    BRANCHES = auto()
+    ATTRIBUTES = auto()
+    PARAMETERS = auto()
+    CALLS = auto()
+
+
+EVERYTHING = Through.PARTS | Through.BRANCHES | Through.ATTRIBUTES | Through.PARAMETERS | Through.CALLS
+
+# A value that comes from more places than this could be anything.
+MOST_STEPS = 200
+
+
+class Origin(NamedTuple):
+    """An expression whose value it may be; with a `path`, a part of that value, -1 standing for a starred one."""
+
+    node: cst.BaseExpression
+    path: tuple[int, ...] = ()
+
+
+class Origins(NamedTuple):
+    """Where a value may come from: `found` are expressions that make it, `lost` names and such that lead further.
+
+    What is `lost` is a parameter that nobody in the module passes, an import, what a loop binds, or an attribute that
+    its class does not set. Both are in the order in which they were met, without doubles.
+    """
+
+    found: tuple[Origin, ...] = ()
+    lost: tuple[Origin, ...] = ()
+
+    @property
+    def nodes(self) -> tuple[cst.BaseExpression, ...]:
+        """The expressions whose whole value it may be, and those names that lead further."""
+        return tuple(origin.node for origin in (*self.found, *self.lost) if not origin.path)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing else in the module can be where the value comes from."""
+        return not self.lost
+
+
+class _Step(NamedTuple):
+    """Where one step leads: further, to where the trail is lost, to both, or nowhere, which is then the end."""
+
+    further: tuple[Origin, ...] = ()
+    is_lost: bool = False
+
+
+_END = _Step()
+_LOST = _Step(is_lost=True)
+
+
+def origins(
+    node: cst.BaseExpression,
+    context: Context,
+    through: Through = Through.NAMES,
+    *,
+    path: tuple[int, ...] = (),
+    is_end: Callable[[cst.BaseExpression], bool] | None = None,
+    passed_on: Callable[[cst.Call], cst.BaseExpression | None] | None = None,
+) -> Origins:
+    """Where the value of an expression may come from.
+
+    `is_end` names expressions that are not followed further; `passed_on` gives the argument that a call gives back as
+    it is. Recursion and loops end where they began: each place is looked at once.
+    """
+    found: list[Origin] = []
+    lost: list[Origin] = []
+    waiting = [Origin(node, path)]
+    seen: set[tuple[int, tuple[int, ...]]] = set()
+    while waiting:
+        origin = waiting.pop()
+        key = (id(origin.node), origin.path)
+        if key in seen:
+            continue
+        seen.add(key)
+        if is_end is not None and is_end(origin.node):
+            found.append(origin)
+            continue
+        step = _LOST if len(seen) > MOST_STEPS else _step(origin, context, through, passed_on)
+        waiting += reversed(step.further)
+        if step.is_lost:
+            lost.append(origin)
+        elif not step.further:
+            found.append(origin)
+    return Origins(tuple(found), tuple(lost))
+
+
+def stands_for(node: cst.BaseExpression, context: Context) -> cst.BaseExpression | None:
+    """The one expression that a name is bound to, by one assignment as a whole; a node that is no name, itself."""
+    if not isinstance(node, cst.Name):
+        return node
+    bindings = context.reaching(node)
+    if len(bindings) == 1 and bindings[0].binder is Binder.ASSIGN and not bindings[0].path:
+        return bindings[0].value
+    return None
+
+
+def arguments_for(parameter: cst.Param, context: Context) -> Iterator[cst.BaseExpression]:
+    """What the calls in this module pass for a parameter."""
+    function = context.tree.function_of_parameter(parameter)
+    if isinstance(function, cst.FunctionDef):
+        for call in context.calls.callers(function):
+            argument = context.calls.argument_for(call, function, parameter)
+            if argument is not None:
+                yield argument
+
+
+def _step(
+    origin: Origin,
+    context: Context,
+    through: Through,
+    passed_on: Callable[[cst.Call], cst.BaseExpression | None] | None,
+) -> _Step:
+    node, path = origin
+    match node:
+        case cst.Name():
+            return _named(node, path, context, through)
+        case cst.NamedExpr(value=value):
+            return _Step((Origin(value, path),))
+        case cst.IfExp(body=body, orelse=orelse) if Through.BRANCHES in through:
+            return _Step((Origin(body, path), Origin(orelse, path)))
+        case cst.BooleanOperation(left=left, operator=cst.Or(), right=right) if Through.BRANCHES in through:
+            return _Step((Origin(left, path), Origin(right, path)))
+        case cst.Tuple(elements=elements) | cst.List(elements=elements) if path and Through.PARTS in through:
+            part = _element(elements, path[0])
+            return _END if part is None else _Step((Origin(part, path[1:]),))
+        case cst.Subscript(value=owner, slice=[cst.SubscriptElement(slice=cst.Index(value=index))]):
+            place = integer(index) if Through.PARTS in through else None
+            return _END if place is None or place < 0 else _part_of(owner, (place, *path), context, through)
+        case cst.Attribute() if Through.ATTRIBUTES in through:
+            return _attribute(node, path, context)
+        case cst.Call():
+            inner = passed_on(node) if passed_on is not None else None
+            if inner is not None:
+                return _Step((Origin(inner, path),))
+            return _returned(node, path, context) if Through.CALLS in through else _END
+    return _END
+
+
+def _part_of(owner: cst.BaseExpression, path: tuple[int, ...], context: Context, through: Through) -> _Step:
+    """A part of what is written as a tuple or list, or of a name for a tuple; otherwise the subscript itself."""
+    written = owner if isinstance(owner, (cst.Tuple, cst.List)) else stands_for(owner, context)
+    if not isinstance(written, cst.Tuple) and written is not owner:
+        return _END  # a list that has a name may be changed through it
+    return _step(Origin(written, path), context, through, None) if isinstance(written, (cst.Tuple, cst.List)) else _END
+
+
+def _element(elements: object, place: int) -> cst.BaseExpression | None:
+    """The element at a place; None where a starred one may have moved it, or there is none."""
+    if not isinstance(elements, (tuple, list)) or not 0 <= place < len(elements):
+        return None
+    before = elements[: place + 1]
+    return elements[place].value if all(isinstance(element, cst.Element) for element in before) else None
+
+
+def _named(name: cst.Name, path: tuple[int, ...], context: Context, through: Through) -> _Step:
+    bindings = context.reaching(name)
+    if not bindings:
+        return _END if name.value in ("None", "True", "False") else _LOST
+    steps = [_bound(binding, path, context, through) for binding in bindings]
+    return _Step(tuple(origin for step in steps for origin in step.further), any(step.is_lost for step in steps))
+
+
+def _bound(binding: Binding, path: tuple[int, ...], context: Context, through: Through) -> _Step:
+    if binding.binder is Binder.PARAMETER and isinstance(binding.node, cst.Param):
+        if Through.PARAMETERS not in through or binding.node.star:
+            return _LOST
+        given = [*arguments_for(binding.node, context)]
+        if binding.node.default is not None:
+            given.append(binding.node.default)
+        return _Step(tuple(Origin(argument, path) for argument in given), is_lost=not given)
+    if binding.binder not in (Binder.ASSIGN, Binder.ANNOTATION) or binding.value is None:
+        return _LOST
+    if binding.path and Through.PARTS not in through:
+        return _LOST
+    return _Step((Origin(binding.value, (*binding.path, *path)),))
+
+
+def _attribute(node: cst.Attribute, path: tuple[int, ...], context: Context) -> _Step:
+    class_ = context.uses.owner(node)
+    sets = context.classes.attribute_sets(class_, node.attr.value) if class_ is not None else []
+    further = tuple(Origin(entry.value, (*entry.path, *path)) for entry in sets if entry.value is not None)
+    return _Step(further, is_lost=not further or len(further) < len(sets))
+
+
+def _returned(call: cst.Call, path: tuple[int, ...], context: Context) -> _Step:
+    """What a function of the module gives back; a call of anything else is itself the end."""
+    function = context.calls.target(call)
+    if function is None or function.name.value in ("__init__", "forward"):
+        return _END
+    body = list(descendants_in_scope(function.body))
+    if any(isinstance(inner, (cst.Yield, cst.Await)) for inner in body) or function.asynchronous is not None:
+        return _END
+    values = [inner.value for inner in body if isinstance(inner, cst.Return) and inner.value is not None]
+    return _Step(tuple(Origin(value, path) for value in values)) if values else _END
