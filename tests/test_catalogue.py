@@ -8,7 +8,6 @@ from importlib.resources import files
 import pytest
 import toys
 
-from torchlint import registry
 from torchlint.registry import UnknownRuleError, all_rules, choose, find, matching
 from torchlint.rule import Rule, Status
 
@@ -175,24 +174,3 @@ class TestChoose:
         assert find("host-read") is find("TL301") is find("tl301") is toys.READ
         with pytest.raises(UnknownRuleError):
             find("TL3")
-
-
-def test_a_pack_is_read_from_its_modules(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "toy_pack"  # type: ignore[operator]
-    folder.mkdir()
-    source = 'from torchlint.rule import Rule\nRULE = Rule("{}", "{}", "toys", "Toy.", "0.1.0")\n'
-    (folder / "__init__.py").write_text("")
-    (folder / "_shared.py").write_text("raise AssertionError\n")
-    (folder / "b_rule.py").write_text(source.format("b-rule", "TL902"))
-    (folder / "a_rule.py").write_text(source.format("a-rule", "TL903"))
-    (folder / "a_rule.md").write_text("# a page\n")
-    (folder / "group" / "wide_rule").mkdir(parents=True)
-    (folder / "group" / "__init__.py").touch()
-    (folder / "group" / "c_rule.py").write_text(source.format("c-rule", "TL904"))
-    (folder / "group" / "wide_rule" / "__init__.py").write_text(source.format("wide-rule", "TL905"))
-    (folder / "group" / "wide_rule" / "part.py").write_text("raise AssertionError\n")
-    (folder / "data").mkdir()
-    monkeypatch.syspath_prepend(tmp_path)
-    found = registry.all_rules.__wrapped__((registry.PACK, "toy_pack"))
-    assert [rule.code for rule in found if rule.group == "toys"] == ["TL902", "TL903", "TL904", "TL905"]
-    assert set(RULES) < set(found)

@@ -45,7 +45,7 @@ class Example(NamedTuple):
 
 
 def page(rule: Rule) -> str:
-    return PAGES.joinpath(*rule.page.split("/")).read_text("utf-8")
+    return PAGES.joinpath(*rule.path.split("/")).read_text("utf-8")
 
 
 def examples(rule: Rule) -> list[Example]:
@@ -160,4 +160,4 @@ def test_every_page_belongs_to_a_rule() -> None:
         for entry in group.iterdir()
         if entry.name.endswith(".md")
     }
-    assert pages == {rule.page for rule in RULES}
+    assert pages == {rule.path for rule in RULES}

@@ -80,6 +80,7 @@ def test_a_file_without_torch_loads_nothing_heavy_and_no_rule(project: Path, com
         "torchlint.cache",
         "torchlint.pool",
         "torchlint.fixer",
+        "torchlint.packs",
         "torchlint.suppress",
         "torchlint.write",
     }

@@ -57,7 +57,7 @@ def _row(advice: dict[str, Any], has_articles: bool) -> tuple[str, ...]:  # noqa
 
 
 def _link(name: str) -> str:
-    return f"[{name}](../rules/{find(name).page})" if _is_rule(name) else f"{name} (not written yet)"
+    return f"[{name}](../rules/{find(name).path})" if _is_rule(name) else f"{name} (not written yet)"
 
 
 def _is_rule(name: str) -> bool:

@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     check = parser.parse_args(arguments).check
     status = 0
     for rule in all_rules():
-        page = RULES / rule.page
+        page = RULES / rule.path
         text = page.read_bytes().decode()
         fresh = generated(text, rule)
         if fresh == text:

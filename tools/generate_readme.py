@@ -58,7 +58,7 @@ def _rules(rules: tuple[Rule, ...]) -> str:
         (
             (
                 rule.code,
-                f"[{rule.name}](rules/{rule.page})",
+                f"[{rule.name}](rules/{rule.path})",
                 " or ".join(map(str, rule.fix)) or "none",
                 _default(rule),
                 rule.summary,

@@ -24,5 +24,12 @@ def main() -> None:
     sys.exit(status)
 
 
+def _leave_out_working_directory() -> None:
+    """Take from Python's path what `python -m` put there: it may hold what is linted, and none of that may run."""
+    if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):  # else there is nothing to take
+        del sys.path[:1]
+
+
 if __name__ == "__main__":
+    _leave_out_working_directory()
     main()

@@ -22,7 +22,7 @@ import torchlint
 from torchlint.facts import NOTHING, Answers, Facts
 from torchlint.finding import Result
 from torchlint.project import Outline
-from torchlint.registry import PACK
+from torchlint.registry import PACK, pack_sources
 from torchlint.source import is_notebook
 
 if TYPE_CHECKING:
@@ -289,11 +289,11 @@ def _unpacked(value: bytes, kind: type[ValueT]) -> ValueT | None:
 def _installation() -> str:
     """A name for this version of torchlint on these versions of Python and LibCST.
 
-    Its own source is part of it, so that a changed rule is asked again.
+    Its own source is part of it, and that of rule packs, so that a changed rule is asked again.
     """
     summary = blake2b(digest_size=8)
     summary.update(repr((sys.implementation.cache_tag, _libcst())).encode())
-    for path in _sources():
+    for path in (*_sources(), *pack_sources()):
         summary.update(path.name.encode())
         with suppress(OSError):  # an editor is just replacing it
             summary.update(path.read_bytes())

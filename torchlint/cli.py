@@ -558,7 +558,7 @@ def _verify(*, apply: bool = False, **options: Any) -> int:  # noqa: ANN401 - cl
     from torchlint.verify import command
 
     try:
-        return command.verify(options, _style(), apply=apply)
+        return _with_packs(command.verify(options, _style(), apply=apply))
     except command.UsageError as error:
         raise click.UsageError(str(error)) from None
     except command.CannotRunError as error:
@@ -577,6 +577,15 @@ torchlint.add_command(
 
 
 # The other commands
+
+
+def _with_packs(status: int = 0) -> int:
+    """The status of a command, after what is wrong with rule packs is said."""
+    from torchlint.registry import problems
+
+    for problem in problems():
+        _fail(problem)
+    return max(status, USAGE) if problems() else status
 
 
 def _style() -> Style:
@@ -610,7 +619,7 @@ def explain(rule: str, output_format: str) -> None:
 
 @torchlint.command(cls=_Command)
 @_output_format
-def rules(output_format: str) -> None:
+def rules(output_format: str) -> int:
     """List the rules."""
     from torchlint.explain import table_json, table_text
     from torchlint.registry import all_rules
@@ -619,6 +628,7 @@ def rules(output_format: str) -> None:
     found = all_rules()
     text = table_json(found) if output_format == "json" else table_text(found, _style(), terminal_width(sys.stdout))
     write_out(text, sys.stdout)
+    return _with_packs()
 
 
 @torchlint.command(cls=_Command)
@@ -626,7 +636,7 @@ def rules(output_format: str) -> None:
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of configuration files.")
 @click.option("--config", multiple=True, metavar="FILE|KEY=VALUE", help="As for `check`.")
 @click.option("--isolated", is_flag=True, help="Read no configuration file.")
-def config(*, show: bool, schema: bool, config: tuple[str, ...], isolated: bool) -> None:
+def config(*, show: bool, schema: bool, config: tuple[str, ...], isolated: bool) -> int:
     """Show the configuration as JSON."""
     import json
 
@@ -645,6 +655,7 @@ def config(*, show: bool, schema: bool, config: tuple[str, ...], isolated: bool)
     except configuration.ConfigError as error:
         raise click.ClickException(str(error)) from None
     write_out(json.dumps(found, indent=2) + "\n", sys.stdout)
+    return _with_packs()
 
 
 @torchlint.command(cls=_Command)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from torchlint.globs import Glob, Globs
-from torchlint.registry import UnknownRuleError, find, matching
+from torchlint.registry import UnknownRuleError, find, matching, problems
 
 if TYPE_CHECKING:
     from msgspec import ValidationError
@@ -116,7 +116,7 @@ def parse(document: Document) -> dict[str, Any] | None:
         values["rules"] = {
             rule.name: dict(_rule_options(document, rule, name, table))
             for name, table in values["rules"].items()
-            for rule in [_rule(document, name)]
+            for rule in _rules(document, name)
         }
     return {key.replace("-", "_"): value for key, value in values.items()}
 
@@ -220,10 +220,13 @@ def _selectors(values: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str
                 yield (key, pattern), selector
 
 
-def _rule(document: Document, name: str) -> Rule:
+def _rules(document: Document, name: str) -> tuple[Rule, ...]:
+    """The rule of this name; none while a rule pack cannot be used, which may have such a rule."""
     try:
-        return find(name)
+        return (find(name),)
     except UnknownRuleError as error:
+        if problems():
+            return ()
         raise document.error(("rules", name), f"`rules`: {error}") from None
 
 

@@ -234,9 +234,6 @@ def _syntax_error_of_python(text: str) -> tuple[int, int, str] | None:
 
 
 def _run(context: Context, rules: tuple[Rule, ...], *, thorough: bool) -> Result:
-    from torchlint.analyses.execution.causes import cause  # a source was parsed
-    from torchlint.analyses.execution.compiled import Compiled
-
     source = context.source
     if context.program.is_of_another_framework:
         return Result()
@@ -245,7 +242,7 @@ def _run(context: Context, rules: tuple[Rule, ...], *, thorough: bool) -> Result
     candidates = _every_candidate(context, rules) if thorough else _candidates(context, rules)
     for rule, check, node in candidates:
         try:
-            flags = list(check(node, context))
+            flags = [_is_a_flag(flag) for flag in check(node, context)]
         except Exception as error:  # noqa: BLE001 - a rule's crash must not cost the user the other findings
             diagnostics.append(_crash(source, rule, error))
         else:
@@ -253,20 +250,58 @@ def _run(context: Context, rules: tuple[Rule, ...], *, thorough: bool) -> Result
                 flagged += [(rule, flag) for flag in flags]
     # What is asked below would change the words of a finding alone.
     questions = context.elsewhere.questions
+    try:
+        found = _findings(flagged, context)
+    except RecursionError:
+        raise
+    except Exception:  # noqa: BLE001 - as above: of which rule it was shows when each is asked alone
+        flagged = [each for rule in rules for each in _sound(rule, flagged, context, diagnostics)]
+        found = _findings(flagged, context)
+    if found is None:
+        message = "LibCST does not reproduce this file; nothing was checked"
+        return Result(diagnostics=(Diagnostic("E000", "internal-error", message, Severity.INTERNAL),))
+    return Result(found, tuple(dict.fromkeys(diagnostics)), questions)
+
+
+def _is_a_flag(flag: object) -> Flag:
+    """What a check yields, which is somebody else's code. Raises `TypeError`."""
+    if not isinstance(flag, Flag) or not isinstance(flag.message, str):
+        raise TypeError(f"a check yields `Flag`s with a message, not {flag!r}")
+    return flag
+
+
+def _sound(
+    rule: Rule, flagged: list[tuple[Rule, Flag]], context: Context, diagnostics: list[Diagnostic]
+) -> list[tuple[Rule, Flag]]:
+    """The flags of one rule, if they can be reported; else none, and why not among the diagnostics."""
+    own = [each for each in flagged if each[0] is rule]
+    try:
+        _findings(own, context)
+    except Exception as error:  # noqa: BLE001 - as above
+        diagnostics.append(_crash(context.source, rule, error))
+        return []
+    return own
+
+
+def _findings(flagged: list[tuple[Rule, Flag]], context: Context) -> tuple[Finding, ...] | None:
+    """What the flags say, where they stand; None where that cannot be found out."""
+    from torchlint.analyses.execution.causes import cause  # a source was parsed
+    from torchlint.analyses.execution.compiled import Compiled
+
     if not flagged:
-        return Result((), tuple(dict.fromkeys(diagnostics)), questions)
+        return ()
+    source = context.source
     flagged = [(rule, flag) for rule, flag in flagged if not (rule.eager and context[Compiled].holds(flag.node))]
     causes = {flag.node: cause(flag.node, context) for _, flag in flagged}
     wanted = {node for _, flag in flagged for node in (flag.node, *flag.about, *(edit.node for edit in flag.edits))}
     wanted.update(filter(None, causes.values()))
     spans = context.spans(wanted)
     if not spans.faithful:
-        message = "LibCST does not reproduce this file; nothing was checked"
-        return Result(diagnostics=(Diagnostic("E000", "internal-error", message, Severity.INTERNAL),))
+        return None
     speaking = settled(flagged, lambda flag: _subjects(flag, spans), lambda offset: source.position(offset)[0])
     findings = [_finding(rule, flag, causes[flag.node], spans, context) for rule, flag in speaking]
     found = merged(findings, lambda offset: source.position(offset)[0])
-    return Result(tuple(sorted(found, key=sort_key)), tuple(dict.fromkeys(diagnostics)), questions)
+    return tuple(sorted(found, key=sort_key))
 
 
 def _subjects(flag: Flag, spans: Spans) -> list[Span]:
@@ -282,11 +317,15 @@ def _subjects(flag: Flag, spans: Spans) -> list[Span]:
 
 
 def _crash(source: SourceFile, rule: Rule, error: Exception) -> Diagnostic:
+    from torchlint.registry import pack_of
+
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     place = f"{trace.tb_frame.f_code.co_name}, line {trace.tb_lineno}" if trace is not None else "?"
     message = f"{rule.name} failed on {source.path}: {type(error).__name__}: {error} ({place}); please report this"
+    if (pack := pack_of(rule.name)) is not None:
+        message += f" to the authors of {pack}"
     return Diagnostic("E000", "internal-error", message, Severity.INTERNAL)
 
 
@@ -342,7 +381,11 @@ def _candidates(context: Context, rules: tuple[Rule, ...]) -> Iterator[tuple[Rul
         return not tokens
 
     for rule, check, kind, tokens in interests.nodes:
-        nodes = tree.of(getattr(cst, kind))
+        named = getattr(cst, kind, None)
+        if named is None:  # in a rule that nobody has tried
+            yield rule, _no_such_node(kind), tree.module
+            continue
+        nodes = tree.of(named)
         if nodes and is_among(tokens):
             for node in nodes:
                 yield rule, check, node
@@ -368,6 +411,13 @@ def _candidates(context: Context, rules: tuple[Rule, ...]) -> Iterator[tuple[Rul
             continue
         if last in calls:
             yield from _named(context, call, calls[last])
+
+
+def _no_such_node(kind: str) -> Check:
+    def fail(_node: cst.CSTNode, _context: Context) -> Iterator[Flag]:
+        raise LookupError(f"LibCST has no node `{kind}`")
+
+    return fail
 
 
 class _Interests(NamedTuple):

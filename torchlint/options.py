@@ -232,5 +232,9 @@ def selectors_known() -> tuple[str, ...]:
 
     rules = all_rules()
     groups = {rule.group for rule in rules}
-    prefixes = {rule.code[:length] for rule in rules for length in range(len("TL"), len(rule.code) + 1)}
+    prefixes = {
+        rule.code[:length]
+        for rule in rules
+        for length in range(len(rule.code.rstrip("0123456789")), len(rule.code) + 1)
+    }
     return ("ALL", *sorted(groups), *sorted(prefixes), *sorted(rule.name for rule in rules))

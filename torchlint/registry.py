@@ -5,18 +5,22 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import re
 import sys
 from functools import cache
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from torchlint.rule import Rule, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
+    from torchlint.packs import Pack
+
+# packs is imported with the first rule: a run that looks at no code for PyTorch does without both.
 PACK = "torchlint.rules"
-ENTRY_POINT_GROUP = "torchlint.rules"
 
 
 class UnknownRuleError(LookupError):
@@ -47,37 +51,99 @@ def _defer_libcst() -> None:
         sys.modules["libcst"] = module
 
 
-@cache
-def all_rules(packs: tuple[str, ...] = (PACK,)) -> tuple[Rule, ...]:
-    """Every rule of the packs, sorted by code.
+def all_rules() -> tuple[Rule, ...]:
+    """Every rule, those of the packs that are installed too, sorted by code."""
+    return _catalogue().rules
 
-    A pack is a package whose modules and packages each define `RULE`, or are groups of such; names with a leading
-    underscore are the pack's own.
-    """
+
+def problems() -> tuple[str, ...]:
+    """What is wrong with the packs that are installed, one line for each; nothing before the rules are loaded."""
+    return _catalogue().problems if _catalogue.cache_info().currsize else ()
+
+
+def pack_of(rule: str) -> Pack | None:
+    """The pack that the rule of this name comes from; None for a rule of ours."""
+    return _catalogue().packs.get(rule)
+
+
+def prefixes() -> tuple[str, ...]:
+    """What codes begin with. Loads no rule."""
+    from torchlint.packs import OWN_PREFIX
+
+    return (OWN_PREFIX, *dict.fromkeys(pack.prefix for pack in _installed() if pack.is_declared_well))
+
+
+def pack_sources() -> list[Path]:
+    """The files of packs that a result depends on."""
+    from torchlint.packs import sources
+
+    return [path for pack in _installed() if pack.is_declared_well for path in sources(pack)]
+
+
+@cache
+def _installed() -> tuple[Pack, ...]:
+    from torchlint.packs import installed
+
+    return installed()
+
+
+class _Catalogue(NamedTuple):
+    """The rules, what kept others from being among them, and by name the packs of those that are not ours."""
+
+    rules: tuple[Rule, ...]
+    problems: tuple[str, ...] = ()
+    packs: dict[str, Pack] = {}  # noqa: RUF012 - nobody writes to it
+
+
+@cache
+def _catalogue() -> _Catalogue:
     _defer_libcst()
-    rules = [rule for pack in packs for rule in _rules_in(importlib.import_module(pack))]
+    modules = _modules(PACK, importlib.import_module(PACK).__path__)
+    own = [importlib.import_module(module).RULE for module in modules]
+    if not _installed():
+        return _Catalogue(_sorted(own))
+    from torchlint.packs import load
+
+    found, homes, lines = load(_installed(), own, _modules)
+    return _Catalogue(_sorted(found), lines, homes)
+
+
+def _sorted(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     return tuple(sorted(rules, key=lambda rule: rule.code))
 
 
-def _rules_in(package: ModuleType) -> Iterator[Rule]:
-    for name in _entries(package):
-        module = importlib.import_module(f"{package.__name__}.{name}")
-        if hasattr(module, "__path__") and not hasattr(module, "RULE"):
-            yield from _rules_in(module)
-        else:
-            yield module.RULE
+def _modules(package: str, folders: Iterable[str]) -> Iterator[str]:
+    """The modules that define a rule in a package and its groups, sorted; a name with a leading underscore is none.
+
+    A subpackage that binds `RULE` is a rule, whose other modules are its own; one that does not is a group.
+    """
+    modules: set[str] = set()
+    packages: dict[str, list[str]] = {}
+    for folder in folders:
+        for entry in os.listdir(folder):
+            name, _, ending = entry.rpartition(".")
+            inner = os.path.join(folder, entry)  # noqa: PTH118 - a string, as listed
+            if entry.startswith("_"):
+                continue
+            if ending in ("py", "pyc"):
+                modules.add(name)
+            elif (binds := _binds_rule(inner)) is not None:
+                if binds:
+                    modules.add(entry)
+                else:
+                    packages.setdefault(entry, []).append(inner)
+    yield from (f"{package}.{name}" for name in sorted(modules))
+    for name in sorted(packages):
+        yield from _modules(f"{package}.{name}", packages[name])
 
 
-def _entries(package: ModuleType) -> list[str]:
-    """The modules and packages in a package."""
-    names = set()
-    for folder in package.__path__:
-        for entry in os.scandir(folder):
-            stem, _, ending = entry.name.partition(".")
-            is_package = not ending and os.path.isfile(os.path.join(entry.path, "__init__.py"))  # noqa: PTH113, PTH118 - at each start
-            if (ending in ("py", "pyc") or is_package) and not stem.startswith("_"):
-                names.add(stem)
-    return sorted(names)
+def _binds_rule(folder: str) -> bool | None:
+    """Whether a package binds `RULE`, by its text; None for a folder that is no package."""
+    try:
+        with open(os.path.join(folder, "__init__.py"), "rb") as file:  # noqa: PTH118, PTH123 - as above
+            return re.search(rb"^RULE\b", file.read(), re.MULTILINE) is not None
+    except OSError:
+        return None
 
 
 @cache
@@ -95,18 +161,22 @@ def find(selector: str) -> Rule:
 
 
 def matching(selector: str) -> tuple[Rule, ...]:
-    """The rules that `ALL`, a group, a code's prefix, a code or a name stands for. Raises `UnknownRuleError`."""
+    """The rules that `ALL`, a group, a code's prefix, a code or a name stands for. Raises `UnknownRuleError`.
+
+    While a pack cannot be used, what matches no rule may be meant for one of its rules, and matches none.
+    """
     if selector == "ALL":
         return all_rules()
-    upper = selector.upper()
-    found = tuple(
-        rule
-        for rule in all_rules()
-        if selector in (rule.name, rule.group) or (upper.startswith("TL") and rule.code.startswith(upper))
-    )
-    if not found:
+    named = tuple(rule for rule in all_rules() if selector in (rule.name, rule.group))
+    found = named or tuple(rule for rule in all_rules() if _begins(rule.code, selector.upper()))
+    if not found and not problems():
         raise _unknown(selector)
     return found
+
+
+def _begins(code: str, selector: str) -> bool:
+    """Whether a selector is all letters of a code, and some of its digits or none."""
+    return code.startswith(selector) and len(selector) >= len(code.rstrip("0123456789"))
 
 
 def _unknown(selector: str) -> UnknownRuleError:
@@ -115,6 +185,8 @@ def _unknown(selector: str) -> UnknownRuleError:
     names = [key for rule in all_rules() for key in (rule.name, rule.code, rule.group)]
     near = get_close_matches(selector, names, n=1) or get_close_matches(selector.upper(), names, n=1)
     hint = f"did you mean `{near[0]}`?" if near else "`torchlint rules` lists them"
+    if problems():
+        hint = f"it may be in a pack that cannot be used: {problems()[0]}"
     return UnknownRuleError(f"unknown rule `{selector}`; {hint}")
 
 
@@ -124,7 +196,7 @@ def _specificity(selector: str) -> int:
         return 0
     if selector in by_name() or selector.upper() in by_name():
         return 100
-    return len(selector) if selector.upper().startswith("TL") else 1
+    return 1 if any(rule.group == selector for rule in all_rules()) else len(selector)
 
 
 def choose(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
 __all__ = [
+    "API",
     "OLDEST_TORCH",
     "Applicability",
     "Call",
@@ -32,6 +33,9 @@ __all__ = [
     "Status",
 ]
 
+
+API = 1
+"""The version of what docs/packs.md promises to authors of rule packs; another number means that it has changed."""
 
 # What every rule's advice works with.
 OLDEST_TORCH = (2, 0)
@@ -144,6 +148,7 @@ class Rule:
     precisely: where one of them has flagged the same code, or anything on the same line, this one is silent. A rule
     that is `eager` advises what `torch.compile` does by itself, and is silent in compiled functions. `torch` is the
     oldest release in which the advice holds: a configuration whose `target-torch` is older switches the rule off.
+    `page` is the address where the page of a pack's rule is published; that of ours follows from its name.
     """
 
     name: str
@@ -158,6 +163,7 @@ class Rule:
     yields_to: tuple[str, ...] = ()
     eager: bool = False
     torch: tuple[int, int] = OLDEST_TORCH
+    page: str = ""
     checks: list[tuple[Interest, Check]] = field(default_factory=list, repr=False, compare=False)
 
     def on(self, *interests: Interest) -> Callable[[Check], Check]:
@@ -180,11 +186,11 @@ class Rule:
         return (interest for interest, _ in self.checks)
 
     @property
-    def page(self) -> str:
-        """Where its page stands in the pack, with POSIX separators."""
+    def path(self) -> str:
+        """Where the file of its page stands in the folder of rules, with POSIX separators."""
         return f"{self.group}/{self.module}.md"
 
     @property
     def url(self) -> str:
         """Where its page is published."""
-        return f"https://github.com/torchlint/torchlint/blob/main/rules/{self.page}"
+        return self.page or f"https://github.com/torchlint/torchlint/blob/main/rules/{self.path}"

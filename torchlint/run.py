@@ -18,7 +18,7 @@ from torchlint.discover import Found, discover, is_force_excluded
 from torchlint.facts import NOTHING, Facts
 from torchlint.finding import Applicability, Result, Severity
 from torchlint.progress import Progress
-from torchlint.registry import all_rules
+from torchlint.registry import all_rules, problems
 from torchlint.report import FileReport, ReportOptions, render
 from torchlint.report.style import Style, decide, decide_links
 from torchlint.report.summary import changed, count
@@ -140,6 +140,7 @@ class _Run(NamedTuple):
             footer=footer and order.loudness >= Loudness.NORMAL,
             exit_code=status,
             rules=all_rules() if quotes else (),
+            problems=problems(),
         )
 
     def rendered(self, reports: Sequence[FileReport], *, footer: bool = True, status: int | None = None) -> str:
@@ -236,6 +237,8 @@ def facts_of(file: Found, wanted: Wanted, configs: Configs, order: Order, others
 
 def _conclude(run: _Run, settled: Sequence[Settled]) -> int:
     """Write the report; the exit status."""
+    for problem in problems():
+        run.tell(Loudness.QUIET, f"error: {problem}")
     status = _status(run, settled)
     reports = [one.after for one in settled]
     errors = [replace(report, result=replace(report.result, findings=())) for report in reports]
@@ -260,7 +263,7 @@ def _status(run: _Run, settled: Sequence[Settled]) -> int:
     order = run.order
     results = [one.after.result for one in settled]
     severities = {diagnostic.severity for result in results for diagnostic in result.diagnostics}
-    if Severity.INTERNAL in severities:
+    if Severity.INTERNAL in severities or problems():
         return FAILED
     if order.exit_zero:
         return CLEAN

@@ -145,8 +145,6 @@ class _Ignore:
 
 _TORCHLINT = re.compile(r"#\s*torchlint:\s*(?P<verb>file-ignore|ignore)(?![\w-])(?:\s*\[(?P<names>[^\]#]*)\])?")
 _NOQA = re.compile(r"#\s*noqa(?:\s*:\s*(?P<names>[a-z]+\d+(?:[,\s]+[a-z]+\d+)*))?(?![\w-])", re.IGNORECASE)
-_OUR_NOQA = re.compile(r"#\s*noqa\s*:[^#\r\n]*\bTL\d", re.IGNORECASE)
-_OUR_CODE = re.compile(r"TL\d+", re.IGNORECASE)
 _NAME = re.compile(r"[^\s,]+")
 # Comments inside the braces of an f-string are comments from Python 3.12 on; never to us, on no version.
 _STRING_STARTS = {getattr(tokenize, name, -1) for name in ("FSTRING_START", "TSTRING_START")}
@@ -158,7 +156,14 @@ def _needs_a_look(text: str, findings: Sequence[Finding]) -> bool:
     """Whether tokenizing (as dear as two `ast.parse`) can change anything."""
     if "torchlint:" in text:
         return True
-    return "noqa" in text.lower() and (bool(findings) or _OUR_NOQA.search(text) is not None)
+    if "noqa" not in text.lower():
+        return False
+    return bool(findings) or re.search(rf"#\s*noqa\s*:[^#\r\n]*\b{_our_codes()}", text, re.IGNORECASE) is not None
+
+
+def _our_codes() -> str:
+    """A regular expression for codes that are torchlint's to judge, those of rule packs among them."""
+    return rf"(?:{'|'.join(registry.prefixes())})\d+"
 
 
 def _lay_out(source: SourceFile) -> _Layout | None:
@@ -208,7 +213,7 @@ def _names(comment: _Comment, verb: str, match: re.Match[str]) -> Iterator[_Name
             text,
             Span(shift + name.start(), shift + name.end()),
             known.get(text) or known.get(text.upper()),
-            foreign=verb == "noqa" and not _OUR_CODE.fullmatch(text),
+            foreign=verb == "noqa" and not re.fullmatch(_our_codes(), text, re.IGNORECASE),
         )
 
 
@@ -241,6 +246,9 @@ def _about(span: Span, message: str, fix: Fix | None = None) -> Finding:
 
 
 def _problem(name: str) -> str | None:
+    """What is wrong with a name; nothing while a rule pack cannot be used, which may have such a rule."""
+    if registry.problems():
+        return None
     try:
         registry.find(name)
     except registry.UnknownRuleError as error:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from torchlint.configfile import reason
 from torchlint.engine import is_applicable, mentions, names_torch
 from torchlint.finding import Applicability, Diagnostic, Result, Severity
-from torchlint.registry import find
+from torchlint.registry import find, prefixes
 from torchlint.source import is_notebook
 
 # cache (SQLite, OpenSSL) and pool (the fixer) are imported when a file needs them: few files do.
@@ -262,6 +262,8 @@ def may_concern(name: str, data: bytes, settings: Callable[[], Settings]) -> boo
     if is_notebook(name):
         data = data.replace(b'\\"', b'"')  # as JSON has it
     lowered = data.lower()
-    if b"torchlint:" in lowered or (b"noqa" in lowered and b"tl" in lowered):
+    if b"torchlint:" in lowered or (
+        b"noqa" in lowered and any(prefix.lower().encode() in lowered for prefix in prefixes())
+    ):
         return True
     return names_torch(data) and mentions(data, tuple(find(name) for name in settings().rules))

@@ -51,13 +51,12 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 def _is_numeric(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
     """Whether the object is a number, a tensor, or a list or dictionary of these, as far as names are followed."""
     from torchlint.analyses.batching.extent import is_sure_tensor  # the model's parts load LibCST
-    from torchlint.semantics.flow.origins import origins
     from torchlint.semantics.values.lattice import Kind
 
     if depth > _DEEPEST:
         return False
     parts: list[cst.BaseExpression]
-    for value in origins(node, context).nodes:
+    for value in context.origins(node).nodes:
         match value:
             case cst.List(elements=elements) | cst.Tuple(elements=elements):
                 parts = [element.value for element in elements]

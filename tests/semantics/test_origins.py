@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 from looking import look
 
-from torchlint.semantics.flow.origins import EVERYTHING, MOST_STEPS, Origin, Through, origins, stands_for
+from torchlint.semantics.flow.origins import EVERYTHING, MOST_STEPS, Origin, Through
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Shown:
 
 def shown(code: str, through: Through) -> Shown:
     node, context = look(code)
-    result = origins(node, context, through)
+    result = context.sources.of(node, through)
 
     def words(part: tuple[Origin, ...]) -> list[str]:
         return [context.code(each.node) + "".join(f"[{place}]" for place in each.path) for each in part]
@@ -84,13 +84,13 @@ def test_where_it_comes_from(code: str, through: Through, found: list[str], lost
 
 def test_an_end_is_not_followed() -> None:
     node, context = look("def g():\n    return f()\nx = g()\nLOOK(x)")
-    result = origins(node, context, EVERYTHING, is_end=lambda each: context.code(each) == "g()")
+    result = context.sources.of(node, EVERYTHING, is_end=lambda each: context.code(each) == "g()")
     assert [context.code(each) for each in result.nodes] == ["g()"]
 
 
 def test_what_a_call_gives_back_is_followed() -> None:
     node, context = look("x = tqdm(f())\nLOOK(x)")
-    result = origins(node, context, passed_on=lambda call: call.args[0].value if call.args else None)
+    result = context.sources.of(node, passed_on=lambda call: call.args[0].value if call.args else None)
     assert [context.code(each) for each in result.nodes] == ["f()"]
 
 
@@ -98,10 +98,10 @@ def test_the_cost_is_bounded() -> None:
     """Forty functions that each return one of two calls of the next would be a million million ways."""
     lines = [f"def f{n}():\n    return f{n + 1}() if c else f{n + 1}()\n" for n in range(40)]
     node, context = look("".join(lines) + "LOOK(f0())")
-    assert [context.code(each) for each in origins(node, context, EVERYTHING).nodes] == ["f40()"] * 2
+    assert [context.code(each) for each in context.sources.of(node, EVERYTHING).nodes] == ["f40()"] * 2
     many = "".join(f"def f{n}():\n    return f{n + 1}()\n" for n in range(MOST_STEPS + 10))
     node, context = look(many + "LOOK(f0())")
-    assert not origins(node, context, EVERYTHING).is_complete
+    assert not context.sources.of(node, EVERYTHING).is_complete
 
 
 @pytest.mark.parametrize(
@@ -117,5 +117,5 @@ def test_the_cost_is_bounded() -> None:
 )
 def test_what_a_name_stands_for(code: str, wanted: str | None) -> None:
     node, context = look(code)
-    found = stands_for(node, context)
+    found = context.stands_for(node)
     assert (found if found is None else context.code(found)) == wanted

@@ -8,7 +8,7 @@ import libcst as cst
 
 from torchlint.facts import ANY, Answers, Asked, Called, Described, Passed
 from torchlint.finding import Frequency
-from torchlint.semantics.flow.origins import Through, origins
+from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.names.bindings import last_part
 from torchlint.semantics.values.parameters import is_class_name
 
@@ -103,7 +103,7 @@ def _names(call: cst.Call, context: Context) -> Iterator[str]:
 
 def _constructions(node: cst.BaseExpression, context: Context) -> list[cst.Call]:
     """The calls that may have made an object: those assigned to its name or attribute, or passed for the parameter."""
-    found = origins(node, context, Through.ATTRIBUTES | Through.PARAMETERS)
+    found = context.origins(node, Through.ATTRIBUTES | Through.PARAMETERS)
     return [made for made in found.nodes if isinstance(made, cst.Call)]
 
 

@@ -14,7 +14,7 @@ from torchlint.finding import Applicability, Result, Wanted
 from torchlint.fixer import fix
 from torchlint.globs import posix
 from torchlint.linter import lint
-from torchlint.registry import all_rules
+from torchlint.registry import all_rules, problems
 from torchlint.settings import Settings
 from torchlint.source import SourceFile
 from torchlint.sweep import may_concern
@@ -90,7 +90,11 @@ Order: TypeAlias = "Lint | Inquire | Repair | Rest"
 
 
 class Linted(NamedTuple):
-    """What is found; with `problem`, a configuration that is wrong: the last one that was right holds."""
+    """What is found.
+
+    `problem` is a configuration that is wrong, where the last one that was right holds, or a rule pack that cannot be
+    used.
+    """
 
     result: Result
     cache_dir: str = ""
@@ -111,7 +115,7 @@ class Analyst:
             settings = config.settings_for(Path(order.place.file))
             if may_concern(order.source.path, order.source.raw.encode(errors="replace"), lambda: settings):
                 result = lint(order.source, settings, order.facts)
-        return Linted(result, str(config.cache_dir), problem)
+        return Linted(result, str(config.cache_dir), "; ".join(filter(None, (problem, *problems()))))
 
     def repair(self, order: Repair) -> SourceFile:
         """A source with all safe fixes applied."""

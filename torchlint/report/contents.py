@@ -31,7 +31,7 @@ class ReportOptions:
 
     `threshold` is the applicability that `--fix` would apply or has applied, `fixing` says that it has.
     `width` is in columns. `footer` is off under `--quiet`. `exit_code` is the run's, None where it follows from the
-    results. `rules` are those whose metadata may be quoted.
+    results. `rules` are those whose metadata may be quoted. `problems` say what is wrong with rule packs.
     """
 
     color: bool = False
@@ -44,3 +44,4 @@ class ReportOptions:
     footer: bool = True
     exit_code: int | None = None
     rules: tuple[Rule, ...] = field(default_factory=all_rules)
+    problems: tuple[str, ...] = ()

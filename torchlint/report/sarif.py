@@ -52,9 +52,12 @@ def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
         "originalUriBaseIds": {_ROOT: {"description": {"text": "The root of the checked tree."}}},
         "invocations": [
             {
-                "executionSuccessful": not failures,
+                "executionSuccessful": not (failures or options.problems),
                 "exitCode": _exit_code(results, failures, options),
                 "toolExecutionNotifications": [_notification(entry, outside) for entry in failures],
+                "toolConfigurationNotifications": [
+                    {"level": "error", "message": {"text": problem}} for problem in options.problems
+                ],
             }
         ],
         "results": [_result(entry, index[entry.code], outside, seen) for entry in results],
@@ -213,7 +216,7 @@ def _fingerprint(entry: Entry, seen: Counter[str]) -> str:
 def _exit_code(results: list[Entry], failures: list[Entry], options: ReportOptions) -> int:
     if options.exit_code is not None:
         return options.exit_code
-    return 2 if failures else 1 if results else 0
+    return 2 if failures or options.problems else 1 if results else 0
 
 
 def _pascal(name: str) -> str:

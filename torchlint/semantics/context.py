@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import libcst as cst
 
@@ -12,11 +12,13 @@ from torchlint.facts import NOTHING
 from torchlint.semantics.execution.frequency import Frequencies
 from torchlint.semantics.execution.grad_mode import GradMode, Grads
 from torchlint.semantics.flow.instances import Constructions
+from torchlint.semantics.flow.origins import Origins, Sources, Through
 from torchlint.semantics.flow.uses import Uses
 from torchlint.semantics.names.bindings import Binding, Names
 from torchlint.semantics.names.classes import Classes
 from torchlint.semantics.values.call_graph import Calls
 from torchlint.semantics.values.evaluator import Kinds
+from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.semantics.values.module_profile import Program
 from torchlint.semantics.values.other_files import Elsewhere
 from torchlint.syntax.positions import Spans, code_inside
@@ -27,8 +29,8 @@ if TYPE_CHECKING:
 
     from torchlint.facts import Described, Facts
     from torchlint.finding import Frequency
-    from torchlint.semantics.values.lattice import Device, Kind, Value
-    from torchlint.settings import Settings
+    from torchlint.semantics.values.lattice import Value
+    from torchlint.settings import OptionValue, Settings
     from torchlint.source import SourceFile
     from torchlint.syntax.tree import Tree
 
@@ -36,6 +38,16 @@ AnalysisT = TypeVar("AnalysisT")
 
 _LONGEST_SHOWN = 60
 _SEMANTICS = __name__.rpartition(".")[0]
+
+
+class _Configured(Protocol):
+    """What has options: a rule."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def options(self) -> tuple[tuple[str, OptionValue], ...]: ...
 
 
 class Context:
@@ -126,6 +138,11 @@ class Context:
         """Where names and attributes are read."""
         return Uses(self.tree, self.names, self.classes, self.kinds)
 
+    @cached_property
+    def sources(self) -> Sources:
+        """Where values come from."""
+        return Sources(self.tree, self.names, self.classes, self.calls, self.uses)
+
     # Shorthands
 
     def value(self, node: cst.CSTNode) -> Value:
@@ -139,6 +156,18 @@ class Context:
     def device(self, node: cst.CSTNode) -> Device:
         """Where what an expression holds lives."""
         return self.kinds.value(node).device
+
+    def is_tensor(self, node: cst.CSTNode) -> bool:
+        """Whether an expression is known to hold a tensor."""
+        return self.kind(node) is Kind.TENSOR
+
+    def is_on_gpu(self, node: cst.CSTNode) -> bool:
+        """Whether what an expression holds is known to live on an accelerator, at least wherever there is one."""
+        return self.device(node) in (Device.MAYBE, Device.ACCELERATOR)
+
+    def option(self, rule: _Configured, name: str) -> OptionValue:
+        """What is configured for an option of a rule, or its default. Raises `KeyError` for one that it lacks."""
+        return self.settings.option(rule.name, name, dict(rule.options)[name])
 
     def frequency(self, node: cst.CSTNode) -> Frequency:
         """How often a node runs."""
@@ -155,6 +184,14 @@ class Context:
     def reaching(self, name: cst.Name) -> tuple[Binding, ...]:
         """The bindings whose value the name may hold here."""
         return self.names.reaching(name)
+
+    def origins(self, node: cst.BaseExpression, through: Through = Through.NAMES) -> Origins:
+        """Where the value of an expression may come from: through names, and whatever else is to be looked through."""
+        return self.sources.of(node, through)
+
+    def stands_for(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
+        """The one expression that a name is bound to, by one assignment as a whole; a node that is no name, itself."""
+        return self.sources.stands_for(node)
 
     def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
         """The node directly above."""

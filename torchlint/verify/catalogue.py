@@ -112,7 +112,9 @@ def _noted(note: Callable[[str], None], rule: Rule, size: str, text: str) -> Non
 
 def _named(names: Sequence[str]) -> tuple[Rule, ...]:
     if any(name.upper() == "ALL" for name in names):
-        return tuple(rule for rule in all_rules() if rule.name not in NOTHING_TO_MEASURE)
+        return tuple(
+            rule for rule in all_rules() if rule.name not in NOTHING_TO_MEASURE and evidence.is_measurable(rule)
+        )
     try:
         found = tuple(dict.fromkeys(find(name) for name in names))
     except UnknownRuleError as error:
@@ -120,6 +122,11 @@ def _named(names: Sequence[str]) -> tuple[Rule, ...]:
     for rule in found:
         if rule.name in NOTHING_TO_MEASURE:
             raise UsageError(f"{rule.name} makes nothing faster: there is nothing to measure")
+        if not evidence.is_measurable(rule):
+            raise UsageError(
+                f"{rule.name} has no pair of files: only the rules that come with torchlint have one; "
+                "`torchlint verify PATH` measures its fixes in a program"
+            )
     return found
 
 

@@ -8,7 +8,7 @@ import libcst as cst
 
 from torchlint.analyses.data.loaders import option
 from torchlint.analyses.provenance.constants import constant
-from torchlint.semantics.flow.origins import Through, origins
+from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.names.bindings import Binder, last_part
 from torchlint.semantics.values.lattice import Kind
 
@@ -97,7 +97,7 @@ def _is_beside(definition: cst.CSTNode, use: cst.CSTNode, context: Context) -> b
 
 def _constructions(node: cst.BaseExpression, context: Context) -> Iterator[cst.Call]:
     """The calls that may have made what a name holds, or of which it is a part."""
-    for origin in origins(node, context, Through.PARTS).found:
+    for origin in context.origins(node, Through.PARTS).found:
         if isinstance(origin.node, cst.Call):
             yield origin.node
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.provenance.constants import constant
-from torchlint.semantics.flow.origins import stands_for
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -36,7 +35,7 @@ def steps(chain: cst.Call, context: Context) -> list[tuple[str, cst.Call]]:
 
 def _made(node: cst.BaseExpression, context: Context) -> cst.BaseExpression:
     """The call that made what a name bound once holds: `normalize = transforms.Normalize(…)`."""
-    return stands_for(node, context) or node
+    return context.stands_for(node) or node
 
 
 def side(name: str, step: cst.Call, context: Context) -> int | None:

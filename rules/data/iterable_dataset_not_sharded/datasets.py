@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.flow.origins import stands_for
 from torchlint.semantics.names.bindings import Binder, last_part
 from torchlint.semantics.names.loop_headers import iterables
 from torchlint.syntax.tree import descendants
@@ -25,7 +24,7 @@ _SOURCES = re.compile(r"dataset|(^|_)ds$|stream|loader|source|gen|env|reader|ite
 
 def construction(dataset: cst.BaseExpression, context: Context) -> cst.Call | None:
     """The call that made a dataset, where it is the only one that may have."""
-    made = stands_for(dataset, context)
+    made = context.stands_for(dataset)
     return made if isinstance(made, cst.Call) else None
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.semantics.flow.origins import stands_for
 from torchlint.semantics.names.bindings import Binder, dotted
 from torchlint.semantics.values.lattice import Kind
 
@@ -352,7 +351,7 @@ def _unturned(node: cst.BaseExpression, context: Context) -> cst.BaseExpression:
     """`k` for `k.transpose(-2, -1)`, also over names and scales; the node itself if it is not turned."""
     current: cst.BaseExpression | None = node
     for _ in range(_DEEPEST):
-        current = None if current is None else stands_for(current, context)
+        current = None if current is None else context.stands_for(current)
         match current:
             case cst.Attribute(value=owner, attr=cst.Name(value=name)) if name in _TURNED:
                 return owner
@@ -375,7 +374,7 @@ def _has_places_last(node: cst.BaseExpression, context: Context) -> bool:
     """`x.view(b, c, -1)`, `x.flatten(2)` and `rearrange(x, "… -> b c (h w)")`: channels first, then all places."""
     current: cst.BaseExpression | None = node
     for _ in range(_DEEPEST):
-        current = None if current is None else stands_for(current, context)
+        current = None if current is None else context.stands_for(current)
         match current:
             case cst.Call(func=cst.Attribute(attr=cst.Name(value="view" | "reshape")), args=[*_, cst.Arg(value=last)]):
                 return context.code(last) == _LAST or isinstance(last, cst.BinaryOperation)
@@ -396,7 +395,7 @@ def _has_places_last(node: cst.BaseExpression, context: Context) -> bool:
 
 def _is_unit(node: cst.BaseExpression, context: Context) -> bool:
     """Whether a factor is `F.normalize(x)`, turned or not."""
-    made = stands_for(_unturned(node, context), context)
+    made = context.stands_for(_unturned(node, context))
     return isinstance(made, cst.Call) and _is_norm(made, context)
 
 

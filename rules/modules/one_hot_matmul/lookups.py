@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.semantics.flow.origins import stands_for
-
 from .._shared.attention import Product, product
 
 if TYPE_CHECKING:
@@ -59,7 +57,7 @@ def _indices(call: cst.Call, context: Context) -> cst.BaseExpression | None:
             func=cst.Attribute(value=owner, attr=cst.Name(value="scatter_")),
             args=[cst.Arg(value=dim), cst.Arg(value=indices), cst.Arg(value=value)],
         ) if context.code(dim) in ("1", "-1") and context.code(value) in ("1", "1.0"):
-            zeros = stands_for(owner, context)
+            zeros = context.stands_for(owner)
             while (
                 isinstance(zeros, cst.Call)
                 and isinstance(zeros.func, cst.Attribute)
@@ -144,7 +142,7 @@ def _has_two_axes(node: cst.BaseExpression, context: Context, depth: int = 0) ->
             values = [entry.value for entry in sets if entry.value is not None and not entry.path]
             return len(values) == len(sets) == 1 and _has_two_axes(values[0], context, depth + 1)
         case cst.Name():
-            value = stands_for(node, context)
+            value = context.stands_for(node)
             return value is not None and _has_two_axes(value, context, depth + 1)
         case cst.Call(func=func, args=args):
             name = context.qualified_name(func) or ""

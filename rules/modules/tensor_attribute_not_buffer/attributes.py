@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.semantics.flow.origins import origins
 from torchlint.semantics.names.classes import class_attribute
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants
@@ -140,7 +139,7 @@ def _is_made_in_init(entry: AttributeSet, context: Context) -> bool:
 def _is_complex(value: cst.BaseExpression, context: Context) -> bool:
     """Whether a tensor is made complex: of a buffer `module.to(dtype)` keeps the real part only."""
     parts = [value, *descendants(value)]
-    parts += [part for made in origins(value, context).nodes for part in (made, *descendants(made))]
+    parts += [part for made in context.origins(value).nodes for part in (made, *descendants(made))]
     return any(
         (isinstance(part, cst.Call) and context.qualified_name(part.func) in _COMPLEX)
         or (isinstance(part, cst.Attribute) and part.attr.value in _COMPLEX_TYPES)

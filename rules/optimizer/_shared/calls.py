@@ -11,7 +11,7 @@ from torchlint.analyses.execution.small_models import is_small
 from torchlint.analyses.provenance.constants import may_pass
 from torchlint.edits.expressions import with_argument
 from torchlint.edits.imports import spelling
-from torchlint.semantics.flow.origins import EVERYTHING, origins
+from torchlint.semantics.flow.origins import EVERYTHING
 from torchlint.semantics.names.bindings import parameters
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants
@@ -37,7 +37,7 @@ _LOADING = re.compile(r"load|resum|restor|restart", re.IGNORECASE)
 
 def makers(node: cst.BaseExpression, context: Context) -> tuple[cst.Call, ...]:
     """The calls that may have made an object, as far as this module shows: others may have, too."""
-    return tuple(made for made in origins(node, context, EVERYTHING).nodes if isinstance(made, cst.Call))
+    return tuple(made for made in context.origins(node, EVERYTHING).nodes if isinstance(made, cst.Call))
 
 
 def lacks_fused(call: cst.Call, context: Context) -> bool:

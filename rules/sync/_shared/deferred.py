@@ -20,7 +20,6 @@ from torchlint.analyses.tensors.element_types import counts, is_floating
 from torchlint.finding import Frequency
 from torchlint.rule import InsertBelow, NodeEdit, Replace
 from torchlint.semantics.execution.grad_mode import GradMode
-from torchlint.semantics.flow.origins import origins
 from torchlint.semantics.names.bindings import Binder, Binding
 from torchlint.semantics.values.lattice import Kind
 
@@ -347,7 +346,7 @@ def _is_new(tensor: cst.BaseExpression, context: Context) -> bool:
     """Whether each turn of the loop has a tensor of its own: one that it computes, such as a loss."""
     return all(
         makes_new(value, context) or (isinstance(value, cst.Call) and context.value(value).scalar)
-        for value in origins(tensor, context).nodes
+        for value in context.origins(tensor).nodes
     )
 
 

@@ -11,7 +11,6 @@ import libcst as cst
 
 from torchlint.analyses.batching.extent import is_sure_tensor
 from torchlint.analyses.iteration.targets import names_in
-from torchlint.semantics.flow.origins import origins
 from torchlint.semantics.names.bindings import method_name
 from torchlint.syntax.literals import integer
 
@@ -94,7 +93,7 @@ def _is_one_point(points: cst.BaseExpression, context: Context) -> bool:
 def _is_in_space(points: cst.BaseExpression, context: Context) -> bool:
     """Whether the points have two or three coordinates: `torch.stack((x, y), 1)`, `boxes[:, :2]`, `xyz`."""
     return any(_IN_SPACE.search(name) for name in names_in(points)) or all(
-        _has_few_columns(value) for value in origins(points, context).nodes
+        _has_few_columns(value) for value in context.origins(points).nodes
     )
 
 

@@ -9,7 +9,6 @@ import libcst as cst
 
 from torchlint.analyses.batching.extent import FEW_IN_ALL, is_sure_tensor, is_worth_batching
 from torchlint.analyses.tensors.element_counts import amount
-from torchlint.semantics.flow.origins import origins
 from torchlint.semantics.values.lattice import Device
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def _is_handful(tensor: cst.BaseExpression, context: Context) -> bool:
 
 def _made(tensor: cst.BaseExpression, context: Context, depth: int = 0) -> Iterator[cst.Call]:
     """The calls that make the tensor, before it is cast or compared."""
-    for value in origins(tensor, context).nodes:
+    for value in context.origins(tensor).nodes:
         match value:
             case cst.Comparison(left=inner) if depth < _DEEPEST:
                 yield from _made(inner, context, depth + 1)

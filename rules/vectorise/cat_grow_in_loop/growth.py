@@ -17,7 +17,6 @@ from torchlint.analyses.tensors.aliasing import is_changed_in_place, reflects
 from torchlint.edits.expressions import loses_comment
 from torchlint.rule import Insert, InsertBelow, NodeEdit, Replace
 from torchlint.semantics.execution.frequency import LoopKind
-from torchlint.semantics.flow.origins import origins
 from torchlint.semantics.names.bindings import Binder, last_part
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.literals import integer
@@ -172,7 +171,7 @@ def _is_first(test: cst.BaseExpression, name: cst.CSTNode, loop: cst.CSTNode) ->
 
 def _has_many_turns(loop: cst.For | cst.While, context: Context) -> bool:
     found = visit(loop, context)
-    numbers = [integer(number) for number in origins(found.count, context).nodes] if found.count is not None else []
+    numbers = [integer(number) for number in context.origins(found.count).nodes] if found.count is not None else []
     if is_few(loop, found, context) or any(number is not None and number <= FEW_IN_ALL for number in numbers):
         return False
     if isinstance(loop, cst.For):

@@ -8,7 +8,6 @@ import libcst as cst
 
 from torchlint.analyses.iteration.targets import names_in, picks_one
 from torchlint.analyses.tensors.ranks import has_one_axis
-from torchlint.semantics.flow.origins import origins
 from torchlint.syntax.literals import integer
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ _FACTORIES = frozenset({"torch.ones", "torch.zeros", "torch.randn", "torch.rand"
 
 def is_one_column(node: cst.BaseExpression, context: Context) -> bool:
     """Whether the tensor is a vector, or a matrix with one column, whatever it is made from."""
-    return has_one_axis(node, context) or all(_has_column(value, context) for value in origins(node, context).nodes)
+    return has_one_axis(node, context) or all(_has_column(value, context) for value in context.origins(node).nodes)
 
 
 def _has_column(value: cst.BaseExpression, context: Context) -> bool:

@@ -11,7 +11,6 @@ import libcst as cst
 
 from torchlint.analyses.batching.extent import is_sure_tensor
 from torchlint.analyses.tensors.ranks import has_one_axis
-from torchlint.semantics.flow.origins import origins
 from torchlint.semantics.names.bindings import Binder
 from torchlint.syntax.literals import integer
 from torchlint.syntax.tree import descendants
@@ -94,7 +93,7 @@ def _is_large(count: cst.BaseExpression, context: Context) -> bool:
     """Whether the number is a bound, or a large share of all: `int(len(x) * 0.5)`."""
     if _CAP.search(context.code(count)):
         return True
-    return any(_is_share(part) for value in origins(count, context).nodes for part in (value, *descendants(value)))
+    return any(_is_share(part) for value in context.origins(count).nodes for part in (value, *descendants(value)))
 
 
 def _is_share(node: cst.CSTNode) -> bool:

@@ -11,7 +11,6 @@ from torchlint.analyses.batching.comprehension_reads import is_listed
 from torchlint.analyses.batching.extent import is_sure_tensor, is_worth_batching
 from torchlint.analyses.iteration.targets import names_in, picks_one
 from torchlint.analyses.tensors.ranks import Numbers, numbers_of
-from torchlint.semantics.flow.origins import origins
 from torchlint.semantics.values.lattice import Kind, item_of
 from torchlint.syntax.literals import integer
 
@@ -134,7 +133,7 @@ def _are_numbers(indices: cst.BaseExpression, context: Context) -> bool:
         return True
     value = context.value(indices)
     if value.kind is Kind.TENSOR:
-        is_mask = any(numbers_of(made, context) is Numbers.BOOL for made in origins(indices, context).nodes)
+        is_mask = any(numbers_of(made, context) is Numbers.BOOL for made in context.origins(indices).nodes)
         return is_sure_tensor(indices, context) and not is_mask and not _is_called_a_mask(indices)
     if value.kind is Kind.NDARRAY:
         return not _is_called_a_mask(indices)

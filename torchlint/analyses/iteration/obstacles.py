@@ -10,7 +10,6 @@ import libcst as cst
 from torchlint.analyses.iteration.bindings import META, Turn
 from torchlint.analyses.iteration.carried import is_read
 from torchlint.analyses.iteration.targets import names_in, picks
-from torchlint.semantics.flow.origins import origins
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import dotted
@@ -158,5 +157,5 @@ def _is_extent(bound: cst.BaseExpression, context: Context) -> bool:
     """Whether a part is as long as a tensor says: `height = (~mask).sum(0).max()`, `image[:, :height]`."""
     return any(
         isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and value.func.attr.value in _EXTENTS
-        for value in origins(bound, context).nodes
+        for value in context.origins(bound).nodes
     )

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.flow.origins import origins
 from torchlint.semantics.names.bindings import final_part
 
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 def counts(tensor: cst.BaseExpression, context: Context) -> bool:
     """Whether the tensor is a count: the sum of a comparison."""
-    return all(_is_count(value, context) for value in origins(tensor, context).nodes)
+    return all(_is_count(value, context) for value in context.origins(tensor).nodes)
 
 
 def _is_count(value: cst.BaseExpression, context: Context) -> bool:
@@ -34,7 +33,7 @@ def _is_count(value: cst.BaseExpression, context: Context) -> bool:
 
 
 def _is_mask(value: cst.BaseExpression, context: Context) -> bool:
-    for found in origins(value, context).nodes:
+    for found in context.origins(value).nodes:
         match found:
             case cst.Comparison():
                 pass
@@ -56,7 +55,7 @@ _MEANS = frozenset("mean float double norm std var exp log sqrt softmax sigmoid 
 
 def is_floating(tensor: cst.BaseExpression, context: Context) -> bool:
     """Whether the tensor surely holds floating point numbers: a loss, a mean, a quotient."""
-    for value in origins(tensor, context).nodes:
+    for value in context.origins(tensor).nodes:
         match value:
             case cst.BinaryOperation(operator=cst.Divide()):
                 continue

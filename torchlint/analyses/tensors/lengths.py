@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.flow.origins import origins
 from torchlint.syntax.literals import integer
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ _SAME = frozenset(
 
 def has_one_row(tensor: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
     """Whether the first axis of all that the tensor may be is one long: `x.unsqueeze(0)`, `x.view(1, n)`, `x[None]`."""
-    return depth < _DEEPEST and all(_is_single(value, context, depth) for value in origins(tensor, context).nodes)
+    return depth < _DEEPEST and all(_is_single(value, context, depth) for value in context.origins(tensor).nodes)
 
 
 def _is_single(value: cst.BaseExpression, context: Context, depth: int) -> bool:
@@ -61,7 +60,7 @@ def written_length(count: cst.BaseExpression, context: Context) -> int | None:
 
 def length_along(tensor: cst.BaseExpression, axis: int, context: Context) -> int | None:
     """How long the axis of `torch.tensor([[0, 1, 2], [2, 1, 3]])` is; None for what is not written out."""
-    found = {_written(value, axis, context) for value in origins(tensor, context).nodes}
+    found = {_written(value, axis, context) for value in context.origins(tensor).nodes}
     return found.pop() if len(found) == 1 else None
 
 

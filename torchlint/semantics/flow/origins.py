@@ -13,8 +13,11 @@ from torchlint.syntax.literals import integer
 from torchlint.syntax.tree import descendants_in_scope
 
 if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
-    from torchlint.semantics.names.bindings import Binding
+    from torchlint.semantics.flow.uses import Uses
+    from torchlint.semantics.names.bindings import Binding, Names
+    from torchlint.semantics.names.classes import Classes
+    from torchlint.semantics.values.call_graph import Calls
+    from torchlint.syntax.tree import Tree
 
 
 class Through(Flag):
@@ -78,100 +81,144 @@ _END = _Step()
 _LOST = _Step(is_lost=True)
 
 
-def origins(
-    node: cst.BaseExpression,
-    context: Context,
-    through: Through = Through.NAMES,
-    *,
-    path: tuple[int, ...] = (),
-    is_end: Callable[[cst.BaseExpression], bool] | None = None,
-    passed_on: Callable[[cst.Call], cst.BaseExpression | None] | None = None,
-) -> Origins:
-    """Where the value of an expression may come from.
+class Sources:
+    """Where the values of expressions in one module come from."""
 
-    `is_end` names expressions that are not followed further; `passed_on` gives the argument that a call gives back as
-    it is. Recursion and loops end where they began: each place is looked at once.
-    """
-    found: list[Origin] = []
-    lost: list[Origin] = []
-    waiting = [Origin(node, path)]
-    seen: set[tuple[int, tuple[int, ...]]] = set()
-    while waiting:
-        origin = waiting.pop()
-        key = (id(origin.node), origin.path)
-        if key in seen:
-            continue
-        seen.add(key)
-        if is_end is not None and is_end(origin.node):
-            found.append(origin)
-            continue
-        step = _LOST if len(seen) > MOST_STEPS else _step(origin, context, through, passed_on)
-        waiting += reversed(step.further)
-        if step.is_lost:
-            lost.append(origin)
-        elif not step.further:
-            found.append(origin)
-    return Origins(tuple(found), tuple(lost))
+    def __init__(self, tree: Tree, names: Names, classes: Classes, calls: Calls, uses: Uses) -> None:
+        self.tree = tree
+        self.names = names
+        self.classes = classes
+        self.calls = calls
+        self.uses = uses
 
+    def of(
+        self,
+        node: cst.BaseExpression,
+        through: Through = Through.NAMES,
+        *,
+        path: tuple[int, ...] = (),
+        is_end: Callable[[cst.BaseExpression], bool] | None = None,
+        passed_on: Callable[[cst.Call], cst.BaseExpression | None] | None = None,
+    ) -> Origins:
+        """Where the value of an expression may come from.
 
-def stands_for(node: cst.BaseExpression, context: Context) -> cst.BaseExpression | None:
-    """The one expression that a name is bound to, by one assignment as a whole; a node that is no name, itself."""
-    if not isinstance(node, cst.Name):
-        return node
-    bindings = context.reaching(node)
-    if len(bindings) == 1 and bindings[0].binder is Binder.ASSIGN and not bindings[0].path:
-        return bindings[0].value
-    return None
+        `is_end` names expressions that are not followed further; `passed_on` gives the argument that a call gives back
+        as it is. Recursion and loops end where they began: each place is looked at once.
+        """
+        found: list[Origin] = []
+        lost: list[Origin] = []
+        waiting = [Origin(node, path)]
+        seen: set[tuple[int, tuple[int, ...]]] = set()
+        while waiting:
+            origin = waiting.pop()
+            key = (id(origin.node), origin.path)
+            if key in seen:
+                continue
+            seen.add(key)
+            if is_end is not None and is_end(origin.node):
+                found.append(origin)
+                continue
+            step = _LOST if len(seen) > MOST_STEPS else self._step(origin, through, passed_on)
+            waiting += reversed(step.further)
+            if step.is_lost:
+                lost.append(origin)
+            elif not step.further:
+                found.append(origin)
+        return Origins(tuple(found), tuple(lost))
 
+    def stands_for(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
+        """The one expression that a name is bound to, by one assignment as a whole; a node that is no name, itself."""
+        if not isinstance(node, cst.Name):
+            return node
+        bindings = self.names.reaching(node)
+        if len(bindings) == 1 and bindings[0].binder is Binder.ASSIGN and not bindings[0].path:
+            return bindings[0].value
+        return None
 
-def arguments_for(parameter: cst.Param, context: Context) -> Iterator[cst.BaseExpression]:
-    """What the calls in this module pass for a parameter."""
-    function = context.tree.function_of_parameter(parameter)
-    if isinstance(function, cst.FunctionDef):
-        for call in context.calls.callers(function):
-            argument = context.calls.argument_for(call, function, parameter)
-            if argument is not None:
-                yield argument
+    def arguments_for(self, parameter: cst.Param) -> Iterator[cst.BaseExpression]:
+        """What the calls in this module pass for a parameter."""
+        function = self.tree.function_of_parameter(parameter)
+        if isinstance(function, cst.FunctionDef):
+            for call in self.calls.callers(function):
+                argument = self.calls.argument_for(call, function, parameter)
+                if argument is not None:
+                    yield argument
 
+    def _step(
+        self,
+        origin: Origin,
+        through: Through,
+        passed_on: Callable[[cst.Call], cst.BaseExpression | None] | None,
+    ) -> _Step:
+        node, path = origin
+        match node:
+            case cst.Name():
+                return self._named(node, path, through)
+            case cst.NamedExpr(value=value):
+                return _Step((Origin(value, path),))
+            case cst.IfExp(body=body, orelse=orelse) if Through.BRANCHES in through:
+                return _Step((Origin(body, path), Origin(orelse, path)))
+            case cst.BooleanOperation(left=left, operator=cst.Or(), right=right) if Through.BRANCHES in through:
+                return _Step((Origin(left, path), Origin(right, path)))
+            case cst.Tuple(elements=elements) | cst.List(elements=elements) if path and Through.PARTS in through:
+                part = _element(elements, path[0])
+                return _END if part is None else _Step((Origin(part, path[1:]),))
+            case cst.Subscript(value=owner, slice=[cst.SubscriptElement(slice=cst.Index(value=index))]):
+                place = integer(index) if Through.PARTS in through else None
+                return _END if place is None or place < 0 else self._part_of(owner, (place, *path), through)
+            case cst.Attribute() if Through.ATTRIBUTES in through:
+                return self._attribute(node, path)
+            case cst.Call():
+                inner = passed_on(node) if passed_on is not None else None
+                if inner is not None:
+                    return _Step((Origin(inner, path),))
+                return self._returned(node, path) if Through.CALLS in through else _END
+        return _END
 
-def _step(
-    origin: Origin,
-    context: Context,
-    through: Through,
-    passed_on: Callable[[cst.Call], cst.BaseExpression | None] | None,
-) -> _Step:
-    node, path = origin
-    match node:
-        case cst.Name():
-            return _named(node, path, context, through)
-        case cst.NamedExpr(value=value):
-            return _Step((Origin(value, path),))
-        case cst.IfExp(body=body, orelse=orelse) if Through.BRANCHES in through:
-            return _Step((Origin(body, path), Origin(orelse, path)))
-        case cst.BooleanOperation(left=left, operator=cst.Or(), right=right) if Through.BRANCHES in through:
-            return _Step((Origin(left, path), Origin(right, path)))
-        case cst.Tuple(elements=elements) | cst.List(elements=elements) if path and Through.PARTS in through:
-            part = _element(elements, path[0])
-            return _END if part is None else _Step((Origin(part, path[1:]),))
-        case cst.Subscript(value=owner, slice=[cst.SubscriptElement(slice=cst.Index(value=index))]):
-            place = integer(index) if Through.PARTS in through else None
-            return _END if place is None or place < 0 else _part_of(owner, (place, *path), context, through)
-        case cst.Attribute() if Through.ATTRIBUTES in through:
-            return _attribute(node, path, context)
-        case cst.Call():
-            inner = passed_on(node) if passed_on is not None else None
-            if inner is not None:
-                return _Step((Origin(inner, path),))
-            return _returned(node, path, context) if Through.CALLS in through else _END
-    return _END
+    def _part_of(self, owner: cst.BaseExpression, path: tuple[int, ...], through: Through) -> _Step:
+        """A part of what is written as a tuple or list, or of a name for a tuple; otherwise the subscript itself."""
+        written = owner if isinstance(owner, (cst.Tuple, cst.List)) else self.stands_for(owner)
+        if not isinstance(written, cst.Tuple) and written is not owner:
+            return _END  # a list that has a name may be changed through it
+        return self._step(Origin(written, path), through, None) if isinstance(written, (cst.Tuple, cst.List)) else _END
 
+    def _named(self, name: cst.Name, path: tuple[int, ...], through: Through) -> _Step:
+        bindings = self.names.reaching(name)
+        if not bindings:
+            return _END if name.value in ("None", "True", "False") else _LOST
+        steps = [self._bound(binding, path, through) for binding in bindings]
+        return _Step(tuple(origin for step in steps for origin in step.further), any(step.is_lost for step in steps))
 
-def _part_of(owner: cst.BaseExpression, path: tuple[int, ...], context: Context, through: Through) -> _Step:
-    """A part of what is written as a tuple or list, or of a name for a tuple; otherwise the subscript itself."""
-    written = owner if isinstance(owner, (cst.Tuple, cst.List)) else stands_for(owner, context)
-    if not isinstance(written, cst.Tuple) and written is not owner:
-        return _END  # a list that has a name may be changed through it
-    return _step(Origin(written, path), context, through, None) if isinstance(written, (cst.Tuple, cst.List)) else _END
+    def _bound(self, binding: Binding, path: tuple[int, ...], through: Through) -> _Step:
+        if binding.binder is Binder.PARAMETER and isinstance(binding.node, cst.Param):
+            if Through.PARAMETERS not in through or binding.node.star:
+                return _LOST
+            given = [*self.arguments_for(binding.node)]
+            if binding.node.default is not None:
+                given.append(binding.node.default)
+            return _Step(tuple(Origin(argument, path) for argument in given), is_lost=not given)
+        if binding.binder not in (Binder.ASSIGN, Binder.ANNOTATION) or binding.value is None:
+            return _LOST
+        if binding.path and Through.PARTS not in through:
+            return _LOST
+        return _Step((Origin(binding.value, (*binding.path, *path)),))
+
+    def _attribute(self, node: cst.Attribute, path: tuple[int, ...]) -> _Step:
+        class_ = self.uses.owner(node)
+        sets = self.classes.attribute_sets(class_, node.attr.value) if class_ is not None else []
+        further = tuple(Origin(entry.value, (*entry.path, *path)) for entry in sets if entry.value is not None)
+        return _Step(further, is_lost=not further or len(further) < len(sets))
+
+    def _returned(self, call: cst.Call, path: tuple[int, ...]) -> _Step:
+        """What a function of the module gives back; a call of anything else is itself the end."""
+        function = self.calls.target(call)
+        if function is None or function.name.value in ("__init__", "forward"):
+            return _END
+        body = list(descendants_in_scope(function.body))
+        if any(isinstance(inner, (cst.Yield, cst.Await)) for inner in body) or function.asynchronous is not None:
+            return _END
+        values = [inner.value for inner in body if isinstance(inner, cst.Return) and inner.value is not None]
+        return _Step(tuple(Origin(value, path) for value in values)) if values else _END
 
 
 def _element(elements: object, place: int) -> cst.BaseExpression | None:
@@ -180,45 +227,3 @@ def _element(elements: object, place: int) -> cst.BaseExpression | None:
         return None
     before = elements[: place + 1]
     return elements[place].value if all(isinstance(element, cst.Element) for element in before) else None
-
-
-def _named(name: cst.Name, path: tuple[int, ...], context: Context, through: Through) -> _Step:
-    bindings = context.reaching(name)
-    if not bindings:
-        return _END if name.value in ("None", "True", "False") else _LOST
-    steps = [_bound(binding, path, context, through) for binding in bindings]
-    return _Step(tuple(origin for step in steps for origin in step.further), any(step.is_lost for step in steps))
-
-
-def _bound(binding: Binding, path: tuple[int, ...], context: Context, through: Through) -> _Step:
-    if binding.binder is Binder.PARAMETER and isinstance(binding.node, cst.Param):
-        if Through.PARAMETERS not in through or binding.node.star:
-            return _LOST
-        given = [*arguments_for(binding.node, context)]
-        if binding.node.default is not None:
-            given.append(binding.node.default)
-        return _Step(tuple(Origin(argument, path) for argument in given), is_lost=not given)
-    if binding.binder not in (Binder.ASSIGN, Binder.ANNOTATION) or binding.value is None:
-        return _LOST
-    if binding.path and Through.PARTS not in through:
-        return _LOST
-    return _Step((Origin(binding.value, (*binding.path, *path)),))
-
-
-def _attribute(node: cst.Attribute, path: tuple[int, ...], context: Context) -> _Step:
-    class_ = context.uses.owner(node)
-    sets = context.classes.attribute_sets(class_, node.attr.value) if class_ is not None else []
-    further = tuple(Origin(entry.value, (*entry.path, *path)) for entry in sets if entry.value is not None)
-    return _Step(further, is_lost=not further or len(further) < len(sets))
-
-
-def _returned(call: cst.Call, path: tuple[int, ...], context: Context) -> _Step:
-    """What a function of the module gives back; a call of anything else is itself the end."""
-    function = context.calls.target(call)
-    if function is None or function.name.value in ("__init__", "forward"):
-        return _END
-    body = list(descendants_in_scope(function.body))
-    if any(isinstance(inner, (cst.Yield, cst.Await)) for inner in body) or function.asynchronous is not None:
-        return _END
-    values = [inner.value for inner in body if isinstance(inner, cst.Return) and inner.value is not None]
-    return _Step(tuple(Origin(value, path) for value in values)) if values else _END
