@@ -15,7 +15,9 @@ def main() -> None:
     gc.disable()
     try:
         from torchlint.cli import run  # within reach of Ctrl-C
+        from torchlint.syntax.parsing import own_process
 
+        own_process()
         status = run(sys.argv[1:])
     except KeyboardInterrupt:
         sys.stderr.write("torchlint: interrupted\n")

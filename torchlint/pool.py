@@ -18,6 +18,7 @@ from torchlint.fixer import Fixed, fix
 from torchlint.linter import lint_and_answer
 from torchlint.settings import Settings
 from torchlint.source import DecodeError, SourceFile, code_of, is_notebook
+from torchlint.syntax.parsing import own_process
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -331,6 +332,7 @@ def _serve(connection: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a word
     threading.Thread(target=_end_with_parent, daemon=True).start()
     gc.disable()
+    own_process()
     connection.send(None)
     while True:
         for job in connection.recv():

@@ -1,65 +1,240 @@
-"""Trees that are parsed for torchlint are LibCST's, and LibCST is as it was for all else."""
+"""LibCST's classes change in processes that are torchlint's own and in no other, and what is found is the same in both."""
 
 from __future__ import annotations
 
+import dataclasses
+import io
+import json
+import multiprocessing
 import subprocess
 import sys
+from abc import ABCMeta
 from pathlib import Path
 
+import laws
 import libcst as cst
 import pytest
 
-from torchlint.syntax import parsing
+from torchlint import engine
+from torchlint.linter import lint
+from torchlint.lsp.analysis import Rest
+from torchlint.lsp.worker import _send
+from torchlint.registry import all_rules
+from torchlint.source import SourceFile
+from torchlint.syntax.parsing import parse
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-TEXT = "def f(a, *b, c: int = 1, **d):\n    return [a, b[0:1, ...], {'k': c}, *d]  # note\n"
+TEXT = "import torch\n\n\ndef f(a, *b, c: int = 1, **d):\n    return [a, b[0:1, ...], {'k': c}, *d]  # note\n"
+SLOW = "import torch\n\n\ndef mask(size):\n    return torch.zeros(size, size).cuda()\n"
+UNTOUCHED = '''
+def is_untouched():
+    """Whether LibCST is as it comes."""
+    import libcst as cst
+    from abc import ABCMeta
+
+    try:
+        cst.Name("x").value = "y"
+    except Exception as error:
+        is_frozen = type(error).__name__ == "FrozenInstanceError"
+    else:
+        is_frozen = False
+    kinds = [cst.CSTNode]
+    for kind in kinds:
+        kinds += type.__subclasses__(kind)
+    return is_frozen and all(type(kind) is ABCMeta for kind in kinds)
+
+'''
+TELLS_AT_ITS_END = f"""{UNTOUCHED}
+import atexit, sys
+atexit.register(lambda: print("untouched:", is_untouched(), file=sys.stderr))
+"""
 
 
-@pytest.mark.parametrize("path", sorted(FIXTURES.glob("[d-i]*/slow.py")), ids=lambda path: path.parent.name)
-def test_the_tree_is_what_libcst_gives_where_nothing_is_changed(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    tree = parsing.parse(text)
-    assert tree.code == text
-    assert tree.deep_equals(cst.parse_module(text))
+def run(code: str, folder: Path, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """Another interpreter that has run the code."""
+    return subprocess.run([sys.executable, "-c", code], cwd=folder, input=given, capture_output=True, check=False)
 
 
-def test_it_is_what_an_interpreter_gives_that_has_not_loaded_torchlint() -> None:
-    """As far as `repr` tells, which names every type and field."""
-    code = f"import libcst; print(libcst.parse_module({TEXT!r}))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert f"{parsing.parse(TEXT)!r}\n" == done.stdout
+# Who uses torchlint as a library
 
 
-def test_white_space_is_shared_in_it_alone() -> None:
-    body = parsing.parse("x = 1\ny = 2\n").body
-    assert body[0].trailing_whitespace is body[1].trailing_whitespace  # type: ignore[union-attr]
-    body = cst.parse_module("x = 1\ny = 2\n").body
+def test_in_somebody_elses_tests_nothing_changes() -> None:
+    lint(SourceFile("snippet.py", SLOW), laws.active(*(rule.name for rule in all_rules())))
+    assert {type(kind) for kind in (cst.CSTNode, cst.Name, cst.SimpleWhitespace)} == {ABCMeta}
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(cst.Name("x"), "value", "y")  # noqa: B010 - to mypy, too, it is frozen
+    body = parse("x = 1\ny = 2\n").body
     assert body[0].trailing_whitespace is not body[1].trailing_whitespace  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("text", [TEXT, "def f(:\n"])
-def test_libcst_is_as_it_was(text: str) -> None:
-    kinds = {name: getattr(cst, name) for name in dir(cst)}
-    try:
-        parsing.parse(text)
-    except cst.ParserSyntaxError:
-        assert text != TEXT
-    assert {name: getattr(cst, name) for name in dir(cst)} == kinds
-    with pytest.raises(cst.CSTValidationError):
-        cst.Name("")
-    with pytest.raises(cst.CSTValidationError):
-        cst.Subscript(cst.Name("x"), [])
-
-
-def test_nodes_that_are_made_by_hand_have_their_defaults() -> None:
-    first, second = (
-        cst.FunctionDef(
-            cst.Name("f"), cst.Parameters([cst.Param(cst.Name("a"))]), cst.SimpleStatementSuite([cst.Pass()])
-        )
-        for _ in range(2)
+@pytest.mark.parametrize(
+    "use",
+    [
+        "from torchlint.linter import lint; assert lint(source, settings).findings",
+        "from torchlint.fixer import fix; assert fix(source, settings, Applicability.SAFE).source.text != source.text",
+        "from torchlint.pool import Job, work; assert [*work([Job('a.py', source.text.encode(), settings)])]",
+        "from torchlint import engine; engine.expect_edits(); assert engine.examine(source, all_rules(), settings).findings",
+    ],
+    ids=["lint", "fix", "pool", "edits"],
+)
+def test_who_uses_it_as_a_library_finds_libcst_as_it_was(use: str, tmp_path: Path) -> None:
+    code = (
+        "from torchlint.registry import all_rules\nfrom torchlint.settings import Settings\n"
+        "from torchlint.source import SourceFile\nfrom torchlint.finding import Applicability\n"
+        f"settings = Settings(tuple(rule.name for rule in all_rules()))\nsource = SourceFile('a.py', {SLOW!r})\n"
     )
-    assert cst.Module([first]).code == "def f(a): pass\n"
-    assert first.whitespace_after_def is not second.whitespace_after_def
-    assert first.with_changes(name=cst.Name("g")).name.value == "g"
-    with pytest.raises(TypeError, match="unexpected keyword"):
-        cst.Name("x", value2="y")  # type: ignore[call-arg]
+    done = run(f"{TELLS_AT_ITS_END}\n{code}\n{use}\n", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert b"untouched: True" in done.stderr
+
+
+def test_importing_any_module_changes_nothing(tmp_path: Path) -> None:
+    code = (
+        "import importlib, pkgutil\n"
+        "for package in ('syntax', 'semantics', 'edits', 'analyses', 'rules'):\n"
+        "    path = importlib.import_module(f'torchlint.{package}').__path__\n"
+        "    for module in pkgutil.walk_packages(path, f'torchlint.{package}.'):\n"
+        "        importlib.import_module(module.name)\n"
+        "print(len([name for name in sys.modules if name.startswith('torchlint')]))\n"
+    )
+    done = run(f"{TELLS_AT_ITS_END}\n{code}", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert b"untouched: True" in done.stderr
+    assert int(done.stdout) > len(all_rules())
+
+
+# Processes of torchlint's own
+
+
+@pytest.mark.parametrize(
+    "start", ["from torchlint.__main__ import main; main()", "runpy.run_module('torchlint', run_name='__main__')"]
+)
+def test_the_process_of_the_command_line_is_torchlints_own(start: str, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(SLOW)
+    code = f"{TELLS_AT_ITS_END}\nimport runpy\nsys.argv = ['torchlint', 'check', '--no-cache', 'a.py']\n{start}\n"
+    done = run(code, tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert b"untouched: False" in done.stderr
+
+
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+def test_those_of_a_pool_are_and_the_one_that_starts_them_need_not_be(method: str, tmp_path: Path) -> None:
+    (tmp_path / "told.py").write_text(
+        f"""{UNTOUCHED}
+import multiprocessing
+from torchlint import pool
+from torchlint.syntax.parsing import parse
+
+
+def outcome(job):
+    parse(job.data.decode())
+    return is_untouched()
+
+
+def serve(connection):
+    pool.outcome = outcome
+    pool._serve(connection)
+
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context({method!r})
+    ours, theirs = context.Pipe()
+    process = context.Process(target=serve, args=(theirs,), daemon=True)
+    process.start()
+    assert ours.recv() is None
+    ours.send([pool.Job("a.py", b"x = 1", None)])
+    print("theirs:", ours.recv())
+    process.kill()
+    parse("x = 1")
+    print("ours:", is_untouched())
+"""
+    )
+    done = subprocess.run([sys.executable, "told.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout == "theirs: False\nours: True\n", done.stderr
+
+
+def test_those_of_the_language_server_are(tmp_path: Path) -> None:
+    orders = io.BytesIO()
+    _send(orders, Rest())  # lints, so that what is needed is loaded
+    done = run(f"{TELLS_AT_ITS_END}\nfrom torchlint.lsp.worker import main; main()", tmp_path, orders.getvalue())
+    assert done.returncode == 0, done.stderr
+    assert b"untouched: False" in done.stderr
+
+
+# What such a process sees
+
+IN_AN_OWN_PROCESS = """
+import json, sys
+import libcst as cst
+from pathlib import Path
+from torchlint import engine
+from torchlint.syntax.parsing import own_process, parse
+from torchlint.registry import all_rules
+from torchlint.settings import Settings
+from torchlint.source import SourceFile
+
+texts = {path: Path(path).read_text(encoding="utf-8") for path in sys.stdin.read().split()}
+plain = {path: repr(cst.parse_module(text)) for path, text in texts.items()}
+own_process()
+settings = Settings(tuple(rule.name for rule in all_rules()))
+found = {}
+for path, text in texts.items():
+    tree = parse(text)
+    assert tree.code == text and repr(tree) == plain[path], path
+    assert tree.deep_equals(cst.parse_module(text)), path
+    found[path] = repr(engine.examine(SourceFile("a.py", text), all_rules(), settings))
+json.dump(found, sys.stdout)
+"""
+
+
+def test_the_tree_is_what_libcst_gives_and_so_is_what_is_found() -> None:
+    """As far as `repr` tells, which names every type and field."""
+    paths = sorted(map(str, FIXTURES.glob("*/slow.py")))[::3]
+    done = run(IN_AN_OWN_PROCESS, FIXTURES, "\n".join(paths).encode())
+    assert done.returncode == 0, done.stderr
+    settings = laws.active(*(rule.name for rule in all_rules()))
+    for path, found in json.loads(done.stdout).items():
+        text = Path(path).read_text(encoding="utf-8")
+        assert found == repr(engine.examine(SourceFile("a.py", text), all_rules(), settings)), path
+    assert len(json.loads(done.stdout)) == len(paths) > 20
+
+
+@pytest.mark.parametrize("text", [TEXT, "def f(:\n"])
+def test_what_is_parsed_and_made_by_others_there_is_as_it_was(text: str) -> None:
+    """Names of the module, checks of what is made by hand, defaults: all but who answers `isinstance`, and frozen fields."""
+    code = f"""
+import libcst as cst
+from torchlint.syntax.parsing import own_process, parse
+
+def raises(error, make):
+    try:
+        make()
+    except error:
+        return True
+    return False
+
+own_process()
+kinds = {{name: getattr(cst, name) for name in dir(cst)}}
+assert raises(cst.ParserSyntaxError, lambda: parse({text!r})) is ({text!r} != {TEXT!r})
+assert {{name: getattr(cst, name) for name in kinds}} == kinds
+assert raises(cst.CSTValidationError, lambda: cst.Name(""))
+assert raises(cst.CSTValidationError, lambda: cst.Subscript(cst.Name("x"), []))
+assert raises(TypeError, lambda: cst.Name("x", value2="y"))
+
+shared = parse("x = 1\\ny = 2\\n").body
+assert shared[0].trailing_whitespace is shared[1].trailing_whitespace
+plain = cst.parse_module("x = 1\\ny = 2\\n").body
+assert plain[0].trailing_whitespace is not plain[1].trailing_whitespace
+
+def made():
+    body = cst.SimpleStatementSuite([cst.Pass()])
+    return cst.FunctionDef(cst.Name("f"), cst.Parameters([cst.Param(cst.Name("a"))]), body)
+
+first, second = made(), made()
+assert cst.Module([first]).code == "def f(a): pass\\n"
+assert first.whitespace_after_def is not second.whitespace_after_def
+assert first.with_changes(name=cst.Name("g")).name.value == "g"
+assert first != second and first == first and hash(first) != hash(second)
+"""
+    done = run(code, FIXTURES)
+    assert done.returncode == 0, done.stderr

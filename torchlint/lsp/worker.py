@@ -18,6 +18,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from torchlint.lsp.analysis import Analyst, Inquire, Lint, Linted, Repair, Rest
+from torchlint.syntax.parsing import own_process
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -203,5 +204,6 @@ def main() -> None:
     """Serve on the standard streams, which nothing else can write to from here on."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    own_process()
     with suppress(KeyboardInterrupt):  # the server's to hear
         serve(sys.stdin.buffer, answers)

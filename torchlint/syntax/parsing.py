@@ -1,119 +1,37 @@
-"""LibCST's parser, for trees that are looked at and not rebuilt: its nodes are made and compared as other objects are.
-
-All that is changed here is how fast LibCST's nodes answer and are made; what they hold and say is the same, but that
-nothing stops one from assigning to the fields of the commonest.
-"""
+"""Text to LibCST's tree: quicker in a process that is torchlint's own, where LibCST's classes may be changed."""
 
 from __future__ import annotations
 
-import dataclasses
-from abc import ABCMeta
-from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
-import libcst as cst
+# LibCST is imported when there is something to parse: a process says that it is torchlint's own as it starts.
+if TYPE_CHECKING:
+    import libcst as cst
+
+_is_own = False
 
 
-class _Answering(ABCMeta):
-    """The metaclass of LibCST's nodes, but for who answers `isinstance`: the interpreter, and not code in Python.
+def own_process() -> None:
+    """Say that this process is torchlint's own: nobody else in it uses LibCST and would find its classes changed.
 
-    The answers are the same as long as nothing is registered as a node that is none.
+    For what starts a process, and for nothing that others import: not for a library, a plugin or somebody's tests.
     """
-
-    __instancecheck__ = type.__instancecheck__
-    __subclasscheck__ = type.__subclasscheck__
-
-
-def _lighten() -> None:
-    """Let nodes be asked for their type, compared and hashed without a call into Python: nothing happens more often."""
-    waiting: list[type] = [cst.CSTNode]
-    while waiting:
-        kind = waiting.pop()
-        kind.__class__ = _Answering
-        # By identity, which is what LibCST's own methods say too; it gives them to each type.
-        kind.__hash__ = object.__hash__  # type: ignore[assignment,method-assign]
-        kind.__eq__ = object.__eq__  # type: ignore[assignment,method-assign]
-        waiting += type.__subclasses__(kind)
-
-
-# Nine in ten of the nodes that are not shared are of these types.
-_COMMON = (
-    cst.Annotation, cst.Arg, cst.Assign, cst.AssignTarget, cst.Attribute, cst.BinaryOperation, cst.Call, cst.Comment,
-    cst.Comparison, cst.ComparisonTarget, cst.Element, cst.Expr, cst.Float, cst.FunctionDef, cst.If, cst.ImportAlias,
-    cst.IndentedBlock, cst.Index, cst.Integer, cst.List, cst.Name, cst.Param, cst.Parameters,
-    cst.ParenthesizedWhitespace, cst.Return, cst.SimpleStatementLine, cst.SimpleString, cst.Subscript,
-    cst.SubscriptElement, cst.Tuple,
-)  # fmt: skip
-# What their `__init__` knows besides its parameters: whether a node is made by hand, which LibCST checks, or parsed.
-_NAMES: dict[str, Any] = {"by_hand": True, "unset": object()}
-
-
-def _make_plainly(kind: type[cst.CSTNode]) -> None:
-    """Let the fields of a node be assigned as it is made: LibCST calls a function for each, since its nodes are frozen.
-
-    The signature is the same, and what is made by hand is checked as before.
-    """
-    parameters, lines = ["self"], []
-    for field in dataclasses.fields(kind):
-        name = value = parameter = field.name
-        known = f"{kind.__name__}_{name}"
-        if field.default is not dataclasses.MISSING:
-            _NAMES[known] = field.default
-            parameter = f"{name}={known}"
-        elif field.default_factory is not dataclasses.MISSING:
-            _NAMES[known] = field.default_factory
-            parameter = f"{name}=unset"
-            value = f"{known}() if {name} is unset else {name}"
-        parameters.append(parameter)
-        lines.append(f"    self.{name} = {value}\n")
-    lines.append("    if by_hand: self.__post_init__()\n")
-    exec(f"def __init__({', '.join(parameters)}):\n{''.join(lines)}", _NAMES)  # noqa: S102 - as dataclasses does
-    kind.__init__ = _NAMES.pop("__init__")  # type: ignore[method-assign]
-    # Only without methods of their own, both, does the interpreter assign to a slot at once.
-    kind.__setattr__ = object.__setattr__  # type: ignore[method-assign]
-    kind.__delattr__ = object.__delattr__  # type: ignore[method-assign]
-
-
-def _check_by_hand(node: cst.CSTNode) -> None:
-    if _NAMES["by_hand"]:
-        node._validate()  # noqa: SLF001 - as LibCST does of each node
-
-
-cst.CSTNode.__post_init__ = _check_by_hand  # type: ignore[assignment,method-assign]
-_lighten()
-for _kind in _COMMON:
-    _make_plainly(_kind)
+    global _is_own  # noqa: PLW0603 - a fact about the process
+    _is_own = True
 
 
 def parse(text: str) -> cst.Module:
-    """`libcst.parse_module`, a quarter faster, for a tree that is looked at: white space and punctuation is shared.
-
-    LibCST checks each node as it is made, which is for those who make nodes by hand, and makes one for every space.
-    Here what the parser builds is not checked for what it cannot be, and one node stands for all that are alike where
-    no rule and no fact looks, which are three nodes in five. Afterwards LibCST is as it was.
+    """`libcst.parse_module`; in torchlint's own process a quarter faster, and LibCST's classes are changed by it.
 
     Raises:
         libcst.ParserSyntaxError: the text is no Python.
         RecursionError: it nests too deeply.
 
     """
-    _NAMES["by_hand"] = False
-    for name, kind in _SHARED.items():
-        setattr(cst, name, lru_cache(maxsize=None)(kind))
-    try:
-        return cst.parse_module(text)
-    finally:
-        _NAMES["by_hand"] = True
-        for name, kind in _SHARED.items():
-            setattr(cst, name, kind)
+    if _is_own:
+        from torchlint.syntax import light_nodes  # loads LibCST
 
+        return light_nodes.parse(text)
+    import libcst as cst  # as above
 
-# They stand in fields alone that `Tree` leaves out, and hold nothing but each other and text.
-_SHARED: dict[str, type[cst.CSTNode]] = {
-    kind.__name__: kind
-    for kind in (
-        cst.AssignEqual, cst.Colon, cst.Comma, cst.Dot, cst.EmptyLine, cst.LeftCurlyBrace, cst.LeftParen,
-        cst.LeftSquareBracket, cst.Newline, cst.RightCurlyBrace, cst.RightParen, cst.RightSquareBracket,
-        cst.Semicolon, cst.SimpleWhitespace, cst.TrailingWhitespace,
-    )
-}  # fmt: skip
+    return cst.parse_module(text)

@@ -19,6 +19,7 @@ from torchlint.semantics.values.lattice import (
     Device,
     Kind,
     Value,
+    mapping_of,
     sequence,
     sequence_of,
 )
@@ -90,7 +91,7 @@ class Annotations:
                         return sequence_of(self.value(inner[0]))
                     return sequence(*(self.value(part) for part in inner))
                 if last in ("Dict", "dict", "Mapping") and len(inner) == 2:
-                    return Value(Kind.MAPPING, item=self.value(inner[1]))
+                    return mapping_of(self.value(inner[1]))
                 return UNKNOWN
         qualified = self.names.qualified(node)
         if qualified in _ANNOTATIONS:

@@ -18,6 +18,7 @@ from torchlint.semantics.values.lattice import (
     Kind,
     Value,
     item_of,
+    mapping_of,
     off_cpu,
     sequence,
     sequence_of,
@@ -231,7 +232,7 @@ class Results:
         if name in ("modules", "children"):
             return sequence_of(Value(Kind.MODULE, owner.device))
         if name == "state_dict":
-            return Value(Kind.MAPPING, item=tensor(owner.device))
+            return mapping_of(tensor(owner.device))
         if isinstance(owner.definition, cst.ClassDef):
             method = self.classes.method(owner.definition, name)
             if method is not None:

@@ -97,14 +97,39 @@ def tensor(device: Device = Device.UNKNOWN, *, proven: bool = True, scalar: bool
     return Value(Kind.TENSOR, device, proven=proven, scalar=scalar)
 
 
+# How many parts of a container are told apart, by the number of containers around it; what is below that is unknown.
+# Code can double a value on each line, and no value may grow with the code. The limits go by place and not by size, so
+# that `join` needs none: parts at one place are joined with parts at the same place.
+MOST_PARTS = (16, 8, 2, 0)
+
+
 def sequence(*items: Value) -> Value:
-    """A tuple or list of known length."""
+    """A tuple or list of known length; of unknown length, if it has more parts than are told apart."""
+    if len(items) > MOST_PARTS[0]:
+        return sequence_of(join(items))
+    items = tuple([_within(item, 1) for item in items])
     return Value(Kind.SEQUENCE, item=join(items) if items else UNKNOWN, items=items)
 
 
 def sequence_of(item: Value) -> Value:
     """A sequence of unknown length."""
-    return Value(Kind.SEQUENCE, item=item)
+    return Value(Kind.SEQUENCE, item=_within(item, 1))
+
+
+def mapping_of(item: Value) -> Value:
+    """A mapping, by what its values are."""
+    return Value(Kind.MAPPING, item=_within(item, 1))
+
+
+def _within(value: Value, depth: int) -> Value:
+    """As much of a value as is told apart where it is inside of so many containers."""
+    if value.item is None:
+        return value
+    if depth == len(MOST_PARTS):
+        return replace(value, item=UNKNOWN, items=())
+    items = value.items if len(value.items) <= MOST_PARTS[depth] else ()
+    item, items = _within(value.item, depth + 1), tuple([_within(part, depth + 1) for part in items])
+    return value if item == value.item and items == value.items else replace(value, item=item, items=items)
 
 
 def join_device(devices: list[Device]) -> Device:

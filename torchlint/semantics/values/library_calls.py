@@ -19,6 +19,7 @@ from torchlint.semantics.values.lattice import (
     Value,
     item_of,
     join,
+    mapping_of,
     off_cpu,
     sequence,
     sequence_of,
@@ -115,10 +116,7 @@ class Libraries:
         if name in ("next", "__next__"):
             return item_of(first)
         if name == "dict":
-            return Value(
-                Kind.MAPPING,
-                item=join([self.kinds.value(argument.value) for argument in node.args if argument.keyword]),
-            )
+            return mapping_of(join([self.kinds.value(argument.value) for argument in node.args if argument.keyword]))
         if name == "map" and len(values) > 1:
             return sequence_of(NUMBER if dotted(arguments[0]) in ("int", "float", "len") else UNKNOWN)
         if name in apis.PASS_THROUGH:

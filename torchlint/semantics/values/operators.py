@@ -17,6 +17,7 @@ from torchlint.semantics.values.lattice import (
     arithmetic,
     item_of,
     join,
+    mapping_of,
     sequence,
     sequence_of,
     tensor,
@@ -122,13 +123,13 @@ class Operators:
 
     def _dict(self, node: cst.Dict) -> Value:
         values = [self.value(element.value) for element in node.elements if isinstance(element, cst.DictElement)]
-        return Value(Kind.MAPPING, item=join(values))
+        return mapping_of(join(values))
 
     def _comprehension(self, node: cst.ListComp | cst.GeneratorExp | cst.SetComp) -> Value:
         return sequence_of(self.value(node.elt))
 
     def _dict_comprehension(self, node: cst.DictComp) -> Value:
-        return Value(Kind.MAPPING, item=self.value(node.value))
+        return mapping_of(self.value(node.value))
 
 
 def _is_hyperparameter(node: cst.Subscript) -> bool:

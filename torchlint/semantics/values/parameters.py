@@ -8,7 +8,17 @@ import libcst as cst
 
 from torchlint.semantics.names.bindings import parameters
 from torchlint.semantics.names.classes import is_static
-from torchlint.semantics.values.lattice import UNKNOWN, Device, Kind, Value, join, overridable, sequence_of, tensor
+from torchlint.semantics.values.lattice import (
+    UNKNOWN,
+    Device,
+    Kind,
+    Value,
+    join,
+    mapping_of,
+    overridable,
+    sequence_of,
+    tensor,
+)
 
 if TYPE_CHECKING:
     from torchlint.semantics.values.call_graph import Calls
@@ -31,7 +41,7 @@ class Parameters:
             if parameter.star == "*":
                 return sequence_of(annotated)
             if parameter.star == "**":
-                return Value(Kind.MAPPING, item=annotated)
+                return mapping_of(annotated)
             if annotated.kind is Kind.MODULE and is_class_name(parameter.name.value):
                 return Value(Kind.CLASS, qualified=annotated.qualified)  # `Model: nn.Module` stands for a class
             if annotated and not (annotated.kind is Kind.TENSOR and _is_switch(parameter)):
