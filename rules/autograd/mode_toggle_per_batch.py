@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.rule import Flag, Method, Rule, Status
+from torchlint.semantics.knowledge.conventions.functions import MODE_SWITCH
+from torchlint.semantics.knowledge.conventions.texts import MODE_SWITCHED
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -20,13 +21,6 @@ RULE = Rule(
     summary="Calling `train()` or `eval()` at each batch visits every module of a network that is in that mode anyway.",
     since="0.2.0",
     status=Status.PREVIEW,
-)
-
-# Functions that may set the mode: those that evaluate, sample or save, by their name.
-_SWITCHES = re.compile(
-    r"(?:^|_)(?i:eval|val|test|sampl|generat|predict|infer|visual|image|plot|save|score|metric|log(?:_|$)|train|run|"
-    r"callback|hook|event|fire|emit|trigger|dispatch|mode(?!l)|freeze|warm|swa|update_bn|ema)|"
-    r"(?:Eval|Val|Test|Sampl|Predict|Infer|Train|Save)"
 )
 
 
@@ -100,10 +94,9 @@ def _may_switch(call: cst.Call, loop: cst.For | cst.While, context: Context) -> 
             continue
         target = context.calls.target(node)
         if target is not None:
-            code = context.code(target)
-            if ".eval(" in code or ".train(" in code:
+            if MODE_SWITCHED.suggests(context.code(target)):
                 return True
-        elif _SWITCHES.search(name) and _takes_objects(node) and context.kind(node.func) is not Kind.MODULE:
+        elif MODE_SWITCH.suggests(name) and _takes_objects(node) and context.kind(node.func) is not Kind.MODULE:
             return True
     return False
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule
+from torchlint.semantics.knowledge.conventions.comments import WORKER_REASON, WORKERS_NOT_NEEDED
+from torchlint.semantics.knowledge.conventions.conditions import WORKER_CONDITION
+from torchlint.semantics.knowledge.conventions.counts import WORKER_NUMBER
 
 if TYPE_CHECKING:
     from torchlint.analyses.data.datasets import NoWorkers
@@ -22,16 +24,6 @@ RULE = Rule(
     since="0.1.0",
     fix=(Applicability.UNSAFE,),
 )
-
-_CHOSEN = re.compile(r"debug|worker|platform|os\.name|windows|notebook|smoke", re.IGNORECASE)
-
-# What a comment beside the 0 speaks of where it gives the reason.
-_REASON = re.compile(
-    r"worker|process|fork|spawn|pickl|thread|windows|debug|hang|dead|crash|leak|memory|cuda|must|need|determinis",
-    re.IGNORECASE,
-)
-# What a comment above it says, which may be about anything.
-_NOT_NEEDED = re.compile(r"\b(no|not|without|zero|0|single|main|don't|can't)\b.{0,24}(worker|process)", re.IGNORECASE)
 
 
 @RULE.on(
@@ -102,13 +94,13 @@ def _is_meant(call: cst.Call, lack: NoWorkers, context: Context) -> bool:
     if context.frequencies.is_diagnostic(call) or is_self_check(call, context):
         return True
     if any(
-        isinstance(above, (cst.If, cst.IfExp)) and _CHOSEN.search(context.code(above.test))
+        isinstance(above, (cst.If, cst.IfExp)) and WORKER_CONDITION.suggests(context.code(above.test))
         for above in context.ancestors(call)
     ):
         return True
     return lack.zero is not None and (
-        _REASON.search(comment_behind(lack.zero, context)) is not None
-        or _NOT_NEEDED.search(comments_above(call, context)) is not None
+        WORKER_REASON.suggests(comment_behind(lack.zero, context))
+        or WORKERS_NOT_NEEDED.suggests(comments_above(call, context))
         or is_in_a_process(call, context)
     )
 
@@ -118,6 +110,6 @@ def _with_workers(call: cst.Call, lack: NoWorkers, workers: int, context: Contex
 
     if lack.given is None or lack.zero is None:
         return (with_argument(call, f"num_workers={workers}", context),)
-    if lack.is_named and "worker" not in context.code(lack.given).lower():
+    if lack.is_named and not WORKER_NUMBER.suggests(context.code(lack.given).lower()):
         return ()  # the name may stand for other zeros too
     return (Replace(lack.zero, str(workers)),)

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule, Status
+from torchlint.semantics.knowledge.conventions.comments import COMMENTED_PINNING
+from torchlint.semantics.knowledge.conventions.packages import UNPINNABLE_PACKAGE
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -46,7 +48,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     if context.frequencies.is_diagnostic(node) or _gives_no_host_memory(node, context):
         return
-    if "# pin_memory" in context.code(node):  # somebody has taken it out
+    if COMMENTED_PINNING.suggests(context.code(node)):  # somebody has taken it out
         return
     move = _move(node, context)
     if move is None:
@@ -71,7 +73,7 @@ def _move(loader: cst.Call, context: Context) -> BatchMove | None:
     for move in context[Passes].moves:
         is_tensor = is_default or context.kinds.is_tensor(move.receiver)
         # A graph of DGL's has no method `pin_memory`, and what its batches hold is such graphs for the most part.
-        can_be_pinned = is_tensor or (move.is_part and "dgl" not in context.names.imported)
+        can_be_pinned = is_tensor or (move.is_part and not UNPINNABLE_PACKAGE.suggests_any(context.names.imported))
         if not can_be_pinned or loader not in made(move.loader, context).calls:
             continue
         loop = loop_of(move.call, context)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Applicability, Call, Flag, Replace, Rule, Status
+from torchlint.semantics.knowledge.conventions.values import LOADER_ENDING
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -92,4 +93,4 @@ def _is_loader(node: cst.BaseExpression, context: Context) -> bool:
     if isinstance(node, cst.Name) and made(node, context).calls:
         values = [binding.value for binding in context.reaching(node) if binding.binder is Binder.ASSIGN]
         return all(isinstance(value, cst.Call) and is_loader(value, context) for value in values)
-    return name.endswith(("loader", "_dl"))
+    return LOADER_ENDING.suggests(name)

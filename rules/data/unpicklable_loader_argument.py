@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Call, Flag, Rule
+from torchlint.semantics.knowledge.conventions.functions import TEST_FUNCTION
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -45,4 +46,4 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 def _is_test(function: cst.CSTNode | None) -> bool:
     """Whether a function tries out what the file has."""
-    return isinstance(function, cst.FunctionDef) and function.name.value.startswith("test_")
+    return isinstance(function, cst.FunctionDef) and TEST_FUNCTION.suggests(function.name.value)

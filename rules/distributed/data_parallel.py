@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Call, Flag, Node, Rule
+from torchlint.semantics.knowledge.conventions.functions import PARALLEL_CLASS
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -33,7 +34,7 @@ def check_wrapper(node: cst.Call, context: Context) -> Iterator[Flag]:
     from ._shared.replicas import is_one_by_default, is_one_device, is_only_saved  # they load LibCST
 
     class_ = context.tree.enclosing_class(node)
-    if class_ is not None and "DataParallel" in class_.name.value:
+    if class_ is not None and PARALLEL_CLASS.suggests(class_.name.value):
         return  # a strategy of a framework, for those who ask for it
     devices = context.argument(node, "device_ids", 1)
     if is_one_device(devices):

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Flag, Method, Rule, Status
+from torchlint.semantics.knowledge.conventions.conditions import ACCUMULATION_CONDITION
+from torchlint.semantics.knowledge.conventions.texts import SYNCING_FRAMEWORK
+from torchlint.semantics.knowledge.conventions.values import OPTIMIZER_PREFIX
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -21,20 +24,6 @@ RULE = Rule(
     status=Status.PREVIEW,
 )
 _WRAPPER = "torch.nn.parallel.DistributedDataParallel"
-# Whoever speaks of one of these has seen to it, or leaves it to a framework that does.
-_OTHERS = (
-    "no_sync",
-    "require_backward_grad_sync",
-    "register_comm_hook",
-    "delay_allreduce",
-    "FullyShardedDataParallel",
-    "fully_shard",
-    "deepspeed",
-    "accelerator.",
-    "lightning",
-    "fabric.",
-    "horovod",
-)
 # What empties the gradients, or needs those of all processes.
 _LOOKS = ("zero_grad", "unscale_", "clip_grad_norm_", "clip_grad_value_", "clip_grad_norm")
 
@@ -43,7 +32,7 @@ _LOOKS = ("zero_grad", "unscale_", "clip_grad_norm_", "clip_grad_value_", "clip_
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the backward pass of each batch where all steps of the optimizer behind it come at some batches only."""
     loop = context.frequencies.batch_loop(node)
-    if loop is None or not _has_wrapper(context) or any(word in context.source.text for word in _OTHERS):
+    if loop is None or not _has_wrapper(context) or SYNCING_FRAMEWORK.suggests(context.source.text):
         return
     steps = list(_calls(loop, ("step",), context))
     if not steps or any(not _is_held_back(step, loop, context) for step in steps) or _is_held_back(node, loop, context):
@@ -89,7 +78,7 @@ def _last(func: cst.BaseExpression) -> str:
 
 
 def _is_called_optimizer(owner: cst.BaseExpression) -> bool:
-    return _last(owner).lower().startswith(("optim", "opt", "scaler", "grad_scaler"))
+    return OPTIMIZER_PREFIX.suggests(_last(owner).lower())
 
 
 def _is_held_back(node: cst.CSTNode, loop: cst.For | cst.While, context: Context) -> bool:
@@ -102,7 +91,11 @@ def _is_held_back(node: cst.CSTNode, loop: cst.For | cst.While, context: Context
     for above in context.ancestors(node):
         if above is loop:
             return False
-        if isinstance(above, cst.If) and child is above.body and "accum" in context.code(above.test):
+        if (
+            isinstance(above, cst.If)
+            and child is above.body
+            and ACCUMULATION_CONDITION.suggests(context.code(above.test))
+        ):
             return True
         child = above
     return False

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Applicability, Call, Flag, Rule
+from torchlint.semantics.knowledge.conventions.functions import EVALUATING_FUNCTION
+from torchlint.semantics.knowledge.conventions.texts import TRAINING_STEP
+from torchlint.semantics.knowledge.conventions.values import FROZEN_MODEL
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -24,10 +27,6 @@ RULE = Rule(
 _OPTION = "gradient_as_bucket_view"
 # Where it comes by position.
 _PLACE = 10
-# What a file speaks of that trains.
-_TRAINING = (".backward(", "zero_grad(", "optimizer.step(")
-# Models that have no gradients.
-_FROZEN = ("teacher", "target", "ema", "frozen", "momentum", "reference")
 
 
 @RULE.on(Call("torch.nn.parallel.DistributedDataParallel"))
@@ -39,7 +38,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     if any(argument.keyword is not None and argument.keyword.value == _OPTION for argument in node.args):
         return
-    if not any(word in context.source.text for word in _TRAINING) or _is_evaluation(node, context):
+    if not TRAINING_STEP.suggests(context.source.text) or _is_evaluation(node, context):
         return
     if _is_frozen(node.args[0].value) or _replaces_gradients(context):
         return
@@ -70,13 +69,13 @@ def _is_evaluation(node: cst.Call, context: Context) -> bool:
 
     function = context.function(node)
     name = function.name.value.lower() if isinstance(function, cst.FunctionDef) else ""
-    return context.grad(node) is GradMode.OFF or any(word in name for word in ("eval", "test", "valid", "infer"))
+    return context.grad(node) is GradMode.OFF or EVALUATING_FUNCTION.suggests(name)
 
 
 def _is_frozen(model: cst.BaseExpression) -> bool:
     name = model.attr if isinstance(model, cst.Attribute) else model
     words = name.value.lower().split("_") if isinstance(name, cst.Name) else []
-    return any(word in _FROZEN for word in words)
+    return any(FROZEN_MODEL.suggests(word) for word in words)
 
 
 def _replaces_gradients(context: Context) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.rule import Applicability, Flag, Node, NodeEdit, Replace, Rule
+from torchlint.semantics.knowledge.conventions.texts import QUANTISING, QUANTISING_WORD, WEIGHT_LOADER
 
 if TYPE_CHECKING:
     from torchlint.facts import Wrapper
@@ -23,21 +23,12 @@ RULE = Rule(
     fix=(Applicability.UNSAFE,),
 )
 
-# Weights that this file loads, or its framework for it, may hold the bias.
-_LOADS_WEIGHTS = re.compile(
-    r"load_state_dict|load_url|load_checkpoint|load_from_checkpoint|load_pretrained\w*|load_weights|from_pretrained|"
-    r"PreTrainedModel|build_model_with_cfg"
-)
-# Quantisation fuses layer and norm into one layer with a bias, and its tools expect to find the parts.
-_OF_QUANTISING = ("quantization", "fuse_modules", "QuantStub")
-_QUANTISES = re.compile(r"\btorch(\.ao)?\.quantization\b|\bfuse_modules\b|\bQuantStub\b")
-
 
 @RULE.on(Node("Module", (b"BatchNorm", b"InstanceNorm", b"GroupNorm")))
 def check(_: cst.Module, context: Context) -> Iterator[Flag]:
     """Flag each layer with a bias, all of whose output goes into norms that subtract a channel's mean."""
     text = context.source.text
-    if any(word in text for word in _OF_QUANTISING) and _QUANTISES.search(text):
+    if QUANTISING_WORD.suggests(text) and QUANTISING.suggests(text):
         return
     from torchlint.analyses.layers.norms import (  # the model's parts load LibCST
         freezes_norms,
@@ -94,9 +85,9 @@ def _reason_to_keep(call: cst.Call, made: Wrapper, context: Context) -> str:
     from torchlint.analyses.layers.bias import needs_bias
 
     without = f"setting `{made.parameter}=False`"
-    loads = _LOADS_WEIGHTS.search(context.source.text)
+    loads = WEIGHT_LOADER.found_in(context.source.text)
     if loads:
-        return f"weights loaded by `{loads[0]}` may hold it, so convert those before {without}"
+        return f"weights loaded by `{loads}` may hold it, so convert those before {without}"
     if needs_bias(call, made.layer, context):
         return f"this file uses `.bias` without a test for None, so add one before {without}"
     if made.expects_bias:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Applicability, Flag, Node, NodeEdit, Replace, Rule
+from torchlint.semantics.knowledge.conventions.texts import WEIGHTS_READ
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -22,8 +23,6 @@ RULE = Rule(
 )
 _ATTENTION = "torch.nn.MultiheadAttention"
 _NEED_WEIGHTS = 4  # behind query, key, value and key_padding_mask
-# A hook gets the weights too; and the fused kernels have no second derivative.
-_READ_ELSEWHERE = ("register_forward_hook", "create_graph=True")
 
 
 @RULE.on(Node("Call", (b"MultiheadAttention",)))
@@ -38,7 +37,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Flag]:
     needed = context.argument(call, "need_weights", _NEED_WEIGHTS)
     if context.has_unpacking(call) or (needed is not None and not _is_true(needed)):
         return
-    if any(text in context.source.text for text in _READ_ELSEWHERE):
+    if WEIGHTS_READ.suggests(context.source.text):
         return
     from torchlint.edits.messages import how_often  # the model's parts load LibCST
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Call, Flag, Method, Rule
+from torchlint.semantics.knowledge.conventions.texts import ATTENTION_KNOWN
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -20,18 +21,12 @@ RULE = Rule(
     since="0.2.0",
     eager=True,
 )
-# Who names the fused kernels in a file knows them, and spells attention out as well for a reason. They have no second
-# derivative.
-_KNOWN = (
-    "scaled_dot_product", "memory_efficient_attention", "flash_attn", "xformers", "flex_attention",
-    "attn_implementation", "AttentionInterface", "sdpa", "create_graph=True",
-)  # fmt: skip
 
 
 @RULE.on(Call("torch.softmax"), Call("torch.nn.functional.softmax"), Method("softmax"), Call("torch.nn.Softmax"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the softmax between the product of queries and keys and that with the values."""
-    if any(word in context.source.text for word in _KNOWN):
+    if ATTENTION_KNOWN.suggests(context.source.text):
         return
     from torchlint.edits.messages import how_often
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchlint.rule import Applicability, Call, Flag, Rule
+from torchlint.semantics.knowledge.conventions.packages import OPTIMIZER_PACKAGE
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -22,8 +23,6 @@ RULE = Rule(
     fix=(Applicability.UNSAFE,),
     yields_to=("gradscaler-step-syncs",),
 )
-# Devices of other kinds, and packages that put optimizers of their own in the place of torch's, or work inside them.
-_OTHERS = frozenset({"torch_xla", "habana_frameworks", "torch_npu", "torch_directml", "apex", "deepspeed"})
 
 
 @RULE.on(Call("torch.optim.Adam"), Call("torch.optim.AdamW"), Call("torch.optim.SGD"))
@@ -45,7 +44,11 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     if is_one_operation(node, context) or updates_few_tensors(node, context) or has_sparse_gradients(context):
         return
-    if not context.names.imported.isdisjoint(_OTHERS) or never_steps(node, context) or is_tried_out(node, context):
+    if (
+        OPTIMIZER_PACKAGE.suggests_any(context.names.imported)
+        or never_steps(node, context)
+        or is_tried_out(node, context)
+    ):
         return
     name = context.qualified_name(node.func) or ""
     since = FUSED_SINCE[name]

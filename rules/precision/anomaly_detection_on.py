@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Applicability, Call, Flag, Replace, Rule, Status
+from torchlint.semantics.knowledge.conventions.functions import FAULT_FINDER
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -24,7 +25,6 @@ RULE = Rule(
 _SETTERS = ("torch.autograd.set_detect_anomaly", "torch.autograd.anomaly_mode.set_detect_anomaly")
 _CONTEXTS = ("torch.autograd.detect_anomaly", "torch.autograd.anomaly_mode.detect_anomaly")
 _TRAINER = "lightning.pytorch.Trainer"
-_DEBUGGING = ("debug", "anomal", "nan", "check", "diagnos", "test")
 
 
 @RULE.on(*(Call(name) for name in (*_SETTERS, *_CONTEXTS, _TRAINER)))
@@ -71,7 +71,7 @@ def _is_asked_for(node: cst.CSTNode, context: Context) -> bool:
                 return True
         if isinstance(above, (cst.FunctionDef, cst.ClassDef)) and child is above.body:
             name = above.name.value.lower()
-            if any(word in name for word in _DEBUGGING):
+            if FAULT_FINDER.suggests(name):
                 return True
         child = above
     return False

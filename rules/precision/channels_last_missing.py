@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchlint.rule import Flag, Method, Rule, Status
+from torchlint.semantics.knowledge.conventions.texts import LAYOUT_SETTLED
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -22,9 +23,6 @@ RULE = Rule(
     default=False,
     eager=True,
 )
-# Words of those who have chosen a layout, of a compiler that chooses it, and of layers whose result has the channels
-# first whatever they are given, so that each convolution behind one would transpose again.
-_SETTLED = ("channels_last", "memory_format", "torch.jit", "InstanceNorm2d")
 
 
 @RULE.on(Method("backward"))
@@ -32,7 +30,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the backward pass of a script that trains convolutions under autocast with the channels first."""
     from ._shared.training_script import casts, convolves, is_first_step, is_tiny  # the model's parts load LibCST
 
-    if any(word in context.source.text for word in _SETTLED):
+    if LAYOUT_SETTLED.suggests(context.source.text):
         return
     if is_first_step(node, context) and casts(context) and convolves(context) and not is_tiny(context):
         yield Flag(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Applicability, Call, Flag, Replace, Rule, Status
+from torchlint.semantics.knowledge.conventions.texts import EXPECTED_ERROR
 
 if TYPE_CHECKING:
     from torchlint.rule import NodeEdit
@@ -68,7 +69,9 @@ def _is_a_trial(node: cst.Call, context: Context) -> bool:
     for above in context.ancestors(node):
         if isinstance(above, cst.Try) and child is above.body and above.handlers:
             return True
-        if isinstance(above, cst.With) and any("raises" in context.code(item.item) for item in above.items):
+        if isinstance(above, cst.With) and any(
+            EXPECTED_ERROR.suggests(context.code(item.item)) for item in above.items
+        ):
             return True
         child = above
     return False

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Applicability, Flag, Node, Replace, Rule, Status
+from torchlint.semantics.knowledge.conventions.comments import CUDNN_REASON
+from torchlint.semantics.knowledge.conventions.texts import SECOND_GRADIENTS
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -64,29 +66,12 @@ def _is_explained(node: cst.Assign, context: Context) -> bool:
     line = context.tree.line(node)
     above = line.leading_lines[-1].comment if line is not None and line.leading_lines else None
     comments = comment_behind(node, context) + (above.value if above is not None else "")
-    return any(word in comments.lower() for word in _REASONS)
-
-
-# A comment that gives a reason speaks of what goes wrong, or of what cannot be had otherwise.
-_REASONS = (
-    "cudnn",
-    "bug",
-    "error",
-    "crash",
-    "memory",
-    "backward",
-    "support",
-    "slow",
-    "need",
-    "must",
-    "because",
-    "work",
-)
+    return CUDNN_REASON.suggests(comments.lower())
 
 
 def _is_needed(context: Context) -> bool:
     """Whether the file takes gradients of gradients, which cuDNN's recurrent layers do not have."""
-    return "create_graph" in context.source.text or "gradgradcheck" in context.source.text
+    return SECOND_GRADIENTS.suggests(context.source.text)
 
 
 def _is_set_again(node: cst.Assign, context: Context) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Applicability, Flag, Node, Replace, Rule, Status
+from torchlint.semantics.knowledge.conventions.functions import DEBUGGING_FUNCTION
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -29,7 +30,6 @@ _EFFECTS = {
     "TORCH_DISTRIBUTED_DEBUG": ("compares all ranks before each collective", frozenset({"detail"})),
 }
 _TOKENS = tuple(name.encode() for name in _EFFECTS)
-_DEBUGGING = ("debug", "determin", "trace", "profile", "repro")
 
 
 @RULE.on(Node("Assign", _TOKENS), Node("Call", _TOKENS))
@@ -87,7 +87,7 @@ def _is_asked_for(node: cst.CSTNode, context: Context) -> bool:
             return True
         if isinstance(above, (cst.FunctionDef, cst.ClassDef)) and child is above.body:
             name = above.name.value.lower()
-            if any(word in name for word in _DEBUGGING):
+            if DEBUGGING_FUNCTION.suggests(name):
                 return True
         child = above
     return False

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.rule import Flag, Method, Rule, Status
+from torchlint.semantics.knowledge.conventions.texts import LOSS_SCALING
+from torchlint.semantics.knowledge.conventions.values import LOSS_ENDING
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -21,12 +22,6 @@ RULE = Rule(
     since="0.2.0",
     status=Status.PREVIEW,
 )
-# Words of those who scale the loss (not this rule's name), or whose framework does; what sets autocast's own type.
-_SCALES = re.compile(
-    r"(?<!without-)scaler|loss_?scal|scal(?:e|ed|ing)_?loss|grad_?scal|unscale|set_autocast|bfloat16|bf16"
-    r"|\bapex\b|lightning|fabric|accelerat|deepspeed|fairscale|megatron|colossalai|composer|catalyst|fastai|ignite|mmcv|mmengine",
-    re.IGNORECASE,
-)
 _CUDA = "torch.cuda.amp.autocast"
 _AUTOCASTS = frozenset({_CUDA, "torch.autocast", "torch.amp.autocast"})
 _FLOAT16 = frozenset({"torch.float16", "torch.half"})
@@ -38,7 +33,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the backward pass of each batch whose loss comes out of a float16 autocast as it is."""
     from torchlint.finding import Frequency  # the model's parts load LibCST
 
-    if "autocast" not in context.source.text or _SCALES.search(context.source.text) is not None:
+    if "autocast" not in context.source.text or LOSS_SCALING.suggests(context.source.text):
         return
     loss = getattr(node.func, "value", None)
     if not isinstance(loss, cst.Name) or context.frequency(node) < Frequency.BATCH:
@@ -104,7 +99,7 @@ def _runs_a_model(block: cst.With, context: Context) -> bool:
     from torchlint.syntax.tree import descendants_in_scope
 
     return any(
-        context.kind(call.func) is Kind.MODULE and not context.code(call.func).lower().endswith(("loss", "criterion"))
+        context.kind(call.func) is Kind.MODULE and not LOSS_ENDING.suggests(context.code(call.func).lower())
         for call in descendants_in_scope(block.body)
         if isinstance(call, cst.Call)
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Call, Flag, Rule, Status
+from torchlint.semantics.knowledge.conventions.functions import TRAINER_CLASS
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -57,7 +58,7 @@ def _trains(context: Context) -> bool:
     """Whether a `Trainer` of transformers is made and started here."""
     calls = context.tree.of(cst.Call)
     makes = any(
-        (name := context.qualified_name(call.func) or context.code(call.func)).endswith("Trainer")
+        TRAINER_CLASS.suggests(name := context.qualified_name(call.func) or context.code(call.func))
         and "torch" not in name
         for call in calls
     )

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Applicability, Flag, Method, Replace, Rule, Status
+from torchlint.semantics.knowledge.conventions.conditions import PLACE_CONDITION
+from torchlint.semantics.knowledge.conventions.values import DEVICE_WORD
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -77,9 +79,7 @@ def _cast(call: cst.Call, context: Context) -> str | None:
 def _is_meant(call: cst.Call, context: Context) -> bool:
     """Whether a branch asks first where the tensor is, or the copy goes into a part of another tensor."""
     for above in context.ancestors(call):
-        if isinstance(above, (cst.If, cst.IfExp)) and any(
-            word in context.code(above.test) for word in ("cuda", "cpu", "device")
-        ):
+        if isinstance(above, (cst.If, cst.IfExp)) and PLACE_CONDITION.suggests(context.code(above.test)):
             return True
         if isinstance(above, cst.Assign) and any(isinstance(each.target, cst.Subscript) for each in above.targets):
             return True
@@ -112,5 +112,5 @@ def _is_taken_back(call: cst.Call, context: Context) -> bool:
         case cst.Call(func=cst.Attribute(attr=cst.Name(value="cuda"))):
             return True
         case cst.Call(func=cst.Attribute(attr=cst.Name(value="to")), args=[cst.Arg(value=given), *_]):
-            return context.kind(given) is Kind.DEVICE or "device" in context.code(given)
+            return context.kind(given) is Kind.DEVICE or DEVICE_WORD.suggests(context.code(given))
     return False

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchlint.rule import Applicability, Call, Flag, Rule
+from torchlint.semantics.knowledge.conventions.texts import ORDERED_WORK
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -20,13 +20,6 @@ RULE = Rule(
     summary="Waiting for the device by hand at each batch lets it run dry until the CPU has queued the next.",
     since="0.2.0",
     fix=(Applicability.UNSAFE,),
-)
-
-# What makes the wait necessary: other streams and graphs, copies to the host that do not wait, memory that other
-# processes or libraries see.
-_ORDERED = re.compile(
-    r"[Ss]tream\b|\.stream\(|CUDAGraph|make_graphed|cuda_graph|\.replay\(|record_event|share_memory|\.put\(|ipc_|cupy|numba|triton|execute_async|"
-    r"trt|pycuda|fork\(|cpu['\"]?\)?,\s*non_blocking|copy_\([^\n]*non_blocking|async_op|isend|irecv|P2POp|offload|device=['\"]cpu"
 )
 
 
@@ -56,4 +49,4 @@ def _is_of_use(call: cst.Call, context: Context) -> bool:
     from ._shared.housekeeping import is_timed
 
     ordered = context.function(call) or context.tree.module
-    return is_timed(call, context) or _ORDERED.search(context.code(ordered)) is not None
+    return is_timed(call, context) or ORDERED_WORK.suggests(context.code(ordered))

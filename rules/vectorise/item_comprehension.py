@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Applicability, Call, Flag, Method, NodeEdit, Replace, Rule, Status
+from torchlint.semantics.knowledge.conventions.texts import TORCHSCRIPT
 
 if TYPE_CHECKING:
     from torchlint.analyses.batching.comprehension_reads import Listing
@@ -53,7 +54,8 @@ def _is_safe(found: Listing, numbers: Numbers | None, context: Context) -> bool:
     """Whether the list is the same for every value that the tensor may have, and so is every error."""
     from torchlint.analyses.tensors.ranks import Numbers
 
-    if numbers is None or "jit" in context.source.text:  # TorchScript has no `tolist()` without an annotation
+    # TorchScript has no `tolist()` without an annotation.
+    if numbers is None or TORCHSCRIPT.suggests(context.source.text):
         return False
     return not found.conversion or numbers is not Numbers.ANY
 

@@ -15,7 +15,8 @@ import pytest
 from programs import program
 
 from torchlint import registry
-from torchlint.semantics.knowledge import apis
+from torchlint.semantics.knowledge.conventions.counts import EPOCH
+from torchlint.semantics.knowledge.conventions.values import DEVICE, LOADER, LOSS, MODULE
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 TEXTS = {
@@ -209,7 +210,7 @@ def runs(tree: ast.Module) -> Iterator[list[tuple[int, int]]]:
 
 # What the model goes by where nothing else speaks.
 WORDS = re.compile(r"^[ijkn]$|step|iter|batch|idx|index|count|^it$|mask|keep|valid|optim|label|class|name|correct")
-SPEAKING = (*(apis.LOADER_NAME, apis.EPOCH_NAME, apis.MODULE_NAME, apis.LOSS_NAME, apis.DEVICE_NAME, WORDS),)
+SPEAKING = (LOADER.suggests, EPOCH.suggests, MODULE.suggests, LOSS.suggests, DEVICE.suggests, WORDS.search)
 
 
 @EACH_TEXT
@@ -255,7 +256,7 @@ def plain_locals(function: ast.FunctionDef) -> set[str]:
                 bound.add(name)
         if node is not function and isinstance(node, SCOPES):
             others.update(inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name) and is_stored(inner))
-    return {name for name in bound - others if not any(pattern.search(name) for pattern in SPEAKING)}
+    return {name for name in bound - others if not any(speaks(name) for speaks in SPEAKING)}
 
 
 # Expressions

@@ -14,6 +14,20 @@ from torchlint.analyses.execution.occasions import is_trial
 from torchlint.analyses.tensors.factories import NAMES
 from torchlint.finding import Frequency
 from torchlint.semantics.execution.grad_mode import GradMode
+from torchlint.semantics.knowledge.conventions.functions import (
+    EVALUATING_WORD,
+    FREEZING_METHOD,
+    GRADIENT_SWITCH,
+    GRADIENT_WORD,
+    SAMPLED_WORD,
+    STRANGE_DECORATOR,
+    TEST_CASE,
+    TRACING_CALL,
+    TRAINING_WORD,
+)
+from torchlint.semantics.knowledge.conventions.packages import OTHER_MODELS
+from torchlint.semantics.knowledge.conventions.texts import LEGACY_MODE
+from torchlint.semantics.knowledge.conventions.values import NO_MODEL
 from torchlint.semantics.names.bindings import Binder, dotted
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
@@ -26,31 +40,14 @@ if TYPE_CHECKING:
 Line: TypeAlias = "cst.SimpleStatementLine | cst.BaseCompoundStatement"
 Unit: TypeAlias = "cst.FunctionDef | cst.Module"
 
-_EVALUATING_WORDS = frozenset(
-    "validate validation valid val vali test testing evaluate evaluation eval predict prediction inference infer "
-    "sample detect recognize demo".split()
-)
-# Functions that train, and functions that exist for a gradient, whatever else their names say.
-_TRAINING_WORDS = frozenset("train training fit finetune optimize optimise adapt meta".split())
-_GRADIENT_WORDS = frozenset(
-    "attack adversarial adv pgd fgsm backward attribute explain saliency gradcam hessian jacobian fisher "
-    "perturb".split()
-)
 _GRADIENT_METHODS = frozenset(
     "backward manual_backward requires_grad_ retain_grad register_hook register_full_backward_hook "
     "register_backward_hook zero_grad enable_grad vjp jvp jacrev jacfwd saved_tensors_hooks".split()
 )
-# What records the forward pass on purpose, or wants it as it is.
-_TRACING = re.compile(r"onnx|\btrace\b|trace_module|\bscript\b|export|add_graph|make_dot|draw_graph|\bfx\.|quantiz")
 _NO_PARAMETERS = re.compile(
     r"(Loss|Softmax\w*|LogSoftmax|Sigmoid|Tanh|ReLU6?|GELU|ELU|SELU|SiLU|Dropout\w*|\w*Pool\d?d?|Upsample\w*|Flatten|"
     r"Unflatten|Identity|\w*Pad\dd|PixelShuffle|CosineSimilarity|PairwiseDistance|Softplus|Hard\w+|Fold|Unfold)$"
 )
-_NO_MODEL = re.compile(
-    r"crit|loss|metric|lpips|ssim|psnr|accuracy|transform|augment|normali[sz]e|process", re.IGNORECASE
-)
-# Libraries whose models record nothing when they are called, or are no torch modules.
-_OTHER_LIBRARIES = ("ultralytics", "tensorflow", "keras", "jax", "flax", "onnxruntime", "openvino", "sklearn", "paddle")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +80,7 @@ class Evaluations:
 
     def _find(self, unit: Unit) -> Iterator[Evaluation]:
         words = _words(unit.name.value) if isinstance(unit, cst.FunctionDef) else set()
-        named = bool(words & _EVALUATING_WORDS) and not words & _TRAINING_WORDS
+        named = EVALUATING_WORD.suggests_any(words) and not TRAINING_WORD.suggests_any(words)
         if not named and unit not in self._switches:
             return
         if "torch" not in self.context.names.imported or self._is_off:
@@ -129,7 +126,7 @@ class Evaluations:
     def _is_out(self, function: cst.FunctionDef) -> bool:
         """Whether the function is none that evaluates: a model's own code, or code for gradients or for looking at."""
         name = function.name.value
-        if name in ("forward", "__init__", "__call__") or _words(name) & _GRADIENT_WORDS:
+        if name in ("forward", "__init__", "__call__") or GRADIENT_WORD.suggests_any(_words(name)):
             return True
         if function.asynchronous is not None or self.context.frequencies.is_diagnostic(function.body):
             return True
@@ -152,7 +149,7 @@ class Evaluations:
     def _is_of_a_test_case(self, function: cst.FunctionDef) -> bool:
         """Whether a `unittest.TestCase` holds the function, itself or in a method: it runs a model to look at it."""
         return any(
-            isinstance(base, str) and base.rpartition(".")[2] == "TestCase"
+            isinstance(base, str) and TEST_CASE.suggests(base.rpartition(".")[2])
             for above in self.context.ancestors(function)
             if isinstance(above, cst.ClassDef)
             for base in self.context.classes.lineage(above)
@@ -219,7 +216,9 @@ class Evaluations:
         """Whether more than the name speaks for an evaluation: a loop over inputs, or an output that is read."""
         if any(self.context.loop(call) is not None for call in calls):
             return True
-        if "sample" not in _words(function.name.value) and all(self._is_made_up(part.value) for part in calls[0].args):
+        if not SAMPLED_WORD.suggests_any(_words(function.name.value)) and all(
+            self._is_made_up(part.value) for part in calls[0].args
+        ):
             return False  # a look at the shapes
         owner = self.context.classes.owner(function)
         inherits = owner is not None and any(isinstance(base, str) for base in self.context.classes.bases(owner))
@@ -333,7 +332,7 @@ class Evaluations:
         target = self.context.calls.target(call)
         if target is None or target.name.value in ("__init__", "forward") or self.within(target):
             return False
-        if "volatile" in self.context.source.text and "volatile" in self.context.code(target):
+        if LEGACY_MODE.suggests(self.context.source.text) and LEGACY_MODE.suggests(self.context.code(target)):
             return False  # another rule speaks of it
         return any(
             isinstance(inner, cst.Call) and self.is_model_call(inner) and self.context.grad(inner) is GradMode.ON
@@ -346,7 +345,7 @@ class Evaluations:
         if isinstance(func, cst.Attribute) and func.attr.value == "forward":
             func = func.value
         name = (dotted(func) or "").rpartition(".")[2]
-        if not call.args or _NO_MODEL.search(name) or isinstance(func, cst.Call) or name in self._frozen:
+        if not call.args or NO_MODEL.suggests(name) or isinstance(func, cst.Call) or name in self._frozen:
             return False
         if self.context.kind(call.args[0].value) is Kind.MODULE:
             return False  # it does something with a model: `ema.copy_to(model)`
@@ -365,7 +364,7 @@ class Evaluations:
             case _:
                 return False
         names = [self.context.qualified_name(value.func) or "" for value in made if isinstance(value, cst.Call)]
-        return any(name.partition(".")[0] in _OTHER_LIBRARIES for name in names)
+        return any(OTHER_MODELS.suggests(name.partition(".")[0]) for name in names)
 
     @cached_property
     def _frozen(self) -> frozenset[str]:
@@ -373,14 +372,16 @@ class Evaluations:
         found: list[cst.CSTNode] = []
         for call in self.context.tree.of(cst.Call):
             match call:
-                case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=method))) if "freeze" in method:
+                case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=method))) if FREEZING_METHOD.suggests(
+                    method
+                ):
                     found.append(owner)
                 case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="requires_grad_"))):
                     if _gives(call, "False"):
                         found += self._held_by(owner, call)
                 case cst.Call(func=func, args=[cst.Arg(value=owner), *_]):
                     name = dotted(func) or ""
-                    if "freeze" in name or ("grad" in name and _gives(call, "False")):
+                    if FREEZING_METHOD.suggests(name) or (GRADIENT_SWITCH.suggests(name) and _gives(call, "False")):
                         found.append(owner)
         for loop in self.context.tree.of(cst.For):
             match loop.iter:
@@ -451,7 +452,9 @@ class Evaluations:
         if qualified.startswith(("torch.func.", "torch.autograd.functional.")):
             return True
         return (
-            bool(_words(last) & (_TRAINING_WORDS | _GRADIENT_WORDS)) or _TRACING.search(dotted(func) or "") is not None
+            TRAINING_WORD.suggests_any(_words(last))
+            or GRADIENT_WORD.suggests_any(_words(last))
+            or TRACING_CALL.suggests(dotted(func) or "")
         )
 
 
@@ -467,7 +470,7 @@ def _words(name: str) -> set[str]:
 def _is_strange(decorator: cst.BaseExpression) -> bool:
     """Whether a decorator may set the grad mode, or compiles or collects the function."""
     name = (dotted(decorator.func if isinstance(decorator, cst.Call) else decorator) or "").lower()
-    return any(word in name for word in ("grad", "eval", "infer", "fixture", "pytest", "jit", "script", "export"))
+    return STRANGE_DECORATOR.suggests(name)
 
 
 def _mode(line: cst.CSTNode) -> bool | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Insert, NodeEdit, Replace
+from torchlint.semantics.knowledge.conventions.functions import ENTRY_POINT
 from torchlint.semantics.names.bindings import Binder
 from torchlint.syntax.tree import descendants_in_scope
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from .evaluation import Evaluation, Line
 
 NOTHING: Mapping[cst.Call, cst.Call] = MappingProxyType({})
-# Functions that do more than evaluate, as a rule.
-_ENTRY_POINTS = frozenset({"main", "run", "cli", "start", "worker", "main_worker"})
 # Calls that are more statements apart than this are wrapped one by one.
 _FAR = 5
 
@@ -34,7 +33,7 @@ def without_grad(
     In lines that are written anew, `instead` says what comes in the place of a call.
     """
     function = evaluation.function
-    if function is not None and function.name.value not in _ENTRY_POINTS and not _suspends(function):
+    if function is not None and not ENTRY_POINT.suggests(function.name.value) and not _suspends(function):
         no_grad = _no_grad(function, context)
         if no_grad:
             indent = context.code_at(cst.SimpleStatementLine([cst.Pass()]), function).partition("pass")[0]

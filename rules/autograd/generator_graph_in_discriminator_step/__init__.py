@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchlint.rule import Applicability, Flag, Insert, Method, Rule
+from torchlint.semantics.knowledge.conventions.texts import PARAM_GROUP_ADDED, WATCHED_GRAPH
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -23,13 +23,6 @@ RULE = Rule(
     since="0.2.0",
     fix=(Applicability.SAFE, Applicability.UNSAFE),
 )
-# What may see that the generator's backward pass does not run: hooks, recomputation, wrappers that reduce gradients,
-# whoever reads gradients or asks what has any, and graphs that are kept.
-_WATCHING = re.compile(
-    r"_hook|checkpoint\(|DistributedDataParallel|DDP\(|fabric|ccelerat|deepspeed|FullySharded|retain_graph"
-    r"|create_graph|\.grad\b|clip_grad|grad_fn|is_leaf|autograd\.(?!Variable)|def backward|param_groups|unscale_"
-    r"|detect_anomaly|getattr\(|requires_grad(?:_|\s*=(?!=))|(?<!\bp\.)(?<!\bparam\.)requires_grad\b"
-)
 
 
 @RULE.on(Method("backward"), Method("manual_backward"))
@@ -40,7 +33,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from .adversaries import strays
 
     text = context.source.text
-    if "zero_grad" not in text or "step(" not in text or "add_param_group" in text:
+    if "zero_grad" not in text or "step(" not in text or PARAM_GROUP_ADDED.suggests(text):
         return
     if context.frequency(node) in (Frequency.ONCE, Frequency.UNKNOWN):
         return
@@ -61,5 +54,5 @@ def _is_unseen(stray: Stray, context: Context) -> bool:
     """Whether nothing can tell that the generator's part of the pass does not run."""
     from .adversaries import is_unwatched
 
-    is_quiet = not stray.zeroed.args and _WATCHING.search(context.source.text) is None
+    is_quiet = not stray.zeroed.args and not WATCHED_GRAPH.suggests(context.source.text)
     return is_quiet and is_unwatched(stray, context)

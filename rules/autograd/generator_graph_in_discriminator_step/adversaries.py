@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import libcst as cst
 
 from torchlint.semantics.execution.grad_mode import GradMode
 from torchlint.semantics.knowledge import apis
+from torchlint.semantics.knowledge.conventions.functions import CLIPPING_FUNCTION, FREEZING_FUNCTION, OTHER_STEPPER
 from torchlint.semantics.names.bindings import Binder, last_part
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import children, descendants, descendants_in_scope
@@ -29,7 +29,6 @@ _KEEPING = frozenset(
     "view reshape squeeze unsqueeze flatten transpose permute contiguous to cuda float half double bfloat16 type clone "
     "expand repeat mul add sub div mean sum clamp".split()
 )
-_FREEZES = re.compile(r"requires_grad|toggle|freez|frozen|trainable")
 _DEEPEST = 5
 
 
@@ -393,7 +392,9 @@ def _is_handled(name: Place, body: cst.CSTNode, context: Context) -> bool:
     """Whether the function freezes the model, or looks at its gradients."""
     for node in descendants_in_scope(body):
         match node:
-            case cst.Call() if _FREEZES.search(last_part(node.func)) or last_part(node.func).startswith("clip_grad"):
+            case cst.Call() if FREEZING_FUNCTION.suggests(last_part(node.func)) or CLIPPING_FUNCTION.suggests(
+                last_part(node.func)
+            ):
                 parts: list[cst.CSTNode] = [node]
             case cst.For(body=block) if any(_is_grad(inner) for inner in descendants(block)):
                 parts = [node.iter]
@@ -440,7 +441,6 @@ def _is_differentiated(
 # Who may see that a backward pass does not run
 
 _FACTORIES = frozenset("rand randn randint zeros ones full empty arange linspace eye rand_like randn_like".split())
-_METHODS_OF_OTHERS = frozenset({"step", "minimize", "update"})
 _PLAIN = (Kind.STRING, Kind.DEVICE, Kind.DTYPE)
 
 
@@ -480,7 +480,7 @@ def _is_own_use(node: cst.BaseExpression, context: Context) -> bool:
             call = context.parent(parent)
             if not isinstance(call, cst.Call):
                 return False
-            is_shown = context.calls.target(call) is not None or last_part(call.func) in _METHODS_OF_OTHERS
+            is_shown = context.calls.target(call) is not None or OTHER_STEPPER.suggests(last_part(call.func))
             return is_shown or (context.qualified_name(call.func) or "").startswith("torch.")
     return False
 

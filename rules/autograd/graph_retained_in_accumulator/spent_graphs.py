@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.semantics.knowledge import apis
+from torchlint.semantics.knowledge.conventions.values import BACKWARD_LOSS
 from torchlint.semantics.names.bindings import Binder, final_part
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
@@ -25,7 +25,6 @@ _KEEPING = frozenset(
 )
 _NONE: frozenset[Binding] = frozenset()
 _DEEPEST = 4
-_LOSS = re.compile(r"loss|criterion", re.IGNORECASE)
 
 
 def spent(loop: cst.CSTNode, context: Context) -> frozenset[Binding]:
@@ -105,9 +104,9 @@ def _is_loss(node: cst.BaseExpression, context: Context) -> bool:
     match node:
         case cst.Name(value=name):
             made = [binding.value for binding in context.reaching(node) if isinstance(binding.value, cst.Call)]
-            return _LOSS.search(name) is not None or any(_is_loss(call, context) for call in made)
+            return BACKWARD_LOSS.suggests(name) or any(_is_loss(call, context) for call in made)
         case cst.Call(func=func):
-            return _LOSS.search(final_part(func)) is not None
+            return BACKWARD_LOSS.suggests(final_part(func))
     return False
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Applicability, Flag, Node, Replace, Rule, Status
+from torchlint.semantics.knowledge.conventions.values import REQUIRES_GRAD_MISSPELT
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -22,10 +23,6 @@ RULE = Rule(
     fix=(Applicability.UNSAFE,),
 )
 _RIGHT = "requires_grad"
-_WRONG = frozenset(
-    "require_grad requires_grads require_grads required_grad requires_gard require_gradient requires_gradient "
-    "requires_gradients requres_grad requries_grad reqires_grad requires_grad_".split()
-)
 # Each of the names holds one of these.
 _TOKENS = (b"s_grad", b"require_grad", b"required_grad", b"requires_gard")
 _FALSE = frozenset({"False", "0"})
@@ -44,7 +41,7 @@ def check(node: cst.Assign, context: Context) -> Iterator[Flag]:
     from .trainable import is_trained  # the model's parts load LibCST
 
     name = target.attr.value
-    if name in _WRONG and is_trained(target.value, context) and not _is_read(name, context):
+    if REQUIRES_GRAD_MISSPELT.suggests(name) and is_trained(target.value, context) and not _is_read(name, context):
         shown, is_module = context.shown(target.value), context.kind(target.value) is Kind.MODULE
         yield Flag(
             node,

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.data.datasets import Work, no_workers, sources, uses_device, work
 from torchlint.analyses.provenance.constants import constant
+from torchlint.semantics.knowledge.conventions.functions import IDENTITY_COLLATE
+from torchlint.semantics.knowledge.conventions.texts import (
+    ACCELERATED_TRAINING,
+    DEFAULT_DEVICE_SETTER,
+    GRADIENT_TAKEN,
+    MODULE_DEFINED,
+)
+from torchlint.semantics.knowledge.conventions.values import INDEX_LIST, MADE_UP_DATA, REPLAY_BUFFER
 from torchlint.semantics.names.bindings import Binder, dotted, last_part
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants
@@ -20,32 +27,17 @@ if TYPE_CHECKING:
 
 _DEEPEST = 8
 
-# Names of the numbers of rows, nodes and the like, of which a batch is a slice.
-_NUMBERS = re.compile(r"(^|_)(idx|idxs|ids|nid|nids|indices)$")
-# Names of what the program itself fills, in memory.
-_FILLED = re.compile(r"(^|_)(buffer|replay|replay_memory)$")
-# What a function is called that is out of sight and gives back what it gets.
-_AS_IT_IS = re.compile(r"(^|_)(trivial|identity|noop|no_op|passthrough|no)_?(collate|collator|$)")
-# Data that is made up so that there is some.
-_MADE_UP = re.compile(r"(?i:mock|dummy|synthetic)|(^|_)fake|\bFakeData\b")
-# What says where tensors are made, and of what type.
-_DEFAULTS = re.compile(r"set_default_(device|tensor_type)")
-# A word of an accelerator, or of something that brings one.
-_ACCELERATED = re.compile(
-    r"cuda|device|gpu|accelerat|\.to\(|fabric|trainer|lightning|\b(xla|npu|hpu|xpu)\b", re.IGNORECASE
-)
-
 
 def is_on_the_cpu(context: Context) -> bool:
     """Whether the file defines a model and trains it, without a word of an accelerator."""
     text = context.source.text
-    return "nn.Module" in text and ".backward(" in text and _ACCELERATED.search(text) is None
+    return MODULE_DEFINED.suggests(text) and GRADIENT_TAKEN.suggests(text) and not ACCELERATED_TRAINING.suggests(text)
 
 
 def is_made_up(loader: cst.Call, dataset: cst.BaseExpression, context: Context) -> bool:
     """Whether the samples are made up, as the name of the dataset, its class or the function around says."""
     function = context.function(loader)
-    if isinstance(function, cst.FunctionDef) and _MADE_UP.search(function.name.value):
+    if isinstance(function, cst.FunctionDef) and MADE_UP_DATA.suggests(function.name.value):
         return True
     name = dataset.value if isinstance(dataset, cst.Subscript) else dataset
     bindings = context.reaching(name) if isinstance(name, cst.Name) else ()
@@ -55,7 +47,7 @@ def is_made_up(loader: cst.Call, dataset: cst.BaseExpression, context: Context) 
 
 def _names_made_up(value: cst.BaseExpression) -> bool:
     """`MockDataset(8)`, `Builder(MockDataset, sizes).build()`."""
-    return any(isinstance(part, cst.Name) and _MADE_UP.search(part.value) for part in descendants(value))
+    return any(isinstance(part, cst.Name) and MADE_UP_DATA.suggests(part.value) for part in descendants(value))
 
 
 def is_one_batch(loader: cst.Call, context: Context) -> bool:
@@ -137,7 +129,7 @@ def is_drawn_on_device(loader: cst.Call, context: Context) -> bool:
 
     Or the file has all tensors made there: `torch.set_default_device("cuda")`.
     """
-    if _DEFAULTS.search(context.source.text) and any(
+    if DEFAULT_DEVICE_SETTER.suggests(context.source.text) and any(
         _sets_default(call, context) for call in context.tree.of(cst.Call)
     ):
         return True
@@ -154,7 +146,7 @@ def is_drawn_on_device(loader: cst.Call, context: Context) -> bool:
 def _sets_default(call: cst.Call, context: Context) -> bool:
     """Whether from here on tensors are made on an accelerator, which a forked worker cannot."""
     name = context.qualified_name(call.func) or ""
-    if not _DEFAULTS.fullmatch(name.rpartition(".")[2]) or not call.args:
+    if name.rpartition(".")[2] not in ("set_default_device", "set_default_tensor_type") or not call.args:
         return False
     given = call.args[0].value
     named = context.qualified_name(given) or context.code(given).strip("\"'")
@@ -176,7 +168,7 @@ def may_cost_nothing(loader: cst.Call, dataset: cst.BaseExpression, context: Con
     if isinstance(size, cst.Name) and size.value == "None":
         return True
     name = dotted(dataset) or ""
-    if _FILLED.search(name) or (collate is None and _NUMBERS.search(name)) or _is_entry(dataset, context):
+    if REPLAY_BUFFER.suggests(name) or (collate is None and INDEX_LIST.suggests(name)) or _is_entry(dataset, context):
         return True
     if _is_found_by_text(dataset, context) or _is_one_of_many_in_memory(dataset, context):
         return True
@@ -249,7 +241,7 @@ def _gives_back(collate: cst.BaseExpression, context: Context) -> bool:
         ):
             return name == body and all(_is_text(line) for line in lines[:-1])
     name = context.qualified_name(collate) or dotted(collate) or ""
-    return name == "list" or _AS_IT_IS.search(name.rpartition(".")[2]) is not None
+    return name == "list" or IDENTITY_COLLATE.suggests(name.rpartition(".")[2])
 
 
 def _is_text(line: cst.CSTNode) -> bool:
@@ -270,5 +262,5 @@ def _is_from_elsewhere(dataset: cst.BaseExpression, context: Context) -> bool:
         isinstance(function, cst.FunctionDef)
         and context.classes.owner(function) is None
         and not list(context.calls.callers(function))
-        and ".backward(" not in context.code(function)
+        and not GRADIENT_TAKEN.suggests(context.code(function))
     )

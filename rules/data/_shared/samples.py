@@ -8,6 +8,7 @@ import libcst as cst
 
 from torchlint.semantics.execution.guards import is_missing
 from torchlint.semantics.knowledge.apis import SAMPLE_METHODS
+from torchlint.semantics.knowledge.conventions.functions import DATASET_BASE
 from torchlint.semantics.names.bindings import Binder
 from torchlint.semantics.names.classes import class_attribute, is_static
 from torchlint.syntax.tree import descendants_in_scope
@@ -122,10 +123,10 @@ def _makes_samples(function: cst.FunctionDef, context: Context) -> bool:
     if context.classes.is_dataset(class_):
         return True
     bases = [base for base in context.classes.lineage(class_) if isinstance(base, str)]
-    if any(base.endswith("Dataset") for base in bases):
+    if any(DATASET_BASE.suggests(base) for base in bases):
         return True
     has_length = context.classes.method(class_, "__len__") is not None
-    return has_length and not bases and class_.name.value.endswith("Dataset") and "torch" in context.names.imported
+    return has_length and not bases and DATASET_BASE.suggests(class_.name.value) and "torch" in context.names.imported
 
 
 def _holds_one_sample(class_: cst.ClassDef, context: Context) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,6 +13,15 @@ from torchlint.analyses.data.passes import Passes
 from torchlint.analyses.provenance.constants import constant
 from torchlint.finding import Frequency
 from torchlint.semantics.execution.frequency import LoopKind
+from torchlint.semantics.knowledge.conventions.functions import (
+    CHANGING_DATASET,
+    CHANGING_METHOD,
+    EARLY_METHOD,
+    SHUFFLE_METHOD,
+    SHUFFLING_FUNCTION,
+)
+from torchlint.semantics.knowledge.conventions.texts import EPOCH_TEXT, SETUP_ONLY
+from torchlint.semantics.knowledge.conventions.values import OPTION_PREFIX, OPTIONS
 from torchlint.semantics.names.bindings import Binder, dotted
 from torchlint.syntax.tree import descendants_in_scope
 
@@ -22,15 +30,6 @@ if TYPE_CHECKING:
 
 _DEEPEST = 6
 _CORES = frozenset({"os.cpu_count", "multiprocessing.cpu_count", "torch.multiprocessing.cpu_count"})
-# Methods of a dataset by which the main process tells it of the next epoch.
-_TURNS = re.compile(r"^_?(set_epoch|set_step|on_epoch|next_epoch|epoch_|new_epoch|resample|reshuffle|shuffle|update)")
-_CHANGES = re.compile(
-    r"^(set|update|add|append|extend|insert|push|store|put|clear|reset|shuffle|resample|reshuffle|enable|disable|"
-    r"close|switch|change|next|step|remove|pop|load|refresh|rebuild|generate|prepare|sample|on_)"
-)
-
-
-_EARLY = frozenset({"__init__", "setup", "prepare_data"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +112,7 @@ def _is_positive_by_default(owner: cst.Name, name: str, context: Context) -> boo
         and isinstance(binding.value.func, cst.Attribute)
         and binding.value.func.attr.value in ("parse_args", "parse_known_args")
         for binding in context.reaching(owner)
-    ) and owner.value not in ("args", "opt", "opts", "flags", "FLAGS", "options", "cfg", "hparams"):
+    ) and not OPTIONS.suggests(owner.value):
         return None
     default = _default(name, context)
     return False if isinstance(default, cst.Integer) and default.value != "0" else None
@@ -169,7 +168,7 @@ def _is_lightnings(loader: cst.Call, context: Context) -> bool:
     ):
         return False
     text = context.source.text
-    if "reload_dataloaders" in text or re.search(r"max_epochs\s*=\s*1\b", text):
+    if SETUP_ONLY.suggests(text):
         return False
     return any(
         loader in made(node.value, context).calls
@@ -202,13 +201,13 @@ def needs_new_workers(loader: cst.Call, context: Context) -> bool:
 def _speaks_of_epochs(function: cst.BaseExpression, context: Context) -> bool:
     """Whether each worker is set up for an epoch as it starts."""
     definition = context.value(function).definition
-    return "epoch" in context.code(definition if isinstance(definition, cst.FunctionDef) else function)
+    return EPOCH_TEXT.suggests(context.code(definition if isinstance(definition, cst.FunctionDef) else function))
 
 
 def _is_told(dataset: cst.BaseExpression, context: Context) -> bool:
     """Whether the dataset's class has a method that tells it of the next epoch."""
     class_ = context.value(dataset).definition
-    return isinstance(class_, cst.ClassDef) and any(map(_TURNS.match, context.classes.methods(class_)))
+    return isinstance(class_, cst.ClassDef) and any(map(CHANGING_DATASET.suggests, context.classes.methods(class_)))
 
 
 def _variables(node: cst.BaseExpression, context: Context) -> set[str]:
@@ -223,7 +222,7 @@ def _variables(node: cst.BaseExpression, context: Context) -> set[str]:
     for call in made_of:
         if isinstance(call, cst.Call):
             given = (dotted(argument.value) for argument in call.args)
-            found |= {word for word in given if word is not None and not word.startswith(("args.", "opt.", "self"))}
+            found |= {word for word in given if word is not None and not OPTION_PREFIX.suggests(word)}
     return found - {"True", "False", "None"}
 
 
@@ -236,13 +235,13 @@ def _changes(context: Context) -> Iterator[cst.BaseExpression]:
             yield target.value
     for call in context.tree.of(cst.Call):
         if not isinstance(call.func, cst.Attribute):
-            if isinstance(call.func, cst.Name) and call.func.value in ("shuffle", "setattr") and call.args:
+            if isinstance(call.func, cst.Name) and SHUFFLING_FUNCTION.suggests(call.func.value) and call.args:
                 yield call.args[0].value
             continue
         name = call.func.attr.value
-        if isinstance(context.parent(call), cst.Expr) or _CHANGES.match(name):
+        if isinstance(context.parent(call), cst.Expr) or CHANGING_METHOD.suggests(name):
             yield call.func.value
-        if name == "shuffle" and call.args:
+        if SHUFFLE_METHOD.suggests(name) and call.args:
             yield call.args[0].value
 
 
@@ -277,4 +276,4 @@ def _is_later(node: cst.CSTNode, loader: cst.Call, context: Context) -> bool:
     function = context.function(node)
     if not isinstance(function, cst.FunctionDef) or function is context.function(loader):
         return False
-    return function.name.value not in _EARLY and context.frequency(node) is not Frequency.ONCE
+    return not EARLY_METHOD.suggests(function.name.value) and context.frequency(node) is not Frequency.ONCE

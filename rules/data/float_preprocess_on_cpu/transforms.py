@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.provenance.constants import constant
+from torchlint.semantics.knowledge.conventions.functions import DATASET_CLASS
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -69,4 +70,4 @@ def _is_dataset(call: cst.Call, argument: cst.Arg, context: Context) -> bool:
     if name.startswith("torchvision.datasets."):
         return True
     is_named = argument.keyword is not None and argument.keyword.value in _KEYWORDS
-    return is_named or name.endswith(("Dataset", "ImageFolder"))
+    return is_named or DATASET_CLASS.suggests(name)

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.knowledge.conventions.functions import ITERABLE_BASE
+from torchlint.semantics.knowledge.conventions.texts import DRAWS_SAMPLES, SHARES_SAMPLES
+from torchlint.semantics.knowledge.conventions.values import SAMPLE_SOURCE
 from torchlint.semantics.names.bindings import Binder, last_part
 from torchlint.semantics.names.loop_headers import iterables
 from torchlint.syntax.tree import descendants
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
-
-# Words of a class that knows of workers or ranks, or may be told of them.
-_SHARES = re.compile(r"worker|rank|world|shard|split(?!lines|\()|num_replicas|partition|part_id|replica", re.IGNORECASE)
-# Words of one that gives other samples each time: then workers do not repeat each other.
-_DRAWS = re.compile(r"rand|shuffle|sample\(|choice|permutation|Queue|socket|requests|subprocess|urlopen", re.IGNORECASE)
-# Names of what may share itself out: datasets of other libraries, generators, pipes.
-_SOURCES = re.compile(r"dataset|(^|_)ds$|stream|loader|source|gen|env|reader|iter|pipe|queue|func|fn$", re.IGNORECASE)
 
 
 def construction(dataset: cst.BaseExpression, context: Context) -> cst.Call | None:
@@ -35,12 +30,12 @@ def repeats_in_workers(dataset: cst.Call, context: Context) -> bool:
         return False
     own = [part for part in context.classes.lineage(class_) if not isinstance(part, str)]
     others = [base for base in context.classes.lineage(class_) if isinstance(base, str)]
-    if not any(base.rpartition(".")[2] == "IterableDataset" for base in others):
+    if not any(ITERABLE_BASE.suggests(base.rpartition(".")[2]) for base in others):
         return False
     if any(not base.startswith(("torch.utils.data.", "typing.", "object", "abc.")) for base in others):
         return False
     code = "".join(context.code(part) for part in own)
-    if _SHARES.search(code) or _DRAWS.search(code):
+    if SHARES_SAMPLES.suggests(code) or DRAWS_SAMPLES.suggests(code):
         return False
     iterate = context.classes.method(class_, "__iter__")
     return iterate is not None and not iterate.decorators and _goes_over_all(iterate, context)
@@ -79,7 +74,7 @@ def _is_all_there(node: cst.BaseExpression, context: Context, depth: int = 0) ->
                 )
             )
         case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
-            return context.classes.self_class(owner) is not None and not _SOURCES.search(name)
+            return context.classes.self_class(owner) is not None and not SAMPLE_SOURCE.suggests(name)
         case cst.Subscript(value=owner):
             return _is_all_there(owner, context, depth)
         case cst.Call(args=args):

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Applicability, Call, Flag, Replace, Rule
+from torchlint.semantics.knowledge.conventions.counts import MICRO_BATCH
+from torchlint.semantics.knowledge.conventions.packages import SAMPLER_FRAMEWORK
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -24,10 +26,6 @@ RULE = Rule(
 
 # Of fewer samples a batch is stacked in no time.
 _FEWEST = 16
-# These look into a loader and make another of it: each has rules of its own for samplers that give batches.
-_FRAMEWORKS = frozenset(
-    {"accelerate", "catalyst", "composer", "deepspeed", "fastai", "ignite", "lightning", "pytorch_lightning", "skorch"}
-)
 
 
 @RULE.on(Call("torch.utils.data.DataLoader"))
@@ -46,7 +44,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         context.argument(node, name, place) is not None for name, place in (("batch_sampler", 4), ("collate_fn", 6))
     ):
         return
-    if not _FRAMEWORKS.isdisjoint(context.names.imported):
+    if SAMPLER_FRAMEWORK.suggests_any(context.names.imported):
         return
     sampler = context.argument(node, "sampler", 3)
     if sampler is not None and not gives_numbers(sampler, context):
@@ -72,4 +70,6 @@ def _is_large(size: cst.BaseExpression, context: Context) -> bool:
     if isinstance(number, cst.Integer):
         return int(number.value.replace("_", ""), 0) >= _FEWEST
     word = number.attr.value if isinstance(number, cst.Attribute) else context.code(number)
-    return word != "None" and "micro" not in word.lower()  # a micro-batch has a few samples, each of them large
+    return word != "None" and not MICRO_BATCH.suggests(
+        word.lower()
+    )  # a micro-batch has a few samples, each of them large

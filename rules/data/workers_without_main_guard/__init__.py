@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Call, Flag, Rule
+from torchlint.semantics.knowledge.conventions.functions import FITTING_METHOD
+from torchlint.semantics.knowledge.conventions.texts import CELL_MARK
+from torchlint.semantics.knowledge.conventions.values import PLATFORM_NAME
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -20,9 +23,6 @@ RULE = Rule(
     since="0.2.0",
     default=False,
 )
-
-# What only the text of a notebook has: there no file is run again.
-_CELLS = ("# %%", "# In[", "get_ipython(")
 
 
 @RULE.on(
@@ -52,7 +52,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 
 def _is_of_cells(context: Context) -> bool:
-    return context.source.notebook is not None or any(cell in context.source.text for cell in _CELLS)
+    return context.source.notebook is not None or CELL_MARK.suggests(context.source.text)
 
 
 def _is_read_on_import(context: Context) -> bool:
@@ -62,7 +62,7 @@ def _is_read_on_import(context: Context) -> bool:
     from .import_time import runs_on_import
 
     loops = (loop for loop in context.tree.of(cst.For) if context.kinds.is_loader_like(loop.iter))
-    fits = (call for call in context.tree.of(cst.Call) if last_part(call.func) == "fit")
+    fits = (call for call in context.tree.of(cst.Call) if FITTING_METHOD.suggests(last_part(call.func)))
     return any(runs_on_import(node, context) for nodes in (loops, fits) for node in nodes)
 
 
@@ -73,7 +73,7 @@ def _knows_platforms(loader: cst.Call, count: cst.BaseExpression, context: Conte
     tests = [above.test for above in context.ancestors(loader) if isinstance(above, (cst.If, cst.IfExp))]
     return any(
         (isinstance(node, cst.Attribute) and context.qualified_name(node) == "os.name")
-        or (isinstance(node, cst.Name) and any(word in node.value.lower() for word in ("platform", "windows", "fork")))
+        or (isinstance(node, cst.Name) and PLATFORM_NAME.suggests(node.value.lower()))
         for part in (count, *tests)
         for node in descendants(part)
     )

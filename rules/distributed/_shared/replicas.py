@@ -8,6 +8,15 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.execution.grad_mode import GradMode
+from torchlint.semantics.knowledge.conventions.functions import (
+    DISTRIBUTED_CALL,
+    EVALUATING_FILE,
+    HALF_OPTIMIZER,
+    OPTIMIZER_CALL,
+    TRAINING_CALL,
+)
+from torchlint.semantics.knowledge.conventions.packages import BUFFERING_PACKAGE
+from torchlint.semantics.knowledge.conventions.values import TRAINER_OBJECT
 from torchlint.semantics.names.bindings import Binder
 from torchlint.semantics.values.lattice import Device
 from torchlint.syntax.tree import descendants
@@ -15,20 +24,16 @@ from torchlint.syntax.tree import descendants
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
-_TRAINS = frozenset({"backward", "manual_backward", "zero_grad", "train", "fit"})
 _EVALUATES = frozenset({"eval", "no_grad", "inference_mode"})
-# Files that say so themselves.
-_EVALUATING = re.compile(r"(^|[_-])(eval\w*|infer\w*|predict\w*)([_-]|$)")
 # What may be asked of a wrapper that never runs.
 _NO_CALLS = frozenset({"state_dict", "load_state_dict", "module"})
-# Frameworks that keep gradients in a buffer of theirs, as views, or put others in their place.
-_BUFFERING = frozenset({"fastreid", "opacus"})
 
 
 def has_distributed_beside(context: Context) -> bool:
     """Whether the file makes a `DistributedDataParallel`, of whatever package, or calls a function named after it."""
     return any(
-        "DistributedDataParallel" in (context.qualified_name(call.func) or "") or "DDP" in _last(call.func)
+        "DistributedDataParallel" in (context.qualified_name(call.func) or "")
+        or DISTRIBUTED_CALL.suggests(_last(call.func))
         for call in context.tree.of(cst.Call)
     )
 
@@ -40,17 +45,17 @@ def only_evaluates(node: cst.CSTNode, context: Context) -> bool:
     calls = [call.func for call in context.tree.of(cst.Call)]
     called = {_last(func) for func in calls}
     called |= {_last(decorator.decorator) for decorator in context.tree.of(cst.Decorator)}
-    says_so = _EVALUATING.search(_stem(context.source.path)) is not None
-    if (called.isdisjoint(_EVALUATES) and not says_so) or not called.isdisjoint(_TRAINS):
+    says_so = EVALUATING_FILE.suggests(_stem(context.source.path))
+    if (called.isdisjoint(_EVALUATES) and not says_so) or TRAINING_CALL.suggests_any(called):
         return False
-    return not any("optimizer" in name.lower() for name in called) and not any(
+    return not any(OPTIMIZER_CALL.suggests(name) for name in called) and not any(
         (context.qualified_name(func) or "").startswith("torch.optim.") for func in calls
     )
 
 
 def _stem(path: str) -> str:
     """`eval` of `tools/Eval.py`."""
-    return re.split(r"[/\\]", path)[-1].rpartition(".")[0].lower()
+    return path.replace("\\", "/").rpartition("/")[2].rpartition(".")[0].lower()
 
 
 def is_only_saved(call: cst.Call, context: Context) -> bool:
@@ -117,15 +122,15 @@ def keeps_gradients_elsewhere(context: Context) -> bool:
     Those of `dist_autograd`, of a trainer that empties its own, of DeepSpeed, FastReID and Opacus, and of Apex's
     `FP16_Optimizer`.
     """
-    if not context.names.imported.isdisjoint(_BUFFERING):
+    if BUFFERING_PACKAGE.suggests_any(context.names.imported):
         return True
     return any(
-        "FP16_Optimizer" in (_last(call.func), (context.qualified_name(call.func) or "").rpartition(".")[2])
+        HALF_OPTIMIZER.suggests_any((_last(call.func), (context.qualified_name(call.func) or "").rpartition(".")[2]))
         or (context.qualified_name(call.func) or "").startswith(("torch.distributed.autograd.", "deepspeed.initialize"))
         or (
             isinstance(call.func, cst.Attribute)
             and call.func.attr.value == "zero_grad"
-            and "trainer" in _last(call.func.value).lower()
+            and TRAINER_OBJECT.suggests(_last(call.func.value))
         )
         for call in context.tree.of(cst.Call)
     )

@@ -9,6 +9,7 @@ import libcst as cst
 
 from torchlint.finding import Frequency
 from torchlint.rule import Call, Flag, Method, Node, Rule
+from torchlint.semantics.knowledge.conventions.functions import REDUCING_NAME
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -49,7 +50,7 @@ def check_function(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.semantics.names.bindings import last_part  # the model's parts load LibCST
 
     name = last_part(node.func)
-    if not ("reduce" in name or "mean" in name) or not node.args:
+    if not REDUCING_NAME.suggests(name) or not node.args:
         return
     from .collectives import is_only_told, is_reduction, speaks_of_a_metric
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.iteration.targets import names_in
+from torchlint.semantics.knowledge.conventions.conditions import RANK_CONDITION
+from torchlint.semantics.knowledge.conventions.functions import DECIDING_CALL, REDUCING_FUNCTION
+from torchlint.semantics.knowledge.conventions.values import METRIC
 from torchlint.semantics.names.bindings import last_part, method_name
 from torchlint.syntax.tree import descendants, descendants_in_scope
 
@@ -16,17 +18,8 @@ if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
 REDUCERS = frozenset({"torch.distributed.all_reduce", "torch.distributed.reduce"})
-# What people call a function around one of them.
-_NAMED = re.compile(
-    r"^(all_?)?reduce_(tensor|loss|value|mean|dict|loss_dict|metric|scalar)s?(_dict)?$|^(all_reduce|dist)_mean$"
-)
-# What is looked at and not computed with.
-_METRIC = re.compile(
-    r"loss|acc(?!um)|correct|metric|top_?[15]|prec(?!ond)|score|ppl|perplex|err(?!or_grad)", re.IGNORECASE
-)
 _TURNS = frozenset("item detach cpu float double clone tolist mean sum data values items numpy".split())
 _CLOCKS = frozenset({"time.time", "time.perf_counter", "time.monotonic"})
-_CHECKS = frozenset("isnan isfinite isinf all_close allclose backward step".split())
 
 
 def is_reduction(call: cst.Call, context: Context) -> bool:
@@ -36,7 +29,7 @@ def is_reduction(call: cst.Call, context: Context) -> bool:
         found = [node for node in descendants_in_scope(target.body) if isinstance(node, cst.Call)]
         return len(found) < _SHORT and any(context.qualified_name(node.func) in REDUCERS for node in found)
     name = context.qualified_name(call.func)
-    return bool(_NAMED.search(name.rpartition(".")[2] if name is not None else last_part(call.func)))
+    return REDUCING_FUNCTION.suggests(name.rpartition(".")[2] if name is not None else last_part(call.func))
 
 
 _SHORT = 12
@@ -44,7 +37,7 @@ _SHORT = 12
 
 def speaks_of_a_metric(node: cst.CSTNode) -> bool:
     """Whether the expression names a loss, an accuracy or the like."""
-    return any(isinstance(part, cst.Name) and _METRIC.search(part.value) for part in descendants(node))
+    return any(isinstance(part, cst.Name) and METRIC.suggests(part.value) for part in descendants(node))
 
 
 def is_only_told(node: cst.CSTNode, context: Context, depth: int = 0) -> bool:
@@ -57,7 +50,7 @@ def is_only_told(node: cst.CSTNode, context: Context, depth: int = 0) -> bool:
                     return False
             case cst.Call(func=func):
                 if func is not child:
-                    return last_part(func) not in _CHECKS and method_name(func) not in _CHECKS
+                    return not DECIDING_CALL.suggests_any((last_part(func), method_name(func)))
             case cst.Arg() | cst.BinaryOperation() | cst.IfExp() | cst.Subscript() | cst.ParenthesizedWhitespace():
                 pass
             case cst.Tuple() | cst.List() | cst.Element() | cst.Dict() | cst.DictElement():
@@ -102,7 +95,7 @@ def is_timed(node: cst.CSTNode, context: Context) -> bool:
 def is_awaited_for_a_file(node: cst.CSTNode, context: Context) -> bool:
     """Whether the statement before the node's is what one process does alone: `if rank == 0: torch.save(…)`."""
     before, _ = _beside(node, context)
-    return isinstance(before, cst.If) and "rank" in context.code(before.test).lower()
+    return isinstance(before, cst.If) and RANK_CONDITION.suggests(context.code(before.test).lower())
 
 
 def _beside(node: cst.CSTNode, context: Context) -> tuple[cst.CSTNode | None, cst.CSTNode | None]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
+from torchlint.semantics.knowledge.conventions.values import DROPOUT_LAYER
 from torchlint.semantics.names.bindings import Binder, dotted
 from torchlint.semantics.values.lattice import Kind
 
@@ -481,4 +482,6 @@ def _is_dropout(call: cst.Call, context: Context) -> bool:
     if name is not None:
         return name in _DROPOUT
     value = context.value(call.func)
-    return value.qualified == "torch.nn.Dropout" or "drop" in (dotted(call.func) or "").rpartition(".")[2].lower()
+    return value.qualified == "torch.nn.Dropout" or DROPOUT_LAYER.suggests(
+        (dotted(call.func) or "").rpartition(".")[2].lower()
+    )

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.knowledge.conventions.functions import FUSING_DECORATOR
+
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
-
-_FUSING = frozenset({"script", "jit", "jit_fuser"})
 
 
 def is_fused_elsewhere(node: cst.CSTNode, context: Context) -> bool:
@@ -24,7 +24,7 @@ def is_fused_elsewhere(node: cst.CSTNode, context: Context) -> bool:
 
 def _fuses(decorator: cst.BaseExpression, context: Context) -> bool:
     called = decorator.func if isinstance(decorator, cst.Call) else decorator
-    return (context.qualified_name(called) or context.code(called)).rpartition(".")[2] in _FUSING
+    return FUSING_DECORATOR.suggests((context.qualified_name(called) or context.code(called)).rpartition(".")[2])
 
 
 def _is_in_function(node: cst.CSTNode, context: Context) -> bool:

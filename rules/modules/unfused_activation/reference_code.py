@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.knowledge.conventions.comments import REFERENCE_DOCSTRING
+from torchlint.semantics.knowledge.conventions.functions import REFERENCE_FUNCTION, REGISTERING_DECORATOR
+from torchlint.semantics.knowledge.conventions.texts import PICKED_BY_NAME
 from torchlint.semantics.names.bindings import last_part
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
-
-_SAYS = re.compile(r"\breference (implementation|version|code)\b|\bfor (testing|comparison|debugging)\b", re.IGNORECASE)
-# A file whose functions and classes somebody picks by a name that is text.
-_PICKS_BY_NAME = re.compile(r"\bglobals\(\)(\.get\(|\[)|(?<![.\w])eval\(")
-_WORDS = frozenset({"ref", "reference", "naive", "slow"})
 
 
 def is_reference(node: cst.CSTNode, context: Context) -> bool:
@@ -27,7 +24,8 @@ def is_reference(node: cst.CSTNode, context: Context) -> bool:
     if isinstance(context.function(node), cst.Lambda):
         functions = context.tree.of(cst.FunctionDef)
     return any(
-        not _WORDS.isdisjoint(function.name.value.lower().split("_")) or _SAYS.search(function.get_docstring() or "")
+        REFERENCE_FUNCTION.suggests_any(function.name.value.lower().split("_"))
+        or REFERENCE_DOCSTRING.suggests(function.get_docstring() or "")
         for function in functions
     )
 
@@ -39,7 +37,7 @@ def is_unchosen(node: cst.CSTNode, context: Context) -> bool:
     one than the usual.
     """
     function = context.function(node)
-    if _is_registered(node, context) or (_gives_no_more(function) and _PICKS_BY_NAME.search(context.source.text)):
+    if _is_registered(node, context) or (_gives_no_more(function) and PICKED_BY_NAME.suggests(context.source.text)):
         return True
     if not isinstance(function, cst.FunctionDef) or context.classes.owner(function) is not None:
         return False
@@ -67,7 +65,7 @@ def _is_registered(node: cst.CSTNode, context: Context) -> bool:
     called = [
         item.decorator.func if isinstance(item.decorator, cst.Call) else item.decorator for item in class_.decorators
     ]
-    return any(last_part(name).startswith("register") for name in called)
+    return any(REGISTERING_DECORATOR.suggests(last_part(name)) for name in called)
 
 
 def _key(use: cst.CSTNode, context: Context) -> str | bytes | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchlint.finding import Frequency
 from torchlint.rule import Call, Flag, Method, Rule
+from torchlint.semantics.knowledge.conventions.texts import RMSNORM_KNOWN
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -24,8 +24,6 @@ RULE = Rule(
     eager=True,
     torch=(2, 9),
 )
-# Who names a fused norm knows of it, and a class with a decorator is given another `forward` by that.
-_KNOWN = re.compile(r"nn\.RMSNorm\b|\brms_norm(_fn)?\(|[Ff]used_?[Rr][Mm][Ss]|use_kernel_forward_from_hub")
 
 
 @RULE.on(Call("torch.rsqrt"), Method("rsqrt"))
@@ -38,7 +36,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Flag]:
     from .formula import rms_norm
 
     product = rms_norm(call, context)
-    if product is None or _KNOWN.search(context.source.text) or is_fused_elsewhere(call, context):
+    if product is None or RMSNORM_KNOWN.suggests(context.source.text) or is_fused_elsewhere(call, context):
         return
     if context.frequency(product) is Frequency.ONCE or is_exceptional(product, context):
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -12,6 +11,8 @@ from torchlint.analyses.provenance.constants import may_pass
 from torchlint.edits.expressions import with_argument
 from torchlint.edits.imports import spelling
 from torchlint.semantics.flow.origins import EVERYTHING
+from torchlint.semantics.knowledge.conventions.functions import STATE_LOADER, TRIAL_FUNCTION
+from torchlint.semantics.knowledge.conventions.texts import SPARSE_GRADIENTS
 from torchlint.semantics.names.bindings import parameters
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants
@@ -27,12 +28,8 @@ FUSED_SINCE = {"torch.optim.Adam": (2, 0), "torch.optim.AdamW": (2, 0), "torch.o
 _ON_CPU_SINCE = (2, 4)
 _DEEPEST = 6
 _EXCLUSIVE = ("foreach", "differentiable")
-# Functions that try something out, or time it.
-_TRIAL = re.compile(r"^(test|bench\w*|profile|time)_")
 # What is asked of an optimizer that never steps.
 _NO_STEPS = frozenset({"load_state_dict", "state_dict", "param_groups"})
-# Functions that put what was saved into an optimizer.
-_LOADING = re.compile(r"load|resum|restor|restart", re.IGNORECASE)
 
 
 def makers(node: cst.BaseExpression, context: Context) -> tuple[cst.Call, ...]:
@@ -49,7 +46,7 @@ def lacks_fused(call: cst.Call, context: Context) -> bool:
 
 def has_sparse_gradients(context: Context) -> bool:
     """Whether the file may make embeddings with sparse gradients, which no fused optimizer takes."""
-    return "sparse=" in context.source.text.replace("sparse=False", "")
+    return SPARSE_GRADIENTS.suggests(context.source.text)
 
 
 def fused(call: cst.Call, context: Context) -> NodeEdit | None:
@@ -78,7 +75,7 @@ def _may_hold_old_state(context: Context) -> bool:
             case cst.Attribute(value=owner, attr=cst.Name(value="load_state_dict")):
                 if context.kind(owner) is Kind.OPTIMIZER:
                     return True
-            case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)) if _LOADING.search(name):
+            case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)) if STATE_LOADER.suggests(name):
                 if any(context.kind(argument.value) is Kind.OPTIMIZER for argument in call.args):
                     return True
     return False
@@ -111,7 +108,7 @@ def is_tried_out(call: cst.Call, context: Context) -> bool:
     function = context.function(call)
     if not isinstance(function, cst.FunctionDef):
         return False
-    if _TRIAL.match(function.name.value):
+    if TRIAL_FUNCTION.suggests(function.name.value):
         return True
     if function.name.value.startswith("__") or not any(map(_is_the_host, parameters(function))):
         return False

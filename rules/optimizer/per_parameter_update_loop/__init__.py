@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import libcst as cst
 
 from torchlint.finding import Frequency
 from torchlint.rule import Applicability, Flag, Node, NodeEdit, Replace, Rule
+from torchlint.semantics.knowledge.conventions.functions import AVERAGING_FUNCTION
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -25,8 +25,6 @@ RULE = Rule(
     fix=(Applicability.UNSAFE,),
     eager=True,
 )
-# Functions that are called at each step, whoever calls them.
-_EACH_STEP = re.compile(r"soft|ema|momentum|polyak|target", re.IGNORECASE)
 
 
 @RULE.on(Node("For", (b"parameters()",)))
@@ -59,7 +57,7 @@ def _runs_often(node: cst.For, context: Context) -> bool:
         return True
     function = context.function(node)
     name = function.name.value if isinstance(function, cst.FunctionDef) else ""
-    return frequency is Frequency.UNKNOWN and _EACH_STEP.search(name) is not None
+    return frequency is Frequency.UNKNOWN and AVERAGING_FUNCTION.suggests(name)
 
 
 def _often(node: cst.For, context: Context) -> str:

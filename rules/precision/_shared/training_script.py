@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.finding import Frequency
+from torchlint.semantics.knowledge.conventions.functions import MODEL_CLASS, STEP_METHOD
+from torchlint.semantics.knowledge.conventions.packages import SMALL_NETWORKS
+from torchlint.semantics.knowledge.conventions.texts import MAIN_BLOCK, PRECISION_SETTLED, TINY_DATA
 from torchlint.semantics.names.bindings import dotted
 from torchlint.semantics.values.lattice import Device, Kind
 
@@ -16,17 +18,6 @@ if TYPE_CHECKING:
 
     from torchlint.semantics.context import Context
 
-# Words of those who have thought of precision (a rule's name is none), or whose framework does it for them.
-_SETTLED = re.compile(
-    r"autocast|\bhalf\(|float16|fp16|\bamp\b|apex|mixed[ _]precision|precision=|matmul_precision|double\(|float64"
-    r"|tf32(?!-not-enabled)|complex|deepspeed|accelerator\.|import accelerate|lightning|fabric|bitsandbytes|quantiz"
-    r"|torch_xla",
-    re.IGNORECASE,
-)
-# Small networks that wait for an environment, and graphs, whose work is not in large products.
-_SMALL = frozenset({"gym", "gymnasium", "procgen", "torch_geometric", "dgl", "ogb"})
-# Images so small that no product of theirs fills a device.
-_TINY = re.compile("mnist", re.IGNORECASE)
 ATTENTION = frozenset(
     f"torch.nn.{name}"
     for name in ("Transformer", "TransformerEncoder", "TransformerDecoder", "TransformerEncoderLayer",
@@ -57,7 +48,7 @@ def is_first_step(call: cst.Call, context: Context) -> bool:
 def _is_script(call: cst.Call, context: Context, depth: int = 0) -> bool:
     """Whether the file runs the call by itself."""
     function = context.function(call)
-    if function is None or "__main__" in context.source.text:
+    if function is None or MAIN_BLOCK.suggests(context.source.text):
         return True
     if depth > _DEEPEST or not isinstance(function, cst.FunctionDef):
         return False
@@ -76,12 +67,12 @@ def _moves_a_model(context: Context) -> bool:
 
 def has_settled_on_a_precision(context: Context) -> bool:
     """Whether anything in the file speaks of one, or it computes what gains nothing by another."""
-    return is_tiny(context) or _SETTLED.search(context.source.text) is not None
+    return is_tiny(context) or PRECISION_SETTLED.suggests(context.source.text)
 
 
 def is_tiny(context: Context) -> bool:
     """Whether the images are so small, or so much else is waited for, that convolutions take little time."""
-    return not context.names.imported.isdisjoint(_SMALL) or _TINY.search(context.source.text) is not None
+    return SMALL_NETWORKS.suggests_any(context.names.imported) or TINY_DATA.suggests(context.source.text)
 
 
 def casts(context: Context) -> bool:
@@ -98,7 +89,8 @@ def refuses_autocast(context: Context) -> bool:
 def takes_no_step(context: Context) -> bool:
     """Whether no optimizer of the file takes a step, so that the gradients themselves are what is wanted."""
     return not any(
-        isinstance(call.func, cst.Attribute) and "step" in call.func.attr.value for call in context.tree.of(cst.Call)
+        isinstance(call.func, cst.Attribute) and STEP_METHOD.suggests(call.func.attr.value)
+        for call in context.tree.of(cst.Call)
     )
 
 
@@ -136,7 +128,7 @@ def _made(context: Context) -> Iterator[str]:
         func = call.func
         if isinstance(func, cst.Attribute) and func.attr.value == _PRETRAINED:
             name = dotted(func.value) or ""
-            if "Model" in name.rpartition(".")[2]:
+            if MODEL_CLASS.suggests(name.rpartition(".")[2]):
                 yield context.qualified_name(func.value) or ""
         else:
             yield context.qualified_name(func) or ""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchlint.rule import Flag, Method, Rule, Status
+from torchlint.semantics.knowledge.conventions.texts import BENCHMARK_SETTLED, LOADING_TEXT, VARYING_SIZES
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -22,14 +22,6 @@ RULE = Rule(
     status=Status.PREVIEW,
     default=False,
 )
-# Words of those who have thought of it, whose results must repeat, or whose framework decides.
-_SETTLED = re.compile(
-    r"torch\.backends|cudnn(?!-benchmark-off)|determinis|max.autotune|lightning|fabric\.|accelerat|deepspeed|torch_xla"
-    r"|\bignite\b|fastai|mmcv|mmengine",
-    re.IGNORECASE,
-)
-# Batches that may each have another size.
-_VARIES = re.compile(r"collate|batch_sampler|multi[-_]?scale|random_?size|RandomResize\b|\bdetection\b|\bbuckets?\b")
 
 # So many convolutions make a network of them.
 _SOME = 3
@@ -42,7 +34,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from .image_sizes import has_one_size  # the model's parts load LibCST
 
     text = context.source.text
-    if "DataLoader" not in text or _SETTLED.search(text) is not None or _VARIES.search(text) is not None:
+    if not LOADING_TEXT.suggests(text) or BENCHMARK_SETTLED.suggests(text) or VARYING_SIZES.suggests(text):
         return
     if is_tiny(context) or not has_one_size(context) or not (convolves(context) or _calls_a_maker(context)):
         return

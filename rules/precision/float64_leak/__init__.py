@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.rule import Applicability, Flag, Insert, Method, Rule, Status
+from torchlint.semantics.knowledge.conventions.texts import FLOAT64_WANTED
+from torchlint.semantics.knowledge.conventions.values import DEVICE_WORD
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -22,11 +23,6 @@ RULE = Rule(
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
 )
-# Words of those who count on the digits, or have settled the type; the name of this rule is none.
-_WANTED = re.compile(
-    r"float64(?!-leak)|double|default_dtype|default_tensor_type|scipy|linalg|physics|pde\b|ode(?:int|solve)|gpytorch|botorch|quantum",
-    re.IGNORECASE,
-)
 
 
 @RULE.on(Method("to"), Method("cuda"))
@@ -39,7 +35,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if not isinstance(node.func, cst.Attribute) or not isinstance(node.func.value, cst.Call):
         return
     made = node.func.value
-    if not is_of_float64(made, context) or _WANTED.search(context.source.text) is not None:
+    if not is_of_float64(made, context) or FLOAT64_WANTED.suggests(context.source.text):
         return
     if not _only_moves(node, context) or _is_cast(node, context):
         return
@@ -74,7 +70,7 @@ def _goes_to_a_device(node: cst.Call, context: Context) -> bool:
     from torchlint.semantics.values.lattice import Device
 
     if context.device(node) is Device.UNKNOWN and node.args:
-        return context.program.mentions_accelerator and "device" in last_part(node.args[0].value)
+        return context.program.mentions_accelerator and DEVICE_WORD.suggests(last_part(node.args[0].value))
     return context.device(node) in (Device.ACCELERATOR, Device.MAYBE)
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.execution.compiled import Compiled
+from torchlint.semantics.knowledge.conventions.texts import CAPTURED
+from torchlint.semantics.knowledge.conventions.values import LOGGER
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants_in_scope
 
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
 _LOGGING = frozenset("debug info warning error critical exception log warn".split())
-_LOGGERS = frozenset({"logger", "log", "logging", "_logger", "LOGGER", "LOG"})
 _CLOCKS = frozenset({"time.time", "time.perf_counter", "time.monotonic", "time.process_time", "time.sleep"})
 _EFFECTS = {
     "torch.save": "writes a file",
@@ -30,14 +31,12 @@ _READS = frozenset({"item", "tolist"})
 _NUMBERS = frozenset({"float", "int", "bool"})
 _SIZED = frozenset({"nonzero", "unique", "masked_select", "argwhere", "unique_consecutive"})
 _JUDGEMENTS = frozenset({"equal", "allclose"})
-# Settings under which reads, or results of unknown size, stay in the graph.
-_CAPTURES = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops")
 
 
 def breaks(context: Context) -> Iterator[tuple[cst.BaseExpression, str]]:
     """The expressions that break a graph, and what they do, in source order."""
     compiled = context[Compiled]
-    captures = any(name in context.source.text for name in _CAPTURES)
+    captures = CAPTURED.suggests(context.source.text)
     functions = compiled.functions - compiled.in_one_graph if compiled.is_used else frozenset()
     for function in sorted(functions, key=context.tree.place):
         if not isinstance(function, cst.FunctionDef) or _is_called_conditionally(function, context):
@@ -70,7 +69,7 @@ def _effect(call: cst.Call, context: Context) -> str:
         case cst.Name(value="print") if not context.reaching(func):
             reason = "prints"
         case cst.Attribute(value=cst.Name(value=owner), attr=cst.Name(value=method)) if (
-            method in _LOGGING and owner in _LOGGERS
+            method in _LOGGING and LOGGER.suggests(owner)
         ):
             reason = "logs"
         case cst.Attribute() | cst.Name():

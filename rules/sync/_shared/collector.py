@@ -9,6 +9,7 @@ import libcst as cst
 
 from torchlint.analyses.tensors.aliasing import reflects
 from torchlint.finding import Frequency
+from torchlint.semantics.knowledge.conventions.functions import SUPPRESSING_CONTEXT
 from torchlint.semantics.names.bindings import final_part
 from torchlint.syntax.tree import Comprehension, descendants_in_scope
 
@@ -156,6 +157,6 @@ def _is_conversion(line: cst.CSTNode) -> bool:
 
 def _suppresses(statement: cst.With) -> bool:
     return any(
-        isinstance(item.item, cst.Call) and final_part(item.item.func) in ("suppress", "raises", "assertRaises")
+        isinstance(item.item, cst.Call) and SUPPRESSING_CONTEXT.suggests(final_part(item.item.func))
         for item in statement.items
     )

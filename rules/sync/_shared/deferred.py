@@ -7,7 +7,6 @@ Behind that everything is as it was.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from torchlint.analyses.tensors.element_types import counts, is_floating
 from torchlint.finding import Frequency
 from torchlint.rule import InsertBelow, NodeEdit, Replace
 from torchlint.semantics.execution.grad_mode import GradMode
+from torchlint.semantics.knowledge.conventions.texts import HALF_PRECISION
 from torchlint.semantics.names.bindings import Binder, Binding
 from torchlint.semantics.values.lattice import Kind
 
@@ -27,9 +27,6 @@ from .collector import Keeper
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
-
-# In half precision a sum soon stops growing; where a file speaks of it, totals are kept in single precision.
-_HALF = re.compile(r"autocast|float16|bfloat16|\bhalf\b|fp16|bf16|\bamp\b|16-mixed")
 
 
 def deferred(read: cst.Call, context: Context) -> tuple[NodeEdit, ...]:
@@ -335,7 +332,7 @@ def _on_device(read: cst.Call, context: Context, *, kept: bool = False) -> str:
             code = f"{code}.clone()"
     elif (
         not is_count
-        and _HALF.search(context.source.text)
+        and HALF_PRECISION.suggests(context.source.text)
         and not code.removesuffix(".detach()").endswith((".float()", ".double()"))
     ):
         code = f"{code}.float()"

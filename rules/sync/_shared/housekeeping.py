@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -10,6 +9,10 @@ import libcst as cst
 from torchlint.analyses.execution.hot import is_hot
 from torchlint.edits.expressions import deleted
 from torchlint.rule import NodeEdit, Replace
+from torchlint.semantics.knowledge.conventions.comments import CHORE_REASON
+from torchlint.semantics.knowledge.conventions.conditions import CHORE_CONDITION, SHORT_OF_MEMORY, USUAL_CONDITION
+from torchlint.semantics.knowledge.conventions.functions import CHORE_OWNER
+from torchlint.semantics.knowledge.conventions.texts import CHORE_RANGE, CLOCK
 from torchlint.semantics.names.bindings import last_part
 from torchlint.syntax.tree import descendants
 
@@ -17,28 +20,6 @@ if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
 _Block = (cst.IndentedBlock, cst.Module)
-# What functions and classes are there for that do the chore for others, or look at memory and time.
-_CHORE = re.compile(
-    r"empty|clear|clean|free|collect|cache|mem|synchroni|barrier|wait|time|tick|meter|alloc|measure|bench|captur"
-)
-# How a block is called, for a profiler or a log, that does nothing but the chore.
-_NAMED = re.compile(r"empty|clear|free|collect|garbage|synchroni")
-# Conditions that hold at each turn as well as not: which device there is, who of several speaks, which phase it is.
-_USUAL = re.compile(r"cuda|gpu|device|accelerator|mps|xpu|rank|main_process|is_master|train|^true$")
-_ASKED = re.compile(r"mem|cache|free|oom|collect|sync|debug|profil|time|bench|exceed|limit|alloc|version")
-# Conditions around a whole loop that say that memory is short, and not only that there is a device.
-_SHORT = re.compile(r"mem|cpu_cache|offload|vram|oom\b")
-# What a comment says that gives the reason.
-_REASON = re.compile(
-    r"oom|out of memory|out-of-memory|required|need|fragment|leak|otherwise|necessary|workaround|important|avoid|"
-    r"prevent|protect|against|ensure|make sure|guarantee|\brace\b|deadlock|\bhang|\bsafe|hack|bug|issue|http",
-    re.IGNORECASE,
-)
-# What looks at the clock.
-_CLOCK = re.compile(
-    r"\bperf_counter|\bmonotonic|enable_timing|elapsed|[Tt]imer|\btic\b|\btoc\b|throughput|latency|"
-    r"perf_meter|profil|\b(?:end|start)_time|Stopwatch"
-)
 _CLOCKS = ("time.", "timeit.", "datetime.")
 
 
@@ -46,7 +27,7 @@ def is_chore_per_batch(call: cst.Call, context: Context) -> bool:
     """Whether the call is a statement of its own that runs at each batch, though nobody asked for it."""
     if not isinstance(context.parent(call), cst.Expr) or _is_asked_for(call, context):
         return False
-    return not _REASON.search(comments(call, context)) and is_hot(call, context)
+    return not CHORE_REASON.suggests(comments(call, context)) and is_hot(call, context)
 
 
 def _is_asked_for(call: cst.Call, context: Context) -> bool:
@@ -63,22 +44,22 @@ def _is_asked_for(call: cst.Call, context: Context) -> bool:
             case cst.For() | cst.While():
                 is_inside = False
             case cst.If(test=test) if not is_inside:
-                if _SHORT.search(context.code(test).lower()):
+                if SHORT_OF_MEMORY.suggests(context.code(test).lower()):
                     return True
             case _ if not is_inside:
                 pass
             case cst.ExceptHandler() | cst.ExceptStarHandler() | cst.Finally():
                 return True
-            case cst.With(items=items) if any(_NAMED.search(_given_text(item.item)) for item in items):
+            case cst.With(items=items) if any(CHORE_RANGE.suggests(_given_text(item.item)) for item in items):
                 return True
             case cst.If(test=test):
                 words = context.code(test).lower()
-                if _ASKED.search(words) or (child is above.body and not _USUAL.search(words)):
+                if CHORE_CONDITION.suggests(words) or (child is above.body and not USUAL_CONDITION.suggests(words)):
                     return True
         child = above
     owners = (context.function(call), context.tree.enclosing_class(call))
     return any(
-        isinstance(owner, (cst.FunctionDef, cst.ClassDef)) and _CHORE.search(owner.name.value.lower()) is not None
+        isinstance(owner, (cst.FunctionDef, cst.ClassDef)) and CHORE_OWNER.suggests(owner.name.value.lower())
         for owner in owners
     )
 
@@ -104,7 +85,7 @@ def is_timed(call: cst.Call, context: Context) -> bool:
 
 def _looks_at_the_clock(code: cst.CSTNode, context: Context) -> bool:
     """Whether anything in the code measures how long something takes."""
-    if _CLOCK.search(context.code(code)) is not None:
+    if CLOCK.suggests(context.code(code)):
         return True
     calls = (node for node in descendants(code) if isinstance(node, cst.Call))
     return any((context.qualified_name(found.func) or "").startswith(_CLOCKS) for found in calls)

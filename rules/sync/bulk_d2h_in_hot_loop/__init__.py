@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.rule import Flag, Method, Rule
+from torchlint.semantics.knowledge.conventions.values import HYPOTHESES
 from torchlint.semantics.values.lattice import Kind
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ RULE = Rule(
     since="0.1.0",
     yields_to=("device-round-trip",),
 )
-# Names for what a search keeps until it knows better.
-_SEARCHED = re.compile(r"hypothes[ie]s|hyps|beams?(_|$)")
 
 
 @RULE.on(Method("cpu"), Method("numpy"), Method("tolist"))
@@ -100,7 +98,7 @@ def _is_over_a_list(loop: cst.CSTNode, context: Context) -> bool:
     match loop:
         case cst.For(iter=(cst.Name() | cst.Attribute()) as walked):
             code = context.code(walked)
-            return f"{code}[0].device" in context.source.text or _SEARCHED.search(code) is not None
+            return f"{code}[0].device" in context.source.text or HYPOTHESES.suggests(code)
     return False
 
 

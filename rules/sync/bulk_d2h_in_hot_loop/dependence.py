@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.knowledge.conventions.functions import SUPPRESSION
 from torchlint.semantics.names.bindings import final_part
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants
@@ -82,7 +83,7 @@ def is_cut_to_measure(node: cst.CSTNode, context: Context) -> bool:
     if loop is None:
         return False
     calls = [part for part in computed_in(loop, node, context) if isinstance(part, cst.Call)]
-    return any("nms" in final_part(call.func) or _is_sized(call, loop, context) for call in calls)
+    return any(SUPPRESSION.suggests(final_part(call.func)) or _is_sized(call, loop, context) for call in calls)
 
 
 def _is_sized(call: cst.Call, loop: cst.For | cst.While, context: Context) -> bool:

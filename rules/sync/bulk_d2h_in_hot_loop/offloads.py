@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.knowledge.conventions.conditions import OFFLOADING_OPTION, SAVING_OPTION
+from torchlint.semantics.knowledge.conventions.functions import FILE_WRITER, SAVING_FUNCTION
 from torchlint.semantics.names.bindings import final_part
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants_in_scope
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
-
-# Options that are there to save the device's memory: `if self.cpu_cache`, `if args.offload`.
-_MAKES_ROOM = re.compile(r"cpu_?(cache|offload|only|mem)|(cache|keep|store|on|to|use|move|save)_?(\w+_)?cpu|offload")
-# What writes a file of its own: drawing it or encoding it takes longer than any copy.
-_WRITES = re.compile(
-    r"savefig|imsave|imwrite|save_(image|img|fig|video|audio|wav|mesh|ply|obj|nii)\w*"
-    r"|write_?(flow|flo|pfm|png|jpe?g|image|video|wav|ply|obj|mesh|nii)\w*",
-    re.IGNORECASE,
-)
-# What keeps what it is given, by its name, and options that ask for it.
-_SAVES = re.compile(r"_?(save|write|dump)(_\w+)?|(save|write|dump)[A-Z]\w*")
-_ASKS_TO_SAVE = re.compile(r"(^|_)(save|dump)(_|$)")
 
 
 def is_offloaded(node: cst.CSTNode, whole: cst.CSTNode, context: Context) -> bool:
@@ -49,7 +38,7 @@ def is_offloaded(node: cst.CSTNode, whole: cst.CSTNode, context: Context) -> boo
 
 
 def _is_option(test: cst.BaseExpression) -> bool:
-    return isinstance(test, (cst.Name, cst.Attribute)) and _MAKES_ROOM.search(final_part(test)) is not None
+    return isinstance(test, (cst.Name, cst.Attribute)) and OFFLOADING_OPTION.suggests(final_part(test))
 
 
 def _is_part_of_a_tensor(target: cst.CSTNode, context: Context) -> bool:
@@ -68,10 +57,10 @@ def is_saved(node: cst.CSTNode, context: Context) -> bool:
         match above:
             case cst.FunctionDef() | cst.ClassDef() | cst.Lambda():
                 return False
-            case cst.Call(func=func) if child is not func and _SAVES.fullmatch(final_part(func)):
+            case cst.Call(func=func) if child is not func and SAVING_FUNCTION.suggests(final_part(func)):
                 return True
             case cst.If(test=cst.Name() | cst.Attribute() as test) if child is above.body:
-                if _ASKS_TO_SAVE.search(final_part(test)):
+                if SAVING_OPTION.suggests(final_part(test)):
                     return True
         child = above
     return False
@@ -81,7 +70,7 @@ def saves_as_it_goes(node: cst.CSTNode, context: Context) -> bool:
     """Whether each turn of the loop around writes a picture, or another file that takes longer than the copy."""
     loop = context.loop(node)
     return isinstance(loop, cst.For) and any(
-        isinstance(call, cst.Call) and _WRITES.fullmatch(final_part(call.func)) is not None
+        isinstance(call, cst.Call) and FILE_WRITER.suggests(final_part(call.func))
         for line in loop.body.body
         if isinstance(line, cst.SimpleStatementLine)
         for call in descendants_in_scope(line)

@@ -12,6 +12,14 @@ from torchlint.analyses.sync.inherent_branches import is_for_data
 from torchlint.analyses.tensors.factories import Factory, Sameness
 from torchlint.analyses.transfer.moves import is_plain, move
 from torchlint.semantics.knowledge.apis import OF_LISTS
+from torchlint.semantics.knowledge.conventions.conditions import (
+    BROKEN_CONDITION,
+    DEVICE_CONDITION,
+    EMPTINESS_CONDITION,
+    EXPORT_CONDITION,
+    WAITING_CONDITION,
+)
+from torchlint.semantics.knowledge.conventions.values import OWN_DEVICE
 from torchlint.semantics.names.bindings import dotted, parameters
 from torchlint.semantics.names.classes import is_static
 from torchlint.semantics.values.lattice import Device, Kind
@@ -22,30 +30,8 @@ if TYPE_CHECKING:
     from torchlint.semantics.names.bindings import Binding
 
 _PLAIN = ("torch.tensor", "torch.as_tensor")
-_EMPTY = (
-    "grad is None",
-    "numel(",
-    "len(",
-    ".any(",
-    ".all(",
-    "isnan",
-    "isinf",
-    "isfinite",
-    ".size(0)",
-    ".shape[0]",
-    "nelement(",
-    ".sum(",
-)
-# Where one of these is asked for, around whatever else is, something is wrong, which is seldom.
-_BROKEN = ("isnan(", "isinf(")
-# Questions that the CPU waits for the device to answer: behind them it waits for nothing but the copy.
-_WAITS = (".item()", ".tolist()", ".cpu()")
 # So many statements behind such a question, little has been launched again.
 _NEAR = 3
-# Questions about the device, beside one that matters.
-_OF_DEVICES = ("is_available(", "is_cuda", "use_gpu", "use_cuda", ".type ==", "cuda")
-# Conditions under which something else runs than a step of a network: an export, a trace.
-_OTHERWISE = ("export", "scripting", "tracing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +87,15 @@ def stands_in_for_nothing(node: cst.CSTNode, context: Context) -> bool:
             return False
         if isinstance(above, (cst.If, cst.IfExp)) and child is not above.test:
             asked = _asked(above.test, context)
-            if is_nearest and any(word in asked for word in (*_EMPTY, *_WAITS, *_OTHERWISE)):
+            if is_nearest and (
+                EMPTINESS_CONDITION.suggests(asked)
+                or WAITING_CONDITION.suggests(asked)
+                or EXPORT_CONDITION.suggests(asked)
+            ):
                 return True
-            if child is above.body and (any(word in asked for word in _BROKEN) or _is_empty_list(above.test, context)):
+            if child is above.body and (BROKEN_CONDITION.suggests(asked) or _is_empty_list(above.test, context)):
                 return True
-            is_nearest = is_nearest and any(word in asked for word in _OF_DEVICES)
+            is_nearest = is_nearest and DEVICE_CONDITION.suggests(asked)
         child = above
     return False
 
@@ -195,7 +185,7 @@ def is_where_data_are_made(node: cst.Call, context: Context) -> bool:
     if isinstance(device, cst.Name):
         bindings = context.reaching(device)
         device = _own(bindings[0], device.value) if len(bindings) == 1 else None
-    return device is not None and dotted(device) == "self.device" and is_for_data(node, context)
+    return device is not None and OWN_DEVICE.suggests(dotted(device) or "") and is_for_data(node, context)
 
 
 def _own(binding: Binding, name: str) -> cst.BaseExpression | None:

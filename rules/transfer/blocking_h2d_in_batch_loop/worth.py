@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.data.idle_loops import computes_nothing
+from torchlint.semantics.knowledge.conventions.conditions import CUDA_FLAG
+from torchlint.semantics.knowledge.conventions.functions import CALIBRATION, SYNCHRONISING_FUNCTION
+from torchlint.semantics.knowledge.conventions.packages import GRAPH_PACKAGE
+from torchlint.semantics.knowledge.conventions.values import DETECTION_TARGETS, LOSS_DICT
 from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import Binder, final_part
 from torchlint.syntax.tree import Comprehension, Loop, children, descendants
@@ -18,14 +21,8 @@ if TYPE_CHECKING:
     from torchlint.semantics.context import Context
     from torchlint.semantics.names.bindings import Binding
 
-# Their loaders give graphs, which move themselves.
-_OF_GRAPHS = frozenset({"dgl", "torch_geometric", "jraph", "ptens"})
 # What tensors have and objects with a method `to` have as well, or no tensor of its own kind.
 _COMMON = frozenset({"to", "cuda", "cpu", "int", "long", "float", "half", "type", "clone", "detach", "values", "size"})
-# What says by its name whether CUDA is there, or is wanted.
-_OF_CUDA = frozenset({"cuda", "is_cuda", "use_cuda", "cuda_available", "has_cuda", "use_gpu"})
-# What waits for the device, by its name.
-_SYNCHRONIZES = re.compile(r"synchroni[sz]ed?$|^cuda_sync")
 _TELLING = (frozenset(METHODS) - _COMMON) | {"shape", "ndim", "dtype"}
 
 
@@ -59,7 +56,7 @@ def may_be_an_object(receiver: cst.BaseExpression, context: Context) -> bool:
     Graphs are; one element after the other of a part of the batch may be, such as boxes; and so may what comes beside
     a part that is taken to pieces, such as images of different sizes.
     """
-    if not context.names.imported.isdisjoint(_OF_GRAPHS):
+    if GRAPH_PACKAGE.suggests_any(context.names.imported):
         return True
     if not isinstance(receiver, cst.Name):
         return False
@@ -99,18 +96,21 @@ def _is_piece(binding: Binding, context: Context) -> bool:
 def _is_for_a_detector(name: cst.Name, context: Context) -> bool:
     """`loss_dict = model(images, targets=targets)`: a detector takes an object that holds boxes and labels."""
     loop = context.frequencies.batch_loop(name)
-    return name.value == "targets" and loop is not None and any(map(_gives_losses, descendants(loop.body)))
+    return (
+        DETECTION_TARGETS.suggests(name.value) and loop is not None and any(map(_gives_losses, descendants(loop.body)))
+    )
 
 
 def _gives_losses(node: cst.CSTNode) -> bool:
     match node:
-        case cst.Assign(
-            targets=[cst.AssignTarget(target=cst.Name(value="loss_dict" | "losses"))], value=cst.Call(args=args)
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))], value=cst.Call(args=args)) if (
+            LOSS_DICT.suggests(name)
         ):
             return any(
                 argument.keyword is not None
                 and isinstance(argument.value, cst.Name)
-                and argument.keyword.value == argument.value.value == "targets"
+                and argument.keyword.value == argument.value.value
+                and DETECTION_TARGETS.suggests(argument.value.value)
                 for argument in args
             )
     return False
@@ -142,7 +142,9 @@ def is_waited_for(moved: cst.CSTNode, context: Context) -> bool:
     Of `time_synchronized()` the name says it.
     """
     loop = context.frequencies.batch_loop(moved)
-    return loop is not None and any(_SYNCHRONIZES.search(final_part(call.func)) for call in _always_called(loop.body))
+    return loop is not None and any(
+        SYNCHRONISING_FUNCTION.suggests(final_part(call.func)) for call in _always_called(loop.body)
+    )
 
 
 def is_collected(moved: cst.CSTNode, context: Context) -> bool:
@@ -160,12 +162,13 @@ def is_of_calibration(moved: cst.CSTNode, context: Context) -> bool:
     Their name says it, or a call of the function around, `quantizer.enable_calib()`.
     """
     loop, function = context.frequencies.batch_loop(moved), context.function(moved)
-    if not isinstance(loop, cst.For) or "calib" not in context.source.text.lower():
+    if not isinstance(loop, cst.For) or not CALIBRATION.suggests(context.source.text.lower()):
         return False
-    if any(isinstance(node, cst.Name) and "calib" in node.value.lower() for node in descendants(loop.iter)):
+    if any(isinstance(node, cst.Name) and CALIBRATION.suggests(node.value.lower()) for node in descendants(loop.iter)):
         return True
     return isinstance(function, cst.FunctionDef) and any(
-        isinstance(node, cst.Call) and "calib" in final_part(node.func).lower() for node in descendants(function.body)
+        isinstance(node, cst.Call) and CALIBRATION.suggests(final_part(node.func).lower())
+        for node in descendants(function.body)
     )
 
 
@@ -199,7 +202,7 @@ def _asks_for_cuda(test: cst.BaseExpression, context: Context) -> bool | None:
         case cst.Call(func=func, args=[]):
             return True if context.qualified_name(func) == "torch.cuda.is_available" else None
         case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
-            return True if name.lower() in _OF_CUDA else None
+            return True if CUDA_FLAG.suggests(name.lower()) else None
     return None
 
 

@@ -12,6 +12,9 @@ from torchlint.analyses.transfer.moves import is_plain, move
 from torchlint.finding import Frequency
 from torchlint.role import Role
 from torchlint.semantics.knowledge.apis import OF_LISTS
+from torchlint.semantics.knowledge.conventions.conditions import TRACED_CONDITION
+from torchlint.semantics.knowledge.conventions.functions import COLLATE_WORD
+from torchlint.semantics.knowledge.conventions.texts import GRADIENT_TAKEN, IMAGE_CLASS, STEP_TAKEN
 from torchlint.semantics.names.bindings import Binder, Binding, dotted
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
@@ -28,8 +31,6 @@ _TELLING = frozenset({"pin_memory", "requires_grad"})
 _READS = frozenset("item tolist numpy cpu detach array asarray tensor as_tensor stack cat".split())
 _BACK = frozenset("item tolist numpy cpu".split())
 _REDUCTIONS = frozenset({"sum", "any", "all", "max", "min", "mean"})
-# Conditions under which something else runs than a step: an export, a call with other types, the first of many calls.
-_OTHERWISE = ("export", "scripting", "tracing", "isinstance(", "is_tensor(", "cache_position", "past_key_values")
 _DEEPEST = 4
 # So many names are followed to where the CPU reads what they hold.
 _MOST = 4
@@ -189,25 +190,31 @@ def _is_elsewhere(node: cst.Call, context: Context) -> bool:
     """Whether the branch or the function around is for something else than the step of a network on its device."""
     function = context.function(node)
     if isinstance(function, cst.FunctionDef):
-        if "collate" in function.name.value or _is_remembered(function, context):
+        if COLLATE_WORD.suggests(function.name.value) or _is_remembered(function, context):
             return True
         # TorchScript knows no `pin_memory` for a tensor of a list.
         if any(context.qualified_name(item.decorator) == "torch.jit.script" for item in function.decorators):
             return True
         # Gradients that nobody steps with are there to be looked at, for one input after the other.
         text = context.source.text
-        if ".backward(" in text and ".step(" not in text and ".backward(" in context.code(function.body):
+        if (
+            GRADIENT_TAKEN.suggests(text)
+            and not STEP_TAKEN.suggests(text)
+            and GRADIENT_TAKEN.suggests(context.code(function.body))
+        ):
             return True
     class_ = context.tree.enclosing_class(node)
     if class_ is not None and _is_of_traced_parts(class_, context):
         return True
     # A transform of images is what the workers of a loader run.
-    is_of_images = class_ is not None and "PIL" in context.source.text and "PIL" in context.code(class_)
+    is_of_images = (
+        class_ is not None and IMAGE_CLASS.suggests(context.source.text) and IMAGE_CLASS.suggests(context.code(class_))
+    )
     if is_of_images or context.settings.role is Role.TRANSFORMS:
         return True
     above: cst.CSTNode | None = node
     while above is not None and above is not function:
-        if isinstance(above, (cst.If, cst.IfExp)) and any(word in context.code(above.test) for word in _OTHERWISE):
+        if isinstance(above, (cst.If, cst.IfExp)) and TRACED_CONDITION.suggests(context.code(above.test)):
             return True
         above = context.parent(above)
     return not _is_run_per_batch(node, context)

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.knowledge.conventions.conditions import RANK_CONDITION, SEVERAL_PROCESSES, SINGLED_OUT
+from torchlint.semantics.knowledge.conventions.packages import CHECKPOINTING_PACKAGE
+from torchlint.semantics.knowledge.conventions.texts import CUDA_TEXT, OPTIMIZER_TEXT, SHARDED_TRAINING
 from torchlint.semantics.names.bindings import final_part
 from torchlint.syntax.tree import descendants
 
@@ -22,21 +25,12 @@ _PROCESSES = frozenset(
         "apex.parallel.DistributedDataParallel",
     }
 )
-# Frameworks that shard states, or move them on their own.
-_FRAMEWORKS = frozenset(
-    {"deepspeed", "accelerate", "lightning", "torch_xla", "fairscale", "megatron", "colossalai", "ignite"}
-)
-_SHARDED = ("torch.distributed.fsdp", "torch.distributed.checkpoint", "FullyShardedDataParallel")
-# A condition that names one of these lets one process through, or has thought of the device.
-_SINGLED_OUT = ("rank", "master", "main_process", "is_main", "gpu", "device", "cpu", "local")
-# A condition that names one of these asks whether there are several processes at all.
-_SEVERAL = ("distributed", "ddp", "world_size", "is_initialized")
 
 
 def is_loaded_by_each_process(load: cst.Call, context: Context) -> bool:
     """Whether the file sets up several processes, and each of them gets here."""
     text = context.source.text
-    if any(word in text for word in _SHARDED) or not context.names.imported.isdisjoint(_FRAMEWORKS):
+    if SHARDED_TRAINING.suggests(text) or CHECKPOINTING_PACKAGE.suggests_any(context.names.imported):
         return False
     calls = {context.qualified_name(call.func) for call in context.tree.of(cst.Call)}
     if _is_of_the_cpu(context):
@@ -45,7 +39,7 @@ def is_loaded_by_each_process(load: cst.Call, context: Context) -> bool:
         return False
     if any(_saves_from_the_cpu(function, context) for function in context.tree.of(cst.FunctionDef)):
         return False
-    return not any(word in context.code(test).lower() for test in _tests(load, context) for word in _SINGLED_OUT)
+    return not any(SINGLED_OUT.suggests(context.code(test).lower()) for test in _tests(load, context))
 
 
 def _has_its_own(load: cst.Call, context: Context) -> bool:
@@ -54,7 +48,7 @@ def _has_its_own(load: cst.Call, context: Context) -> bool:
     given = [path]
     if isinstance(path, cst.Name):
         given += [binding.value for binding in context.reaching(path) if binding.value is not None]
-    return any("rank" in context.code(value).lower() for value in given)
+    return any(RANK_CONDITION.suggests(context.code(value).lower()) for value in given)
 
 
 def _saves_from_the_cpu(function: cst.FunctionDef, context: Context) -> bool:
@@ -63,7 +57,7 @@ def _saves_from_the_cpu(function: cst.FunctionDef, context: Context) -> bool:
     is_saving = any(context.qualified_name(call.func) == "torch.save" for call in calls)
     if not is_saving or not any(final_part(call.func) == "cpu" for call in calls):
         return False
-    return "optim" not in context.code(function.body).lower()
+    return not OPTIMIZER_TEXT.suggests(context.code(function.body).lower())
 
 
 def _is_of_one_process(node: cst.CSTNode, context: Context) -> bool:
@@ -73,7 +67,7 @@ def _is_of_one_process(node: cst.CSTNode, context: Context) -> bool:
         if isinstance(above, (cst.If, cst.IfExp)) and child is not above.test:
             asked = context.code(above.test).lower()
             is_denied = isinstance(above.test, cst.UnaryOperation) and isinstance(above.test.operator, cst.Not)
-            if any(word in asked for word in _SEVERAL) and (child is above.orelse) is not is_denied:
+            if SEVERAL_PROCESSES.suggests(asked) and (child is above.orelse) is not is_denied:
                 return True
         child = above
     return False
@@ -88,7 +82,7 @@ def _is_of_the_cpu(context: Context) -> bool:
         and call.args[0].value.evaluated_value == "cpu"
         for call in devices
     ]
-    return bool(is_cpu) and all(is_cpu) and "cuda" not in context.source.text
+    return bool(is_cpu) and all(is_cpu) and not CUDA_TEXT.suggests(context.source.text)
 
 
 def _tests(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Applicability, Flag, Method, NodeEdit, Replace, Rule, Status
+from torchlint.semantics.knowledge.conventions.texts import OWN_MOVE
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -58,7 +59,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 def _is_unseen(context: Context) -> bool:
     """Whether nobody asks if the memory is pinned, and no class of the file has a `to` of its own."""
-    return not any(word in context.source.text for word in ("is_pinned", "def to("))
+    return not OWN_MOVE.suggests(context.source.text)
 
 
 def _waiting(node: cst.Call, flag: cst.Arg, context: Context) -> tuple[NodeEdit, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ import libcst as cst
 
 from torchlint.analyses.batching.extent import is_sure_tensor
 from torchlint.analyses.iteration.targets import names_in
+from torchlint.semantics.knowledge.conventions.values import COORDINATES
 from torchlint.semantics.names.bindings import method_name
 from torchlint.syntax.literals import integer
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 # With as many coordinates hardly more is written out than the distances themselves.
 _FEW = 3
-_IN_SPACE = re.compile(r"(^|_)(xyz?|uv)(_|s?$|\d)")
 _NORMS = frozenset({"torch.norm", "torch.linalg.norm", "torch.linalg.vector_norm"})
 
 
@@ -92,7 +91,7 @@ def _is_one_point(points: cst.BaseExpression, context: Context) -> bool:
 
 def _is_in_space(points: cst.BaseExpression, context: Context) -> bool:
     """Whether the points have two or three coordinates: `torch.stack((x, y), 1)`, `boxes[:, :2]`, `xyz`."""
-    return any(_IN_SPACE.search(name) for name in names_in(points)) or all(
+    return any(COORDINATES.suggests(name) for name in names_in(points)) or all(
         _has_few_columns(value) for value in context.origins(points).nodes
     )
 

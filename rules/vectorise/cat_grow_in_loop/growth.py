@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,6 +16,9 @@ from torchlint.analyses.tensors.aliasing import is_changed_in_place, reflects
 from torchlint.edits.expressions import loses_comment
 from torchlint.rule import Insert, InsertBelow, NodeEdit, Replace
 from torchlint.semantics.execution.frequency import LoopKind
+from torchlint.semantics.knowledge.conventions.conditions import FIRST_FLAG
+from torchlint.semantics.knowledge.conventions.counts import FEW_PARTS, MANY_PARTS
+from torchlint.semantics.knowledge.conventions.functions import PICTURE_WRITER
 from torchlint.semantics.names.bindings import Binder, last_part
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.literals import integer
@@ -24,14 +26,6 @@ from torchlint.syntax.tree import descendants, descendants_in_scope
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
-
-# What there are few of beside what `is_few` knows.
-_FEW = re.compile(r"crop|head|view|nums?$|part|kernel|expert|camera|modalit|channel|(^|_)ch(_|$)", re.IGNORECASE)
-# Attributes of a model that count what there may be many of.
-_MANY = re.compile(r"step|frame|time|len|token|sample|horizon|point|batch", re.IGNORECASE)
-
-
-_PICTURES = frozenset({"save_image", "make_grid", "imsave", "imwrite", "savefig"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +75,7 @@ def _is_for_a_picture(call: cst.Call, context: Context) -> bool:
     """Whether the function around saves a picture: the samples that it shows are few."""
     function = context.function(call)
     return function is not None and any(
-        (context.qualified_name(part.func) or last_part(part.func)).rpartition(".")[2] in _PICTURES
+        PICTURE_WRITER.suggests((context.qualified_name(part.func) or last_part(part.func)).rpartition(".")[2])
         for part in descendants(function.body)
         if isinstance(part, cst.Call)
     )
@@ -163,7 +157,7 @@ def _is_first(test: cst.BaseExpression, name: cst.CSTNode, loop: cst.CSTNode) ->
             is_own = isinstance(name, cst.Name) and name.value in names_in(left)
             return is_end and (is_own or (isinstance(left, cst.Name) and left.value in counters))
         case cst.Name(value=word):
-            return "first" in word
+            return FIRST_FLAG.suggests(word)
         case cst.UnaryOperation(operator=cst.Not(), expression=inner):
             return isinstance(inner, cst.Name) and isinstance(name, cst.Name) and inner.value == name.value
     return False
@@ -177,7 +171,7 @@ def _has_many_turns(loop: cst.For | cst.While, context: Context) -> bool:
     if isinstance(loop, cst.For):
         walked = found.count if found.count is not None else loop.iter
         words = (part.value for part in descendants(walked) if isinstance(part, cst.Name))
-        if any(map(_FEW.search, (*words, *found.counters))):
+        if any(map(FEW_PARTS.suggests, (*words, *found.counters))):
             return False
         if found.count is not None and _is_length_of_a_list(found.count, context):
             return False
@@ -190,7 +184,7 @@ def _has_many_turns(loop: cst.For | cst.While, context: Context) -> bool:
         case None:
             return bool(found.elements)
         case cst.Attribute(value=cst.Name(value="self"), attr=cst.Name(value=attribute)):
-            return bool(_MANY.search(attribute))
+            return MANY_PARTS.suggests(attribute)
     return True
 
 
@@ -202,7 +196,7 @@ def _is_length_of_a_list(count: cst.BaseExpression, context: Context) -> bool:
         case cst.Call(func=cst.Name(value="len"), args=[cst.Arg(value=cst.Name() as given)]):
             if context.kind(given) not in (Kind.SEQUENCE, Kind.UNKNOWN):
                 return False
-            return not context.kinds.is_tensor(given) and not _MANY.search(given.value)
+            return not context.kinds.is_tensor(given) and not MANY_PARTS.suggests(given.value)
     return False
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Applicability, Call, Flag, Method, NodeEdit, Replace, Rule, Status
+from torchlint.semantics.knowledge.conventions.functions import SUPPRESSION
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -50,7 +51,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 def _removes(node: cst.Call, context: Context) -> bool:
     """Whether this is a step of non-maximum suppression, where the number is a limit that is seldom reached."""
     function = context.function(node)
-    return function is not None and "nms" in context.code(function)
+    return function is not None and SUPPRESSION.suggests(context.code(function))
 
 
 def _edits(found: Sort, largest: str, context: Context) -> tuple[NodeEdit, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,6 +10,8 @@ import libcst as cst
 
 from torchlint.analyses.batching.extent import is_sure_tensor
 from torchlint.analyses.tensors.ranks import has_one_axis
+from torchlint.semantics.knowledge.conventions.counts import CAP, SHARE
+from torchlint.semantics.knowledge.conventions.values import DRAWN_SCORES
 from torchlint.semantics.names.bindings import Binder
 from torchlint.syntax.literals import integer
 from torchlint.syntax.tree import descendants
@@ -18,15 +19,8 @@ from torchlint.syntax.tree import descendants
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
-# A bound that there is mostly less of, or a large share of all: both are as fast with a sort.
-_CAP = re.compile(
-    r"max|limit|nms|cap(acity)?$|keep|ratio|frac|percent|quantile|drop|half|len|size|total|budget", re.IGNORECASE
-)
-_SHARE = re.compile(r"ratio|frac|percent|quantile|half", re.IGNORECASE)
 # From this share of all on.
 _LARGE = 0.25
-# Numbers drawn to be sorted are a permutation, of which mostly a good part is taken.
-_DRAWN = re.compile(r"rand|noise|sampl", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +85,7 @@ def partial_sort(call: cst.Call, context: Context) -> Sort | None:
 
 def _is_large(count: cst.BaseExpression, context: Context) -> bool:
     """Whether the number is a bound, or a large share of all: `int(len(x) * 0.5)`."""
-    if _CAP.search(context.code(count)):
+    if CAP.suggests(context.code(count)):
         return True
     return any(_is_share(part) for value in context.origins(count).nodes for part in (value, *descendants(value)))
 
@@ -104,7 +98,7 @@ def _is_share(node: cst.CSTNode) -> bool:
         case cst.BinaryOperation(operator=cst.FloorDivide() | cst.Divide(), right=cst.Integer() as parts):
             return int(parts.evaluated_value) <= 1 / _LARGE
         case cst.Name(value=name):
-            return _SHARE.search(name) is not None
+            return SHARE.suggests(name)
     return False
 
 
@@ -114,7 +108,7 @@ def _is_drawn(tensor: cst.BaseExpression, context: Context) -> bool:
         for binding in context.reaching(tensor):
             if binding.value is not None:
                 words |= {part.value for part in descendants(binding.value) if isinstance(part, cst.Name)}
-    return any(map(_DRAWN.search, words))
+    return any(map(DRAWN_SCORES.suggests, words))
 
 
 def _parts(

@@ -17,31 +17,15 @@ from torchlint.analyses.iteration.targets import LoopNode, Visit, is_surely_no_t
 from torchlint.analyses.tensors.lengths import has_one_row, length_along, written_length
 from torchlint.finding import Frequency
 from torchlint.semantics.execution.frequency import LoopKind
+from torchlint.semantics.knowledge.conventions.comments import MEMORY_COMMENT, MEMORY_WORD
+from torchlint.semantics.knowledge.conventions.conditions import MEMORY_OPTION
+from torchlint.semantics.knowledge.conventions.counts import BEST_FEW, CLASS_NUMBER, STRUCTURE
+from torchlint.semantics.knowledge.conventions.values import CHANNEL_STATISTICS, PYRAMID
 from torchlint.syntax.tree import descendants, descendants_in_scope
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
-# What a `range` counts that is no data: there are few of them, or they follow each other.
-_STRUCTURE = re.compile(
-    r"layer|level|lvl|stage|block|scale|kernel|order|degree|depth|iter|epoch|repeat|round|trial|fold|stack|branch|"
-    r"resolution|tap|axis|axes|ndim|dims?$|shapes|rank|world|gpu|device|worker|shard|attempt|tries|chunk|group|n_?gram|objective",
-    re.IGNORECASE,
-)
-_BEST = re.compile(r"(^|_)top_?k$", re.IGNORECASE)
-_CHANNELS = re.compile(r"(^|_)(mean|std)s?$")
-_CLASSES = re.compile(r"class|cls|label|categor|num_c$|n_c$|bins?$|cluster|segment", re.IGNORECASE)
-_MEMORY = re.compile(r"mem(ory)?_?eff|low_mem|sav(e|es|ing)_mem|mem(ory)?_sav", re.IGNORECASE)
-# A comment that gives memory as the reason.
-_FOR_MEMORY = re.compile(
-    r"\bOOM\b|out[ -]of[ -]mem|\bmem(ory)?\W*(sav|reduc|limit|peak|effici|consum|footprint|usage|spike|friendly)"
-    r"|\b(sav|reduc|limit|lower|less|low|avoid|prevent|minimi[sz]|effici|fit|peak)\w*"
-    r"(\W+(some|the|gpu|cuda|device|peak|host|on|in|of|into|max|total|more|too|much|high))*\W+mem(ory)?\b"
-    r"|\b(avoid|without|instead of|not)\w*\W+materiali[sz]",
-    re.IGNORECASE,
-)
-# One of these is in all of that.
-_OF_MEMORY = ("oom", "mem", "materiali")
 _COMMENT = re.compile(r"#[^\n]*")
 _EMPTY = re.compile(r"= *(\[\]|list\(\)|\{\}|dict\(\))")
 FEW = 4
@@ -54,16 +38,16 @@ def is_few(loop: LoopNode, visit: Visit, context: Context) -> bool:
     if visit.count is not None:
         number = _literal(visit.count, context)
         words = (*visit.counters, *words_of(visit.count))
-        if any(_STRUCTURE.search(word) for word in words):
+        if any(STRUCTURE.suggests(word) for word in words):
             return True
         return number is not None and (
             number <= FEW or (number <= FEW_IN_ALL and runs_once(owner_of(loop, context), context))
         )
     if isinstance(loop, cst.While) or not (visit.counters or visit.elements):
         return False
-    if any(_STRUCTURE.search(name) for name in visit.counters):
+    if any(STRUCTURE.suggests(name) for name in visit.counters):
         return True
-    if any("shapes" in word for _, tensor in visit.elements for word in words_of(tensor)):
+    if any(PYRAMID.suggests(word) for _, tensor in visit.elements for word in words_of(tensor)):
         return True  # of the levels of a pyramid
     if any(map(_is_shape, (container for _, container in (*visit.elements, *visit.others)))):
         return True
@@ -72,7 +56,8 @@ def is_few(loop: LoopNode, visit: Visit, context: Context) -> bool:
     if visit.others and _goes_over_blocks(loop, visit, context):
         return True
     return any(
-        0 < len(context.value(container).items) <= FEW or any(_CHANNELS.search(word) for word in words_of(container))
+        0 < len(context.value(container).items) <= FEW
+        or any(CHANNEL_STATISTICS.suggests(word) for word in words_of(container))
         for _, container in visit.others
     )
 
@@ -138,12 +123,12 @@ def is_over_classes(visit: Visit) -> bool:
             slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer(value=axis)))],
         ):
             return axis != "0"
-    return any(_CLASSES.search(word) for word in words_of(visit.count))
+    return any(CLASS_NUMBER.suggests(word) for word in words_of(visit.count))
 
 
 def is_over_the_best(visit: Visit) -> bool:
     """Whether there is a turn for each of the best, `range(top_k)`: a few, which together take as often the memory."""
-    return isinstance(visit.count, cst.Name) and _BEST.search(visit.count.value) is not None
+    return isinstance(visit.count, cst.Name) and BEST_FEW.suggests(visit.count.value)
 
 
 def is_plain(loop: LoopNode, context: Context) -> bool:
@@ -176,14 +161,14 @@ def may_wait(tensor: cst.BaseExpression, context: Context) -> bool:
 def saves_memory(loop: LoopNode, context: Context) -> bool:
     """Whether the author chose the loop for the memory that one batched operation would take, or says so beside it."""
     text = context.source.text.lower()
-    if not any(word in text for word in _OF_MEMORY):
+    if not MEMORY_WORD.suggests(text):
         return False
     around = (loop, *loops_around(loop, context))
-    if any(_FOR_MEMORY.search(comment) for each in around for comment in _comments(each, context)):
+    if any(MEMORY_COMMENT.suggests(comment) for each in around for comment in _comments(each, context)):
         return True
     function = context.function(loop)
     return function is not None and any(
-        isinstance(part, cst.If) and any(map(_MEMORY.search, words_of(part.test)))
+        isinstance(part, cst.If) and any(map(MEMORY_OPTION.suggests, words_of(part.test)))
         for part in descendants(function.body)
     )
 

@@ -11,6 +11,7 @@ from torchlint.analyses.batching.comprehension_reads import is_listed
 from torchlint.analyses.batching.extent import is_sure_tensor, is_worth_batching
 from torchlint.analyses.iteration.targets import names_in, picks_one
 from torchlint.analyses.tensors.ranks import Numbers, numbers_of
+from torchlint.semantics.knowledge.conventions.values import MASK_WORD
 from torchlint.semantics.values.lattice import Kind, item_of
 from torchlint.syntax.literals import integer
 
@@ -141,4 +142,4 @@ def _are_numbers(indices: cst.BaseExpression, context: Context) -> bool:
 
 
 def _is_called_a_mask(node: cst.BaseExpression) -> bool:
-    return any("mask" in name for name in names_in(node))
+    return any(MASK_WORD.suggests(name) for name in names_in(node))

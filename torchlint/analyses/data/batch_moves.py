@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -17,6 +15,9 @@ from torchlint.analyses.tensors.aliasing import reflects
 from torchlint.analyses.transfer.moves import is_cuda_type
 from torchlint.finding import Frequency
 from torchlint.semantics.knowledge import apis
+from torchlint.semantics.knowledge.conventions.convention import remembered
+from torchlint.semantics.knowledge.conventions.texts import APPLE_DEVICE, MOVED_BY_FRAMEWORK, OTHER_DEVICE
+from torchlint.semantics.knowledge.conventions.values import BATCH_DEVICE, SETTINGS
 from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import Binder, Binding, dotted
 from torchlint.semantics.values.lattice import Device, Kind
@@ -26,18 +27,6 @@ if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
 _DEEPEST = 6
-_DEVICE_NAME = re.compile(r"device|^dev$|gpu|rank|cuda", re.IGNORECASE)
-# What has a device by which others go, by its name.
-_SETTINGS = re.compile(
-    r"^_?(self|cls|args?|opts?|options?|config|cfg|conf|hparams?|hp|params|flags|settings|context|ctx)$"
-    r"|(model|net|module|backbone|encoder|decoder|critic|actor|policy|agent|engine)$|trainer|accelerator|fabric|learner",
-    re.IGNORECASE,
-)
-# What says the device may be one of Apple's, to which a copy that does not wait may bring anything.
-_OTHER_DEVICES = re.compile(r"\bmps\b")
-_NOT_CUDA_ALONE = re.compile(r"torch\.accelerator|\bxla\b|xla_device|\bnpu\b|\bxpu\b|\bhpu\b")
-# What moves batches by itself, or copies them on a stream of its own.
-_MOVED_BY_OTHERS = ("accelerator.prepare", ".prepare(", "setup_dataloaders", "stream(", "Stream(", "deepspeed")
 # What is done with a tensor on the host that neither changes it nor gives it to others.
 _LOOKS = frozenset({"size", "shape", "dim", "ndim", "dtype", "numel", "device", "is_cuda"})
 # What keeps the batches that it is given.
@@ -71,18 +60,18 @@ class BatchMove:
         return self.call.func.attr.value
 
 
-@lru_cache(maxsize=4)
+@remembered(4)
 def _is_left_to_others(text: str) -> bool:
     """Whether a file leaves moving to a framework, copies on streams of its own, or speaks of Apple's devices."""
-    if any(word in text for word in _MOVED_BY_OTHERS):
+    if MOVED_BY_FRAMEWORK.suggests(text):
         return True
-    return "mps" in text and _OTHER_DEVICES.search(text) is not None
+    return "mps" in text and APPLE_DEVICE.suggests(text)
 
 
-@lru_cache(maxsize=4)
+@remembered(4)
 def _speaks_of_others(text: str) -> bool:
     """Whether a file speaks of devices that may be of another kind than CUDA's."""
-    return _NOT_CUDA_ALONE.search(text) is not None
+    return OTHER_DEVICE.suggests(text)
 
 
 def batch_moves(context: Context) -> list[BatchMove]:
@@ -167,7 +156,7 @@ def is_to_accelerator(call: cst.Call, context: Context) -> bool:
         is_known = value.proven and value.device is not Device.UNKNOWN
         return value.device is not Device.CPU and (is_known or not _is_of_data(given, context))
     name = dotted(given)
-    return value.kind is Kind.UNKNOWN and name is not None and bool(_DEVICE_NAME.search(name.rpartition(".")[2]))
+    return value.kind is Kind.UNKNOWN and name is not None and BATCH_DEVICE.suggests(name.rpartition(".")[2])
 
 
 def _is_of_data(node: cst.BaseExpression, context: Context) -> bool:
@@ -175,7 +164,7 @@ def _is_of_data(node: cst.BaseExpression, context: Context) -> bool:
     match node:
         case cst.Attribute(value=owner, attr=cst.Name(value="device")):
             root = (dotted(owner) or "").partition(".")[0]
-            return context.kind(owner) in (Kind.TENSOR, Kind.UNKNOWN) and not _SETTINGS.search(root)
+            return context.kind(owner) in (Kind.TENSOR, Kind.UNKNOWN) and not SETTINGS.suggests(root)
     return False
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
@@ -17,6 +16,17 @@ from torchlint.analyses.execution.occasions import is_guarded
 from torchlint.analyses.provenance.constants import constant, keywords
 from torchlint.semantics.execution.frequency import LoopKind
 from torchlint.semantics.knowledge.apis import FACTORIES, LEGACY_TENSORS
+from torchlint.semantics.knowledge.conventions.functions import (
+    COLLATING_NAME,
+    DATASET_BASE,
+    ITERABLE_BASE,
+    KEEPING_METHOD,
+    LOADER_HOOK,
+    MEMORY_DATASET,
+    PROGRESS_BAR,
+)
+from torchlint.semantics.knowledge.conventions.packages import PROMPT_READER
+from torchlint.semantics.knowledge.conventions.texts import FORMATTED_DATASET, WORKER_INFO
 from torchlint.semantics.names.bindings import Binder, dotted, last_part
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import Loop, descendants, descendants_in_scope
@@ -49,7 +59,6 @@ _WRAPPERS = frozenset(
     f"torch.utils.data.{name}" for name in ("Subset", "random_split", "ConcatDataset", "StackDataset", "dataset.Subset")
 )
 _IN_MEMORY = frozenset({"range", "list", "tuple", "zip", "sorted", "torch.utils.data.TensorDataset"})
-_IN_MEMORY_BASES = frozenset({"TensorDataset", "InMemoryDataset"})
 _DATASETS = ("torchvision.datasets.", "torchaudio.datasets.")
 # What `__getitem__` may call and still do no more than pick a sample from memory.
 _LIGHT_TORCH = (*FACTORIES, *LEGACY_TENSORS, "from_numpy", "stack", "cat", "manual_seed")
@@ -253,7 +262,7 @@ def _constructed(call: cst.Call, context: Context, depth: int) -> Work:
     if name.startswith(_DATASETS):
         return Work.LOADS
     if name.startswith("datasets.load"):
-        return Work.INDEXES if "_format(" in context.source.text else Work.UNKNOWN
+        return Work.INDEXES if FORMATTED_DATASET.suggests(context.source.text) else Work.UNKNOWN
     if any(_is_generator(argument.value, context) for argument in call.args):
         return Work.STREAMS
     if isinstance(call.func, cst.Attribute) and call.func.attr.value in ("to", "cuda", "cpu"):
@@ -290,7 +299,7 @@ def _makes_tensors_only(function: cst.FunctionDef, context: Context) -> bool:
         for node in descendants(function.body)
         if isinstance(node, cst.Call)
     ]
-    made = {name for name in names if name.endswith("Dataset") or name.startswith(_DATASETS)}
+    made = {name for name in names if DATASET_BASE.suggests(name) or name.startswith(_DATASETS)}
     return made == {"torch.utils.data.TensorDataset"}
 
 
@@ -312,11 +321,11 @@ def class_work(class_: cst.ClassDef, context: Context) -> Work:
     """What making one sample takes, of a dataset that the module defines."""
     bases = [base for base in context.classes.lineage(class_) if isinstance(base, str)]
     code = context.code(class_)
-    if any(base.rpartition(".")[2] == "IterableDataset" for base in bases):
-        return Work.UNKNOWN if "get_worker_info" in code else Work.STREAMS
+    if any(ITERABLE_BASE.suggests(base.rpartition(".")[2]) for base in bases):
+        return Work.UNKNOWN if WORKER_INFO.suggests(code) else Work.STREAMS
     if any(is_put_on_device(node, context) for node in descendants(class_.body)):
         return Work.ON_DEVICE
-    if any(base.rpartition(".")[2] in _IN_MEMORY_BASES for base in bases):
+    if any(MEMORY_DATASET.suggests(base.rpartition(".")[2]) for base in bases):
         return Work.INDEXES
     getter = context.classes.method(class_, "__getitem__") or context.classes.method(class_, "__getitems__")
     if getter is None:
@@ -350,7 +359,7 @@ def uses_device(code: cst.CSTNode, context: Context, depth: int = 0) -> bool:
     targets = [context.calls.target(call) for call in calls] if depth < _CALLS_DEEP else ()
     if any(target is not None and uses_device(target, context, depth + 1) for target in targets):
         return True
-    is_collator = isinstance(code, cst.FunctionDef) and "collat" in code.name.value
+    is_collator = isinstance(code, cst.FunctionDef) and COLLATING_NAME.suggests(code.name.value)
     return is_collator and any(_uses_device_elsewhere(call.func, context) for call in calls)
 
 
@@ -391,8 +400,6 @@ class Reader(IntEnum):
     LOOP = 5
 
 
-# What takes a loader of prompts, to have a language model write an answer to each.
-_ANSWERS = re.compile(r"(^|\.)LLMEnv(\.from_dataloader)?$")
 # What asks for no batch.
 _PROPERTIES = frozenset(
     ("dataset", "batch_size", "sampler", "batch_sampler", "num_workers", "drop_last", "state_dict", "load_state_dict")
@@ -472,21 +479,28 @@ class _Readers:
         last = name.rpartition(".")[2]
         if name in _LOOKS or (name == "list" and isinstance(self.context.parent(call), cst.Expr)):
             return Reader.NOBODY  # the second goes through it once, to leave it where it ends
-        if _ANSWERS.search(name):
+        if PROMPT_READER.suggests(name):
             return Reader.SLOW
         if name in ("iter", "next"):
             return self._begun(call)
         target = self.context.calls.target(call)
         if target is not None and self._is_left_alone(call, target):
             return Reader.NOBODY
-        if (
-            name in ("enumerate", "zip", "list", "tuple", "dict", "sorted", "reversed", "map", "cycle")
-            or "tqdm" in name
-        ):
+        if name in (
+            "enumerate",
+            "zip",
+            "list",
+            "tuple",
+            "dict",
+            "sorted",
+            "reversed",
+            "map",
+            "cycle",
+        ) or PROGRESS_BAR.suggests(name):
             return max(self.of(call), Reader.LOOP if name in ("list", "tuple", "map") else Reader.UNSEEN)
         if target is None:
             # Something elsewhere takes it, to fit or to evaluate with it; what wraps it gives it back.
-            if last in ("prepare", "prepare_data_loader", "setup_dataloaders", "append", "update"):
+            if KEEPING_METHOD.suggests(last):
                 return max(self.of(call), self._receiver(call))
             return Reader.LOOP
         for parameter in (*target.params.posonly_params, *target.params.params, *target.params.kwonly_params):
@@ -594,7 +608,7 @@ class _Readers:
         function = self.context.function(node)
         if not isinstance(function, cst.FunctionDef):
             return Reader.UNSEEN
-        if function.name.value.endswith("_dataloader") and self.context.classes.owner(function) is not None:
+        if LOADER_HOOK.suggests(function.name.value) and self.context.classes.owner(function) is not None:
             return Reader.LOOP
         calls = self.context.calls.callers(function)
         return max((self._unpacked(call, place) for call in calls), default=Reader.UNSEEN)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.knowledge.conventions.counts import SHOWN_NUMBER
+from torchlint.semantics.knowledge.conventions.functions import WRITING_METHOD
+from torchlint.semantics.knowledge.conventions.texts import TRAINING_CODE
 from torchlint.syntax.tree import descendants
 
 if TYPE_CHECKING:
@@ -42,14 +44,7 @@ _METHODS = frozenset(
     "numel numpy permute pop ravel replace reshape save set_description set_postfix size split squeeze startswith "
     "std strip sum title to tobytes tolist transpose type unsqueeze values var view warning write".split()
 )
-# Methods that take a pass of the model for each token.
-_WRITES = re.compile(
-    r"generate(_experience|_completions|_responses|_text|_trajector(y|ies)(_batched)?)?|(generate|collect|make)_rollouts?"
-)
 
-# What a loop that trains speaks of, and what stands for a number of batches to look at.
-_TRAINS = re.compile(r"\.backward\(|\.step\(|train")
-_FEW = re.compile(r"sample|show|vis|plot|display|preview|example|image|print|demo", re.IGNORECASE)
 _MANY = 32
 
 
@@ -66,7 +61,7 @@ def computes_nothing(loop: cst.For, context: Context) -> bool:
 
 def takes_few(loop: cst.For, context: Context) -> bool:
     """Whether a loop that runs once and trains nothing ends with so many batches: `if i == shown: break`."""
-    if context.loop(loop) is not None or _TRAINS.search(context.code(loop.body)) is not None:
+    if context.loop(loop) is not None or TRAINING_CODE.suggests(context.code(loop.body)):
         return False
     match loop:
         case cst.For(
@@ -86,7 +81,7 @@ def _ends_at_few(line: cst.CSTNode, counter: str, context: Context) -> bool:
         ) if name == counter:
             if isinstance(number, cst.Integer):
                 return number.evaluated_value < _MANY
-            return _FEW.search(context.code(number)) is not None
+            return SHOWN_NUMBER.suggests(context.code(number))
     return False
 
 
@@ -95,7 +90,7 @@ def generates(loop: cst.For, context: Context) -> bool:
     calls = [node for node in descendants(loop.body) if isinstance(node, cst.Call)]
     methods = [(call, call.func.attr.value) for call in calls if isinstance(call.func, cst.Attribute)]
     return not any(name == "backward" for _, name in methods) and any(
-        _WRITES.fullmatch(name) and not context.frequencies.is_rate_limited(call) for call, name in methods
+        WRITING_METHOD.suggests(name) and not context.frequencies.is_rate_limited(call) for call, name in methods
     )
 
 

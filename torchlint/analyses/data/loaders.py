@@ -9,6 +9,12 @@ import libcst as cst
 
 from torchlint.analyses.provenance.constants import keywords
 from torchlint.semantics.knowledge import apis
+from torchlint.semantics.knowledge.conventions.functions import (
+    BARE_WRAPPER,
+    PREPARING_METHOD,
+    PROGRESS_BAR,
+    WRAPPING_METHOD,
+)
 from torchlint.semantics.names.bindings import Binder, Binding, dotted
 from torchlint.syntax.tree import descendants_in_scope
 
@@ -26,8 +32,7 @@ LOADERS = (
     "torchdata.stateful_dataloader.StatefulDataLoader",
 )
 # What gives the batches of what it is given first, or gives it back.
-_WRAPPERS = frozenset({"enumerate", "iter", "itertools.islice", "itertools.cycle", "cycle", "islice", "reversed"})
-_WRAPPER_METHODS = frozenset({"log_every", "track", "prepare", "prepare_data_loader", "setup_dataloaders"})
+_WRAPPERS = frozenset({"enumerate", "iter", "itertools.islice", "itertools.cycle", "reversed"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +123,7 @@ def _called(call: cst.Call, context: Context, path: tuple[int, ...], depth: int)
     name = context.qualified_name(call.func) or dotted(call.func) or ""
     last = name.rpartition(".")[2]
     given = [argument.value for argument in call.args if argument.keyword is None and not argument.star]
-    if last in ("prepare", "setup_dataloaders") and path and len(given) > path[0] >= 0:
+    if PREPARING_METHOD.suggests(last) and path and len(given) > path[0] >= 0:
         return made(given[path[0]], context, path[1:], depth)
     inner = wrapped(call, context)
     if inner is not None:
@@ -142,9 +147,10 @@ def wrapped(call: cst.Call, context: Context) -> cst.BaseExpression | None:
     name = context.qualified_name(call.func) or dotted(call.func) or method
     is_wrapper = (
         name in _WRAPPERS
+        or BARE_WRAPPER.suggests(name)
         or name in apis.PASS_THROUGH
-        or name.rpartition(".")[2] in _WRAPPER_METHODS
-        or "tqdm" in name.lower()
+        or WRAPPING_METHOD.suggests(name.rpartition(".")[2])
+        or PROGRESS_BAR.suggests(name.lower())
     )
     given = [argument.value for argument in call.args if argument.keyword is None and not argument.star]
     return given[0] if is_wrapper and given else None

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.data.datasets import is_put_on_device
+from torchlint.semantics.knowledge.conventions.functions import COLLATOR, TRANSFORM_CLASS
+from torchlint.semantics.knowledge.conventions.values import IMAGE_AND_TARGET, SEEN_TARGET
 from torchlint.syntax.tree import descendants
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
-# What joins samples to a batch, by its name.
-_COLLATES = re.compile(r"collat(e|or|ion)(?!d)", re.IGNORECASE)
-_TRANSFORM = re.compile(r"(Transforms?|Augmentations?)$")
 # How many calls away a dataset is looked for.
 _CALLS_DEEP = 2
 
@@ -45,7 +43,7 @@ def is_for_samples(node: cst.CSTNode, context: Context, depth: int = 0) -> bool:
 
 def _prepares(owner: cst.ClassDef | cst.FunctionDef, context: Context) -> bool:
     """Whether a loader calls this for its samples: a dataset, a sampler, what alters samples or joins them."""
-    if _COLLATES.search(owner.name.value):
+    if COLLATOR.suggests(owner.name.value):
         return True
     if not isinstance(owner, cst.ClassDef):
         return False
@@ -60,4 +58,6 @@ def _alters_samples(class_: cst.ClassDef, context: Context) -> bool:
     if call is None:
         return False
     given = {parameter.name.value for parameter in call.params.params}
-    return _TRANSFORM.search(class_.name.value) is not None or ("target" in given and bool(given & {"img", "image"}))
+    return TRANSFORM_CLASS.suggests(class_.name.value) or (
+        SEEN_TARGET.suggests_any(given) and IMAGE_AND_TARGET.suggests_any(given)
+    )

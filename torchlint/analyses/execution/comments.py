@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.knowledge.conventions.comments import DIRECTIVE
+
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
-
-_DIRECTIVE = re.compile(r"\btorchlint:|\bnoqa\b|<-", re.IGNORECASE)
 
 
 def comments_above(call: cst.Call, context: Context) -> str:
@@ -22,7 +21,7 @@ def comments_above(call: cst.Call, context: Context) -> str:
     above: list[str] = []
     for statement in block.body if block is not None else ():
         lines = [line.comment.value for line in getattr(statement, "leading_lines", ()) if line.comment is not None]
-        above += [comment for comment in lines if not _DIRECTIVE.search(comment)]
+        above += [comment for comment in lines if not DIRECTIVE.suggests(comment)]
         if statement is child:
             return "\n".join(above)
         if f"{context.code(call.func)}(" not in context.code(statement):
@@ -34,4 +33,4 @@ def comment_behind(node: cst.CSTNode, context: Context) -> str:
     """What a comment behind the node on its line says; nothing where it speaks to a linter."""
     row, column = context.source.position(context.spans({node}).outer(node).end)
     comment = context.source.line(row)[column - 1 :].partition("#")[2]
-    return "" if _DIRECTIVE.search(comment) else comment
+    return "" if DIRECTIVE.suggests(comment) else comment

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -10,14 +9,12 @@ import libcst as cst
 from torchlint.analyses.execution.training_steps import is_in_training
 from torchlint.analyses.execution.untaken_branches import is_untaken
 from torchlint.finding import Frequency
+from torchlint.semantics.knowledge.conventions.functions import ALARM_CALL, ASSERTING_CALL, FALLBACK, GENERATING_METHOD
 from torchlint.semantics.names.bindings import dotted
 from torchlint.syntax.tree import descendants_in_scope
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
-
-
-_GENERATES = re.compile(r"_?generate(_|$)")
 
 
 def is_hot(node: cst.CSTNode, context: Context) -> bool:
@@ -39,7 +36,7 @@ def is_exceptional(node: cst.CSTNode, context: Context) -> bool:
         if isinstance(above, (cst.Lambda, cst.ClassDef)):
             return False
         if isinstance(above, cst.FunctionDef):
-            if "fallback" not in context.source.text:
+            if not FALLBACK.suggests(context.source.text):
                 return False  # cheap to ask, unlike who calls a function
             callers = (context.function(call) for call in context.calls.callers(above))
             return _is_fallback(above) or (bool(found := list(callers)) and all(map(_is_fallback, found)))
@@ -52,7 +49,7 @@ def is_exceptional(node: cst.CSTNode, context: Context) -> bool:
 
 
 def _is_fallback(function: cst.FunctionDef | cst.Lambda | None) -> bool:
-    return isinstance(function, cst.FunctionDef) and "fallback" in function.name.value
+    return isinstance(function, cst.FunctionDef) and FALLBACK.suggests(function.name.value)
 
 
 def _raises_alarm(block: cst.IndentedBlock, context: Context) -> bool:
@@ -68,10 +65,10 @@ def is_alarm(line: cst.CSTNode) -> bool:
             return True
         case cst.SimpleStatementLine(body=[cst.Expr(value=cst.Call(func=func, args=args))]):
             called = dotted(func) or ""
-            if called.endswith("_assert"):
+            if ASSERTING_CALL.suggests(called):
                 return bool(args) and isinstance(args[0].value, cst.Name) and args[0].value.value == "False"
             last = called.rpartition(".")[2]
-            return last.startswith("warn") or last in ("exit", "_exit", "quit", "abort", "error", "critical")
+            return ALARM_CALL.suggests(last)
     return False
 
 
@@ -86,7 +83,7 @@ def _is_behind_generation(node: cst.CSTNode, context: Context) -> bool:
     return any(
         isinstance(call, cst.Call)
         and isinstance(call.func, cst.Attribute)
-        and _GENERATES.match(call.func.attr.value) is not None
+        and GENERATING_METHOD.suggests(call.func.attr.value)
         and context.tree.place(call) < place
         for call in descendants_in_scope(function.body)
     )

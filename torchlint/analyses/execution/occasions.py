@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -12,15 +11,14 @@ from torchlint.role import Role
 from torchlint.semantics.execution.first_time import is_first_of_its_kind
 from torchlint.semantics.execution.frequency import LoopKind
 from torchlint.semantics.execution.guards import kept, missing
+from torchlint.semantics.knowledge.conventions.functions import COUNTING_FUNCTION, INITIALISER, MADE_UP_FUNCTION
+from torchlint.semantics.knowledge.conventions.texts import GRADIENT_CHECK
 from torchlint.semantics.names.bindings import last_part
 from torchlint.syntax.tree import Comprehension, Loop, descendants_in_scope
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
-_OF_FIRST_WEIGHTS = frozenset({"_init_weights", "init_weights", "reset_parameters", "weights_init"})
-# Functions that count what a model takes, once, by an input of their own.
-_OF_NUMBERS = re.compile(r"flop|model_?(info|summary)|(^|_)(summary|summarize|macs)($|_)", re.IGNORECASE)
 _DEEPEST = 3
 _DEFINITIONS = (cst.FunctionDef, cst.Lambda, cst.ClassDef)
 
@@ -143,13 +141,13 @@ def is_preparation(node: cst.CSTNode, context: Context) -> bool:
     """Whether the node is not part of what a program is there for: it tries out, exports, or makes first weights."""
     if is_export(context) or is_trial(node, context):
         return True
-    if "gradcheck" in context.source.text and context.tree.enclosing_class(node) is None:
+    if GRADIENT_CHECK.suggests(context.source.text) and context.tree.enclosing_class(node) is None:
         return True
     function = context.function(node)
     return isinstance(function, cst.FunctionDef) and bool(
-        function.name.value in _OF_FIRST_WEIGHTS
-        or "dummy" in function.name.value
-        or _OF_NUMBERS.search(function.name.value)
+        INITIALISER.suggests(function.name.value)
+        or MADE_UP_FUNCTION.suggests(function.name.value)
+        or COUNTING_FUNCTION.suggests(function.name.value)
         or _stands_for_an_operator(function, context)
     )
 
@@ -231,7 +229,7 @@ def _is_exported(node: cst.CSTNode, context: Context) -> bool:
         if isinstance(above, cst.Call):
             name = context.qualified_name(above.func) or ""
             return name.startswith(("torch.onnx.", "torch.jit.trace")) or bool(
-                _OF_NUMBERS.search(last_part(above.func))
+                COUNTING_FUNCTION.suggests(last_part(above.func))
             )
         if not isinstance(above, (cst.Arg, cst.Tuple, cst.Element)):
             return False

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.role import Role
+from torchlint.semantics.knowledge.conventions.conditions import SHOWING_CONDITION
+from torchlint.semantics.knowledge.conventions.functions import RARE_FUNCTION
 from torchlint.syntax.tree import descendants
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
-
-# Functions that run once, or that are there to show or store things.
-_RARE = re.compile(
-    r"(^|_)(__)?init(_|$|ializ)|__repr__|reset_parameters|plot|draw|show|visual(?!s)|(^|_)vis(_|$)|display|save|dump|"
-    r"export|^_?(download|load|read|parse|write|report|print)(_|$)|^_?process$|^prepare_data$|summary|"
-    r"(^|_)verify(_|$)|(^|_)lut(_|$)|^_?log_(image|img|video|audio|sample|conditioning|figure)",
-    re.IGNORECASE,
-)
-# Branches that are there to show things.
-_SHOWN = re.compile(r"visual|plot|draw|(^|_)viz?s?(_|$)", re.IGNORECASE)
 
 
 def words_of(node: cst.CSTNode) -> list[str]:
@@ -35,11 +26,12 @@ def runs_rarely(loop: cst.CSTNode, context: Context) -> bool:
         return True
     function = context.function(loop)
     while function is not None:
-        if isinstance(function, cst.FunctionDef) and _RARE.search(function.name.value):
+        if isinstance(function, cst.FunctionDef) and RARE_FUNCTION.suggests(function.name.value):
             return True
         function = context.function(function)
     if context.frequencies.is_diagnostic(loop) or context.frequencies.is_rate_limited(loop):
         return True
     return any(
-        isinstance(above, cst.If) and any(map(_SHOWN.search, words_of(above.test))) for above in context.ancestors(loop)
+        isinstance(above, cst.If) and any(map(SHOWING_CONDITION.suggests, words_of(above.test)))
+        for above in context.ancestors(loop)
     )

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.host.reads import tests_a_tensor
+from torchlint.semantics.knowledge.conventions.conditions import EPISODE_END, NOTHING_THERE, OVERFLOW_CONDITION
+from torchlint.semantics.knowledge.conventions.functions import LOG_SHOWER, LOG_WRITER, TEXT_MAKER, TOKENISING_CALL
+from torchlint.semantics.knowledge.conventions.values import LOG_OWNER, TEXT_NAME, TRACKER
 from torchlint.semantics.names.bindings import dotted, final_part
 from torchlint.semantics.names.loop_headers import iterables
 from torchlint.semantics.values.lattice import Kind
@@ -17,33 +20,13 @@ from torchlint.syntax.tree import descendants
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
-# Methods that only write down what they are given.
-_WRITERS = frozenset(
-    "add_scalar add_scalars add_histogram set_postfix set_postfix_str set_description info debug log log_metric "
-    "log_metrics write".split()
-)
-# Things with a `log` that writes at once. A LightningModule's own `log` keeps tensors on the device.
-_TRACKERS = frozenset({"wandb", "accelerator", "run", "wandb_run", "tracker", "mlflow"})
 # What may be called on the way to a text without changing anything.
 _LOOKS = frozenset(
     "item detach cpu mean sum max min norm format join size dim numel tolist time perf_counter get_last_lr strftime "
     "memory_allocated max_memory_allocated memory_reserved max_memory_reserved".split()
 )
 _BUILTINS = frozenset("len str repr format round int float bool abs min max sum type".split())
-# What a text goes through on its way to be shown, and what shows it.
-_MAKES_TEXT = frozenset("str format join ljust rjust center strip color bold colored".split())
-_SHOWS = _WRITERS | frozenset("print print_log warning warn error tqdm add_text".split())
 _NUMBER_FORMAT = re.compile(r"%[-+ 0]*\d*(\.\d+)?[defg]|\{\w*:[^}]*[defg%]\}")
-# Names for texts, and keys under which a batch holds them.
-_TEXT = re.compile(
-    r"(^|_)(name|type|path|file|filename|fname|dir|text|caption|sentence|title|key|split|mode|prefix|suffix|tag|url|"
-    r"utt\w*)s?(_list)?$"
-)
-
-# Conditions that hold where there is nothing: `len(kept) == 0`.
-_EMPTY = re.compile(r"not len\(.*\)|(len\(.*\)|.*\.(numel|nelement)\(\)|.*\.(shape\[0\]|size\(0\))) == 0")
-# Names for what says that an episode is over.
-_END = re.compile(r"_?(is_)?(done|terminal|terminated|terminate|truncated|termination|truncation)s?")
 
 
 def formatted(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]:
@@ -71,7 +54,7 @@ def is_written(loop: cst.CSTNode, context: Context) -> bool:
             case cst.Call(func=cst.Name(value="print")):
                 return True
             case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="info" | "debug" | "warning"))):
-                return "log" in (dotted(owner) or "").lower()
+                return LOG_OWNER.suggests((dotted(owner) or "").lower())
     return False
 
 
@@ -79,7 +62,7 @@ def _writes_at_once(call: cst.Call, context: Context) -> bool:
     match call.func:
         case cst.Attribute(value=owner, attr=cst.Name(value="log")):
             name = context.qualified_name(owner) or dotted(owner) or ""
-            return name.rpartition(".")[2] in _TRACKERS
+            return TRACKER.suggests(name.rpartition(".")[2])
         case cst.Attribute(value=owner, attr=cst.Name(value="format")):
             return context.kind(owner) in (Kind.STRING, Kind.UNKNOWN)
         case cst.Attribute(attr=cst.Name(value="add_scalar" | "add_scalars" | "add_histogram")):
@@ -94,7 +77,7 @@ def is_alarm(node: cst.CSTNode, context: Context) -> bool:
     for above in context.ancestors(node):
         if isinstance(above, cst.If):
             words = context.bare_code(above.test)
-            if "overflow" in words or (child is above.body and _EMPTY.fullmatch(words)):
+            if OVERFLOW_CONDITION.suggests(words) or (child is above.body and NOTHING_THERE.suggests(words)):
                 return True
             if tests_a_tensor(above.test, context):
                 return True
@@ -120,11 +103,11 @@ def _is_an_end(test: cst.BaseExpression, context: Context) -> bool:
         case cst.Subscript(value=owner):
             return _is_an_end(owner, context)
         case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
-            if _END.fullmatch(name):
+            if EPISODE_END.suggests(name):
                 return True
             bindings = context.reaching(test) if isinstance(test, cst.Name) else ()
             loops = [binding.node.iter for binding in bindings if isinstance(binding.node, cst.For)]
-            return any(_END.fullmatch(final_part(part)) for walked in loops for part in iterables(walked))
+            return any(EPISODE_END.suggests(final_part(part)) for walked in loops for part in iterables(walked))
     return False
 
 
@@ -137,7 +120,9 @@ def is_key(text: cst.CSTNode, context: Context) -> bool:
                 return True
             case cst.SubscriptElement():
                 return True
-            case cst.Call(func=func) if child is not func and "token" in (dotted(func) or "").rpartition(".")[2]:
+            case cst.Call(func=func) if child is not func and TOKENISING_CALL.suggests(
+                (dotted(func) or "").rpartition(".")[2]
+            ):
                 return True
             case cst.BaseSmallStatement() | cst.BaseCompoundStatement():
                 return False
@@ -149,11 +134,11 @@ def is_text(part: cst.BaseExpression) -> bool:
     """Whether what is formatted is a text by its name or key: `batch["dataset_name"]`, `file_names[i]`."""
     match part:
         case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=cst.SimpleString() as key))]):
-            return _TEXT.search(str(key.evaluated_value)) is not None
+            return TEXT_NAME.suggests(str(key.evaluated_value))
         case cst.Subscript(value=owner):
             return is_text(owner)
         case cst.Name() | cst.Attribute():
-            return _TEXT.search(final_part(part)) is not None
+            return TEXT_NAME.suggests(final_part(part))
     return False
 
 
@@ -179,9 +164,9 @@ def _is_shown(node: cst.CSTNode, context: Context) -> bool:
     for above in (node, *context.ancestors(node)):
         match above:
             case cst.Call(func=func) if child is not func:
-                if final_part(func) in _SHOWS:
+                if LOG_WRITER.suggests(final_part(func)) or LOG_SHOWER.suggests(final_part(func)):
                     return True
-                if child is not None and final_part(func) not in _MAKES_TEXT:
+                if child is not None and not TEXT_MAKER.suggests(final_part(func)):
                     return False
             case cst.BaseSmallStatement() | cst.BaseCompoundStatement() | cst.Lambda():
                 return False
@@ -227,7 +212,7 @@ def is_log_statement(line: cst.CSTNode | None, context: Context) -> bool:
     match line:
         case cst.SimpleStatementLine(body=[cst.Expr(value=cst.Call() as call)]):
             is_writer = context.qualified_name(call.func) == "print" or (
-                isinstance(call.func, cst.Attribute) and call.func.attr.value in _WRITERS
+                isinstance(call.func, cst.Attribute) and LOG_WRITER.suggests(call.func.attr.value)
             )
             inner = [node for part in call.args for node in descendants(part)]
             return is_writer and not any(

@@ -7,6 +7,14 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.facts import Purpose
+from torchlint.semantics.knowledge.conventions.functions import (
+    COLLECTING_METHOD,
+    CPU_OPERATION,
+    CTC,
+    DECODING_METHOD,
+    SHOWING_FUNCTION,
+)
+from torchlint.semantics.knowledge.conventions.packages import HOST_LIBRARY
 from torchlint.semantics.names.bindings import dotted, final_part
 from torchlint.semantics.names.loop_headers import walks_keys
 from torchlint.semantics.values.lattice import Kind
@@ -23,18 +31,10 @@ _DEEPEST = 4
 _CONVERSIONS = frozenset(
     "float int round abs min max sum str bool format repr array asarray sqrt exp log isclose mean".split()
 )
-_COLLECTORS = frozenset(
-    "append extend update add log log_metrics log_dict add_scalar add_scalars add_histogram info debug warning print "
-    "write format set_postfix set_postfix_str set_description put record track writerow report track_metrics".split()
-)
 _ARITHMETIC = frozenset(
     "add add_ sub sub_ mul mul_ div div_ fill_ clamp clamp_ pow pow_ lerp lerp_ addcmul_ addcdiv_ maximum minimum "
     "true_divide rsub mean sum".split()
 )
-_HOST_LIBRARIES = frozenset("scipy sklearn cv2 PIL json pycocotools matplotlib pickle csv pandas skimage os".split())
-
-# What draws, shows or writes a picture.
-_SHOWN = ("vis_", "visual", "draw", "plot", "show", "imshow", "imwrite", "imsave", "save_image", "render")
 
 
 def purpose(read: cst.CSTNode, context: Context, depth: int = 0) -> Purpose:
@@ -90,7 +90,7 @@ def _is_asked(call: cst.Call, context: Context) -> bool:
 
 def _is_told_to_ctc(argument: cst.CSTNode, call: cst.Call) -> bool:
     """Whether a CTC loss is told the texts or the lengths, which cuDNN and others want on the CPU."""
-    return argument is not call.args[0] and "ctc" in final_part(call.func).lower()
+    return argument is not call.args[0] and CTC.suggests(final_part(call.func).lower())
 
 
 def _passed_to(call: cst.Call, context: Context) -> Purpose | None:
@@ -98,9 +98,9 @@ def _passed_to(call: cst.Call, context: Context) -> Purpose | None:
     name = context.qualified_name(call.func) or ""
     root, _, _ = name.partition(".")
     last = final_part(call.func)
-    if root in _HOST_LIBRARIES or last.startswith(_SHOWN) or (root == "numpy" and last.startswith("save")):
+    if HOST_LIBRARY.suggests(root) or SHOWING_FUNCTION.suggests(last) or (root == "numpy" and last.startswith("save")):
         return Purpose.NEEDED
-    if last.endswith("_cpu"):
+    if CPU_OPERATION.suggests(last):
         return Purpose.NEEDED  # an operation that only the CPU has
     if isinstance(call.func, cst.Attribute) and context.kind(call.func.value) is Kind.TENSOR:
         return Purpose.DEFER if last in _ARITHMETIC else Purpose.NEEDED
@@ -108,7 +108,7 @@ def _passed_to(call: cst.Call, context: Context) -> Purpose | None:
         return Purpose.OTHER
     if root == "torch":
         return Purpose.DEFER if last in _ARITHMETIC else Purpose.NEEDED
-    if last in _COLLECTORS:
+    if COLLECTING_METHOD.suggests(last):
         return Purpose.DEFER
     if last in _CONVERSIONS or root in ("math", "numpy"):
         return None
@@ -234,7 +234,7 @@ def _is_looked_into(names: set[str], loop: cst.For | cst.While) -> bool:
     """Whether a meter is asked for more than an average of the copy: `meters[0].get_predictions(output)`."""
     return any(
         isinstance(node, cst.Call)
-        and final_part(node.func).startswith(("get_pred", "predict", "decode"))
+        and DECODING_METHOD.suggests(final_part(node.func))
         and any(isinstance(argument.value, cst.Name) and argument.value.value in names for argument in node.args)
         for node in descendants(loop.body)
     )

@@ -9,6 +9,7 @@ import libcst as cst
 from torchlint.analyses.execution.training_steps import is_in_training
 from torchlint.analyses.tensors.host_resident import stays_on_host
 from torchlint.finding import Frequency
+from torchlint.semantics.knowledge.conventions.functions import ACTING_METHOD, CRITERION_CALL, ENVIRONMENT_STEP
 from torchlint.semantics.names.bindings import dotted
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
@@ -127,7 +128,7 @@ def _is_criterion(func: cst.BaseExpression) -> bool:
     """Whether a loss is computed by calling this: `criterion`, `self.criterion["stft"]`."""
     while isinstance(func, cst.Subscript):
         func = func.value
-    return "criterion" in (dotted(func) or "").rpartition(".")[2]
+    return CRITERION_CALL.suggests((dotted(func) or "").rpartition(".")[2])
 
 
 def is_host_only(context: Context, device: Device) -> bool:
@@ -155,7 +156,9 @@ def is_needed_on_host(node: cst.CSTNode, context: Context) -> bool:
     """
     for above in context.ancestors(node):
         match above:
-            case cst.Call(func=cst.Attribute(attr=cst.Name(value="step"))) | cst.Call(func=cst.Name(value="step")):
+            case cst.Call(func=cst.Attribute(attr=cst.Name(value=name)) | cst.Name(value=name)) if (
+                ENVIRONMENT_STEP.suggests(name)
+            ):
                 return True
             case cst.Assign():
                 return _is_stepped_with(above, context)
@@ -175,7 +178,7 @@ def _is_stepped_with(assign: cst.Assign, context: Context) -> bool:
     return any(
         isinstance(call, cst.Call)
         and isinstance(call.func, cst.Attribute)
-        and call.func.attr.value in ("step", "render", "put", "send")
+        and ACTING_METHOD.suggests(call.func.attr.value)
         and any(_passes_on(argument.value, names) for argument in call.args)
         for call in nodes
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -14,6 +13,9 @@ from torchlint.analyses.iteration.carried import Carried, carried_by, is_read
 from torchlint.analyses.iteration.obstacles import HOST_METHODS, RAGGED, is_mixed, is_ragged, runs_a_network
 from torchlint.analyses.iteration.targets import LoopNode, Visit, counts, names_in, picks
 from torchlint.semantics.knowledge import apis
+from torchlint.semantics.knowledge.conventions.functions import SUPPRESSION
+from torchlint.semantics.knowledge.conventions.packages import ARRAY_PACKAGE, HOST_PACKAGE
+from torchlint.semantics.knowledge.conventions.values import LOOKUP_TABLE, MASK
 from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import dotted, final_part
 from torchlint.semantics.values.lattice import Device, Kind
@@ -59,9 +61,6 @@ _REDUCE = frozenset(
     "size numel dim item".split()
 )
 _ON_HOST = frozenset({Kind.NUMBER, Kind.STRING, Kind.SEQUENCE, Kind.MAPPING, Kind.NDARRAY, Kind.NONE})
-_MASK = re.compile(r"mask|keep|valid|^pos$|^neg$", re.IGNORECASE)
-# Lists and mappings by their usual names, where nothing else tells them from tensors.
-_LOOKUP = re.compile(r"name|class|word|vocab|char|token|label|dict|map|2|itos|categor|palette|colou?r", re.IGNORECASE)
 _LOOKED_AT: frozenset[type] = frozenset({cst.Name, cst.Subscript, cst.Call, cst.For, cst.CompFor})
 # A name bound to an element is one from the next pass on; chains of such names are short.
 _PASSES = 4
@@ -219,7 +218,7 @@ class _Following:
         call = self.context.parent(argument) if isinstance(argument := self.context.parent(node), cst.Arg) else None
         if not isinstance(call, cst.Call):
             return False
-        return (self.context.qualified_name(call.func) or "").partition(".")[0] in apis.ARRAY_PACKAGES
+        return ARRAY_PACKAGE.suggests((self.context.qualified_name(call.func) or "").partition(".")[0])
 
     # Notes
 
@@ -325,7 +324,7 @@ class _Following:
         if subscript is None:
             return None
         owner, kind = subscript.value, self.context.kind(subscript.value)
-        if element.boolean or (isinstance(above.value, cst.Name) and _MASK.search(above.value.value)):
+        if element.boolean or (isinstance(above.value, cst.Name) and MASK.suggests(above.value.value)):
             return replace(element, selected=True)
         if kind is Kind.TENSOR:
             element = self._beside(element, owner)  # no index on the device picks from a tensor on the CPU
@@ -335,7 +334,7 @@ class _Following:
             if not is_read(subscript, self.context):
                 self._note(Work.GATHER, subscript, found)
             return found
-        if kind is Kind.UNKNOWN and not _LOOKUP.search((dotted(owner) or "").rpartition(".")[2]):
+        if kind is Kind.UNKNOWN and not LOOKUP_TABLE.suggests((dotted(owner) or "").rpartition(".")[2]):
             return None
         if kind is not Kind.NDARRAY:
             self._note(Work.READ, subscript, element)
@@ -451,9 +450,9 @@ class _Following:
                 self._note(Work.GATHER, call, element)
             return None
         owner = self.context.kind(call.func.value) if isinstance(call.func, cst.Attribute) else Kind.UNKNOWN
-        if owner is Kind.STRING or name in apis.PYTHON_NAMES or name.partition(".")[0] in apis.HOST_PACKAGES:
+        if owner is Kind.STRING or name in apis.PYTHON_NAMES or HOST_PACKAGE.suggests(name.partition(".")[0]):
             return None
-        if "nms" in last or last in RAGGED or last in _DRAWN:
+        if SUPPRESSION.suggests(last) or last in RAGGED or last in _DRAWN:
             self.ragged = True
             return self._computed(call, child, element)
         if owner is Kind.TENSOR or name in ("sum", "max", "min", "abs", "pow"):

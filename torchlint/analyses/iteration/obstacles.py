@@ -11,6 +11,9 @@ from torchlint.analyses.iteration.bindings import META, Turn
 from torchlint.analyses.iteration.carried import is_read
 from torchlint.analyses.iteration.targets import names_in, picks
 from torchlint.semantics.knowledge import apis
+from torchlint.semantics.knowledge.conventions.functions import FILE_FUNCTION, RESIZING_CALL, SUPPRESSION
+from torchlint.semantics.knowledge.conventions.packages import ONE_BY_ONE
+from torchlint.semantics.knowledge.conventions.values import LIST, STATELESS_LOSS
 from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import dotted
 from torchlint.semantics.values.lattice import Kind
@@ -24,18 +27,10 @@ RAGGED = frozenset("nonzero masked_select unique unique_consecutive argwhere bin
 HOST_METHODS = frozenset("numpy tolist item".split())
 # Methods that tell of a mask how far it goes.
 _EXTENTS = frozenset("sum max min amax amin argmax argmin count_nonzero".split())
-_FILES = frozenset(
-    "load open imread imwrite read_image imshow imsave savefig save fromarray subplot save_image putText".split()
-)
-# Packages whose functions take one sample, on the host.
-_ONE_BY_ONE = frozenset("scipy sklearn skimage PIL matplotlib pycocotools cv2 torchaudio".split())
 # Modules that keep nothing from one call to the next and take rows as well as batches of them.
 _STATELESS = re.compile(
     r"^torch\.nn\.(\w*Loss|Linear|Conv\w*|\w*ReLU6?|Sigmoid|Tanh|(Log)?Softmax|GELU|Embedding|\w*Pool\w*|\w*Norm)$"
 )
-# Lists by their name, of which there need be no batch.
-_LIST = re.compile(r"(^|_)lists?$", re.IGNORECASE)
-_LOSS = re.compile(r"criterion|loss|crit$", re.IGNORECASE)
 _NO_FORWARD = apis.MODULE_ONLY_METHODS | frozenset("to cuda cpu half float zero_grad get items keys".split())
 
 
@@ -56,7 +51,7 @@ def is_mixed(turn: Turn) -> bool:
                 return True
             case cst.Call(func=cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)) as func):
                 package = (turn.context.qualified_name(func) or "").partition(".")[0]
-                if name in _FILES or package in _ONE_BY_ONE:
+                if FILE_FUNCTION.suggests(name) or ONE_BY_ONE.suggests(package):
                     return True
     return False
 
@@ -64,7 +59,7 @@ def is_mixed(turn: Turn) -> bool:
 def _is_item(item: cst.BaseExpression, container: cst.BaseExpression, turn: Turn) -> bool:
     """Whether this is a tensor out of a list, a record, or anything else of which there is no batch."""
     context = turn.context
-    is_listed = _LIST.search((dotted(container) or "").rpartition(".")[2]) and not context.kinds.is_tensor(container)
+    is_listed = LIST.suggests((dotted(container) or "").rpartition(".")[2]) and not context.kinds.is_tensor(container)
     if is_listed and isinstance(context.parent(item), (cst.BinaryOperation, cst.Arg)):
         return True
     if context.kind(container) is Kind.TENSOR:
@@ -133,7 +128,7 @@ def _is_network(call: cst.Call, context: Context) -> bool:
     value = context.value(call.func)
     if value.kind is not Kind.MODULE or _STATELESS.match(value.qualified):
         return False
-    return not _LOSS.search((dotted(call.func) or "").rpartition(".")[2])
+    return not STATELESS_LOSS.suggests((dotted(call.func) or "").rpartition(".")[2])
 
 
 def is_ragged(function: cst.FunctionDef, context: Context) -> bool:
@@ -143,9 +138,9 @@ def is_ragged(function: cst.FunctionDef, context: Context) -> bool:
             case cst.While():
                 return True
             case cst.Call(func=cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)), args=args):
-                if name in RAGGED or name in HOST_METHODS or "nms" in name:
+                if name in RAGGED or name in HOST_METHODS or SUPPRESSION.suggests(name):
                     return True
-                if name in ("interpolate", "resize", "int") or (name == "where" and len(args) == 1):
+                if RESIZING_CALL.suggests(name) or (name == "where" and len(args) == 1):
                     return True
             case cst.Slice(lower=lower, upper=upper):
                 if any(bound is not None and _is_extent(bound, context) for bound in (lower, upper)):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import libcst as cst
 
 from torchlint.semantics.knowledge import apis
+from torchlint.semantics.knowledge.conventions.functions import BAR_CALL
 from torchlint.semantics.names.bindings import dotted
 from torchlint.syntax.tree import Comprehension, descendants, descendants_in_scope
 
@@ -108,7 +109,8 @@ def _called(target: cst.BaseExpression, call: cst.Call, context: Context) -> Vis
         for part, item in zip(parts, given, strict=True):
             found |= visit_of(part, item, context)
         return found
-    if name.rpartition(".")[2] in ("tqdm", "reversed") or name in apis.PASS_THROUGH:
+    last = name.rpartition(".")[2]
+    if last == "reversed" or BAR_CALL.suggests(last) or name in apis.PASS_THROUGH:
         return visit_of(target, given[0], context) if given else None
     if isinstance(call.func, cst.Attribute) and call.func.attr.value == "unbind":
         tensor = call.func.value if name != "torch.unbind" else given[0] if given else None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.layers.followers import Layers
+from torchlint.semantics.knowledge.conventions.conditions import BIAS_TEST, LAYER_TEST
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -39,7 +40,7 @@ def is_optional(read: cst.Attribute, context: Context, switch: str = "") -> bool
     """Whether `x.bias` may be None where it is read: it is tested here, or was on the way."""
     if isinstance(context.parent(read), cst.Comparison):
         return True
-    return any(".bias" in test or test == switch for test in _tests(read, context))
+    return any(BIAS_TEST.suggests(test) or test == switch for test in _tests(read, context))
 
 
 def _tests(read: cst.Attribute, context: Context) -> list[str]:
@@ -60,7 +61,7 @@ def _is_own(read: cst.Attribute, context: Context) -> bool:
 def _is_about(read: cst.Attribute, words: tuple[str, ...], context: Context) -> bool:
     """Whether the nearest test for a kind of layer, if there is one, lets one of these through."""
     for test in _tests(read, context):
-        if "isinstance" in test or "find(" in test or "classname" in test:
+        if LAYER_TEST.suggests(test):
             return any(word in test for word in words)
     return True
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.layers.followers import Layers
+from torchlint.semantics.knowledge.conventions.conditions import NORM_CONDITION
+from torchlint.semantics.knowledge.conventions.functions import LOADING_METHOD, SWITCHING_METHOD
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -85,8 +87,8 @@ def _is_about_norms(call: cst.Call, context: Context) -> bool:
     """Whether the call stands in an overridden `train`, or behind a test for a norm."""
     for above in context.ancestors(call):
         if isinstance(above, cst.FunctionDef):
-            return above.name.value == "train" and context.classes.owner(above) is not None
-        if isinstance(above, cst.If) and "Norm" in context.code(above.test):
+            return SWITCHING_METHOD.suggests(above.name.value) and context.classes.owner(above) is not None
+        if isinstance(above, cst.If) and NORM_CONDITION.suggests(context.code(above.test)):
             return True
     return False
 
@@ -96,7 +98,7 @@ def _is_of_its_own(owner: cst.BaseExpression, context: Context) -> bool:
     function = context.function(owner)
     return (
         isinstance(function, cst.FunctionDef)
-        and (function.name.value == "__init__" or function.name.value.startswith("load"))
+        and (function.name.value == "__init__" or LOADING_METHOD.suggests(function.name.value))
         and isinstance(owner, cst.Name)
         and context.classes.self_class(owner) is not None
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -13,6 +12,7 @@ from torchlint.analyses.layers.norms import norms_behind
 from torchlint.analyses.provenance.constants import handed_on, may_pass
 from torchlint.facts import Wrapper
 from torchlint.semantics.flow.instances import EscapeError
+from torchlint.semantics.knowledge.conventions.functions import LAYER_FUNCTION
 from torchlint.semantics.names.bindings import last_part
 from torchlint.semantics.values.parameters import is_class_name
 from torchlint.syntax.tree import descendants_in_scope
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from torchlint.semantics.context import Context
 
-_LAYER = re.compile("conv|lin|dense|fc|proj", re.IGNORECASE)
 # Functions that add the bias last; it is their third argument.
 _FUNCTIONAL = frozenset(
     {
@@ -72,7 +71,11 @@ def _imported(call: cst.Call, name: str | None, context: Context) -> Wrapper | N
     """What a class of another file wraps, where it matters: it is asked about only if a norm takes the output."""
     may_be_another_file_s = not name.startswith("torch.") if name is not None else bool(context.names.star_imports)
     # The name of a class around a layer says so, and to follow what becomes of every object would take long.
-    if not may_be_another_file_s or _LAYER.search(last_part(call.func)) is None or not norms_behind(call, context):
+    if (
+        not may_be_another_file_s
+        or not LAYER_FUNCTION.suggests(last_part(call.func))
+        or not norms_behind(call, context)
+    ):
         return None
     described = context.described(call.func)
     return None if described is None else described.wrapper

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from torchlint.semantics.knowledge.apis import LEGACY_TENSORS
+from torchlint.semantics.knowledge.conventions.functions import HOST_NMS
 from torchlint.semantics.names.bindings import last_part
 from torchlint.semantics.values.lattice import Kind
 
@@ -64,7 +65,6 @@ _TORCH = frozenset(
 _TORCH_PAIRED = frozenset({*_PAIRED, "pow", "mul", "sub", "div", "eq", "ne", "gt", "ge", "lt", "le", "mm", "bmm"})
 _MATH = frozenset("sqrt log exp floor ceil sin cos tan tanh fabs log2 log10 log1p".split())
 _BUILTINS = {"abs": "abs", "round": "round", "list": "", "tuple": "", "float": "", "int": "", "bool": ""}
-_NMS = frozenset({"nms", "py_cpu_nms", "cpu_nms", "nms_cpu", "np_nms", "nms_np", "numpy_nms", "nms_numpy"})
 
 _METHODS = {
     **dict.fromkeys(
@@ -92,7 +92,7 @@ def work(call: cst.Call, context: Context) -> Work | None:
         found = _of_function(module, last, call, context)
         if found is not None:
             return found
-    if last_part(call.func) in _NMS and call.args and context.kind(call.args[0].value) is Kind.NDARRAY:
+    if HOST_NMS.suggests(last_part(call.func)) and call.args and context.kind(call.args[0].value) is Kind.NDARRAY:
         return Work("torchvision.ops.nms", (call.args[0].value,))
     return _of_method(call, context)
 

@@ -10,6 +10,7 @@ from torchlint.analyses.execution.hot import is_hot
 from torchlint.analyses.round_trips.equivalents import DATA_FACTORIES
 from torchlint.analyses.round_trips.paths import Way, is_on_device, tensor_read
 from torchlint.semantics.knowledge.apis import LEGACY_TENSORS
+from torchlint.semantics.knowledge.conventions.conditions import CUDA_CONDITION, DEVICE_LIMIT
 from torchlint.semantics.names.bindings import dotted, last_part
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
@@ -20,21 +21,6 @@ if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
 _UP = frozenset({"cuda", "to", "type_as"})
-# A branch that asks for one of these goes through the CPU for a reason.
-_EXCUSES = (
-    "mps",
-    "npu",
-    "xpu",
-    "xla",
-    "hpu",
-    "is_cuda",
-    "device",
-    "determin",
-    "backend",
-    "version",
-    "debug",
-    "offload",
-)
 # Between the two, what takes the room that the data leaves on the device.
 _ROOM = frozenset({"empty_cache", "collect", "synchronize", "barrier"})
 
@@ -110,7 +96,7 @@ def _gate(back: cst.Call, context: Context) -> cst.If | None:
     gate = context.parent(block) if block is not None else None
     if not isinstance(gate, cst.If) or gate.body is not block or gate.orelse is not None:
         return None
-    if not any(word in context.code(gate.test).lower() for word in ("cuda", "gpu")):
+    if not CUDA_CONDITION.suggests(context.code(gate.test).lower()):
         return None
     match line:
         case cst.SimpleStatementLine(body=[*_, cst.Return()]):
@@ -192,7 +178,7 @@ def _tests(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]:
 
 def _is_on_purpose(read: cst.Call, back: cst.Call, context: Context) -> bool:
     """Whether the author seems to know: the device cannot do it, or the data makes room for something else there."""
-    if any(word in context.code(test).lower() for test in _tests(read, context) for word in _EXCUSES):
+    if any(DEVICE_LIMIT.suggests(context.code(test).lower()) for test in _tests(read, context)):
         return True
     first, last = context.tree.line(read), context.tree.line(back)
     if first is last or first is None or last is None:

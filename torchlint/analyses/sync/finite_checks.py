@@ -21,6 +21,8 @@ from torchlint.analyses.sync.alternatives import (
 )
 from torchlint.analyses.sync.avoidable import avoidable_read
 from torchlint.analyses.sync.implicit_reads import conditions, waits
+from torchlint.semantics.knowledge.conventions.functions import LOGGING_CALL
+from torchlint.semantics.knowledge.conventions.values import SCALER
 from torchlint.semantics.names.bindings import Binder, dotted, last_part
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
@@ -100,7 +102,7 @@ def is_read_anyway(condition: cst.BaseExpression, context: Context) -> bool:
         tensor = scalar_read(node, context) if context.tree.place(node) < context.tree.place(condition) else None
         if tensor is not None and dotted(tensor) in wanted and is_hot(node, context) and not _is_asked(node, context):
             return True
-        if isinstance(node.func, cst.Attribute) and "scaler" in (dotted(node.func.value) or "").lower():
+        if isinstance(node.func, cst.Attribute) and SCALER.suggests((dotted(node.func.value) or "").lower()):
             return True
     return False
 
@@ -191,7 +193,11 @@ def _acts(node: cst.If | cst.Else, context: Context) -> bool:
             case cst.SimpleStatementLine(body=[cst.Break() | cst.Pass()]):
                 continue
             case cst.SimpleStatementLine(body=[cst.Expr(value=cst.Call(func=func))]):
-                told = context.qualified_name(func) == "print" or "log" in (dotted(func) or "") or hot.is_alarm(line)
+                told = (
+                    context.qualified_name(func) == "print"
+                    or LOGGING_CALL.suggests(dotted(func) or "")
+                    or hot.is_alarm(line)
+                )
             case cst.SimpleStatementLine(body=[cst.Assign() | cst.AugAssign()]):
                 told = isinstance(body.body[-1], cst.SimpleStatementLine) and isinstance(
                     body.body[-1].body[-1], cst.Break

@@ -9,7 +9,7 @@ import libcst as cst
 from torchlint.analyses.execution.hot import is_hot
 from torchlint.analyses.host.reads import is_device_tensor
 from torchlint.analyses.provenance.network import is_with_the_network
-from torchlint.semantics.knowledge import apis
+from torchlint.semantics.knowledge.conventions.values import FIELDS_OF_A_SUMMARY, LOSS
 from torchlint.semantics.names.bindings import Binder, Binding, method_name
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants
@@ -27,7 +27,6 @@ _JUDGE = frozenset(
 # These look at the values themselves and give a Python bool.
 _COMPARE_ALL = frozenset({"equal", "allclose", "is_nonzero"})
 _COMPARED = frozenset({cst.Equal, cst.NotEqual, cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual})
-_META = frozenset({"shape", "args", "config"})
 
 
 # Conditions
@@ -219,7 +218,7 @@ def may_be_tensor(node: cst.BaseExpression, context: Context, depth: int = 0) ->
         return is_buffer(node, context)  # type: ignore[arg-type]
     if kind is cst.Subscript:
         value, parts = node.value, node.slice  # type: ignore[attr-defined]
-        return (type(value) is not cst.Attribute or value.attr.value not in _META) and all(
+        return (type(value) is not cst.Attribute or not FIELDS_OF_A_SUMMARY.suggests(value.attr.value)) and all(
             type(part.slice) is cst.Index for part in parts
         )
     if kind is cst.BinaryOperation or kind is cst.BooleanOperation:
@@ -236,14 +235,12 @@ def _may_give_tensor(node: cst.Call, context: Context, depth: int) -> bool:
     func = node.func
     if type(func) is cst.Attribute:
         name = func.attr.value
-        return (
-            name in _JUDGE or apis.LOSS_NAME.search(name) is not None or context.names.qualified(func.value) == "torch"
-        )
+        return name in _JUDGE or LOSS.suggests(name) or context.names.qualified(func.value) == "torch"
     if type(func) is not cst.Name:
         return False
     if func.value in _FOLDS:
         return any(may_be_tensor(argument.value, context, depth + 1) for argument in node.args)
-    return apis.LOSS_NAME.search(func.value) is not None
+    return LOSS.suggests(func.value)
 
 
 _FOLDS = frozenset({"sum", "max", "min", "abs"})

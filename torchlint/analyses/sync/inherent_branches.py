@@ -9,30 +9,19 @@ import libcst as cst
 
 from torchlint.analyses.batching.batchable import batchable_reads
 from torchlint.analyses.iteration.targets import loops_around
+from torchlint.semantics.knowledge.conventions.conditions import CHECKING_OPTION, DEBUG_SWITCH, SHOWING_OPTION
+from torchlint.semantics.knowledge.conventions.functions import (
+    ASSERTING_CALL,
+    DYNAMIC_CLASS,
+    DYNAMIC_FUNCTION,
+    SAMPLE_CODE,
+)
 from torchlint.semantics.names.bindings import dotted, last_part
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
-
-# What ends when the data says so, and what runs on the part of the data that it is for.
-_DYNAMIC = re.compile(
-    r"nms|suppress|beam|search|generat|greedy|decode(?!r)|sampl|dispatch|rout|moe|expert|bisect|solve|converge|stop|"
-    r"halt|wolfe|reject|prune|adaptive",
-    re.IGNORECASE,
-)
-_DYNAMIC_CLASS = re.compile(r"nms|beam|moe|expert|router|logitsproc|stopping|search|sparsemlp", re.IGNORECASE)
-# What runs where data are loaded, on the CPU.
-_LOADING = re.compile(
-    r"dataset|collat|transform(?!er)|augment|random|datamodule|processor|preprocess|tokeniz|sampler", re.IGNORECASE
-)
-# Checks that somebody has to ask for, and code that only an export sees.
-_OPTED = re.compile(r"debug|anomal|verbos|valid|sanity|check|strict|is_scripting|is_tracing|is_exporting|onnx")
-# Names of options that are for seeing more.
-_SHOWS = re.compile(r"print|show|dump|display|monitor|report|^log|_log")
-# Names of what somebody has to switch on to see more.
-_SWITCH = re.compile(r"debug|verbos")
 
 
 def is_by_design(node: cst.CSTNode, context: Context) -> bool:
@@ -41,18 +30,18 @@ def is_by_design(node: cst.CSTNode, context: Context) -> bool:
     for above in context.ancestors(node):
         match above:
             case cst.FunctionDef(name=cst.Name(value=name), decorators=decorators):
-                if _DYNAMIC.search(name) or _LOADING.search(name):
+                if DYNAMIC_FUNCTION.suggests(name) or SAMPLE_CODE.suggests(name):
                     return True
                 if any((context.qualified_name(item.decorator) or "").startswith("torch.jit") for item in decorators):
                     return True
             case cst.ClassDef():
                 names = _lineage(above, context)
-                return any(_LOADING.search(name) or _DYNAMIC_CLASS.search(name) for name in names)
+                return any(SAMPLE_CODE.suggests(name) or DYNAMIC_CLASS.suggests(name) for name in names)
             case cst.If(test=test) | cst.IfExp(test=test) if child is not test:
-                if _OPTED.search(context.code(test)) or _is_off_by_default(test, context):
+                if CHECKING_OPTION.suggests(context.code(test)) or _is_off_by_default(test, context):
                     return True
             case cst.BooleanOperation(left=left, operator=cst.And(), right=right) if child is right:
-                if context.frequencies.is_rate_limit(left) or _OPTED.search(context.code(left)):
+                if context.frequencies.is_rate_limit(left) or CHECKING_OPTION.suggests(context.code(left)):
                     return True
                 if _is_off_by_default(left, context):
                     return True
@@ -63,7 +52,7 @@ def is_by_design(node: cst.CSTNode, context: Context) -> bool:
 def is_for_data(node: cst.CSTNode, context: Context) -> bool:
     """Whether the class around the node loads or transforms data, by its name or by the names of its bases."""
     class_ = context.tree.enclosing_class(node)
-    return class_ is not None and any(map(_LOADING.search, _lineage(class_, context)))
+    return class_ is not None and any(map(SAMPLE_CODE.suggests, _lineage(class_, context)))
 
 
 def _lineage(class_: cst.ClassDef, context: Context) -> list[str]:
@@ -85,12 +74,14 @@ def is_switched_on(node: cst.CSTNode, context: Context) -> bool:
 
 
 def _is_switch(test: cst.BaseExpression, context: Context) -> bool:
-    return bool(_SWITCH.search(context.code(test))) or _is_off_by_default(test, context) or _is_asked_for(test, context)
+    return (
+        DEBUG_SWITCH.suggests(context.code(test)) or _is_off_by_default(test, context) or _is_asked_for(test, context)
+    )
 
 
 def _is_asked_for(test: cst.BaseExpression, context: Context) -> bool:
     """`if args.print_loss`, where this file has `add_argument("--print_loss", action="store_true")`."""
-    if not isinstance(test, cst.Attribute) or not _SHOWS.search(test.attr.value):
+    if not isinstance(test, cst.Attribute) or not SHOWING_OPTION.suggests(test.attr.value):
         return False
     option = re.compile(rf"""["']--{test.attr.value.replace("_", "[-_]")}["'][^()]*["']store_true["']""")
     return option.search(context.source.text) is not None
@@ -124,7 +115,7 @@ def _is_insisted_on(test: cst.Call, context: Context) -> bool:
     """`assert isinstance(x, Tensor)`, `torch._assert(isinstance(x, Tensor), …)`: nothing else gets past it."""
     for above in context.ancestors(test):
         if isinstance(above, (cst.Assert, cst.Call)):
-            return isinstance(above, cst.Assert) or last_part(above.func).endswith("_assert")
+            return isinstance(above, cst.Assert) or ASSERTING_CALL.suggests(last_part(above.func))
         if isinstance(above, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
             return False
     return False

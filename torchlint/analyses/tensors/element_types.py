@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.knowledge.conventions.functions import CRITERION_CALL
+from torchlint.semantics.knowledge.conventions.values import LOSS_WORD
 from torchlint.semantics.names.bindings import final_part
 
 if TYPE_CHECKING:
@@ -71,7 +73,7 @@ def is_floating(tensor: cst.BaseExpression, context: Context) -> bool:
         names = [node.value for node in (value, tensor) if isinstance(node, cst.Name)]
         names += [node.attr.value for node in (value, tensor) if isinstance(node, cst.Attribute)]
         called = final_part(value.func) if isinstance(value, cst.Call) else ""
-        if not any("loss" in name.lower() for name in (*names, called)) and "criterion" not in called:
+        if not any(LOSS_WORD.suggests(name) for name in (*names, called)) and not CRITERION_CALL.suggests(called):
             return False
     return True
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.knowledge.conventions.functions import MOVING_NAME
 from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import Binder, final_part
 from torchlint.semantics.values.lattice import Device, Kind
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 # Through how many calls and names a result is followed back to what it is computed from.
 _STEPS_BACK = 6
 _MOVES = ("to", "cuda", "type_as", "new_tensor")
-_MOVING = re.compile(r"^(to|cuda|device|model|net)$|cuda|device|accelerator")
 _NUMBERS = (Kind.NUMBER, Kind.STRING, Kind.NONE, Kind.DTYPE)
 
 
@@ -67,8 +66,8 @@ def _is_plain_function(call: cst.Call, context: Context) -> bool:
     called = context.value(call.func)
     if isinstance(called.definition, cst.FunctionDef):
         parts = (part for part in descendants(called.definition.body) if isinstance(part, (cst.Name, cst.Attribute)))
-        return called.kind is Kind.FUNCTION and not any(_MOVING.search(final_part(part)) for part in parts)
-    if any(argument.star or _MOVING.search(context.code(argument)) for argument in call.args):
+        return called.kind is Kind.FUNCTION and not any(MOVING_NAME.suggests(final_part(part)) for part in parts)
+    if any(argument.star or MOVING_NAME.suggests(context.code(argument)) for argument in call.args):
         return False
     return called.kind is Kind.UNKNOWN and context.qualified_name(call.func) is not None
 

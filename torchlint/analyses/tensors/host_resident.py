@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.tensors.host_computed import is_computed_on_host
+from torchlint.semantics.knowledge.conventions.texts import MAIN_BLOCK, MOVED_TRIAL, PACKED_SEQUENCE, RANDOM_TRIAL
+from torchlint.semantics.knowledge.conventions.values import PACKED_SIZES
 from torchlint.semantics.names.bindings import Binder
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants
@@ -51,7 +53,7 @@ def _is_on_host(name: cst.Name, context: Context) -> bool:
 
 def _is_of_packed(name: cst.Name, context: Context) -> bool:
     """Whether these are the `batch_sizes` of a `PackedSequence`, which are on the CPU always."""
-    return name.value == "batch_sizes" and "PackedSequence" in context.source.text
+    return PACKED_SIZES.suggests(name.value) and PACKED_SEQUENCE.suggests(context.source.text)
 
 
 def _is_of_a_data_set(node: cst.CSTNode, context: Context) -> bool:
@@ -101,13 +103,13 @@ def _lengths(tree: Tree, names: Names) -> list[cst.Name]:
 
 def _is_tried_out(node: cst.CSTNode, context: Context) -> bool:
     """Whether the main block of a file of modules tries them out on random numbers, and moves nothing anywhere."""
-    if "__main__" not in context.source.text or ".rand" not in context.source.text:
+    if not MAIN_BLOCK.suggests(context.source.text) or not RANDOM_TRIAL.suggests(context.source.text):
         return False
     for above in context.ancestors(node):
         if isinstance(above, cst.If) and "__name__" in context.code(above.test):
             text = context.code(above.body)
-            is_moving = any(word in text for word in (".cuda(", ".to(", "device", "default_tensor"))
-            is_random = ".rand" in text and not is_moving
+            is_moving = MOVED_TRIAL.suggests(text)
+            is_random = RANDOM_TRIAL.suggests(text) and not is_moving
             return is_random and any(map(context.classes.is_module, context.tree.of(cst.ClassDef)))
     return False
 

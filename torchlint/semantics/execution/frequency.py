@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -13,6 +12,29 @@ from torchlint.finding import Frequency
 from torchlint.semantics.execution.first_time import is_first_time, makes_an_entry
 from torchlint.semantics.execution.guards import is_missing
 from torchlint.semantics.knowledge import apis
+from torchlint.semantics.knowledge.conventions.conditions import LAST_TURN, LIMIT_FLAG, TIME_CONDITION
+from torchlint.semantics.knowledge.conventions.counts import (
+    BATCH_NUMBER,
+    BATCH_SIZE_WORD,
+    COUNTER,
+    EPOCH,
+    RECURRING_COUNTER,
+    STEP_COUNTER,
+)
+from torchlint.semantics.knowledge.conventions.functions import (
+    CLIPPING_FUNCTION,
+    COLLATE_FUNCTION,
+    DIAGNOSTIC_FUNCTION,
+    LIMIT_FUNCTION,
+    METER_CLASS,
+    METER_METHOD,
+    METRIC_BASE,
+    MODEL_PARTS,
+    PASSING_CALL,
+    TRIAL_ENTRY,
+    VISUALISER,
+)
+from torchlint.semantics.knowledge.conventions.values import LOSS, OPTIMIZER_LIST
 from torchlint.semantics.names.bindings import Names, dotted, final_part, last_part, method_name
 from torchlint.semantics.names.loop_headers import (
     asks_for_a_list,
@@ -39,10 +61,6 @@ if TYPE_CHECKING:
 
 _CALLS_DEEP = 2
 _OF_STEPS = apis.BACKWARD_METHODS | {"step", "zero_grad"}
-# Counts all steps of a training; and what it is that begins anew every few steps.
-_STEP = re.compile(r"^(global|train|total|n|num|cur|current)?_?(steps?|iters?|iterations?)$")
-_AGAIN = re.compile(r"acc|every|interval|freq|period|batch|inner|micro", re.IGNORECASE)
-_COUNTER = re.compile(r"^[ijkn]$|step|iter|batch|idx|index|count|^it$|^(cur_|current_)?epoch(_(cnt|num|no|id|i))?$")
 
 
 class LoopKind(Enum):
@@ -51,12 +69,6 @@ class LoopKind(Enum):
     BATCH = "batch"
     EPOCH = "epoch"
     OTHER = "other"
-
-
-_LIMITED_WORDS = ("print_freq", "log_freq", "log_interval", "log_every", "print_every", "save_every", "eval_every")
-_DIAGNOSTIC = tuple("debug profile benchmark sanity visualiz visualis export onnx calibrat plot_ __repr__".split())
-# Classes that draw what a model has found.
-_SHOWS = re.compile(r"[Vv]isuali[sz]er$")
 
 
 class Frequencies:
@@ -269,14 +281,7 @@ class Frequencies:
             case cst.Call(args=[cst.Arg(value=first), *_], func=func):
                 name = self.names.qualified(func) or dotted(func) or method_name(func)
                 last_part = name.rpartition(".")[2]
-                if name in apis.PASS_THROUGH or last_part in (
-                    "enumerate",
-                    "zip",
-                    "tqdm",
-                    "log_every",
-                    "track",
-                    "islice",
-                ):
+                if name in apis.PASS_THROUGH or PASSING_CALL.suggests(last_part):
                     return any(self._over_batches(argument.value) for argument in (cst.Arg(first),)) or (
                         last_part == "zip" and self.kinds.is_loader_like(iterated)
                     )
@@ -289,7 +294,7 @@ class Frequencies:
             case cst.BinaryOperation(left=left, operator=cst.FloorDivide()):
                 size = (dotted(node.right) or "").rpartition(".")[2].lower()
                 # `n // batch_size`; `n // num_batches` is the size of one.
-                return "batch" in size and not size.startswith(("num_", "n_")) and isinstance(left, cst.BaseExpression)
+                return BATCH_SIZE_WORD.suggests(size) and isinstance(left, cst.BaseExpression)
             case cst.Name():
                 return self.kinds.settled(("length", node), False, self._bound_length, node)  # noqa: FBT003
         return False
@@ -298,12 +303,12 @@ class Frequencies:
         bindings = self.names.reaching(name)
         if len(bindings) == 1 and bindings[0].value is not None and not bindings[0].path:
             return self._loader_length(bindings[0].value)
-        return name.value in ("num_batches", "n_batches", "nb_batches", "num_batch")
+        return BATCH_NUMBER.suggests(name.value)
 
     def _names_epochs(self, loop: cst.For) -> bool:
         words = [dotted(node) or "" for node in descendants(loop.target)]
         words += [dotted(node) or "" for node in descendants(loop.iter) if isinstance(node, (cst.Name, cst.Attribute))]
-        return any(apis.EPOCH_NAME.search(word) for word in words)
+        return any(EPOCH.suggests(word) for word in words)
 
     def _walks_a_model(self, iterated: cst.BaseExpression) -> bool:
         """Whether the loop goes over parameters, layers or optimizers."""
@@ -315,14 +320,7 @@ class Frequencies:
             return True
         walked = iterated.func if isinstance(iterated, cst.Call) else iterated
         text = dotted(walked) or ""
-        return final_part(walked) in (
-            "parameters",
-            "named_parameters",
-            "modules",
-            "children",
-            "layers",
-            "items",
-        ) or ("optimizers" in text)
+        return MODEL_PARTS.suggests(final_part(walked)) or OPTIMIZER_LIST.suggests(text)
 
     def _is_over_samples(self, loop: cst.CSTNode) -> bool:
         """Whether the loop may go over the samples of a batch: not over parts of a model, or a few things that it has.
@@ -352,7 +350,7 @@ class Frequencies:
             case cst.Attribute(value=cst.Name(value="self")):
                 return False
         # `losses` holds one for each term.
-        return apis.LOSS_NAME.search(final_part(iterated)) is None
+        return not LOSS.suggests(final_part(iterated))
 
     def _is_list_of_parts(self, name: cst.Name) -> bool:
         """Whether the function makes the list itself, and in no loop that may go over samples or batches."""
@@ -550,7 +548,7 @@ class Frequencies:
 
         What makes the optimizer as well takes the only step there is: a demonstration, or a check.
         """
-        if not self.steps(function.body) or function.name.value in ("main", "__init__", "test"):
+        if not self.steps(function.body) or TRIAL_ENTRY.suggests(function.name.value):
             return False
         names = {method_name(call.func) for call in self._straight(function.body)}
         takes_one = bool(names & apis.BACKWARD_METHODS) and bool(names & {"step", "zero_grad"})
@@ -570,7 +568,7 @@ class Frequencies:
         if handled is not Frequency.UNKNOWN:
             return handled
         if owner is None:
-            is_called_per_batch = name in ("collate_fn", "collate") or name.startswith("clip_grad")
+            is_called_per_batch = COLLATE_FUNCTION.suggests(name) or CLIPPING_FUNCTION.suggests(name)
             return Frequency.BATCH if is_called_per_batch else Frequency.UNKNOWN
         if name in apis.SAMPLE_METHODS and self.classes.is_dataset(owner):
             return Frequency.SAMPLE
@@ -581,12 +579,12 @@ class Frequencies:
         if name in apis.EPOCH_METHODS:
             return Frequency.EPOCH
         if name == "compute" and any(
-            isinstance(base, str) and base.endswith("Metric") for base in self.classes.lineage(owner)
+            isinstance(base, str) and METRIC_BASE.suggests(base) for base in self.classes.lineage(owner)
         ):
             return Frequency.EPOCH
         if name == "step" and self.classes.is_optimizer(owner):
             return Frequency.BATCH
-        if name in ("update", "update_state") and _is_meter(owner):
+        if METER_METHOD.suggests(name) and METER_CLASS.suggests(owner.name.value.lower()):
             return Frequency.BATCH
         return Frequency.UNKNOWN
 
@@ -611,9 +609,9 @@ class Frequencies:
     def is_diagnostic(self, node: cst.CSTNode) -> bool:
         """Whether the node stands in code that exists to look at things: debugging, profiling, plotting, export."""
         for above in self.tree.ancestors(node):
-            if isinstance(above, cst.FunctionDef) and any(word in above.name.value.lower() for word in _DIAGNOSTIC):
+            if isinstance(above, cst.FunctionDef) and DIAGNOSTIC_FUNCTION.suggests(above.name.value.lower()):
                 return True
-            if isinstance(above, cst.ClassDef) and _SHOWS.search(above.name.value):
+            if isinstance(above, cst.ClassDef) and VISUALISER.suggests(above.name.value):
                 return True
         return False
 
@@ -655,17 +653,15 @@ class Frequencies:
                 if isinstance(target.operator, (cst.LessThan, cst.LessThanEqual)) and is_size(left):
                     return isinstance(left, cst.Call)  # `len(buffer) < capacity`: until it is full
                 if isinstance(target.operator, (cst.GreaterThan, cst.GreaterThanEqual)):
-                    return "time" in (_text(left) + _text(target.comparator))
+                    return TIME_CONDITION.suggests(_text(left) + _text(target.comparator))
                 return False
             case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
-                if any(word in name for word in ("log_now", "should_log", "do_log", "is_last", "print_now", "debug")):
-                    return True
-                if name in ("last_batch", "last_step", "last_iter", "last_iteration"):
+                if LIMIT_FLAG.suggests(name) or LAST_TURN.suggests(name):
                     return True
                 return isinstance(test, cst.Name) and self._holds_a_limit(test)
             case cst.Call(func=func):
                 name = (dotted(func) or "").rpartition(".")[2]
-                if name.startswith(("should_", "is_time", "every_", "check_interval")):
+                if LIMIT_FUNCTION.suggests(name):
                     return True
                 return self._divides(test)
         return False
@@ -748,15 +744,15 @@ def _is_counter(node: cst.BaseExpression) -> bool:
     if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
         return _is_counter(node.left)
     name = (dotted(node) or "").rpartition(".")[2]
-    return _COUNTER.search(name if len(name) == 1 else name.lower()) is not None
+    return COUNTER.suggests(name if len(name) == 1 else name.lower())
 
 
 def _is_a_set_turn(counter: cst.BaseExpression, turn: cst.BaseExpression) -> bool:
     """Whether a step is compared with one that options name, `train_step == args.warmup_steps`: one in all of them."""
     if not isinstance(turn, cst.Attribute) or dotted(turn) is None:
         return False
-    is_step = _STEP.search((dotted(counter) or "").rpartition(".")[2]) is not None
-    return is_step and _AGAIN.search(f"{_text(counter)} {_text(turn)}") is None
+    is_step = STEP_COUNTER.suggests((dotted(counter) or "").rpartition(".")[2])
+    return is_step and not RECURRING_COUNTER.suggests(f"{_text(counter)} {_text(turn)}")
 
 
 def _modulus(node: cst.BaseExpression) -> cst.BaseExpression | None:
@@ -783,8 +779,3 @@ def _is_small(node: cst.BaseExpression) -> bool:
 
 def _text(node: cst.CSTNode) -> str:
     return " ".join(dotted(part) or "" for part in descendants(node) if isinstance(part, (cst.Name, cst.Attribute)))
-
-
-def _is_meter(class_: cst.ClassDef) -> bool:
-    name = class_.name.value.lower()
-    return any(word in name for word in ("meter", "metric", "averager", "average"))

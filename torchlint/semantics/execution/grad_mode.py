@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.knowledge import apis
+from torchlint.semantics.knowledge.conventions.functions import EVAL_NAME, INHERITED_EVALUATION, NO_GRAD_NAME
 from torchlint.semantics.names.bindings import Binder, Names, dotted
 from torchlint.syntax.tree import Tree, descendants
 
@@ -84,7 +85,7 @@ class Grads:
         class_ = self.classes.owner(function)
         return (
             class_ is not None
-            and function.name.value in apis.INHERITED_NO_GRAD_METHODS
+            and INHERITED_EVALUATION.suggests(function.name.value)
             and any(isinstance(base, str) and base not in ("", "object") for base in self.classes.lineage(class_))
         )
 
@@ -117,9 +118,9 @@ class Grads:
             return GradMode.ON
         if last == "set_grad_enabled" and call is not None and call.args:
             return _switched(call.args[0].value, when_false=GradMode.OFF, when_true=GradMode.ON)
-        if "no_grad" in last or "inference" in last:
+        if NO_GRAD_NAME.suggests(last):
             return GradMode.OFF
-        if "eval" in last or (call is not None and self._is_made_to_switch(call)):
+        if EVAL_NAME.suggests(last) or (call is not None and self._is_made_to_switch(call)):
             return GradMode.UNKNOWN
         return None
 

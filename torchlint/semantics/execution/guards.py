@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 import libcst as cst
 
+from torchlint.semantics.knowledge.conventions.conditions import STARTED_FLAG
+from torchlint.semantics.knowledge.conventions.values import OPTIMIZER_STATE
 from torchlint.semantics.names.bindings import dotted
 from torchlint.syntax.tree import descendants
-
-_STARTED = re.compile(r"initiali[sz]ed|(^|_)init(ed)?$|built$|is_set_?up")
 
 
 def missing(test: cst.BaseExpression) -> str | None:
@@ -30,7 +28,7 @@ def missing(test: cst.BaseExpression) -> str | None:
             comparisons=[cst.ComparisonTarget(operator=cst.Equal(), comparator=cst.Integer(value="0"))],
         ):
             return f"{name}[]"
-        case cst.UnaryOperation(operator=cst.Not(), expression=cst.Name(value="state" as name)):
+        case cst.UnaryOperation(operator=cst.Not(), expression=cst.Name(value=name)) if OPTIMIZER_STATE.suggests(name):
             return f"{name}[]"
     return None
 
@@ -76,7 +74,7 @@ def _is_not_started(test: cst.BaseExpression) -> bool:
         case cst.BooleanOperation(left=left, operator=cst.And(), right=right):
             return _is_not_started(left) or _is_not_started(right)
         case cst.UnaryOperation(operator=cst.Not(), expression=cst.Attribute(attr=cst.Name(value=name))):
-            return bool(_STARTED.search(name))
+            return STARTED_FLAG.suggests(name)
     return False
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 # Functions of the torch namespace written in Python, which its stubs don't list.
 TORCH_PYTHON = {
     **dict.fromkeys(
@@ -44,13 +42,6 @@ TAKE_OTHERS = frozenset(
     "promote_types result_type can_cast where save load compile numel Generator broadcast_shapes range full_like "
     "pad_sequence tensordot manual_seed sym_int sym_max sym_min sym_not max min add sub mul div".split()
 )
-# Packages whose arrays are indexed as tensors are.
-ARRAY_PACKAGES = frozenset("numpy cv2 scipy pandas skimage sklearn cupy jax tensorflow PIL imageio matplotlib".split())
-# Packages that work on the host: what is handed to them is no tensor any more, or only looked at.
-HOST_PACKAGES = ARRAY_PACKAGES | frozenset(
-    "json pickle os re csv random math copy logging warnings typing collections itertools functools shutil pathlib "
-    "string time datetime tqdm wandb tensorboard tensorboardX seaborn plotly pycocotools nltk editdistance".split()
-)
 # Builtins that take a tensor without computing with it.
 PYTHON_NAMES = frozenset(
     "len isinstance issubclass type id print repr format hasattr getattr setattr list tuple set dict enumerate zip "
@@ -77,11 +68,6 @@ TENSOR_ATTRIBUTES = {
     "device": "d",
     "dtype": "y",
 }
-# Fields under which models return their tensors.
-OUTPUT_FIELDS = frozenset(
-    "logits loss last_hidden_state pooler_output hidden_states sample prev_sample pred_original_sample image_embeds "
-    "text_embeds start_logits end_logits".split()
-)
 # Methods whose result stays on the CPU, and those that take a value off the device.
 HOST_READS = frozenset({"item", "tolist", "numpy", "cpu"})
 # Methods by which only a module can be told.
@@ -142,26 +128,6 @@ PASS_THROUGH = frozenset(
         "progress_bar",
     }
 )
-# Conventional names; they make a value likely, never proven.
-LOADER_NAME = re.compile(
-    r"(^|_)(data_?)?load(er|ers)?$|dataloader|data_loader|_loader|_dl$|^dl$|(train|val|valid|test|batch)_iter(ator)?$|"
-    r"^batches$|^batch_iterator$|^data_?iter(ator)?$|_batches$|^prefetcher$",
-    re.IGNORECASE,
-)
-EPOCH_NAME = re.compile(r"(?<!per_)epoch", re.IGNORECASE)
-MODULE_NAME = re.compile(
-    r"^(self\.)?(_?(model|net|network|encoder|decoder|backbone|generator|discriminator|critic|actor|policy|"
-    r"actor_critic|criterion|loss_fn|loss_func|loss_function|netg|netd|unet|vae|classifier|student|teacher|"
-    r"model_ema|ema_model|ema|g_ema|policy_net|target_net|q_net|transformer|resnet|vgg)|"
-    r"(?!(un)?(build|copy|create|define|export|freeze|get|init|load|make|prepare|reset|save|setup|update|wrap)_)"
-    r".*_(model|net|network|encoder|decoder|criterion))$",
-    re.IGNORECASE,
-)
-LOSS_NAME = re.compile(r"criterion|loss", re.IGNORECASE)
-DEVICE_NAME = re.compile(r"(^|_)(device|dev)(_id|s)?$|^(gpu|cuda)_device$", re.IGNORECASE)
-# Words that show that a file's author thinks of an accelerator.
-ACCELERATOR_PARTS = ("cuda", ".to(", "accelerat", "fabric")
-ACCELERATOR_WORDS = re.compile(r"\b(?:device|xla|mps|npu|xpu)\b|\bgpu")
 # Entry points that a framework calls for each batch.
 BATCH_METHODS = frozenset(
     "forward training_step validation_step test_step predict_step on_train_batch_start on_train_batch_end "
@@ -182,8 +148,6 @@ NO_GRAD_METHODS = frozenset(
     "validation_step test_step predict_step on_validation_epoch_end on_validation_epoch_start on_test_epoch_end "
     "validation_epoch_end test_epoch_end on_validation_batch_end on_test_batch_end prediction_step".split()
 )
-# The same, of trainers and agents that projects write themselves: only where the class extends one of another file.
-INHERITED_NO_GRAD_METHODS = frozenset({"eval_step", "valid_step", "evaluation_step"})
 NO_GRAD_CONTEXTS = frozenset(
     {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode"}
 )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
+from torchlint.semantics.knowledge.conventions.packages import STAR_IMPORTED
 from torchlint.syntax.tree import LOOPS, SCOPES, Comprehension, Loop, Tree
 
 if TYPE_CHECKING:
@@ -568,7 +569,7 @@ class Names:
             if module.startswith("torch") and name in _STAR_NAMES.get(module, ()):
                 return canonical(f"{module}.{name}")
         # A star import from elsewhere in the project brings along what that module imports.
-        return _BROUGHT_ALONG.get(name) if self.star_imports else None
+        return _BROUGHT_ALONG[name] if self.star_imports and STAR_IMPORTED.suggests(name) else None
 
     # Convenience
 

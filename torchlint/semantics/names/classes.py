@@ -9,16 +9,21 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.knowledge.apis import DATASET_BASES, MODULE_BASES, TRAINING_METHODS
+from torchlint.semantics.knowledge.conventions.functions import (
+    DATASET_BASE,
+    MODULE_BASE,
+    NO_MODULE_BASE,
+    OPTIMIZER_BASE,
+    TRAINER_CLASS,
+)
 from torchlint.semantics.names.bindings import Binder, Binding, Names, parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from torchlint.facts import Facts
+    from torchlint.semantics.knowledge.conventions.convention import Convention
     from torchlint.syntax.tree import Tree
-
-# Bases whose subclasses may have a `forward` of another kind; transforms of data run on the CPU, in a loader.
-_NO_MODULES = frozenset({"Function", "ABC", "Protocol", "BaseTransform"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,26 +83,26 @@ class Classes:
             elif (described := self.facts.described(current)) is not None:
                 waiting += described.bases
 
-    def _inherits(self, class_: cst.ClassDef, wanted: frozenset[str], last_parts: frozenset[str]) -> bool:
+    def _inherits(self, class_: cst.ClassDef, wanted: frozenset[str], last_parts: Convention) -> bool:
         return any(
-            isinstance(base, str) and (base in wanted or base.rpartition(".")[2] in last_parts)
+            isinstance(base, str) and (base in wanted or last_parts.suggests(base.rpartition(".")[2]))
             for base in self.lineage(class_)
         )
 
     def is_module(self, class_: cst.ClassDef) -> bool:
         """Whether instances are `nn.Module`s: by a base, or by `forward` under a base from elsewhere."""
-        if self._inherits(class_, MODULE_BASES, frozenset({"Module", "LightningModule", "PreTrainedModel"})):
+        if self._inherits(class_, MODULE_BASES, MODULE_BASE):
             return True
         known = [base for base in self.lineage(class_) if isinstance(base, str) and not base.startswith(("object",))]
         return bool(known) and self.method(class_, "forward") is not None and not self._is_function(class_)
 
     def _is_function(self, class_: cst.ClassDef) -> bool:
-        return self._inherits(class_, frozenset({"torch.autograd.Function"}), _NO_MODULES)
+        return self._inherits(class_, frozenset({"torch.autograd.Function"}), NO_MODULE_BASE)
 
     def is_dataset(self, class_: cst.ClassDef) -> bool:
         """Whether instances are datasets."""
         return any(
-            isinstance(base, str) and (base in DATASET_BASES or base.endswith("Dataset"))
+            isinstance(base, str) and (base in DATASET_BASES or DATASET_BASE.suggests(base))
             for base in self.lineage(class_)
         )
 
@@ -110,14 +115,14 @@ class Classes:
 
     def is_optimizer(self, class_: cst.ClassDef) -> bool:
         """Whether instances are optimizers."""
-        return self._inherits(class_, frozenset({"torch.optim.Optimizer"}), frozenset({"Optimizer"}))
+        return self._inherits(class_, frozenset({"torch.optim.Optimizer"}), OPTIMIZER_BASE)
 
     def is_training_method(self, function: cst.FunctionDef) -> bool:
         """Whether a framework calls the method at each training step, wherever else it is called."""
         class_ = self.owner(function)
         if class_ is None or function.name.value not in TRAINING_METHODS:
             return False
-        is_trainer = any(isinstance(base, str) and base.endswith("Trainer") for base in self.lineage(class_))
+        is_trainer = any(isinstance(base, str) and TRAINER_CLASS.suggests(base) for base in self.lineage(class_))
         return is_trainer or function.name.value == "training_step"
 
     def methods(self, class_: cst.ClassDef) -> dict[str, cst.FunctionDef]:

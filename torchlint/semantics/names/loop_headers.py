@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.knowledge import apis
+from torchlint.semantics.knowledge.conventions.counts import BATCH_SIZE
+from torchlint.semantics.knowledge.conventions.functions import BAR_CALL
+from torchlint.semantics.knowledge.conventions.values import LOADER
 from torchlint.semantics.names.bindings import dotted
 from torchlint.syntax.tree import descendants
 
@@ -15,14 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-_BATCH_SIZE = re.compile(r"batch|^bs$|^bsz$|^b$|^n$", re.IGNORECASE)
+_PASSING = frozenset({"enumerate", "zip", "reversed", "list", "sorted"})
 
 
 def iterables(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
     """What a loop goes over, without what only passes it on: `x` of `enumerate(x)`, `x` and `y` of `zip(x, y)`."""
     match node:
-        case cst.Call(func=cst.Name(value="enumerate" | "zip" | "reversed" | "list" | "sorted" | "tqdm"), args=args):
-            for argument in args[: 1 if len(args) == 1 or node.func.value != "zip" else None]:  # type: ignore[attr-defined]
+        case cst.Call(func=cst.Name(value=name), args=args) if name in _PASSING or BAR_CALL.suggests(name):
+            for argument in args[: 1 if len(args) == 1 or name != "zip" else None]:
                 yield from iterables(argument.value)
         case _:
             yield node
@@ -41,9 +42,7 @@ def length_of(node: cst.BaseExpression) -> cst.BaseExpression:
 
 def takes_loaders(target: cst.CSTNode) -> bool:
     """Whether what a loop binds is a loader by its name: `for name, loader in loaders` goes over no batches."""
-    return any(
-        isinstance(node, cst.Name) and apis.LOADER_NAME.search(node.value) is not None for node in descendants(target)
-    )
+    return any(isinstance(node, cst.Name) and LOADER.suggests(node.value) for node in descendants(target))
 
 
 def is_short(iterated: cst.BaseExpression) -> bool:
@@ -88,7 +87,7 @@ def is_size(node: cst.BaseExpression) -> bool:
         case cst.Subscript(value=owner):
             return is_shape(owner)
         case cst.Name() | cst.Attribute():
-            return _BATCH_SIZE.search((dotted(node) or "").rpartition(".")[2]) is not None
+            return BATCH_SIZE.suggests((dotted(node) or "").rpartition(".")[2])
         case cst.BinaryOperation(left=left, right=right):
             return is_size(left) or is_size(right)
     return False

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.knowledge import apis
+from torchlint.semantics.knowledge.conventions.functions import GENERATING_CALL
 from torchlint.semantics.knowledge.torch_signatures import METHODS, MODULES
 from torchlint.semantics.values.lattice import (
     NDARRAY,
@@ -237,6 +238,6 @@ class Results:
             method = self.classes.method(owner.definition, name)
             if method is not None:
                 return self.kinds.returns(method)
-        if name in ("generate", "forward"):
+        if name == "forward" or GENERATING_CALL.suggests(name):
             return tensor(owner.device, proven=False)
         return UNKNOWN

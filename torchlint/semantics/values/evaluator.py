@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.semantics.knowledge import apis
+from torchlint.semantics.knowledge.conventions.convention import remembered
+from torchlint.semantics.knowledge.conventions.values import DEVICE, LOADER, LOSS, MODULE, OPTIMIZER, OUTPUT_FIELD
 from torchlint.semantics.knowledge.torch_signatures import MODULES
 from torchlint.semantics.names.bindings import Binder, Binding, Names, dotted, last_part
 from torchlint.semantics.names.classes import AttributeSet, Classes, class_attribute
@@ -108,7 +110,7 @@ class Kinds:
             value = self.evidence.of_name(node, bindings) or value
         if value.kind in (Kind.UNKNOWN, Kind.NONE):
             value = _conventional(name) or value
-        if value.kind is Kind.TENSOR and not value.proven and not value.batch and apis.MODULE_NAME.match(name):
+        if value.kind is Kind.TENSOR and not value.proven and not value.batch and MODULE.suggests(name):
             # `model = build().to(device)`: what moves is more often a tensor, but not under this name.
             value = _conventional(name).on(value.device)
         return value
@@ -140,13 +142,13 @@ class Kinds:
         if binding.binder is Binder.LOOP:
             if value.kind is Kind.TENSOR and not value.proven and walks_keys(binding.node):
                 return UNKNOWN
-            if value.kind is Kind.LOADER and not value.proven and apis.LOADER_NAME.search(binding.name):
+            if value.kind is Kind.LOADER and not value.proven and LOADER.suggests(binding.name):
                 return value  # `for loader in loaders`
             value = turn_of(value)
             if not value and self.is_loader_like(binding.value):
                 value = BATCH
         value = part_of(value, binding.path)
-        if binding.binder is Binder.LOOP and value.kind is not Kind.LOADER and apis.LOADER_NAME.search(binding.name):
+        if binding.binder is Binder.LOOP and value.kind is not Kind.LOADER and LOADER.suggests(binding.name):
             return _conventional(binding.name)  # `for loader in loaders` takes no batches
         if value.kind is Kind.SEQUENCE and (value.item is None or not value.item) and not binding.path:
             value = self._grown(binding, value)
@@ -192,7 +194,7 @@ class Kinds:
             code = apis.TENSOR_ATTRIBUTES.get(name)
             if code is not None:
                 return self.operands.coded(code, owner)
-            return owner if not owner.proven and name in apis.OUTPUT_FIELDS else UNKNOWN
+            return owner if not owner.proven and OUTPUT_FIELD.suggests(name) else UNKNOWN
         if owner.kind in (Kind.MODULE, Kind.OBJECT, Kind.SEQUENCE) and isinstance(owner.definition, cst.ClassDef):
             return self._instance_attribute(owner.definition, name)
         if owner.kind is Kind.MODULE and name in ("weight", "bias"):
@@ -348,7 +350,7 @@ class Kinds:
         name = dotted(node)
         if name is None and isinstance(node, cst.Subscript):
             name = dotted(node.value)
-        return name is not None and apis.LOADER_NAME.search(name.rpartition(".")[2]) is not None
+        return name is not None and LOADER.suggests(name.rpartition(".")[2])
 
 
 def _named(qualified: str | None) -> Value:
@@ -366,16 +368,16 @@ def _named(qualified: str | None) -> Value:
     return UNKNOWN
 
 
-@lru_cache(maxsize=2048)
+@remembered(2048)
 def _conventional(name: str) -> Value:
     """What the name alone makes likely."""
-    if apis.DEVICE_NAME.search(name):
+    if DEVICE.suggests(name):
         return Value(Kind.DEVICE, Device.MAYBE, proven=False)
-    if apis.LOADER_NAME.search(name):
+    if LOADER.suggests(name):
         return Value(Kind.LOADER, proven=False)
-    if apis.MODULE_NAME.match(name) and not is_class_name(name):
-        return Value(Kind.MODULE, proven=False, scalar=apis.LOSS_NAME.search(name) is not None)
-    if name in ("optimizer", "optim", "opt_g", "opt_d", "optimizer_g", "optimizer_d") or name.endswith("_optimizer"):
+    if MODULE.suggests(name) and not is_class_name(name):
+        return Value(Kind.MODULE, proven=False, scalar=LOSS.suggests(name))
+    if OPTIMIZER.suggests(name):
         return Value(Kind.OPTIMIZER, proven=False)
     return UNKNOWN
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchlint.semantics.knowledge import apis
+from torchlint.semantics.knowledge.conventions.functions import NO_PROCESSOR
 from torchlint.semantics.knowledge.torch_signatures import FUNCTIONAL, FUNCTIONS, MODULES, OPTIMIZERS
 from torchlint.semantics.names.bindings import dotted
 from torchlint.semantics.values.lattice import (
@@ -79,7 +80,7 @@ class Libraries:
         if qualified in apis.PASS_THROUGH:
             return self.operands.first(node)
         if root in ("transformers", "timm", "diffusers", "segmentation_models_pytorch") and (
-            rest.endswith(("from_pretrained", "create_model")) and "okenizer" not in rest and "rocessor" not in rest
+            rest.endswith(("from_pretrained", "create_model")) and not NO_PROCESSOR.suggests(rest)
         ):
             return self.program.built(node, Value(Kind.MODULE))
         return None

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.knowledge import apis
+from torchlint.semantics.knowledge.conventions.packages import OTHER_FRAMEWORK
+from torchlint.semantics.knowledge.conventions.texts import (
+    ACCELERATOR_CHECK,
+    ACCELERATOR_CHECKED,
+    ACCELERATOR_PARTS,
+    ACCELERATOR_WORDS,
+    DEVICE_SETTER,
+)
 from torchlint.semantics.knowledge.torch_signatures import MODULES
 from torchlint.semantics.names.bindings import Binder
 from torchlint.semantics.values.lattice import Device, Kind
@@ -17,14 +23,6 @@ if TYPE_CHECKING:
     from torchlint.semantics.names.bindings import Names
     from torchlint.semantics.values.lattice import Value
     from torchlint.syntax.tree import Tree
-
-
-_OTHER_FRAMEWORKS = frozenset({"paddle", "tensorflow", "jax", "mxnet", "mindspore", "oneflow", "megengine", "jittor"})
-# What is said of an accelerator by those who put nothing on it.
-_CHECKS = re.compile(r"assert [\w.]*cuda\.is_available\(\).*|[\w.]*cuda\.manual_seed(_all)?\(")
-# What sets the device on which tensors are made.
-_SETTERS = ("set_default_device", "set_default_tensor_type", "DeviceContext", "init_on_device", "init_empty_weights")
-_CHECKED = ("cuda.is_available()", "cuda.manual_seed")
 
 
 class Program:
@@ -39,15 +37,15 @@ class Program:
     def mentions_accelerator(self) -> bool:
         """Whether anything in the file speaks of an accelerator."""
         text = self._text.lower()
-        if any(map(text.__contains__, _CHECKED)):
-            text = _CHECKS.sub("", text)
-        return any(map(text.__contains__, apis.ACCELERATOR_PARTS)) or bool(apis.ACCELERATOR_WORDS.search(text))
+        if ACCELERATOR_CHECKED.suggests(text):
+            text = ACCELERATOR_CHECK.removed_from(text)
+        return ACCELERATOR_PARTS.suggests(text) or ACCELERATOR_WORDS.suggests(text)
 
     @cached_property
     def is_of_another_framework(self) -> bool:
         """Whether the file computes with another framework than PyTorch, of which it imports nothing."""
         imported = self.names.imported
-        return not imported.isdisjoint(_OTHER_FRAMEWORKS) and imported.isdisjoint({"torch", "lightning"})
+        return OTHER_FRAMEWORK.suggests_any(imported) and imported.isdisjoint({"torch", "lightning"})
 
     @cached_property
     def is_whole_script(self) -> bool:
@@ -64,7 +62,7 @@ class Program:
     @cached_property
     def changes_default_device(self) -> bool:
         """Whether factories without `device=` may give a tensor elsewhere than on the CPU."""
-        if any(word in self._text for word in _SETTERS):
+        if DEVICE_SETTER.suggests(self._text):
             return True
         return any(self._is_device_call(item.item) for with_ in self.tree.of(cst.With) for item in with_.items)
 

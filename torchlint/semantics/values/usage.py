@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.knowledge import apis
+from torchlint.semantics.knowledge.conventions.packages import ARRAY_PACKAGE
 from torchlint.semantics.knowledge.torch_signatures import FUNCTIONAL, FUNCTIONS, METHODS
 from torchlint.semantics.values.lattice import TENSOR, UNKNOWN, Kind, Value, tensor
 from torchlint.syntax.literals import integer
@@ -44,7 +45,7 @@ class Evidence:
             not value
             and "x[:, i]" in uses
             and "tensor(x)" not in uses
-            and not self.names.imported & apis.ARRAY_PACKAGES
+            and not ARRAY_PACKAGE.suggests_any(self.names.imported)
         ):
             return tensor(proven=False)
         return value

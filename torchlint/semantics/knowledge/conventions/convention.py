@@ -1,0 +1,102 @@
+"""What a convention is, and how one is switched off for a run that measures what it changes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, wraps
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Convention:
+    """A way in which people call things: what a name or a text that follows it suggests, and never proves.
+
+    A name follows it by being one of `names`, any text by holding something that `pattern` describes. There is one of
+    the two. `suggests_that` is what follows from it, `why` the reason to believe so.
+    """
+
+    id: str
+    suggests_that: str
+    why: str
+    pattern: str = ""
+    names: frozenset[str] = frozenset()
+    ignore_case: bool = False
+
+    def suggests(self, text: str) -> bool:
+        """Whether a name or a text follows the convention."""
+        found = text in self.names if self.names else self._compiled.search(text) is not None
+        return found and _counts(self)
+
+    def suggests_any(self, names: Iterable[str]) -> bool:
+        """Whether one of the names follows the convention."""
+        return any(map(self.suggests, names))
+
+    def found_in(self, text: str) -> str:
+        """What in the text follows the convention: the first of it, "" where there is nothing."""
+        found = self._compiled.search(text)
+        return found[0] if found is not None and _counts(self) else ""
+
+    def removed_from(self, text: str) -> str:
+        """The text without what follows the convention."""
+        return self._compiled.sub("", text) if self.suggests(text) else text
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        # A file asks for a few of all patterns, and `--help` for none.
+        return re.compile(self.pattern, re.IGNORECASE if self.ignore_case else 0)
+
+
+@contextmanager
+def switched_off(*conventions: Convention) -> Iterator[None]:
+    """Within the block these conventions suggest nothing, in this process and in no other."""
+    global _off  # noqa: PLW0603 - the conventions are constants of the program, and so is what counts of them
+    before, _off = _off, _off | {convention.id for convention in conventions}
+    try:
+        yield
+    finally:
+        _off = before
+
+
+@contextmanager
+def watched() -> Iterator[set[str]]:
+    """The ids of the conventions that have suggested anything since the block began, in this process."""
+    global _seen  # noqa: PLW0603 - as above
+    before, _seen = _seen, set()
+    try:
+        yield _seen
+    finally:
+        _seen = before
+
+
+def remembered(size: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
+    """As `lru_cache`, for what a function makes of a text with conventions; while one is off or all are watched, none.
+
+    What is remembered would hide that a convention was asked, or that it is off.
+    """
+
+    def decorate(function: Callable[[str], T]) -> Callable[[str], T]:
+        fast = lru_cache(maxsize=size)(function)
+
+        @wraps(function)
+        def asked(text: str) -> T:
+            return fast(text) if _seen is None and not _off else function(text)
+
+        return asked
+
+    return decorate
+
+
+_off: frozenset[str] = frozenset()
+_seen: set[str] | None = None
+
+
+def _counts(convention: Convention) -> bool:
+    """Whether what the convention suggests counts in this run."""
+    if _seen is not None:
+        _seen.add(convention.id)
+    return convention.id not in _off
