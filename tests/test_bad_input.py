@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from torchlint import userfolder
+
 SLOW = "import torch\n\n\ndef mask(size):\n    return torch.zeros(size, size).cuda()\n"
 FAST = SLOW.replace("size).cuda()", 'size, device="cuda")')
 TORCH = b"import torch\nx = torch.zeros(n).cuda()\n"
@@ -455,16 +457,21 @@ def a_folder(database: Path) -> None:
 @pytest.mark.parametrize("damage", [cut_short, of_another_version, a_folder])
 def test_a_damaged_cache(project: Path, damage: Callable[[Path], None]) -> None:
     first = check(project)
-    (database,) = (project / ".torchlint_cache").glob("*.sqlite")
+    folder = userfolder.of_project(project)
+    assert folder is not None
+    (database,) = folder.glob("*.sqlite")
     damage(database)
     for _ in range(2):
         assert check(project) == first
 
 
 def test_a_cache_that_cannot_be_made(project: Path) -> None:
-    (project / ".torchlint_cache").write_text("a file")
+    folder = userfolder.of_project(project)
+    assert folder is not None
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.write_text("a file")
     assert check(project) == (1, [])
-    assert (project / ".torchlint_cache").read_text() == "a file"
+    assert folder.read_text() == "a file"
 
 
 def test_two_runs_at_once(project: Path) -> None:

@@ -8,15 +8,16 @@ import sqlite3
 import subprocess
 import sys
 import time
-import zlib
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import torchlint
 from torchlint import cache as cache_module
+from torchlint import userfolder
 from torchlint.cache import Cache, Stamp, clean, digest
 from torchlint.finding import (
     Applicability,
@@ -29,6 +30,7 @@ from torchlint.finding import (
     Severity,
     Span,
 )
+from torchlint.owned import NotOwnedError
 from torchlint.settings import Settings
 
 SETTINGS = Settings(rules=("item-in-train-loop",), options=(("item-in-train-loop", (("every", 10),)),))
@@ -173,6 +175,17 @@ def change_values(database: Path, change: Callable[[bytes], object]) -> None:
     connection.close()
 
 
+def a_value_of_another_shape(database: Path) -> None:
+    key = userfolder.key()
+    assert key is not None
+    seal = userfolder.Seal(key, f"cache {cache_module._installation()}")  # noqa: SLF001 - as it is made
+    with sqlite3.connect(database) as connection:
+        for row in connection.execute("SELECT key, value FROM results").fetchall():
+            assert seal.opened(row[1], row[0]) is not None
+            connection.execute("UPDATE results SET value = ?", (seal.closed(b"\x93\x01\x02\x03", row[0]),))
+    connection.close()
+
+
 def a_flipped_bit(database: Path) -> None:
     change_values(database, lambda value: value[:-3] + bytes([value[-3] ^ 1]) + value[-2:])
 
@@ -183,11 +196,6 @@ def a_cut_value(database: Path) -> None:
 
 def a_value_of_another_type(database: Path) -> None:
     change_values(database, lambda _: "text")
-
-
-def a_value_of_another_shape(database: Path) -> None:
-    payload = b"\x93\x01\x02\x03"
-    change_values(database, lambda _: zlib.crc32(payload).to_bytes(4, "little") + payload)
 
 
 DAMAGES = [
@@ -273,14 +281,23 @@ def test_a_folder_that_cannot_be_written_costs_nothing(folder: Path, obstacle: C
 
 
 def test_a_disk_without_room_costs_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
+    opens = os.open
 
-    monkeypatch.setattr(Path, "write_text", fail)
+    def fail(path: Path, flags: int, mode: int = 0o777) -> int:
+        if flags & os.O_CREAT:
+            raise OSError(28, "No space left on device", str(path))
+        return opens(path, flags, mode)
+
+    userfolder.key(make=True)
+    monkeypatch.setattr(os, "open", fail)
     cache = Cache(folder)
     cache.keep_result(CONTENT, SETTINGS, RESULT)
     cache.close()
+    assert cache.problem == f"`{folder / 'CACHEDIR.TAG'}`: no space left on device"
     assert found(folder) is None
+    monkeypatch.undo()
+    filled(folder)
+    assert found(folder) == RESULT, "what was begun is ended"
 
 
 def at_day(monkeypatch: pytest.MonkeyPatch, day: int) -> None:
@@ -310,8 +327,8 @@ def test_what_nobody_asks_for_is_forgotten_and_what_is_used_is_not(
 
 
 def test_caches_of_other_installations_go_when_they_are_old(folder: Path) -> None:
-    folder.mkdir()
-    old, recent = folder / "0.0.1-old.sqlite", folder / "0.0.2-recent.sqlite"
+    filled(folder).unlink()
+    old, recent = folder / f"torchlint-0.0.1-{'0' * 16}.sqlite", folder / f"torchlint-0.0.2-{'1' * 16}.sqlite"
     old.touch()
     recent.touch()
     long_ago = time.time() - 40 * 86_400
@@ -336,6 +353,60 @@ def test_a_message_that_is_no_text_is_not_kept(folder: Path) -> None:
     cache.keep_result(CONTENT, SETTINGS, Result((Finding("r", "TL1", Span(0, 1), "\udcff"),)))
     cache.close()
     assert found(folder) is None
+
+
+def of(span: Span, code: str = "TL301", rule: str = "item-in-train-loop", **more: object) -> Result:
+    return Result((replace(Finding(rule, code, span, "slow"), **more),))  # type: ignore[arg-type]  # of the field
+
+
+@pytest.mark.parametrize(
+    ("result", "is_possible"),
+    [
+        (of(Span(0, 13)), True),
+        (of(Span(13, 13)), True),
+        (of(Span(0, 14)), False),
+        (of(Span(-1, 3)), False),
+        (of(Span(3, 2)), False),
+        (of(Span(0, 1), cause=Span(0, 14)), False),
+        (of(Span(0, 1), fix=Fix("", (Edit(Span(0, 14), ""),), Applicability.SAFE)), False),
+        (Result(diagnostics=(Diagnostic("E999", "invalid-syntax", "", span=Span(14, 14)),)), False),
+        (Result(diagnostics=(Diagnostic("E999", "invalid-syntax", ""),)), True),
+        (of(Span(0, 1), code="TL302"), False),
+        (of(Span(0, 1), code="\x1b[2J"), False),
+        (of(Span(0, 1), rule="no-such-rule"), False),
+    ],
+)
+def test_what_cannot_be_found_in_a_file_is_a_miss(folder: Path, result: Result, *, is_possible: bool) -> None:
+    """Of thirteen bytes, by rules that there are."""
+    cache = Cache(folder)
+    cache.keep_result(CONTENT, SETTINGS, result)
+    cache.close()
+    with closing(Cache(folder)) as cache:
+        assert cache.result(CONTENT, SETTINGS, size=13) == (result if is_possible else None)
+
+
+def test_what_is_too_large_is_not_read_as_a_whole(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(folder)
+    monkeypatch.setattr(cache_module, "_MOST_AT_ONCE", 100)
+    with closing(Cache(folder, bulk=True)) as cache:
+        assert cache._results is None  # noqa: SLF001 - nothing else shows it
+        assert cache.result(CONTENT, SETTINGS) == RESULT
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with a name")
+@pytest.mark.parametrize("what", ["CACHEDIR.TAG", ".gitignore", "database", "journal"])
+def test_a_pipe_is_not_waited_for(folder: Path, what: str) -> None:
+    database = filled(folder)
+    names = {"database": database.name, "journal": f"{database.name}-journal"}
+    path = folder / names.get(what, what)
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    cache = Cache(folder)
+    assert cache.result(CONTENT, SETTINGS) == (RESULT if what == ".gitignore" else None)
+    cache.keep_result(CONTENT, OTHER, RESULT)
+    cache.close()
+    assert bool(cache.problem) is (what != ".gitignore")
+    assert path.is_fifo()
 
 
 def test_a_changed_rule_is_another_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -386,5 +457,6 @@ def test_clean_removes_what_torchlint_made_and_no_more(folder: Path) -> None:
 
 def test_clean_leaves_a_folder_that_is_no_cache(tmp_path: Path) -> None:
     (tmp_path / "mine.sqlite").write_text("mine")
-    assert not clean(tmp_path)
+    with pytest.raises(NotOwnedError, match="not a cache folder that torchlint made"):
+        clean(tmp_path)
     assert (tmp_path / "mine.sqlite").exists()

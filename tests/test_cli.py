@@ -15,7 +15,7 @@ import click
 import pytest
 
 import torchlint as package
-from torchlint import __main__, cli, registry, report
+from torchlint import __main__, cli, registry, report, userfolder
 from torchlint import run as run_module
 
 SLOW = "import torch\n\n\ndef mask(size):\n    return torch.zeros(size, size).cuda()\n"
@@ -259,32 +259,41 @@ def test_output_from_the_environment(project: Path, capsys: Capture, monkeypatch
 def test_the_cache_from_the_environment(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCHLINT_NO_CACHE", "1")
     cli.run(["check"])
-    assert not (project / ".torchlint_cache").exists()
+    assert not usual(project).exists()
     monkeypatch.setenv("TORCHLINT_NO_CACHE", "0")
     monkeypatch.setenv("TORCHLINT_CACHE_DIR", "elsewhere")
     cli.run(["check"])
     assert (project / "elsewhere" / "CACHEDIR.TAG").exists()
-    assert not (project / ".torchlint_cache").exists()
+    assert not usual(project).exists()
 
 
 # The cache and the processes
 
 
+def usual(project: Path) -> Path:
+    """The cache folder of a project that names none."""
+    folder = userfolder.of_project(project)
+    assert folder is not None
+    return folder
+
+
 def test_cache_options(project: Path) -> None:
+    before = sorted(project.iterdir())
     for flag in ("-n", "--no-cache"):
         cli.run(["check", flag])
-        assert not (project / ".torchlint_cache").exists()
+        assert not usual(project).exists()
     cli.run(["check", "--cache-dir", "deep/cache"])
     assert (project / "deep" / "cache" / "CACHEDIR.TAG").exists()
     cli.run(["check"])
-    assert (project / ".torchlint_cache" / ".gitignore").exists()
+    assert (usual(project) / ".gitignore").exists()
+    assert sorted(project.iterdir()) == sorted([*before, project / "deep"])
 
 
 def test_clean(project: Path, capsys: Capture) -> None:
     cli.run(["check", "--silent"])
     assert cli.run(["clean"]) == 0
-    assert not (project / ".torchlint_cache").exists()
-    assert capsys.readouterr().err == f"Removed {project / '.torchlint_cache'}\n"
+    assert not usual(project).exists()
+    assert capsys.readouterr().err == f"Removed {usual(project)}\n"
     assert cli.run(["clean"]) == 0
     assert capsys.readouterr().err.startswith("Nothing to remove")
     cli.run(["check", "--silent", "--cache-dir", "elsewhere"])

@@ -11,7 +11,7 @@ import pytest
 import tomli
 import toys
 
-from torchlint import configfile
+from torchlint import configfile, userfolder
 from torchlint.config import Config, ConfigError, Configs, Overrides, schema
 from torchlint.registry import all_rules, choose, find
 from torchlint.report import FORMATS
@@ -50,7 +50,8 @@ class TestTheFileThatCounts:
         config = config_in(tmp_path)
         assert config.file is None
         assert config.root == tmp_path
-        assert config.cache_dir == tmp_path / ".torchlint_cache"
+        assert config.cache_dir is None
+        assert config.cache_folder == userfolder.of_project(tmp_path)
         assert config.settings_for(tmp_path / "x.py") == Settings(rules=defaults())
 
     def test_of_three_in_one_folder(self, tmp_path: Path) -> None:

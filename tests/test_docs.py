@@ -67,3 +67,10 @@ def test_relative_links_lead_somewhere(document: Path) -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / "rules").glob("*/**/*.[mp][dy]")), ids=lambda path: path.name)
 def test_no_rule_is_left_half_written(path: Path) -> None:
     assert "TODO" not in path.read_text(encoding="utf-8")
+
+
+def test_the_page_about_security_names_tests_that_there_are() -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", read("SECURITY.md"))
+    assert named
+    for file, test in named:
+        assert f"def {test}(" in read(file), test

@@ -7,7 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_samples import STEADY
 
+from torchlint.finding import Applicability, Diagnostic, Finding, Fix, Frequency, Result, Span
+from torchlint.report import FORMATS, FileReport, ReportOptions, render
 from torchlint.report.text import crop, visible, width
+from torchlint.source import SourceFile
 
 
 @pytest.mark.parametrize(
@@ -66,3 +69,20 @@ def test_what_is_cropped_never_fills_more_than_its_columns(text: str, start: int
 def test_showing_what_is_shown_changes_nothing(text: str) -> None:
     assert visible(visible(text)) == visible(text)
     assert width(visible(text)) == width(text)
+
+
+@pytest.mark.parametrize("output_format", FORMATS)
+@pytest.mark.parametrize("statistics", [False, True])
+def test_nothing_that_a_result_says_steers_a_terminal_or_a_log(output_format: str, *, statistics: bool) -> None:
+    """Whatever a code or a name is: no escape, and no line that GitHub takes for a command of its own."""
+    evil = "\x1b[2J\r\n::warning::owned"
+    fix = Fix(evil, (), Applicability.UNSAFE)
+    finding = Finding(evil, evil, Span(0, 1), evil, Frequency.BATCH, fix, origin=evil)
+    report = FileReport(SourceFile(evil, "x = 1\n"), Result((finding,), (Diagnostic(evil, evil, evil),)))
+    if statistics and output_format in ("github", "sarif"):
+        return
+    shown = render(output_format, [report], ReportOptions(statistics=statistics, color=False))
+    assert "\x1b" not in shown
+    assert "\r" not in shown
+    assert not any(line.startswith("::warning") for line in shown.splitlines())
+    assert "owned" in shown

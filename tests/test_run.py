@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from torchlint import pool, run
+from torchlint import pool, run, userfolder
 from torchlint.config import ConfigError, Overrides
 from torchlint.fixer import fix
 from torchlint.progress import Progress
@@ -269,7 +269,7 @@ def test_what_was_done_can_be_read(project: Path, capsys: Capture) -> None:
     check(order(project, loudness=Loudness.VERBOSE))
     line = capsys.readouterr().err
     assert line.startswith("2 files, 1 linted, ")
-    assert f"configuration: {project / 'torchlint.toml'}; cache: {project / '.torchlint_cache'}" in line
+    assert f"configuration: {project / 'torchlint.toml'}; cache: {userfolder.of_project(project)}" in line
 
 
 def test_colours_are_for_terminals(project: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ def swept(
     configs = Configs(Overrides(**overrides), project)  # type: ignore[arg-type]
     files = [Found(path, path.name) for path in sorted(project.glob("*.py"))]
     progress = Progress(len(files), None)
-    means = Means(project / "cache" if cache else None, threshold, 1)
+    means = Means((lambda: project / "cache") if cache else None, threshold, 1)
     return {one.file.shown: one for one in Sweep(files, configs, project, means, progress)}, progress
 
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from torchlint import verified
-from torchlint.cache import VERIFIED, clean
+from torchlint import userfolder, verified
+from torchlint.cache import clean
 from torchlint.source import SourceFile
 from torchlint.verified import Speedup, Verified, keep, lookup, place, read, relative, words
 
+PROJECT = Path("/home/me/project")
 FASTER = Verified(
     rule="item-in-train-loop",
     code="TL301",
@@ -30,7 +31,21 @@ FASTER = Verified(
 
 
 def found(folder: Path, record: Verified = FASTER) -> Verified | None:
-    return lookup(read(folder), record.path, record.rule, record.line, record.alike)
+    return lookup(read(folder, PROJECT), record.path, record.rule, record.line, record.alike)
+
+
+def file_of(folder: Path) -> Path:
+    """The file that is kept in the folder; it is there from now on."""
+    keep(folder, PROJECT, [FASTER])
+    (file,) = folder.glob("verified-*.json")
+    return file
+
+
+def sealed(file: Path, content: bytes) -> bytes:
+    """What torchlint would have written."""
+    key = userfolder.key()
+    assert key is not None
+    return userfolder.Seal(key, "verified").closed(content, file.name.encode())
 
 
 @pytest.fixture
@@ -39,10 +54,19 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_what_was_kept_is_found(folder: Path) -> None:
-    keep(folder, [FASTER])
+    keep(folder, PROJECT, [FASTER])
     assert found(folder) == FASTER
     assert (folder / ".gitignore").read_text(encoding="utf-8") == "*\n"
-    assert sorted(path.name for path in folder.iterdir()) == [".gitignore", "CACHEDIR.TAG", VERIFIED]
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == [".gitignore", "CACHEDIR.TAG", f"verified-{userfolder.place_digest(PROJECT)}.json"]
+
+
+def test_what_another_project_kept_is_not_found(folder: Path) -> None:
+    keep(folder, PROJECT, [FASTER])
+    other = PROJECT.with_name("other")
+    assert read(folder, other) == ()
+    (folder / f"verified-{userfolder.place_digest(other)}.json").write_bytes(file_of(folder).read_bytes())
+    assert read(folder, other) == (), "a file that was put in its place"
 
 
 @pytest.mark.parametrize(
@@ -55,24 +79,24 @@ def test_what_was_kept_is_found(folder: Path) -> None:
     ],
 )
 def test_another_line_is_not_found(folder: Path, other: dict[str, object]) -> None:
-    keep(folder, [FASTER])
+    keep(folder, PROJECT, [FASTER])
     assert found(folder, replace(FASTER, **other)) is None  # type: ignore[arg-type]  # of the field
 
 
 def test_the_newest_of_a_line_counts_and_others_stay(folder: Path) -> None:
     other, newer = replace(FASTER, alike=1), replace(FASTER, verdict="slower", date="2026-11-23")
-    keep(folder, [FASTER, other])
-    keep(folder, [newer])
-    assert read(folder) == (other, newer)
-    keep(folder, [other, FASTER, newer])
+    keep(folder, PROJECT, [FASTER, other])
+    keep(folder, PROJECT, [newer])
+    assert read(folder, PROJECT) == (other, newer)
+    keep(folder, PROJECT, [other, FASTER, newer])
     assert found(folder) == newer
 
 
 def test_the_oldest_are_forgotten(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verified, "_KEPT", 3)
-    keep(folder, [replace(FASTER, alike=number) for number in range(3)])
-    keep(folder, [FASTER, replace(FASTER, alike=3)])
-    assert [record.alike for record in read(folder)] == [2, 0, 3]
+    keep(folder, PROJECT, [replace(FASTER, alike=number) for number in range(3)])
+    keep(folder, PROJECT, [FASTER, replace(FASTER, alike=3)])
+    assert [record.alike for record in read(folder, PROJECT)] == [2, 0, 3]
 
 
 @pytest.mark.parametrize(
@@ -87,39 +111,46 @@ def test_the_oldest_are_forgotten(folder: Path, monkeypatch: pytest.MonkeyPatch)
     ],
 )
 def test_damage_means_that_nothing_is_known(folder: Path, content: bytes) -> None:
-    folder.mkdir(parents=True)
-    (folder / VERIFIED).write_bytes(content)
-    assert read(folder) == ()
-    keep(folder, [FASTER])
-    assert read(folder) == (FASTER,)
+    file = file_of(folder)
+    for damaged in (content, sealed(file, content)):
+        file.write_bytes(damaged)
+        assert read(folder, PROJECT) == ()
+    assert read(folder, PROJECT) == ()
+    keep(folder, PROJECT, [FASTER])
+    assert read(folder, PROJECT) == (FASTER,)
 
 
 @pytest.mark.parametrize(
     ("word", "damaged"), [('"faster"', '"fast"'), ("1.24", "0.0"), ('"cuda"', '"gpu"'), ('"alike":0', '"alike":"0"')]
 )
 def test_a_value_that_cannot_be_means_that_nothing_is_known(folder: Path, word: str, damaged: str) -> None:
-    keep(folder, [FASTER])
-    text = (folder / VERIFIED).read_text(encoding="utf-8")
-    assert word in text
-    (folder / VERIFIED).write_text(text.replace(word, damaged), encoding="utf-8")
-    assert read(folder) == ()
+    keep(folder, PROJECT, [FASTER])
+    file = file_of(folder)
+    before = file.read_bytes()
+    file.write_bytes(sealed(file, before[16:]))
+    assert file.read_bytes() == before
+    assert word.encode() in before
+    file.write_bytes(sealed(file, before[16:].replace(word.encode(), damaged.encode())))
+    assert read(folder, PROJECT) == ()
 
 
 def test_a_folder_in_the_place_of_the_file(folder: Path) -> None:
-    (folder / VERIFIED).mkdir(parents=True)
-    assert read(folder) == ()
+    file = file_of(folder)
+    file.unlink()
+    file.mkdir()
+    assert read(folder, PROJECT) == ()
     with pytest.raises(OSError, match="directory"):
-        keep(folder, [FASTER])
+        keep(folder, PROJECT, [FASTER])
     assert not list(folder.glob("*.tmp")), "what was not finished is gone"
 
 
 def test_a_name_that_is_no_text_costs_its_own_record_only(folder: Path) -> None:
-    keep(folder, [replace(FASTER, path="caf\udce9.py"), FASTER])
-    assert read(folder) == (FASTER,)
+    keep(folder, PROJECT, [replace(FASTER, path="caf\udce9.py"), FASTER])
+    assert read(folder, PROJECT) == (FASTER,)
 
 
 def test_clean_removes_it(folder: Path) -> None:
-    keep(folder, [FASTER])
+    keep(folder, PROJECT, [FASTER])
     assert clean(folder)
     assert not folder.exists()
 
@@ -135,8 +166,8 @@ def test_a_line_is_known_by_its_text_and_those_alike_above_it() -> None:
 
 
 def test_paths_are_those_of_the_project(tmp_path: Path) -> None:
-    assert relative(tmp_path / "src" / "train.py", tmp_path / ".torchlint_cache") == "src/train.py"
-    assert relative(tmp_path / "train.py", tmp_path / "src" / "cache") == "../train.py"
+    assert relative(tmp_path / "src" / "train.py", tmp_path) == "src/train.py"
+    assert relative(tmp_path / "train.py", tmp_path / "src") == "../train.py"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
@@ -144,8 +175,8 @@ def test_a_path_through_a_link_is_the_same(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     through = tmp_path / "link"
-    assert relative(through / "train.py", tmp_path / "real" / ".torchlint_cache") == "train.py"
-    assert relative(tmp_path / "real" / "train.py", through / ".torchlint_cache") == "train.py"
+    assert relative(through / "train.py", tmp_path / "real") == "train.py"
+    assert relative(tmp_path / "real" / "train.py", through) == "train.py"
 
 
 SAID = "verified on NVIDIA H200, torch 2.13.0, 2026-11-22: "

@@ -50,7 +50,9 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _fail(message: str) -> int:
-    click.echo(f"error: {message}", err=True)
+    from torchlint.report.text import visible  # only on the way to an error
+
+    click.echo(f"error: {visible(message)}", err=True)
     return USAGE
 
 
@@ -296,7 +298,7 @@ def _cache_dir() -> _Option:
         "Running",
         metavar="FOLDER",
         envvar="TORCHLINT_CACHE_DIR",
-        help="Where results are remembered (.torchlint_cache by default).",
+        help="Where results are remembered (in the user's cache folder by default).",
     )
 
 
@@ -664,10 +666,15 @@ def clean(cache_dir: str | None) -> None:
     """Forget the results of earlier runs in this folder."""
     from torchlint.cache import clean as clean_cache
     from torchlint.config import ConfigError, Configs, Overrides
+    from torchlint.owned import NotOwnedError
 
     try:
-        folder = Configs(Overrides(cache_dir=cache_dir), Path.cwd()).for_directory(Path.cwd()).cache_dir
+        folder = Configs(Overrides(cache_dir=cache_dir), Path.cwd()).for_directory(Path.cwd()).cache_folder
+        if folder is None:
+            raise click.ClickException("there is no cache folder: neither HOME nor XDG_CACHE_HOME is an absolute path")
         removed = clean_cache(folder)
+    except NotOwnedError as error:
+        raise click.ClickException(f"{error}; nothing was removed") from None
     except (ConfigError, OSError) as error:
         raise click.ClickException(str(error)) from None
     click.echo(f"Removed {folder}" if removed else f"Nothing to remove at {folder}", err=True)

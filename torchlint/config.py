@@ -21,7 +21,7 @@ __all__ = ["FILE_NAMES", "Config", "ConfigError", "Configs", "Overrides", "schem
 # In one folder the first of these that is there counts.
 FILE_NAMES = (".torchlint.toml", "torchlint.toml", "pyproject.toml")
 
-# ruff's, `build`, and this program's own cache.
+# ruff's, `build`, and where earlier versions of this program kept their cache.
 DEFAULT_EXCLUDE = (
     ".bzr",
     ".direnv",
@@ -51,8 +51,6 @@ DEFAULT_EXCLUDE = (
     "site-packages",
     "venv",
 )
-
-CACHE_FOLDER = ".torchlint_cache"
 
 _SELECTION = ("select", "ignore", "extend_select")
 _DEFAULTS = Settings(rules=())
@@ -114,7 +112,7 @@ class Config:
     """The options for the files of one project.
 
     `root` is the folder of `file`, or the working directory where there is no file or it is given by `--config`.
-    `sources` says for each key that is not at its default who set it.
+    `cache_dir` is None where nobody named a folder. `sources` says for each key that is not at its default who set it.
     """
 
     root: Path
@@ -131,7 +129,7 @@ class Config:
     output_format: str = "full"
     fix: bool = False
     unsafe_fixes: bool = False
-    cache_dir: Path = Path(CACHE_FOLDER)
+    cache_dir: Path | None = None
     target_torch: tuple[int, int] = _DEFAULTS.target_torch
     dataloader_workers: int = _DEFAULTS.dataloader_workers
     rules: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
@@ -141,6 +139,15 @@ class Config:
     def settings_for(self, path: Path) -> Settings:
         """What decides the findings of one file."""
         return self._settings(self._ignores_for(path), self.role(path))
+
+    @cached_property
+    def cache_folder(self) -> Path | None:
+        """The folder of the cache: the one that was named, or one in the user's own; None if there can be none."""
+        if self.cache_dir is not None:
+            return self.cache_dir
+        from torchlint import userfolder  # only where the cache is opened
+
+        return userfolder.of_project(self.root)
 
     def excludes(self, path: str, name: str) -> bool:
         """Whether `exclude` or `extend-exclude` matches an absolute path with this last part."""
@@ -165,7 +172,7 @@ class Config:
                 "output-format": self.output_format,
                 "fix": self.fix,
                 "unsafe-fixes": self.unsafe_fixes,
-                "cache-dir": str(self.cache_dir),
+                "cache-dir": None if self.cache_folder is None else str(self.cache_folder),
                 "target-torch": "{}.{}".format(*self.target_torch),
                 "dataloader-workers": self.dataloader_workers,
                 "rules": {rule: dict(options) for rule, options in sorted(self.rules.items())},
@@ -250,7 +257,7 @@ class Configs:
             raise ConfigError(f"--config {files[1]}: only one file can be given; `extend` in a file joins several")
         if files and overrides.isolated:
             raise ConfigError(f"--config {files[0]}: a file cannot be given together with --isolated")
-        self._default = self._overridden(Config(root=cwd, cache_dir=cwd / CACHE_FOLDER))
+        self._default = self._overridden(Config(root=cwd))
         self._fixed = self._default if overrides.isolated else self._given(files[0]) if files else None
 
     def for_file(self, path: Path) -> Config:
@@ -292,10 +299,10 @@ class Configs:
 
     def _read(self, file: Path, root: Path) -> Config | None:
         """The configuration of a file, its paths relative to `root`; those of a file it extends to its folder."""
-        chain = configfile.read(file, self._shown)
+        chain = configfile.read(file, root, self._shown)
         if not chain:
             return None
-        config = Config(root=root, file=file, cache_dir=root / CACHE_FOLDER)
+        config = Config(root=root, file=file)
         for path, values in reversed(chain):
             config = _with(config, values, root if path == file else path.parent, self._shown(path))
         return self._overridden(config)
@@ -385,6 +392,8 @@ def _inline(text: str) -> dict[str, Any]:
         raise
     if "extend" in values:
         raise document.error((), "`extend` belongs in a file; give the file itself with `--config FILE`")
+    if "cache_dir" in values:
+        configfile.expanded(values["cache_dir"], document)
     return values
 
 
@@ -395,6 +404,8 @@ def _flags(overrides: Overrides) -> dict[str, Any]:
         for key in fields(overrides)
         if key.name not in ("config", "isolated") and (value := getattr(overrides, key.name)) != key.default
     }
+    if "cache_dir" in values:
+        configfile.expanded(values["cache_dir"], configfile.Document("--cache-dir", "", inline=True))
     for name in _SELECTION:
         for selector in values.get(name, ()):
             _check_selector(name, selector)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _SELECTORS = ("select", "ignore", "extend-select")
 _PATTERNS = ("exclude", "extend-exclude")
+_LONGEST_SHOWN = 100
 _IGNORES = ("per-file-ignores", "extend-per-file-ignores")
 
 
@@ -50,16 +51,18 @@ class Document:
         return ConfigError(text.replace("\n", "\\n"))
 
 
-def read(file: Path, shown: Callable[[Path], str]) -> list[tuple[Path, dict[str, Any]]]:
+def read(file: Path, root: Path, shown: Callable[[Path], str]) -> list[tuple[Path, dict[str, Any]]]:
     """What a file says, and the files that it extends, the outermost last. Raises `ConfigError`.
 
     Empty for a pyproject.toml without [tool.torchlint]. The keys are the fields of `options.Options`, those that
-    the file has; selectors, patterns, and the options of rules are valid.
+    the file has; selectors, patterns, and the options of rules are valid. The folder of the cache is inside `root`,
+    which the file's paths are relative to, or for a file that is extended inside its own folder.
     """
     chain: dict[Path, dict[str, Any]] = {}
     document = _document(file, shown)
     values = None if document is None else parse(document)
     while document is not None and values is not None:
+        _check_cache_dir(document, values, file.parent if chain else root)
         chain[file] = values
         if "extend" not in values:
             break
@@ -124,6 +127,28 @@ def parse(document: Document) -> dict[str, Any] | None:
 def reason(error: OSError) -> str:
     """Why a file cannot be read, in the words of the system."""
     return (error.strerror or str(error)).lower()
+
+
+def expanded(folder: str, document: Document) -> Path:
+    """The value of `cache-dir` with the home folder in the place of a tilde. Raises `ConfigError` if it is no path."""
+    try:
+        path = Path(folder).expanduser()
+        os.path.realpath(path)
+    except (OSError, RuntimeError, ValueError) as error:
+        message = f"`cache-dir`: {folder[:_LONGEST_SHOWN]!r} is not a path: {error}; name a folder"
+        raise document.error(("cache-dir",), message) from None
+    return path
+
+
+def _check_cache_dir(document: Document, values: Mapping[str, Any], folder: Path) -> None:
+    """A file that came with a tree lets nobody write outside of it."""
+    said = values.get("cache_dir")
+    if said is not None:
+        place, inside = (Path(os.path.realpath(path)) for path in (folder / expanded(said, document), folder))
+        if place == inside or not place.is_relative_to(inside):
+            wrong = f"`cache-dir`: `{said[:_LONGEST_SHOWN]}` is not a folder inside of `{folder}`"
+            remedy = "name one, or give any other with `--cache-dir` or TORCHLINT_CACHE_DIR"
+            raise document.error(("cache-dir",), f"{wrong}; {remedy}")
 
 
 def _validated(document: Document, content: dict[str, Any]) -> dict[str, Any]:

@@ -134,7 +134,10 @@ class Options(msgspec.Struct, forbid_unknown_fields=True, rename="kebab", frozen
     ] = UNSET
     cache_dir: Annotated[
         str | UnsetType,
-        Meta(description="The folder of the cache, `.torchlint_cache` by default.", examples=[".cache/torchlint"]),
+        Meta(
+            description="The folder of the cache, inside this file's; by default one in the user's own cache folder.",
+            examples=[".cache/torchlint"],
+        ),
     ] = UNSET
     target_torch: Annotated[
         Annotated[str, Meta(pattern=r"^[0-9]+\.[0-9]+$")] | UnsetType,

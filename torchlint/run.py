@@ -22,6 +22,7 @@ from torchlint.registry import all_rules, problems
 from torchlint.report import FileReport, ReportOptions, render
 from torchlint.report.style import Style, decide, decide_links
 from torchlint.report.summary import changed, count
+from torchlint.report.text import visible
 from torchlint.role import Role
 from torchlint.settle import Mode, Settled, settle, unchanged
 from torchlint.source import SourceFile
@@ -168,16 +169,20 @@ def _sweep(run: _Run, files: Sequence[Found], configs: Configs) -> list[Settled]
     started = time.monotonic()
     is_shown = order.loudness >= Loudness.NORMAL and sys.stderr.isatty()
     progress = Progress(len(files), sys.stderr if is_shown else None)
-    means = Means(run.config.cache_dir if order.cache else None, run.fix_threshold, order.jobs)
+    means = Means((lambda: run.config.cache_folder) if order.cache else None, run.fix_threshold, order.jobs)
+    sweep = Sweep(files, configs, order.cwd, means, progress)
     try:
-        settled = [_settle(run, swept, swept.file.path) for swept in Sweep(files, configs, order.cwd, means, progress)]
+        settled = [_settle(run, swept, swept.file.path) for swept in sweep]
     finally:
         progress.clear()
-    run.tell(
-        Loudness.VERBOSE,
-        f"{count(len(files), 'file')}, {progress.linted} linted, {time.monotonic() - started:.2f} s; "
-        f"configuration: {run.config.file or 'none'}; cache: {means.cache_folder or 'none'}",
-    )
+    if order.loudness >= Loudness.VERBOSE:
+        folder = run.config.cache_folder if order.cache else None
+        cache = f"none ({visible(sweep.cache_problem)})" if sweep.cache_problem else folder or "none"
+        run.tell(
+            Loudness.VERBOSE,
+            f"{count(len(files), 'file')}, {progress.linted} linted, {time.monotonic() - started:.2f} s; "
+            f"configuration: {run.config.file or 'none'}; cache: {cache}",
+        )
     return settled
 
 
@@ -223,7 +228,7 @@ def facts_of(file: Found, wanted: Wanted, configs: Configs, order: Order, others
     from torchlint.cache import Cache
     from torchlint.inquiry import Inquiry, Question
 
-    cache = Cache(configs.for_directory(order.cwd).cache_dir) if order.cache else None
+    cache = Cache(configs.for_directory(order.cwd).cache_folder) if order.cache else None
     try:
         found = Inquiry((*others, file), configs, order.cwd, cache, order.jobs).facts([Question(file, wanted)])
     finally:

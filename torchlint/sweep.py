@@ -41,12 +41,13 @@ class Swept(NamedTuple):
 
 
 class Means(NamedTuple):
-    """What a pass may use: no cache if its folder is None, at most so many processes, None for one per processor.
+    """What a pass may use: at most so many processes, None for one per processor.
 
+    `cache_folder` is asked for the folder of the cache once there is something to look up; with None there is no cache.
     With a `threshold`, what can be fixed is.
     """
 
-    cache_folder: Path | None = None
+    cache_folder: Callable[[], Path | None] | None = None
     threshold: Applicability | None = None
     processes: int | None = None
 
@@ -71,6 +72,11 @@ class Sweep:
         from torchlint.inquiry import Inquiry
 
         return Inquiry(self._files, self._configs, self._cwd, self._opened(), self._means.processes)
+
+    @property
+    def cache_problem(self) -> str:
+        """Why nothing was looked up or kept, though there is to be a cache."""
+        return self._cache.problem if self._cache is not None else ""
 
     def __iter__(self) -> Iterator[Swept]:
         """Each file of which there is something to say, in any order. Raises `ConfigError`."""
@@ -150,7 +156,7 @@ class Sweep:
             if stamp is not None and content != known:
                 cache.keep_content(file.path, stamp, content)
             if is_concerned:
-                result = cache.result(content, self._settings(file))
+                result = cache.result(content, self._settings(file), size=len(data))
             else:
                 cache.keep_result(content, self._settings(file), Result())
         if result is not None and result.questions:
@@ -209,7 +215,8 @@ class Sweep:
             from torchlint.cache import digest
 
             cache = self._opened()
-            result = cache.result(digest(swept.data, swept.file.shown), settings, facts) if cache is not None else None
+            content = digest(swept.data, swept.file.shown)
+            result = cache.result(content, settings, facts, size=len(swept.data)) if cache is not None else None
         if result is None or self._is_to_be_fixed(result):
             return Job(swept.file.shown, swept.data, settings, self._means.threshold, facts, is_final=True)
         return swept._replace(result=result)
@@ -239,7 +246,7 @@ class Sweep:
         if self._cache is None and self._means.cache_folder is not None:
             from torchlint.cache import Cache
 
-            self._cache = Cache(self._means.cache_folder, bulk=len(self._files) > FEW)
+            self._cache = Cache(self._means.cache_folder(), bulk=len(self._files) > FEW)
         return self._cache
 
 

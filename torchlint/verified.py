@@ -1,6 +1,7 @@
 """What `torchlint verify` last found out about a line: kept in the cache folder, for whoever shows findings.
 
-One JSON file per folder. What cannot be read was never there, and losing it costs nothing but a measurement.
+One JSON file per project, behind a seal that only this user's key makes. What cannot be read was never there, and
+losing it costs nothing but a measurement.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
-from torchlint import cache
+from torchlint import userfolder
+from torchlint.cache import prepare
 from torchlint.evidence import Overall  # noqa: TC001 - read from JSON, so that its words are needed
+from torchlint.owned import opened
+from torchlint.owned import read as read_own
 from torchlint.report.evidence import VERDICTS, times
 from torchlint.report.text import visible
 
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from torchlint.source import SourceFile
 
 _KEPT = 2000
+_LONGEST = 1 << 24  # bytes; 2,000 records are a tenth of it
 _DIFFERENT = ("faster", "slower")
 
 _Positive = Annotated[float, msgspec.Meta(gt=0)]
@@ -70,23 +75,26 @@ class _Document:
     schema: Literal["torchlint.verified/1"] = "torchlint.verified/1"
 
 
-def read(folder: Path) -> tuple[Verified, ...]:
-    """What a cache folder holds, oldest first."""
-    try:
-        return msgspec.json.decode((folder / cache.VERIFIED).read_bytes(), type=_Document).records
-    except (OSError, msgspec.DecodeError):
-        return ()
+def read(folder: Path, project: Path) -> tuple[Verified, ...]:
+    """What a cache folder holds of the project in this folder, oldest first."""
+    key = userfolder.key()
+    return () if key is None else _read(_file(folder, project), key)
 
 
-def keep(folder: Path, records: Iterable[Verified]) -> None:
-    """Add to what a cache folder holds, in the place of what it held of the same lines. Raises `OSError`."""
-    known = {_key(record): record for record in read(folder)}
+def keep(folder: Path | None, project: Path, records: Iterable[Verified]) -> None:
+    """Add to what a cache folder holds of a project, in the place of what it held of the same lines. Raises `OSError`.
+
+    A folder that torchlint did not make stays as it is, which is an `OSError` too.
+    """
+    key = prepare(folder)
+    assert folder is not None
+    file = _file(folder, project)
+    known = {_key(record): record for record in _read(file, key)}
     for record in filter(_is_text, records):
         known.pop(_key(record), None)  # the newest stands last
         known[_key(record)] = record
     kept = tuple(known.values())[-_KEPT:]
-    cache.prepare(folder)
-    _replace(folder / cache.VERIFIED, msgspec.json.encode(_Document(kept)))
+    _replace(file, _seal(key).closed(msgspec.json.encode(_Document(kept)), file.name.encode()))
 
 
 def lookup(records: Sequence[Verified], path: str, rule: str, line: str, alike: int) -> Verified | None:
@@ -101,10 +109,10 @@ def place(source: SourceFile, row: int) -> tuple[str, int]:
     return text, sum(source.line(above).strip() == text for above in range(1, row))
 
 
-def relative(path: Path, folder: Path) -> str:
-    """A path as the records of a cache folder have it: from the folder that this one is in, with POSIX separators."""
+def relative(path: Path, project: Path) -> str:
+    """A path as the records of a project have it: from the project's folder, with POSIX separators."""
     try:
-        return Path(os.path.relpath(path.resolve(), folder.parent.resolve())).as_posix()
+        return Path(os.path.relpath(path.resolve(), project.resolve())).as_posix()
     except ValueError:  # another drive
         return path.as_posix()
 
@@ -116,6 +124,23 @@ def words(verified: Verified) -> str:
     where = ", ".join(filter(None, (verified.device, torch, verified.date)))
     together = f" ({verified.fixes} fixes of the rule in this file together)" if verified.fixes > 1 else ""
     return visible(f"{verb} on {where}: {_result(verified)}{together}")
+
+
+def _file(folder: Path, project: Path) -> Path:
+    """Its name is one of those that `torchlint.cache.clean` removes."""
+    return folder / f"verified-{userfolder.place_digest(project)}.json"
+
+
+def _seal(key: bytes) -> userfolder.Seal:
+    return userfolder.Seal(key, "verified")
+
+
+def _read(file: Path, key: bytes) -> tuple[Verified, ...]:
+    content = _seal(key).opened(read_own(file, _LONGEST) or b"", file.name.encode())
+    try:
+        return msgspec.json.decode(content or b"", type=_Document).records
+    except msgspec.DecodeError:
+        return ()
 
 
 def _result(verified: Verified) -> str:
@@ -147,7 +172,8 @@ def _replace(path: Path, content: bytes) -> None:
     """Whoever reads the file finds what was there or what is new, wholly."""
     temporary = path.with_name(f".{path.name}-{os.getpid()}-{os.urandom(4).hex()}.tmp")
     try:
-        temporary.write_bytes(content)
+        with os.fdopen(opened(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
+            file.write(content)
         temporary.replace(path)
     except BaseException:
         with suppress(OSError):

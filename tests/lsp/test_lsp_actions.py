@@ -12,6 +12,7 @@ from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcException
 from samples import ALL_SAFE, FAST, FOUND, SLOW, TRAIN
 
+from torchlint import userfolder
 from torchlint.verified import Speedup, Verified, keep
 
 if TYPE_CHECKING:
@@ -293,7 +294,7 @@ async def test_a_hover_tells_what_was_last_verified_of_the_line(tmp_path: Path) 
     async with editor(tmp_path, VS_CODE) as seen:
         uri = seen.open("train.py", TRAIN)
         assert SAID not in await _said(seen, uri, SLOW)
-        keep(tmp_path / ".torchlint_cache", [RESULT])
+        keep(userfolder.of_project(tmp_path), tmp_path, [RESULT])
         assert SAID in await _said(seen, uri, SLOW), "as soon as it is known"
         seen.edit(uri, "def noise", "\n\ndef noise")
         assert SAID in await _said(seen, uri, SLOW), "wherever the line stands"
@@ -305,7 +306,7 @@ async def test_a_hover_tells_what_was_last_verified_of_the_line(tmp_path: Path) 
 async def test_the_cache_folder_is_that_of_the_nearest_configuration(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "torchlint.toml").write_text('cache-dir = "kept"\n', encoding="utf-8")
-    keep(tmp_path / "sub" / "kept", [RESULT])
+    keep(tmp_path / "sub" / "kept", tmp_path / "sub", [RESULT])
     async with editor(tmp_path, PULL) as seen:
         uri = seen.open("sub/train.py", TRAIN)
         assert SAID in await _said(seen, uri, SLOW)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from torchlint import verified
+from torchlint import userfolder, verified
 from torchlint.config import Overrides
 from torchlint.verified import lookup
 from torchlint.verify import units
@@ -182,8 +182,10 @@ def test_a_program_that_is_slow_is_made_faster(root: Path) -> None:
     assert (root / "train.py").read_text(encoding="utf-8") == TRAIN.replace(
         "sum(losses * valid)", "(losses * valid).sum(0)"
     )
-    assert sorted(path.name for path in root.iterdir()) == [".torchlint_cache", "train.py"]
-    known = lookup(verified.read(root / ".torchlint_cache"), "train.py", RULE, LINE, 0)
+    assert sorted(path.name for path in root.iterdir()) == ["train.py"]
+    folder = userfolder.of_project(root)
+    assert folder is not None
+    known = lookup(verified.read(folder, root), "train.py", RULE, LINE, 0)
     assert known is not None
     assert (known.verdict, known.device_type, known.torch) == ("faster", "cpu", version("torch"))
     assert known.speedup is not None

@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from torchlint import verified
+from torchlint import userfolder, verified
 from torchlint.verify.inside.devices import Count
 
 # A training as tutorials write it: arguments, a data set that it would download, a seed of its own, an evaluation, a
@@ -162,7 +162,7 @@ def verify(folder: Path, code: str, *options: str, environment: dict[str, str] |
 
 
 def _files(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != ".torchlint_cache"}
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def lines(code: str, mark: str) -> list[int]:
@@ -274,6 +274,8 @@ def test_a_fix_of_a_program_with_a_seed_of_its_own_saves_waits(tmp_path: Path) -
     assert row["syncs"]["before"] == pytest.approx(2)
     assert row["syncs"]["after"] == pytest.approx(1, abs=0.2), "the read behind the loop is one for all steps"
     assert row["numerics"].startswith("close: ")
-    (known,) = verified.read(tmp_path / ".torchlint_cache")
+    folder = userfolder.of_project(tmp_path)
+    assert folder is not None
+    (known,) = verified.read(folder, tmp_path)
     assert (known.line, known.verdict, known.speedup) == ("total += loss.item()", "fewer-syncs", None)
     assert verified.words(known).startswith("counted on Simulated CUDA device, torch 2.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from made_up import MadeUp
 
-from torchlint import verified
+from torchlint import userfolder, verified
 from torchlint.cache import digest
 from torchlint.report.style import PLAIN
 from torchlint.verified import words
@@ -180,8 +180,11 @@ def test_a_program_that_fails_as_it_is(
     assert str(raised.value).startswith("train.py ")
 
 
-def remembered(folder: str = ".torchlint_cache") -> Sequence[Verified]:
-    return verified.read(Path(folder))
+def remembered(folder: str | None = None) -> Sequence[Verified]:
+    project = Path.cwd()
+    found = userfolder.of_project(project) if folder is None else Path(folder)
+    assert found is not None
+    return verified.read(found, project)
 
 
 def test_what_is_found_out_is_remembered_for_the_line(run: Callable[..., int]) -> None:
@@ -233,7 +236,7 @@ def test_a_gain_that_shows_only_beside_others_has_no_figure(run: Callable[..., i
 )
 def test_what_says_nothing_of_a_line_is_not_remembered(run: Callable[..., int], scripted: dict[str, Any]) -> None:
     run(**scripted)
-    assert not Path(".torchlint_cache").exists()
+    assert remembered() == ()
 
 
 def test_the_folder_is_that_of_the_configuration_of_the_file(run: Callable[..., int]) -> None:
@@ -242,14 +245,14 @@ def test_the_folder_is_that_of_the_configuration_of_the_file(run: Callable[..., 
     assert [each.path for each in remembered("kept")] == ["train.py"]
     assert run(speed={UNIT: FASTER}, cache_dir="elsewhere") == 0
     assert len(remembered("elsewhere")) == 1
-    assert not Path(".torchlint_cache").exists()
+    assert remembered() == ()
 
 
 def test_a_folder_that_cannot_be_written_costs_one_line(
     run: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Path(".torchlint_cache").write_text("a file", encoding="utf-8")
-    assert run(speed={UNIT: FASTER}) == 0
+    Path("taken").write_text("a file", encoding="utf-8")
+    assert run(speed={UNIT: FASTER}, cache_dir="taken") == 0
     seen = capsys.readouterr()
     assert "the kept fix: 1.30x faster" in seen.out
     assert seen.err.startswith("warning: cannot remember in `")

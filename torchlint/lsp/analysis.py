@@ -93,12 +93,13 @@ class Linted(NamedTuple):
     """What is found.
 
     `problem` is a configuration that is wrong, where the last one that was right holds, or a rule pack that cannot be
-    used.
+    used. `cache_folder` is that of the document's project, whose folder is `project`; empty where there is none.
     """
 
     result: Result
-    cache_dir: str = ""
     problem: str = ""
+    cache_folder: str = ""
+    project: str = ""
 
 
 class Analyst:
@@ -115,7 +116,8 @@ class Analyst:
             settings = config.settings_for(Path(order.place.file))
             if may_concern(order.source.path, order.source.raw.encode(errors="replace"), lambda: settings):
                 result = lint(order.source, settings, order.facts)
-        return Linted(result, str(config.cache_dir), "; ".join(filter(None, (problem, *problems()))))
+        said = "; ".join(filter(None, (problem, *problems())))
+        return Linted(result, said, str(config.cache_folder or ""), str(config.root))
 
     def repair(self, order: Repair) -> SourceFile:
         """A source with all safe fixes applied."""
@@ -140,7 +142,7 @@ class Analyst:
         try:
             config = configured.configs.for_file(file.path)
             if config.file is not None or place.is_workspace:
-                cache = Cache(config.cache_dir)
+                cache = Cache(config.cache_folder)
             others, _ = discover((place.root,), configured.configs, root) if place.is_workspace else ([], [])
             open_files = {Path(path): data for path, data in order.open_files.items()} | {file.path: order.data}
             new = _unsaved(open_files, config.root if config.file is not None else root, place, configured)

@@ -248,7 +248,7 @@ class Session:
             self._complain(f"{source.path}: {error}")
             unit.text, unit.findings = source.raw, ()
             return
-        unit.cache_dir = linted.cache_dir
+        unit.cache_folder, unit.project = linted.cache_folder, linted.project
         if linted.problem and linted.problem not in self._warned:
             self._warned.add(linted.problem)
             self._client.warn(linted.problem)

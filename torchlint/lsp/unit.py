@@ -77,7 +77,8 @@ class Unit:
     questions: Wanted = NOTHING_WANTED
     facts: Facts = NOTHING
     asked: tuple[Wanted, int] = (NOTHING_WANTED, 0)
-    cache_dir: str = ""
+    cache_folder: str = ""
+    project: str = ""
     problem: str = ""
     is_news: bool = False
     readable: dict[str, str] = field(default_factory=dict)

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 def words_for(finding: Finding, unit: Unit, view: View) -> str:
     """The last result in words; empty where there is none."""
     path = path_of(unit.uri)
-    if path is None or not unit.cache_dir:
+    if path is None or not unit.cache_folder:
         return ""
-    folder = Path(unit.cache_dir)
+    project = Path(unit.project)
     row, _ = view.source.position(finding.span.start)
     line, alike = verified.place(view.source, row)
-    found = verified.lookup(verified.read(folder), verified.relative(Path(path), folder), finding.rule, line, alike)
+    records = verified.read(Path(unit.cache_folder), project)
+    found = verified.lookup(records, verified.relative(Path(path), project), finding.rule, line, alike)
     return verified.words(found) if found is not None else ""

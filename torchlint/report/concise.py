@@ -20,7 +20,7 @@ def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
     style = Style(options.color, options.hyperlinks)
     lines = []
     for entry in entries(reports, options):
-        code = style.link(style.paint(entry.code, ALARM), entry.url)
+        code = style.link(style.paint(visible(entry.code), ALARM), entry.url)
         mark = f"[{style.paint('*', HINT)}] " if entry.is_fixable(options.threshold) else ""
         message = visible(" ".join(map(str.strip, entry.message.splitlines())))
         if entry.origin:

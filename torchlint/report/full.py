@@ -35,7 +35,7 @@ def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
 
 def _header(entry: Entry, options: ReportOptions, style: Style) -> list[str]:
     """The message, the place and the source."""
-    code = style.link(style.paint(entry.code, ALARM), entry.url)
+    code = style.link(style.paint(visible(entry.code), ALARM), entry.url)
     mark = f" [{style.paint('*', HINT)}]" if entry.is_fixable(options.threshold) else ""
     message, *more = entry.message.splitlines() or [""]
     lines = [f"{code}{mark} {style.paint(visible(message), BOLD)}", *(f"  {visible(line)}".rstrip() for line in more)]
@@ -59,7 +59,7 @@ def _notes(entry: Entry, explained: set[str], style: Style) -> list[str]:
         words = style.paint(words, WARNING) if entry.frequency >= Frequency.BATCH else words
         notes.append(f"runs {words}{f', called from {visible(entry.origin)}' if entry.origin else ''}")
     if entry.rule and entry.name not in explained:
-        notes.append(f"{style.paint(entry.name, BOLD)}: {visible(entry.rule.summary)}")
+        notes.append(f"{style.paint(visible(entry.name), BOLD)}: {visible(entry.rule.summary)}")
     if entry.severity is Severity.INTERNAL:
         notes.append(f"this is a defect of torchlint and not of your code; please report it at {ISSUES}")
     seen = entry.source.seen(entry.span) if entry.span else None
@@ -75,7 +75,7 @@ def _help(entry: Entry, options: ReportOptions, style: Style) -> list[str]:
     lines = [f"{style.paint('help', HINT)}: {style.paint(visible(entry.fix.title), BOLD)}", *changed]
     match entry.fix.applicability:
         case Applicability.UNSAFE:
-            where = f"; `torchlint explain {entry.code}` says what may differ" if entry.rule else ""
+            where = f"; `torchlint explain {visible(entry.code)}` says what may differ" if entry.rule else ""
             lines.append(f"{style.paint('note', BOLD)}: This is an unsafe fix{where}")
         case Applicability.DISPLAY:
             lines.append(f"{style.paint('note', BOLD)}: This is a sketch, which `--fix` never applies")

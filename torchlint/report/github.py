@@ -47,4 +47,4 @@ def _data(line: str) -> str:
 
 
 def _property(text: str) -> str:
-    return text.replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

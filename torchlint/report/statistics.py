@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from torchlint.report.entry import Entry, entries
 from torchlint.report.style import ALARM, HINT, Style
 from torchlint.report.summary import footer
+from torchlint.report.text import visible, width
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,10 +52,11 @@ def _fixable(reports: Sequence[FileReport], options: ReportOptions) -> list[Entr
 def _table(ranked: list[tuple[tuple[str, str], int]], fixable: Counter[tuple[str, str]], options: ReportOptions) -> str:
     style = Style(options.color)
     numbers = max((len(str(times)) for _, times in ranked), default=0)
-    codes = max((len(code) for (code, _), _ in ranked), default=0)
+    codes = max((width(code) for (code, _), _ in ranked), default=0)
     lines = []
-    for (code, name), times in ranked:
-        some = fixable[code, name]
+    for rule, times in ranked:
+        code, name = map(visible, rule)
+        some = fixable[rule]
         mark = "*" if some == times else "-" if some else " "
         box = f"[{style.paint(mark, HINT) if some else mark}] " if fixable else ""
         lines.append(f"{times:>{numbers}}\t{style.paint(f'{code:{codes}}', ALARM)}\t{box}{name}\n")

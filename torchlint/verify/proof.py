@@ -24,6 +24,7 @@ from torchlint.write import CHANGED, NotWrittenError, write
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from torchlint.config import Config
     from torchlint.report.style import Style
     from torchlint.verified import Verified
     from torchlint.verify.arms import Failure
@@ -141,7 +142,7 @@ def _measured(
     progress: Progress,
     means: Means,
     command: str,
-) -> tuple[program.Found, Report, list[tuple[Path, Verified]]]:
+) -> tuple[program.Found, Report, list[tuple[Config, Verified]]]:
     subject = Subject(
         root=wanted.root,
         entry=way.message,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from torchlint.config import Config
     from torchlint.verify.program import Found
     from torchlint.verify.report_model import Report, Row
     from torchlint.verify.session import Session
@@ -23,8 +24,8 @@ _NOTHING = ("inconclusive", "not-exercised", "cannot-run", "unfit")
 _LONG = 200
 
 
-def of_run(found: Found, report: Report, running: Session, program: Program) -> Iterator[tuple[Path, Verified]]:
-    """What a run has found out about lines, with the cache folder of the configuration that holds for each file.
+def of_run(found: Found, report: Report, running: Session, program: Program) -> Iterator[tuple[Config, Verified]]:
+    """What a run has found out about lines, with the configuration that holds for each file.
 
     A run that was not fit to measure has found out nothing.
     """
@@ -34,14 +35,14 @@ def of_run(found: Found, report: Report, running: Session, program: Program) -> 
     for unit, row in zip(found.units, report.rows, strict=False):  # behind these come those that did not run
         if row.verdict in _NOTHING:
             continue
-        folder, begins, speedup = program.cache_dir(unit), program.begins(unit), _speedup(row)
+        config, begins, speedup = program.config(unit), program.begins(unit), _speedup(row)
         for line, alike in begins:
             yield (
-                folder,
+                config,
                 Verified(
                     rule=unit.rule,
                     code=unit.code,
-                    path=verified.relative(unit.path, folder),
+                    path=verified.relative(unit.path, config.root),
                     line=line,
                     alike=alike,
                     verdict=row.verdict,
@@ -57,14 +58,14 @@ def of_run(found: Found, report: Report, running: Session, program: Program) -> 
             )
 
 
-def keep(records: Iterable[tuple[Path, Verified]]) -> str:
-    """Write them to their folders; what was in the way, or nothing."""
-    by_folder: dict[Path, list[Verified]] = {}
-    for folder, record in records:
-        by_folder.setdefault(folder, []).append(record)
-    for folder, of_folder in by_folder.items():
+def keep(records: Iterable[tuple[Config, Verified]]) -> str:
+    """Write them to the cache folders of their projects; what was in the way, or nothing."""
+    by_project: dict[tuple[Path | None, Path], list[Verified]] = {}
+    for config, record in records:
+        by_project.setdefault((config.cache_folder, config.root), []).append(record)
+    for (folder, project), of_project in by_project.items():
         try:
-            verified.keep(folder, of_folder)
+            verified.keep(folder, project, of_project)
         except OSError as error:
             return f"cannot remember in `{folder}` what was found: {error.strerror or error}"
     return ""

@@ -19,7 +19,7 @@ from torchlint.verified import place
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from torchlint.config import Overrides
+    from torchlint.config import Config, Overrides
     from torchlint.fixer import Fixed
     from torchlint.settings import Settings
 
@@ -48,7 +48,7 @@ class _File:
     found: Found
     data: bytes
     source: SourceFile
-    cache_dir: Path
+    config: Config
     settings: Settings
     facts: Facts
     findings: tuple[Finding, ...]
@@ -127,9 +127,9 @@ class Program:
         )
         return "".join(lines)
 
-    def cache_dir(self, unit: Unit) -> Path:
-        """The cache folder of the configuration that holds for a unit's file."""
-        return self._files[unit.path].cache_dir
+    def config(self, unit: Unit) -> Config:
+        """The configuration that holds for a unit's file."""
+        return self._files[unit.path].config
 
     def begins(self, unit: Unit) -> tuple[tuple[str, int], ...]:
         """Where each finding of a unit begins, as `torchlint.verified.place` has it."""
@@ -179,7 +179,7 @@ def program(root: Path, overrides: Overrides, cwd: Path) -> Program:
         except (OSError, DecodeError):
             continue
         config = configs.for_file(each.path)
-        files.append(_File(each, data, source, config.cache_dir, config.settings_for(each.path), NOTHING, ()))
+        files.append(_File(each, data, source, config, config.settings_for(each.path), NOTHING, ()))
     unsafe = configs.for_directory(root).unsafe_fixes
     return Program(root, _linted(files, found, configs, root), unsafe_fixes=unsafe)
 
