@@ -17,19 +17,25 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
+from functools import lru_cache
 from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, TypeAlias
+from unittest.mock import patch
 
-from torchlint import engine, linter, registry
+from torchlint import engine, fixer, linter, registry
+from torchlint.facts import NOTHING, Facts
 from torchlint.finding import Applicability, Edit, Finding, Result, Severity, Span, edited
-from torchlint.fixer import Fixed
-from torchlint.fixer import fix as fix_source
 from torchlint.notebook import Notebook
 from torchlint.role import Role
 from torchlint.settings import OptionValue, Settings
 from torchlint.source import SourceFile
 
+if TYPE_CHECKING:
+    from torchlint.fixer import Fixed
+
 _MARK = re.compile(r"[ \t]*# <- (?P<rules>[\w-]+(?:, *[\w-]+)*)[ \t]*$", re.MULTILINE)
+# Texts that are linted again stand near each other: those of one snippet.
+_REMEMBERED = 256
 Place = tuple[int, str]
 
 
@@ -48,9 +54,9 @@ def check_snippet(
     given = ((rules[0], tuple(sorted(options.items()))),) if options else ()
     settings = active(*rules, target_torch=target_torch, dataloader_workers=dataloader_workers, options=given)
     code = _dedent(code)
-    found = [place for place in places(code, settings) if place[1] in rules]
-    assert Counter(found) == Counter(marks(code)), f"{_differences(found, marks(code))}\n{_numbered(code)}"
     text = unmarked(code)
+    found = [place for place in places(text, settings) if place[1] in rules]
+    assert Counter(found) == Counter(marks(code)), f"{_differences(found, marks(code))}\n{_numbered(code)}"
     obey_laws(text, settings)
     if fixed is not None:
         made = fix(text, settings, Applicability.UNSAFE).text
@@ -73,16 +79,23 @@ def active(
     return Settings(names, target_torch, dataloader_workers, options, role)
 
 
-@cache
+@lru_cache(maxsize=_REMEMBERED)
 def lint(text: str, settings: Settings) -> Result:
     """What is reported of a text."""
     return linter.lint(SourceFile("snippet.py", text), settings)
 
 
-@cache
+@lru_cache(maxsize=_REMEMBERED)
 def fix(text: str, settings: Settings, threshold: Applicability) -> Fixed:
-    """What fixing makes of a text."""
-    return fix_source(SourceFile("snippet.py", text), settings, threshold)
+    """What fixing makes of a text. What is linted on the way is what `lint` gives, so that no text is read twice."""
+    with patch.object(fixer, "lint", _lint_once):
+        return fixer.fix(SourceFile("snippet.py", text), settings, threshold)
+
+
+def _lint_once(source: SourceFile, settings: Settings, facts: Facts = NOTHING) -> Result:
+    if facts is NOTHING and source == SourceFile("snippet.py", source.text):
+        return lint(source.text, settings)
+    return linter.lint(source, settings, facts)
 
 
 def marks(code: str) -> list[Place]:
@@ -105,24 +118,43 @@ def places(text: str, settings: Settings) -> list[Place]:
 
 
 def obey_laws(text: str, settings: Settings) -> None:
-    """Hold on one text every law of the design that can be seen on one text."""
+    """Hold on one text every law of the design that can be seen on one text.
+
+    It is written in all other ways at once; only where that changes what is found, in each way alone, to name it.
+    """
     result = lint(text, settings)
     assert not [diagnostic for diagnostic in result.diagnostics if diagnostic.severity is Severity.INTERNAL], result
+    _tables_change_nothing(text, settings)
     _findings_are_well_formed(text, result.findings)
     fixes_come_to_rest(text, settings)
     _fixes_mend(text, settings)
-    _tables_change_nothing(text, settings)
     if result.diagnostics:  # a syntax error: nothing more to see
         return
     _bytes_survive(text)
-    _line_endings_change_nothing(text, settings)
-    _cells_change_nothing(text, settings)
+    offers_fixes = any(finding.fix is not None for finding in result.findings)
+    if offers_fixes:
+        _line_endings_change_nothing(text, settings)
+        _cells_change_nothing(text, settings)
+    broken = _broken_at_once(text, settings)
+    if broken is None:
+        return
+    if not offers_fixes:
+        _line_endings_change_nothing(text, settings)
+        _cells_change_nothing(text, settings)
     for variant in _variants(text, settings):
-        parts = 3 if variant.keeps is _Keeps.ALL else 2
-        wanted = Counter((variant.rows[row - 1], *rest)[:parts] for row, *rest in _detailed(text, settings))
-        found = Counter(place[:parts] for place in _detailed(variant.text, settings))
-        survived = wanted <= found if variant.keeps is _Keeps.FINDINGS else wanted == found
-        assert survived, f"law 4, {variant.name}: {_differences(found, wanted)}\n{_numbered(variant.text)}"
+        change = _change(variant, text, settings)
+        assert change is None, change
+    assert broken is _OFFERS_MORE, f"{broken}\nEach alone changes nothing."
+
+
+def _change(variant: _Variant, text: str, settings: Settings) -> str | None:
+    """What law 4 says of a way of writing; None where it keeps what it has to keep."""
+    parts = 3 if variant.keeps is _Keeps.ALL else 2
+    wanted = Counter((variant.rows[row - 1], *rest)[:parts] for row, *rest in _detailed(text, settings))
+    found = Counter(place[:parts] for place in _detailed(variant.text, settings))
+    if wanted <= found if variant.keeps is _Keeps.FINDINGS else wanted == found:
+        return None
+    return f"law 4, {variant.name}: {_differences(found, wanted)}\n{_numbered(variant.text)}"
 
 
 def _detailed(text: str, settings: Settings) -> list[tuple[int, str, str]]:
@@ -194,10 +226,13 @@ def _thresholds(text: str, settings: Settings) -> list[Applicability]:
 def _tables_change_nothing(text: str, settings: Settings) -> None:
     source = SourceFile("snippet.py", text)
     rules = tuple(registry.find(name) for name in settings.rules)
-    fast = engine.examine(source, rules, settings)
     slow = engine.examine(source, rules, settings, thorough=True)
     if not engine.mentions(text.encode(errors="replace"), rules):
         assert slow.findings == (), f"law 5: the prefilter would drop these\n{slow}"
+        return
+    # Without a comment that could silence it, what is reported is what was found.
+    is_silenced = "torchlint" in text or "noqa" in text
+    fast = engine.examine(source, rules, settings) if is_silenced else lint(text, settings)
     assert fast == slow, f"law 5: the dispatch tables change the findings\n{fast}\n{slow}"
 
 
@@ -221,22 +256,15 @@ def _line_endings_change_nothing(text: str, settings: Settings) -> None:
 
 def _cells_change_nothing(text: str, settings: Settings) -> None:
     """Laws 3 and 4 for a notebook whose cells are the statements of the module."""
-    if "\r" in text or "\f" in text or not (starts := _statement_rows(text)):
+    if (read := _in_cells(text, settings)) is None:
         return
-    rows = text.splitlines(keepends=True)
-    cells = ["".join(rows[start:end]) for start, end in pairwise([*starts, len(rows)])]
-    source = SourceFile.from_bytes("snippet.ipynb", SourceFile.of_notebook("", Notebook.of_cells(cells)).to_bytes())
-    result = linter.lint(source, settings)
-    found = []
-    for finding in result.findings:
-        place = source.place(finding.span.start)
-        assert place.cell is not None
-        found.append((starts[place.cell - 1] + place.row, finding.rule, str(finding.frequency)))
+    source, result, found = read
     wanted = [place for place in _detailed(text, settings) if place[1] not in _OF_SCRIPTS]
     assert found == wanted, f"law 4, cells: {_differences(found, wanted)}\n{_numbered(text)}"
     findings = [finding for finding in lint(text, settings).findings if finding.rule not in _OF_SCRIPTS]
     if all((one.fix is None) is (other.fix is None) for one, other in zip(result.findings, findings, strict=True)):
-        done = fix_source(source, settings, Applicability.UNSAFE).source
+        with patch.object(fixer, "lint", lambda new, *rest: result if new is source else linter.lint(new, *rest)):
+            done = fixer.fix(source, settings, Applicability.UNSAFE).source
         assert done.notebook is not None
         assert "".join(done.notebook.sources) == fix(text, settings, Applicability.UNSAFE).text, (
             "law 4: cells are fixed otherwise"
@@ -244,6 +272,24 @@ def _cells_change_nothing(text: str, settings: Settings) -> None:
         again = SourceFile.from_bytes("snippet.ipynb", done.to_bytes())
         assert again.notebook is not None
         assert again.notebook.sources == done.notebook.sources, "law 3: what is written is not what is read"
+
+
+def _in_cells(text: str, settings: Settings) -> tuple[SourceFile, Result, list[tuple[int, str, str]]] | None:
+    """The statements of a module as cells of a notebook, what is reported of it, and that by the rows of the module."""
+    if "\r" in text or "\f" in text or not (starts := _statement_rows(text)):
+        return None
+    rows = text.splitlines(keepends=True)
+    cells = ["".join(rows[start:end]) for start, end in pairwise([*starts, len(rows)])]
+    source = SourceFile.from_bytes("snippet.ipynb", SourceFile.of_notebook("", Notebook.of_cells(cells)).to_bytes())
+    assert source.notebook is not None
+    assert "".join(source.notebook.sources) == text, "law 3: what is written is not what is read"
+    result = linter.lint(source, settings)
+    found = []
+    for finding in result.findings:
+        place = source.place(finding.span.start)
+        assert place.cell is not None
+        found.append((starts[place.cell - 1] + place.row, finding.rule, str(finding.frequency)))
+    return source, result, found
 
 
 # Rules that have nothing to say of what is no file that Python imports.
@@ -281,12 +327,59 @@ class _Keeps(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Variant:
-    """A text that means the same; `rows[i]` is where row `i + 1` of the original has gone."""
+    """A text that means the same; `rows[i]` is where row `i + 1` of the original has gone. It may be one of cells."""
 
     name: str
     text: str
     rows: list[int]
     keeps: _Keeps = _Keeps.ALL
+    in_cells: bool = False
+
+
+# No law forbids it of a program that is written otherwise, but with CR LF it has to stay as it is.
+_OFFERS_MORE = "a fix is offered where there was none"
+
+
+def _broken_at_once(text: str, settings: Settings) -> str | None:
+    """What is not kept where a text is written in all ways at once; of cells, only where no fix has to be compared."""
+    offers_fixes = any(finding.fix is not None for finding in lint(text, settings).findings)
+    for variant in _at_once(text, settings):
+        if not _compiles(variant.text):
+            return f"law 4, {variant.name}: this is no Python\n{variant.text}"
+        if variant.in_cells and not offers_fixes and (read := _in_cells(variant.text, settings)) is not None:
+            wanted = [place for place in _detailed(text, settings) if place[1] not in _OF_SCRIPTS]
+            _, result, found = read
+            if found != wanted:
+                return f"law 4, {variant.name}, in cells: {_differences(found, wanted)}\n{_numbered(variant.text)}"
+        else:
+            if (change := _change(variant, text, settings)) is not None:
+                return change
+            result = lint(variant.text, settings)
+        if variant.keeps is _Keeps.ALL and not offers_fixes and any(finding.fix for finding in result.findings):
+            return _OFFERS_MORE
+    return None
+
+
+def _at_once(text: str, settings: Settings) -> Iterator[_Variant]:
+    """What `_variants` are, in as few texts as hold them all."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:  # written for a newer Python than this
+        yield from _variants(text, settings)
+        return
+    rows = list(range(1, text.count("\n") + 2))
+    new = _parenthesised(text, tree, lint(text, settings).findings)
+    for rewrite in (_by_the_other_statement, _under_other_names):
+        new = rewrite(new, ast.parse(new))
+    new, places = _Layout.of(new).commented()
+    for wrapped in _Layout.of(new).wrapped(ast.parse(new), _WRAPPED_AT_ONCE):
+        new, places = wrapped.text, [wrapped.rows[place - 1] for place in places]
+    new = "\f" + _Layout.of(new).tabbed().rstrip("\n")
+    yield _Variant("at once", new.replace("\n", "\r\n"), places)
+    yield _Variant("imports through modules", _through_modules(text, tree), rows, in_cells=True)
+    for variant in _Layout.of(text).wrapped(tree, _WRAPPERS_OF_CODE):
+        if variant.keeps is not _Keeps.FINDINGS or lint(text, settings).findings:  # else there is nothing to keep
+            yield variant
 
 
 def _variants(text: str, settings: Settings) -> Iterator[_Variant]:
@@ -296,10 +389,9 @@ def _variants(text: str, settings: Settings) -> Iterator[_Variant]:
     yield _Variant("no final newline", text.rstrip("\n"), same)
     try:
         tree = ast.parse(text)
-        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+        layout = _Layout.of(text)
     except (SyntaxError, tokenize.TokenError):  # written for a newer Python than this
         return
-    layout = _Layout(text, tokens)
     yield _Variant("form feed", "\f" + text, same)
     yield _Variant("tabs", layout.tabbed(), same)
     yield _Variant("comments and blank lines", *layout.commented())
@@ -308,7 +400,7 @@ def _variants(text: str, settings: Settings) -> Iterator[_Variant]:
             yield _Variant(name, new, same)
     if (new := _parenthesised(text, tree, lint(text, settings).findings)) != text:
         yield _Variant("parentheses", new, same)
-    yield from layout.wrapped(tree)
+    yield from layout.wrapped(tree, (*_WRAPPERS_OF_BLOCKS, *_WRAPPERS_OF_CODE))
 
 
 class _Layout:
@@ -328,6 +420,11 @@ class _Layout:
                 self.in_string.update(range(start + 1, token.end[0] + 1))
             elif token.type == tokenize.STRING:
                 self.in_string.update(range(token.start[0] + 1, token.end[0] + 1))
+
+    @classmethod
+    def of(cls, text: str) -> _Layout:
+        """The layout of a text that Python can read."""
+        return cls(text, list(tokenize.generate_tokens(io.StringIO(text).readline)))
 
     def tabbed(self) -> str:
         """Indented with tabs."""
@@ -355,7 +452,7 @@ class _Layout:
                 text.append(row)
         return "\n".join(text), places
 
-    def wrapped(self, tree: ast.Module) -> Iterator[_Variant]:
+    def wrapped(self, tree: ast.Module, wrappers: Iterable[_Wrapper]) -> Iterator[_Variant]:
         """As the body of other statements, behind what must stand at the top of a module."""
         top = 0
         for statement in tree.body:
@@ -366,7 +463,7 @@ class _Layout:
         nodes = list(ast.walk(tree))
         stars = any(isinstance(node, ast.alias) and node.name == "*" for node in nodes)
         outer = any(isinstance(node, (ast.Global, ast.Nonlocal)) for node in nodes)
-        for name, before, after, keeps in _WRAPPERS:
+        for name, before, after, keeps in wrappers:
             if keeps is not _Keeps.ALL and (stars or outer):
                 continue
             depth = before.count("\n") * 4 - (4 if "import" in before else 0)
@@ -386,14 +483,25 @@ class _Layout:
 
 _STRING_STARTS = {getattr(tokenize, name, -1) for name in ("FSTRING_START", "TSTRING_START")}
 _STRING_ENDS = {getattr(tokenize, name, -1) for name in ("FSTRING_END", "TSTRING_END")}
+_Wrapper: TypeAlias = "tuple[str, str, str, _Keeps]"
 # Name, the rows above, the rows below, what stays. A function may run more often than a module; on what becomes an
 # attribute or a method's local, code elsewhere has a hand, so that less is known of it.
-_WRAPPERS = (
+_WRAPPERS_OF_BLOCKS: tuple[_Wrapper, ...] = (
     ("in `if`", "if True:\n", "", _Keeps.ALL),
     ("in `try`", "try:\n", "finally:\n    pass\n", _Keeps.ALL),
     ("in `with`", "import contextlib\nwith contextlib.nullcontext():\n", "", _Keeps.ALL),
+)
+_WRAPPERS_OF_CODE: tuple[_Wrapper, ...] = (
     ("in a function", "def wrapper():\n", "wrapper()\n", _Keeps.PLACES),
     ("in a method", "class Wrapper:\n    def wrapper(self):\n", "Wrapper().wrapper()\n", _Keeps.FINDINGS),
+)
+_WRAPPED_AT_ONCE: tuple[_Wrapper, ...] = (
+    (
+        "in `with`, `try` and `if`",
+        "import contextlib\nif True:\n    try:\n        with contextlib.nullcontext():\n",
+        "    finally:\n        pass\n",
+        _Keeps.ALL,
+    ),
 )
 
 
@@ -507,7 +615,7 @@ def _span(text: str, node: ast.AST) -> Span:
     )
 
 
-@cache
+@lru_cache(maxsize=_REMEMBERED)
 def _rows(text: str) -> tuple[list[str], list[int]]:
     rows = text.split("\n")
     return rows, list(accumulate((len(row) + 1 for row in rows), initial=0))
@@ -524,7 +632,7 @@ def _parenthesised(text: str, tree: ast.Module, findings: Iterable[Finding]) -> 
     return edited(text, edits)
 
 
-@cache
+@lru_cache(maxsize=_REMEMBERED)
 def _compiles(text: str) -> bool:
     try:
         ast.parse(text)

@@ -50,6 +50,7 @@ def test_contracts_are_kept() -> None:
     assert "0 broken" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "line", "contract"),
     [

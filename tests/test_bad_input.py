@@ -147,6 +147,7 @@ def test_an_error_of_the_tokenizer_is_shown_where_it_is(project: Path, text: str
     assert [line[: line.index(" error") + 6] for line in lines] == [f"odd.py:{place}: E999 syntax error"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "status", "message"),
     [
@@ -198,6 +199,7 @@ def test_a_file_that_cannot_be_read_or_holds_nothing(
     assert (project / "good.py").read_text() == FAST
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "place"),
     [
@@ -269,6 +271,7 @@ DEEP: dict[str, Callable[[int], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "depth"),
     # The others that overflow the native stack take LibCST minutes, which go by the square of the depth.
@@ -300,6 +303,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
+@pytest.mark.slow
 def test_a_full_disk(disk: Path) -> None:
     large = SLOW + "# " + "x" * 600_000 + "\n"
     (disk / "large.py").write_text(large)
@@ -328,6 +332,7 @@ def test_a_read_only_file(project: Path) -> None:
     assert (project / "other.py").read_text() == FAST
 
 
+@pytest.mark.slow
 def test_a_kill_in_the_middle_of_fixing_costs_no_file(project: Path) -> None:
     old = SLOW + "# " + "x" * 50_000 + "\n"
     new = FAST + "# " + "x" * 50_000 + "\n"
@@ -352,6 +357,7 @@ def test_a_kill_in_the_middle_of_fixing_costs_no_file(project: Path) -> None:
     assert all(file.read_text() == new for file in files)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no signals")
 @pytest.mark.parametrize("jobs", ["1", "2"])
 @pytest.mark.parametrize("to_group", [True, False], ids=["Ctrl-C", "kill -INT"])
@@ -386,6 +392,7 @@ def uses_libcst(process: int) -> bool:
 # Configuration
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
@@ -454,6 +461,7 @@ def a_folder(database: Path) -> None:
     database.mkdir()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [cut_short, of_another_version, a_folder])
 def test_a_damaged_cache(project: Path, damage: Callable[[Path], None]) -> None:
     first = check(project)
@@ -474,6 +482,7 @@ def test_a_cache_that_cannot_be_made(project: Path) -> None:
     assert folder.read_text() == "a file"
 
 
+@pytest.mark.slow
 def test_two_runs_at_once(project: Path) -> None:
     for i in range(20):
         (project / f"train{i}.py").write_text(SLOW + f"# {i}\n")

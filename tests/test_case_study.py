@@ -124,6 +124,7 @@ def train(names: dict[str, Any], seed: int) -> Trained:
     return Trained(returned, [p.detach().clone() for p in student.parameters()], bank.codes, torch.get_rng_state())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["fixed", "fast"])
 def test_the_same_draws_give_the_same(trained: dict[str, Trained], name: str) -> None:
     slow, other = trained["slow"], trained[name]
@@ -136,6 +137,7 @@ def test_the_same_draws_give_the_same(trained: dict[str, Trained], name: str) ->
             assert another == pytest.approx(one, rel=2e-6, abs=1e-7)
 
 
+@pytest.mark.slow
 def test_another_seed_gives_something_else(trained: dict[str, Trained]) -> None:
     """The comparison above can fail."""
     other = train(program("slow"), seed=8)
@@ -143,6 +145,7 @@ def test_another_seed_gives_something_else(trained: dict[str, Trained]) -> None:
     assert other.returned[0][0] != pytest.approx(trained["slow"].returned[0][0], rel=2e-6)
 
 
+@pytest.mark.slow
 def test_other_draws_of_the_same_distribution_train_alike(trained: dict[str, Trained]) -> None:
     """As on a GPU, which draws other permutations: the loss differs, and by little."""
     names = program("fast")
@@ -155,6 +158,7 @@ def test_other_draws_of_the_same_distribution_train_alike(trained: dict[str, Tra
     assert losses == pytest.approx(expected, rel=0.05)
 
 
+@pytest.mark.slow
 def test_it_learns() -> None:
     names = program("fast")
     torch.manual_seed(7)
@@ -163,6 +167,7 @@ def test_it_learns() -> None:
     assert losses[-1] < 0.9 * losses[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_a_loss_that_is_not_a_number_is_an_error(name: str) -> None:
     names = program(name)
@@ -173,6 +178,7 @@ def test_a_loss_that_is_not_a_number_is_an_error(name: str) -> None:
         names["run"](state)
 
 
+@pytest.mark.slow
 def test_quantising_at_once_chooses_the_same_codes() -> None:
     features, codebook = torch.randn(2000, 64), torch.randn(128, 64)
     slow, fast = (program(name)["quantise"](features, codebook) for name in ("slow", "fast"))
@@ -215,6 +221,7 @@ def test_the_page_states_no_figure_that_was_not_measured() -> None:
     assert ("Not measured on a GPU yet" in measured) == (not list(STUDY.glob("evidence/*/*.json")))
 
 
+@pytest.mark.slow
 def test_measuring_without_a_gpu_says_what_can_be_done_instead() -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")

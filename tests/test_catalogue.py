@@ -7,12 +7,12 @@ from importlib.resources import files
 
 import pytest
 import toys
+from contract import of_each_rule
 
 from torchlint.registry import UnknownRuleError, all_rules, choose, find, matching
 from torchlint.rule import Rule, Status
 
 RULES = all_rules()
-EACH_RULE = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 
 
 def entries(package: str, *folders: str) -> set[str]:
@@ -28,8 +28,8 @@ def test_rules_are_sorted_and_unique() -> None:
     assert len({rule.name for rule in RULES}) == len(RULES)
 
 
-@EACH_RULE
-def test_metadata_is_well_formed(rule: Rule) -> None:
+@of_each_rule
+def metadata_is_well_formed(rule: Rule) -> None:
     assert re.fullmatch(r"TL\d{3}", rule.code)
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", rule.name)
     assert re.fullmatch(r"[a-z]+", rule.group)
@@ -60,14 +60,14 @@ def test_every_rule_has_module_page_and_fixtures_and_they_a_rule() -> None:
     assert entries("torchlint.fixtures") - {"case_studies"} == {rule.module for rule in RULES}
 
 
-@EACH_RULE
-def test_a_rule_registers_checks(rule: Rule) -> None:
+@of_each_rule
+def a_rule_registers_checks(rule: Rule) -> None:
     assert rule.checks or rule.name == "unused-ignore"
     assert all(check.__module__ == f"torchlint.rules.{rule.group}.{rule.module}" for _, check in rule.checks)
 
 
-@EACH_RULE
-def test_every_interest_feeds_the_prefilter(rule: Rule) -> None:
+@of_each_rule
+def every_interest_feeds_the_prefilter(rule: Rule) -> None:
     assert all(token for interest in rule.interests for token in interest.tokens)
 
 

@@ -35,7 +35,11 @@ def test_continuous_integration_runs_the_two_commands_of_the_readme() -> None:
     steps = re.findall(r"^step ([^|\n]+?)(?: \|.*)?$", read(".ci/run").replace(" --quiet", ""), re.MULTILINE)
     for line in ("pip install -e '.[dev]' && torchlint check fixtures", "pytest"):
         assert f"\n{line}\n" in read("README.md")
-        assert set(line.split(" && ")) <= set(steps)
+        assert all(any(step.startswith(command) for step in steps) for command in line.split(" && "))
+
+
+def test_continuous_integration_runs_the_slow_tests_too() -> None:
+    assert '\nstep pytest -m "slow or not slow" |' in read(".ci/run")
 
 
 def test_the_architecture_names_every_part() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sysconfig
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
@@ -59,18 +60,17 @@ def _files() -> list[Path]:
     return found + [path for name in TORCH if (path := package / name).is_file()]
 
 
-EACH_FILE = pytest.mark.parametrize(
-    "oracle",
-    [
-        *(
-            pytest.param(path, id="/".join(path.parts[-2:]), marks=pytest.mark.xdist_group(str(path)))
-            for path in _files()
-        ),
-        *(pytest.param(seed, id=f"program {seed}", marks=pytest.mark.xdist_group("programs")) for seed in PROGRAMS),
-    ],
-    indirect=True,
-    scope="module",  # so that the tests of one file follow each other, and its facts are computed once
-)
+def _sources() -> Iterator[object]:
+    """Files and seeds of programs. One file in ten is read everywhere, all of them in CI."""
+    for number, path in enumerate(_files()):
+        marks = [pytest.mark.slow] * (number % 10 > 0)
+        yield pytest.param(
+            lambda path=path: SourceFile.from_bytes(path.name, path.read_bytes()),
+            marks=marks,
+            id="/".join(path.parts[-2:]),
+        )
+    for seed in PROGRAMS:
+        yield pytest.param(lambda seed=seed: SourceFile("program.py", program(seed)), id=f"program {seed}")
 
 
 class Oracle:
@@ -91,22 +91,23 @@ class Oracle:
         return starts[place.start.line - 1] + place.start.column, starts[place.end.line - 1] + place.end.column
 
 
-@pytest.fixture(scope="module")
-def oracle(request: pytest.FixtureRequest) -> Oracle:
-    """What LibCST says of a file, or of the program of a seed."""
-    if isinstance(request.param, Path):
-        return Oracle(SourceFile.from_bytes(request.param.name, request.param.read_bytes()))
-    return Oracle(SourceFile("program.py", program(request.param)))
+@pytest.mark.parametrize("read", [*_sources()])
+def test_what_libcst_says(read: Callable[[], SourceFile], subtests: pytest.Subtests) -> None:
+    oracle = Oracle(read())
+    for check in (
+        *(has_its_parents, leaves_no_code_out, is_in_source_order, has_its_positions, has_positions_that_do_not_depend),
+        *(has_qualified_names, is_parsed_alike),
+    ):
+        with subtests.test(check.__name__):
+            check(oracle)
 
 
-@EACH_FILE
-def test_parents(oracle: Oracle) -> None:
+def has_its_parents(oracle: Oracle) -> None:
     for node in oracle.tree.nodes:
         assert oracle.tree.parent(node) is oracle.parents.get(node), oracle.module.code_for_node(node)
 
 
-@EACH_FILE
-def test_no_code_is_left_out(oracle: Oracle) -> None:
+def leaves_no_code_out(oracle: Oracle) -> None:
     statements = (cst.BaseStatement, cst.BaseSmallStatement, cst.BaseSuite)
     code = (*statements, cst.BaseExpression, cst.Arg, cst.Param, cst.Decorator)
     wanted = {node for node in oracle.parents if isinstance(node, code)}
@@ -114,8 +115,7 @@ def test_no_code_is_left_out(oracle: Oracle) -> None:
     assert sum(map(len, oracle.tree.by_type.values())) == len(set(oracle.tree.nodes)) == len(oracle.tree.nodes)
 
 
-@EACH_FILE
-def test_source_order(oracle: Oracle) -> None:
+def is_in_source_order(oracle: Oracle) -> None:
     last = 0
     for node in oracle.tree.nodes:
         if isinstance(node, (cst.FunctionDef, cst.ClassDef)):  # begins behind its decorators for LibCST, before for us
@@ -126,8 +126,7 @@ def test_source_order(oracle: Oracle) -> None:
             last = start
 
 
-@EACH_FILE
-def test_positions(oracle: Oracle) -> None:
+def has_its_positions(oracle: Oracle) -> None:
     spans = Spans(oracle.tree, oracle.tree.nodes, oracle.source.text)
     assert spans.faithful
     for node in oracle.tree.nodes:
@@ -140,16 +139,14 @@ def test_positions(oracle: Oracle) -> None:
             assert code.split() == oracle.module.code_for_node(node).split()
 
 
-@EACH_FILE
-def test_positions_do_not_depend_on_what_else_is_wanted(oracle: Oracle) -> None:
+def has_positions_that_do_not_depend(oracle: Oracle) -> None:
     nodes = oracle.tree.nodes
     for node in nodes[:: len(nodes) // 10 + 1]:
         span = Spans(oracle.tree, [node], oracle.source.text).inner(node)
         assert (span.start, span.end) == oracle.span(node), oracle.module.code_for_node(node)
 
 
-@EACH_FILE
-def test_qualified_names(oracle: Oracle) -> None:
+def has_qualified_names(oracle: Oracle) -> None:
     names = Names(oracle.tree)
     captures: list[cst.MatchAs | cst.MatchStar] = [*oracle.tree.of(cst.MatchAs), *oracle.tree.of(cst.MatchStar)]
     patterns = {capture.name.value for capture in captures if capture.name is not None}
@@ -205,6 +202,5 @@ def test_nodes_made_by_hand_are_checked_after_a_parse(text: str) -> None:
         cst.Name("")
 
 
-@EACH_FILE
-def test_the_parse_is_that_of_libcst(oracle: Oracle) -> None:
+def is_parsed_alike(oracle: Oracle) -> None:
     assert parse(oracle.source.text).deep_equals(oracle.module)

@@ -36,7 +36,7 @@ for package in ("torchlint.rules", "torchlint.fixtures"):
 """
 
 # Building takes seconds; on one worker the artefacts are built once.
-pytestmark = pytest.mark.xdist_group("packaging")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
 import laws
-import pytest
+from contract import of_each_rule
 
 from torchlint import evidence
 from torchlint.explain import conditions
@@ -30,7 +30,6 @@ SECTIONS = [
     "Evidence",
     "References",
 ]
-EACH_RULE = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 # "3.2x faster", "12 times slower", "saves 40 %": what only a measurement may say.
 SPEED = re.compile(
     r"\d\s*(?:x|times|%|percent)\s+(?:as\s+)?(?:fast|slow|less|more)|(?:saves?|gains?)\s+\d", re.IGNORECASE
@@ -67,8 +66,8 @@ def section(rule: Rule, title: str) -> str:
     return found[1].strip()
 
 
-@EACH_RULE
-def test_the_head_equals_the_metadata(rule: Rule) -> None:
+@of_each_rule
+def the_head_equals_the_metadata(rule: Rule) -> None:
     head = (
         f"# {rule.name} ({rule.code})\n\n"
         f"- group: {rule.group}\n"
@@ -83,16 +82,16 @@ def test_the_head_equals_the_metadata(rule: Rule) -> None:
     assert page(rule)[: len(head)] == head
 
 
-@EACH_RULE
-def test_the_sections_are_those_of_every_page(rule: Rule) -> None:
+@of_each_rule
+def the_sections_are_those_of_every_page(rule: Rule) -> None:
     prose = re.sub(r"^```.*?^```$", "", page(rule), flags=re.MULTILINE | re.DOTALL)
     assert re.findall(r"^## (.*)$", prose, re.MULTILINE) == SECTIONS
     for title in SECTIONS:
         assert section(rule, title), f"{title} is empty"
 
 
-@EACH_RULE
-def test_examples_are_flagged_where_marked_and_obey_the_laws(rule: Rule) -> None:
+@of_each_rule
+def examples_are_flagged_where_marked_and_obey_the_laws(rule: Rule) -> None:
     pairs = examples(rule)
     assert pairs
     for bad, good in pairs:
@@ -103,8 +102,8 @@ def test_examples_are_flagged_where_marked_and_obey_the_laws(rule: Rule) -> None
         laws.check_snippet(good, rule.name)
 
 
-@EACH_RULE
-def test_the_fix_makes_good_of_bad(rule: Rule) -> None:
+@of_each_rule
+def the_fix_makes_good_of_bad(rule: Rule) -> None:
     settings = laws.active(rule.name)
     made = 0
     for bad, good in examples(rule):
@@ -116,8 +115,8 @@ def test_the_fix_makes_good_of_bad(rule: Rule) -> None:
     assert bool(made) == any(applicability > Applicability.DISPLAY for applicability in rule.fix)
 
 
-@EACH_RULE
-def test_fixes_are_as_declared(rule: Rule) -> None:
+@of_each_rule
+def fixes_are_as_declared(rule: Rule) -> None:
     folder = FIXTURES / rule.module
     texts = [laws.unmarked(bad) for bad, _ in examples(rule)]
     texts += [entry.read_bytes().decode() for entry in folder.iterdir() if entry.name.endswith(".py")]
@@ -131,22 +130,22 @@ def test_fixes_are_as_declared(rule: Rule) -> None:
     assert tuple(sorted(seen, reverse=True)) == rule.fix
 
 
-@EACH_RULE
-def test_the_evidence_is_what_was_measured(rule: Rule) -> None:
+@of_each_rule
+def the_evidence_is_what_was_measured(rule: Rule) -> None:
     measured = evidence.evidence_of(rule)
     now = markdown(measured, lambda each: evidence.is_stale(each, evidence.pair(rule)), rule.name)
     assert placed(page(rule), now, rule.name) == page(rule), "run `python tools/generate_pages.py`"
 
 
-@EACH_RULE
-def test_no_speed_is_typed_by_hand(rule: Rule) -> None:
+@of_each_rule
+def no_speed_is_typed_by_hand(rule: Rule) -> None:
     typed = section(rule, "Evidence").partition(f"`torchlint verify --rule {rule.name}`")
     by_hand = page(rule).replace("".join(typed[:2]), "") if typed[1] else page(rule)
     assert SPEED.findall(by_hand) == []
 
 
-@EACH_RULE
-def test_other_rules_are_named_as_they_are(rule: Rule) -> None:
+@of_each_rule
+def other_rules_are_named_as_they_are(rule: Rule) -> None:
     known = {other.code for other in RULES}
     stated = set(re.findall(r"\bTL\d{3}\b", page(rule)))
     assert stated <= known, f"no such rules: {stated - known}"

@@ -74,6 +74,7 @@ def index() -> None:
         pytest.skip(f"no package index: {done.stderr.strip().splitlines()[-1]}")
 
 
+@pytest.mark.slow
 @pytest.mark.network
 @pytest.mark.xdist_group("pre-commit")
 @pytest.mark.usefixtures("index")

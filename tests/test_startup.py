@@ -107,6 +107,7 @@ def test_fixing_loads_no_torch(project: Path) -> None:
     assert not modules & {"libcst.codemod", "libcst.matchers", "torch", "multiprocessing", "concurrent.futures"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 40])
 @pytest.mark.parametrize(("command", "status"), [("check", 1), ("fix", 1), ("fix --diff", 0), ("fix --fix-only", 0)])
 def test_a_warm_cache_needs_no_libcst(tmp_path: Path, command: str, status: int, number: int) -> None:

@@ -9,7 +9,7 @@ import gc
 import itertools
 import multiprocessing
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -53,9 +53,13 @@ def apart() -> Iterator[None]:
         torch.distributed.destroy_process_group()
 
 
-def of_each_rule(test: Callable[..., None]) -> Callable[..., None]:
-    made: Callable[..., None] = pytest.mark.parametrize("rule", MEASURED, ids=lambda rule: rule.name)(test)
-    return made
+OF_EACH_RULE = pytest.mark.parametrize("rule", MEASURED, ids=lambda rule: rule.name)
+FIRST_OF_GROUPS = [next(group) for _, group in itertools.groupby(MEASURED, lambda rule: rule.group)]
+# Each of them runs in CI, one of each group everywhere.
+RUN_OF_EACH_RULE = pytest.mark.parametrize(
+    "rule",
+    [pytest.param(rule, id=rule.name, marks=[pytest.mark.slow] * (rule not in FIRST_OF_GROUPS)) for rule in MEASURED],
+)
 
 
 class Pair:
@@ -87,7 +91,7 @@ def literal(rule: Rule, name: str) -> Any:  # noqa: ANN401 - what the assertions
     return ast.literal_eval(value)
 
 
-@of_each_rule
+@OF_EACH_RULE
 def test_a_workload_says_what_it_measures(rule: Rule) -> None:
     workload = literal(rule, "slow")
     assert workload == literal(rule, "fast")
@@ -106,7 +110,7 @@ def test_a_workload_says_what_it_measures(rule: Rule) -> None:
     assert mapped or "free" not in workload
 
 
-@of_each_rule
+@RUN_OF_EACH_RULE
 def test_slow_and_fast_agree(rule: Rule) -> None:
     workload, slow, fast = literal(rule, "slow"), Pair(rule, "slow"), Pair(rule, "fast")
     mapped = workload["numerics"] == "mapped-state"
@@ -128,14 +132,16 @@ def test_slow_and_fast_agree(rule: Rule) -> None:
         assert same(one, other, exactly=exactly, roughly=roughly, free=free)
 
 
-@of_each_rule
+@pytest.mark.slow
+@OF_EACH_RULE
 def test_outputs_depend_on_inputs_and_state(rule: Rule) -> None:
     slow = Pair(rule, "slow")
     for one, other in itertools.combinations([*slow.outputs(slow.set_up(1), 2), *slow.outputs(slow.set_up(2), 2)], 2):
         assert not same(one, other)
 
 
-@of_each_rule
+@pytest.mark.slow
+@OF_EACH_RULE
 def test_it_can_be_run_again_and_again(rule: Rule) -> None:
     """Neither grows nor fades, though a measurement calls it thousands of times."""
     for name in ("slow", "fast"):
@@ -152,7 +158,8 @@ def test_it_can_be_run_again_and_again(rule: Rule) -> None:
             assert values.std() > 1e-3
 
 
-@of_each_rule
+@pytest.mark.slow
+@OF_EACH_RULE
 def test_both_files_run_as_scripts(rule: Rule) -> None:
     for name in ("slow", "fast"):
         Pair(rule, name, "__main__")

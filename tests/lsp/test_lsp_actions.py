@@ -18,6 +18,8 @@ from torchlint.verified import Speedup, Verified, keep
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 every = pytest.mark.parametrize("profile", PROFILES, ids=str)
 
 MADE, READ = 14, 24

@@ -13,6 +13,8 @@ from samples import FOUND, TRAIN
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 every = pytest.mark.parametrize("profile", PROFILES, ids=str)
 told = pytest.mark.parametrize("profile", [PUSH, VS_CODE], ids=str)
 

@@ -13,6 +13,8 @@ from samples import EMOJI, FAST, FOUND, LOOP, SLOW, TRAIN, UTILS, long
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 every = pytest.mark.parametrize("profile", PROFILES, ids=str)
 
 

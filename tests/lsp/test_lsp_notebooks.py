@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 every = pytest.mark.parametrize("profile", [VS_CODE, PUSH_NOTEBOOK], ids=str)
 
 IMPORTS = "%matplotlib inline\nimport torch\nfrom torch import nn"

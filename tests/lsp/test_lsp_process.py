@@ -17,7 +17,10 @@ from wire import PATIENCE, Wire, gone, is_running, wire
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are looked for in /proc")  # noqa: PTH112 - decided while tests are collected
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are looked for in /proc"),  # noqa: PTH112 - decided while tests are collected
+]
 
 METHOD_NOT_FOUND, INVALID_PARAMS, NOT_INITIALIZED, INVALID_REQUEST = -32601, -32602, -32002, -32600
 

@@ -12,6 +12,8 @@ from samples import LAYERS, LOOP, NETWORK, UTILS
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 
 def seen_by(*kinds: Profile) -> pytest.MarkDecorator:
     """For clients of these kinds, each other of which has a project that is configured."""

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 both = pytest.mark.parametrize("profile", [PULL, PUSH], ids=str)
 
 

@@ -14,6 +14,8 @@ from samples import ALL_SAFE, FOUND, SLOW, TRAIN
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 FOREIGN = (
     "git:/home/somebody/train.py?%7B%22path%22%3A%22train.py%22%2C%22ref%22%3A%22~%22%7D",
     "gitlens://0123abc/train.py",

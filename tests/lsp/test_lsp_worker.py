@@ -16,6 +16,8 @@ from torchlint.lsp.analysis import Lint, Place, Repair
 from torchlint.lsp.worker import AnalysisError, Worker
 from torchlint.source import SourceFile
 
+pytestmark = pytest.mark.slow
+
 SLOW = "import torch\n\n\ndef build(n):\n    return torch.zeros(n).cuda()\n"
 FAST = 'import torch\n\n\ndef build(n):\n    return torch.zeros(n, device="cuda")\n'
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 DRIVE = Path(__file__).parents[2] / "editors" / "neovim" / "e2e.lua"
 
 

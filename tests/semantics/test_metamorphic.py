@@ -24,9 +24,6 @@ TEXTS = {
     for path in sorted(FIXTURES.glob("*/*.py"))
     if path.name in ("slow.py", "ok.py")
 } | {f"program {seed}": program(seed) for seed in range(4)}
-EACH_TEXT = pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in TEXTS], scope="module"
-)
 SCOPES = (
     *(ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef),
     *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
@@ -41,8 +38,8 @@ class Rewritten:
     rows: list[int]
 
 
-def survives(before: str, after: Rewritten, *, splits_lines: bool = False) -> None:
-    """Hold what is found in both against each other; where lines were split, each part may have a message of its own."""
+def change(before: str, after: Rewritten, *, splits_lines: bool = False) -> str | None:
+    """How what is found differs, if it does; where lines were split, each part may have a message of its own."""
     ast.parse(after.text)
     wanted = Counter(found(before))
     there = Counter((after.rows[row - 1], rule) for row, rule in found(after.text))
@@ -50,7 +47,7 @@ def survives(before: str, after: Rewritten, *, splits_lines: bool = False) -> No
         rows = {row for row, _ in wanted}
         there = Counter({place: wanted.get(place, 0) if place[0] in rows else times for place, times in there.items()})
         there = +there
-    assert there == wanted, f"lost {wanted - there}, new {there - wanted}\n{after.text}"
+    return None if there == wanted else f"lost {wanted - there}, new {there - wanted}\n{after.text}"
 
 
 def found(text: str) -> list[tuple[int, str]]:
@@ -106,21 +103,16 @@ def with_first(text: str, code: str, bodies: Iterable[list[ast.stmt]]) -> Rewrit
     return with_rows(text, added)
 
 
-@EACH_TEXT
-def test_pass_in_every_block(name: str) -> None:
-    bodies = [body for _, body in blocks(ast.parse(TEXTS[name]))]
-    survives(TEXTS[name], with_first(TEXTS[name], "pass", bodies))
+def pass_in_every_block(text: str) -> Rewritten:
+    return with_first(text, "pass", [body for _, body in blocks(ast.parse(text))])
 
 
-@EACH_TEXT
-def test_docstrings(name: str) -> None:
+def docstrings(text: str) -> Rewritten:
     documented = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     bodies = [
-        body
-        for node, body in blocks(ast.parse(TEXTS[name]))
-        if isinstance(node, documented) and not is_docstring(body[0])
+        body for node, body in blocks(ast.parse(text)) if isinstance(node, documented) and not is_docstring(body[0])
     ]
-    survives(TEXTS[name], with_first(TEXTS[name], '"""What it does."""', bodies))
+    return with_first(text, '"""What it does."""', bodies)
 
 
 # Code that has nothing to do with it
@@ -147,17 +139,13 @@ def behind_the_imports(text: str) -> int:
     return 1 + max((node.end_lineno or 0 for node in imports), default=0)
 
 
-@EACH_TEXT
-def test_unrelated_code(name: str) -> None:
-    text = TEXTS[name]
+def unrelated_code(text: str) -> Rewritten:
     other = UNRELATED.replace("unrelated", "more").replace("Unrelated", "More").split("\n")
-    survives(text, with_rows(text, {behind_the_imports(text): UNRELATED.split("\n"), text.count("\n") + 1: other}))
+    return with_rows(text, {behind_the_imports(text): UNRELATED.split("\n"), text.count("\n") + 1: other})
 
 
-@EACH_TEXT
-def test_a_function_with_the_same_names(name: str) -> None:
+def a_function_with_the_same_names(text: str) -> Rewritten:
     """In a function that nobody calls all names are strings, used as a dict is: elsewhere they are others."""
-    text = TEXTS[name]
     stored = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name) and is_stored(node)}
     code = [
         "def unrelated():",
@@ -165,7 +153,7 @@ def test_a_function_with_the_same_names(name: str) -> None:
         "    return None",
         "",
     ]
-    survives(text, with_rows(text, {text.count("\n") + 1: "\n".join(code).split("\n")}))
+    return with_rows(text, {text.count("\n") + 1: "\n".join(code).split("\n")})
 
 
 def is_stored(node: ast.Name) -> bool:
@@ -175,9 +163,7 @@ def is_stored(node: ast.Name) -> bool:
 # The order of functions
 
 
-@EACH_TEXT
-def test_the_order_of_functions(name: str) -> None:
-    text = TEXTS[name]
+def functions_in_another_order(text: str) -> Rewritten:
     rows = text.split("\n")
     order: list[int] = []
     for run in runs(ast.parse(text)):
@@ -185,7 +171,7 @@ def test_the_order_of_functions(name: str) -> None:
             order += range(start, end + 1)
     order += range(len(order) + 1, len(rows) + 1)
     assert sorted(order) == list(range(1, len(rows) + 1))
-    survives(text, Rewritten("\n".join(rows[number - 1] for number in order), order))
+    return Rewritten("\n".join(rows[number - 1] for number in order), order)
 
 
 def runs(tree: ast.Module) -> Iterator[list[tuple[int, int]]]:
@@ -213,9 +199,7 @@ WORDS = re.compile(r"^[ijkn]$|step|iter|batch|idx|index|count|^it$|mask|keep|val
 SPEAKING = (LOADER.suggests, EPOCH.suggests, MODULE.suggests, LOSS.suggests, DEVICE.suggests, WORDS.search)
 
 
-@EACH_TEXT
-def test_the_names_of_locals(name: str) -> None:
-    text = TEXTS[name]
+def other_names_of_locals(text: str) -> Rewritten:
     tree = ast.parse(text)
     rows = [row.encode() for row in text.split("\n")]
     uses: dict[tuple[int, int], tuple[str, str]] = {}
@@ -231,7 +215,7 @@ def test_the_names_of_locals(name: str) -> None:
         line = rows[row - 1]
         assert line[column:].startswith(old.encode())
         rows[row - 1] = line[:column] + new.encode() + line[column + len(old) :]
-    survives(text, Rewritten(b"\n".join(rows).decode(), list(range(1, len(rows) + 1))))
+    return Rewritten(b"\n".join(rows).decode(), list(range(1, len(rows) + 1)))
 
 
 def plain_locals(function: ast.FunctionDef) -> set[str]:
@@ -262,10 +246,8 @@ def plain_locals(function: ast.FunctionDef) -> set[str]:
 # Expressions
 
 
-@EACH_TEXT
-def test_parentheses(name: str) -> None:
+def parentheses(text: str) -> Rewritten:
     """Around all that is assigned, returned, iterated and asked."""
-    text = TEXTS[name]
     values = [
         value
         for node in ast.walk(ast.parse(text))
@@ -276,7 +258,7 @@ def test_parentheses(name: str) -> None:
     rows = [row.encode() for row in text.split("\n")]
     for row, column, mark in sorted(edges(values), reverse=True):
         rows[row - 1] = rows[row - 1][:column] + mark + rows[row - 1][column:]
-    survives(text, Rewritten(b"\n".join(rows).decode(), list(range(1, len(rows) + 1))))
+    return Rewritten(b"\n".join(rows).decode(), list(range(1, len(rows) + 1)))
 
 
 def edges(values: list[ast.expr]) -> Iterator[tuple[int, int, bytes]]:
@@ -288,10 +270,8 @@ def edges(values: list[ast.expr]) -> Iterator[tuple[int, int, bytes]]:
 LAZY = ("map", "filter", "zip", "iter", "enumerate", "reversed")
 
 
-@EACH_TEXT
-def test_nested_calls_in_two_steps(name: str) -> None:
+def nested_calls_in_two_steps(text: str) -> Rewritten:
     """`x = f(g(y))` as `part = g(y)` and `x = f(part)`."""
-    text = TEXTS[name]
     rows = text.split("\n")
     added: dict[int, list[str]] = {}
     for number, node in enumerate(ast.walk(ast.parse(text))):
@@ -306,4 +286,32 @@ def test_nested_calls_in_two_steps(name: str) -> None:
                 code = row[part.col_offset : part.end_col_offset]
                 added[node.lineno] = [f"{row[: node.col_offset]}part{number} = {code}"]
                 rows[node.lineno - 1] = row.replace(code, f"part{number}", 1)
-    survives(text, with_rows("\n".join(rows), added), splits_lines=True)
+    return with_rows("\n".join(rows), added)
+
+
+# All of them
+
+TOGETHER = (
+    *(other_names_of_locals, parentheses, docstrings, pass_in_every_block, functions_in_another_order),
+    *(unrelated_code, a_function_with_the_same_names),
+)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_findings_survive(name: str) -> None:
+    """All rewrites at once; where that changes what is found, each alone, to name it."""
+    text = TEXTS[name]
+    if (changed := change(text, at_once(text))) is not None:
+        for rewrite in TOGETHER:
+            assert (alone := change(text, rewrite(text))) is None, f"{rewrite.__name__}: {alone}"
+        raise AssertionError(f"{changed}\nEach alone changes nothing.")
+    split = change(text, nested_calls_in_two_steps(text), splits_lines=True)
+    assert split is None, split
+
+
+def at_once(text: str) -> Rewritten:
+    rows = list(range(1, text.count("\n") + 2))
+    for rewrite in TOGETHER:
+        new = rewrite(text)
+        text, rows = new.text, [rows[row - 1] for row in new.rows]
+    return Rewritten(text, rows)

@@ -71,7 +71,9 @@ def place(context: Context, node: cst.CSTNode | None) -> int | None:
     return None if node is None else context.tree.place(node)
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * name.endswith(("fast.py", "ok.py"))) for name in TEXTS]
+)
 def test_the_order_of_questions(name: str) -> None:
     source = SourceFile("snippet.py", TEXTS[name])
     module = parse(source.text)

@@ -18,7 +18,10 @@ from torchlint.verify.inside import landlock, overlay
 from torchlint.verify.placement import TIERS, Placement, Tree, clear, place
 from torchlint.verify.remains import remove
 
-pytestmark = pytest.mark.xdist_group("confined")  # how many processes a user has is what some of these are about
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.xdist_group("confined"),
+]  # how many processes a user has is what some of these are about
 
 LARGE = (1 << 20) + 1  # more than the copy copies where the kernel stands guard
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from torchlint.verify.units import Program, Unit
 
+pytestmark = pytest.mark.slow
+
 TRAIN = """\
 import torch
 from torch import nn

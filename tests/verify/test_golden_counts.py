@@ -26,7 +26,7 @@ RULES = [rule for rule in all_rules() if evidence.is_measurable(rule) and rule.n
 EACH_RULE = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 READ = "        losses.append(loss.item())"
 
-pytestmark = pytest.mark.xdist_group("golden-counts")  # all of them are counted once
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("golden-counts")]  # all of them are counted once
 
 
 def committed(rule: Rule) -> list[Measurement]:

@@ -176,6 +176,7 @@ def test_a_pair_for_two_devices_runs_on_two(bench: Bench) -> None:
     assert verdict(bench.measure(PARALLEL, "cuda", devices=2)) == ("faster", "")
 
 
+@pytest.mark.slow
 def test_a_pair_for_two_devices_through_real_processes() -> None:
     command = [sys.executable, "-m", "torchlint", "verify", "--rule", "data-parallel", "--output-format", "json"]
     done = subprocess.run([*command, "--device", "cpu"], capture_output=True, text=True, check=False, timeout=300)

@@ -21,6 +21,7 @@ from torchlint.verify.process import ArmError
 from torchlint.verify.session import Session, session
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.xdist_group("planted"),
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the process table and /dev/shm are Linux's"),
 ]

@@ -18,6 +18,8 @@ pytest.importorskip("torch")
 from torchlint import userfolder, verified
 from torchlint.verify.inside.devices import Count
 
+pytestmark = pytest.mark.slow
+
 # A training as tutorials write it: arguments, a data set that it would download, a seed of its own, an evaluation, a
 # checkpoint. Batches are blocking copies from pinned memory.
 DIGITS = """\

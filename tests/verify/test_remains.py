@@ -18,7 +18,10 @@ from torchlint.verify import remains
 from torchlint.verify.placement import Tree, place
 from torchlint.verify.remains import TAG, Trace, clear_shared_memory, processes, remove, shared_memory, stop, trace
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc and /dev/shm")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc and /dev/shm"),
+]
 
 DAEMON = """
 def daemon(environment=None):

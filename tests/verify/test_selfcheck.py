@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from torchlint.verify.session import Session
     from torchlint.verify.stats import Verdict
 
+pytestmark = pytest.mark.slow
+
 LOOKS, SPEND = stats.plan(16)
 NAMES = [f"same {number}" for number in range(1, selfcheck.ARMS + 1)]
 

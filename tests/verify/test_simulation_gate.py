@@ -15,7 +15,7 @@ from torchlint.verify import stats
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-pytestmark = pytest.mark.xdist_group("simulation")  # the sessions of a regime are simulated once
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("simulation")]  # the sessions of a regime are simulated once
 
 SESSIONS = 40_000
 CHUNK = 1_000

@@ -16,6 +16,8 @@ from torchlint.verify.session import session
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 FILE = "train.py"
 PROGRAM = """\
 import torch

@@ -16,6 +16,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.slow
+
 FAILING = {
     "arguments.py": (
         "from argparse import ArgumentParser as P\np = P()\np.add_argument('--data', required=True)\np.parse_args()\n",

@@ -19,6 +19,7 @@ from torchlint.verify.process import ArmError, Worker
 from torchlint.verify.session import session
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.xdist_group("workers"),
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the process table is Linux's"),
 ]

@@ -806,6 +806,7 @@ def same(one: torch.Tensor, other: torch.Tensor, *, values: bool) -> bool:
     return facts[0] == facts[1] and (not values or torch.equal(one, other))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS)
 def test_safe_fixes_change_nothing(step: str) -> None:
     """Many in one file: each is fixed as it would be alone."""

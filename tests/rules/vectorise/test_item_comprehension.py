@@ -131,6 +131,7 @@ def loaded(code: str) -> Callable[[torch.Tensor, int], Any]:
     return names["numbers"]  # type: ignore[no-any-return]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("before", "after"), SAFE.values(), ids=SAFE.keys())
 def test_a_safe_fix_gives_the_same_list_or_error_for_every_tensor(before: str, after: str) -> None:
