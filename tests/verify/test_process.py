@@ -20,10 +20,7 @@ from torchlint.verify import process
 from torchlint.verify.process import ArmError, Worker
 from torchlint.verify.session import TreeChangedError, session
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(sys.platform == "win32", reason="process groups and pipes as POSIX has them"),
-]
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="process groups and pipes as POSIX has them")
 
 Play = Callable[[str], Worker]
 

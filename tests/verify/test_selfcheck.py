@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from torchlint.verify.session import Session
     from torchlint.verify.stats import Verdict
 
-pytestmark = pytest.mark.slow
-
 LOOKS, SPEND = stats.plan(16)
 NAMES = [f"same {number}" for number in range(1, selfcheck.ARMS + 1)]
 
@@ -146,6 +144,7 @@ def test_the_clock_is_the_devices(monkeypatch: pytest.MonkeyPatch, device: str, 
     assert seen == [metric] * 3
 
 
+@pytest.mark.slow
 def test_real_processes_on_short_steps() -> None:
     (seen,) = selfcheck.check("cpu", sys.executable, timing.Limits(2), 1, print, sizes=("short",), arms=1)
     assert (seen.size, seen.arms, seen.replicates, seen.failed) == ("short", 1, 2, ())

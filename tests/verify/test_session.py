@@ -13,8 +13,6 @@ import pytest
 
 from torchlint.verify.session import _held_namespace
 
-pytestmark = pytest.mark.slow
-
 
 @contextmanager
 def apart() -> Iterator[tuple[int, str]]:

@@ -14,8 +14,6 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from torchlint.verify.inside.sim import SimulatedDevice, simulated_cuda
 
-pytestmark = pytest.mark.slow
-
 STEPS = 4
 FORKS = "ignore:.*multi-threaded:DeprecationWarning"  # Python 3.12 warns of what loaders do with torch's threads
 

@@ -19,7 +19,6 @@ from torchlint.verify.process import ArmError, Worker
 from torchlint.verify.session import session
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.xdist_group("workers"),
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the process table is Linux's"),
 ]
@@ -110,6 +109,7 @@ def test_each_command(where: Place) -> None:
         assert worker.ask("clock", LONG)["mhz"] is None
 
 
+@pytest.mark.slow
 def test_a_handicap_delays_by_what_it_says(where: Place) -> None:
     with running(where) as worker:
         for clock, index in ((False, 0), (True, 1)):
@@ -117,6 +117,7 @@ def test_a_handicap_delays_by_what_it_says(where: Place) -> None:
             assert said["samples"][0][index] >= 3_000_000
 
 
+@pytest.mark.slow
 def test_a_start_repeats_what_its_seed_gives(where: Place) -> None:
     with running(where, started=None) as worker:
         captures = []
@@ -130,6 +131,7 @@ def test_a_start_repeats_what_its_seed_gives(where: Place) -> None:
     assert not (first.values["step0['n']"] == first.values["step1['n']"]).all()
 
 
+@pytest.mark.slow
 def test_code_that_seeds_itself_is_reached_by_a_shift_for_one_start(where: Place) -> None:
     with running(where, "seeds itself", started=None) as worker:
         captures = []
@@ -142,6 +144,7 @@ def test_code_that_seeds_itself_is_reached_by_a_shift_for_one_start(where: Place
     assert not (first == reached).all()
 
 
+@pytest.mark.slow
 def test_parameters_are_scaled_alone_and_moved_with_all_else(where: Place) -> None:
     with running(where) as worker:
         plain = captured(worker, where, steps=1)
@@ -155,6 +158,7 @@ def test_parameters_are_scaled_alone_and_moved_with_all_else(where: Place) -> No
     assert [*moved.values] == ["moved['y']", "moved['n']"]
 
 
+@pytest.mark.slow
 def test_the_state_of_one_process_is_taken_on_by_another(where: Place) -> None:
     with running(where) as worker:
         kept = next(where.temporary.glob("torchlint-verify-*/captures")) / "state.pt"
@@ -165,6 +169,7 @@ def test_the_state_of_one_process_is_taken_on_by_another(where: Place) -> None:
     assert (first.values["step0['y']"] == second.values["step0['y']"]).all()
 
 
+@pytest.mark.slow
 def test_a_double_is_a_double_until_the_next_start(where: Place) -> None:
     with running(where, started=None) as worker:
         dtypes = []
@@ -174,6 +179,7 @@ def test_a_double_is_a_double_until_the_next_start(where: Place) -> None:
     assert dtypes == ["torch.float64", "torch.float32"]
 
 
+@pytest.mark.slow
 def test_a_frozen_loader_does_not_run_ahead(where: Place) -> None:
     with running(where, "loader", started=None) as worker:
         assert worker.ask("start", LONG, seed=1)["workers"] == 2
@@ -201,6 +207,7 @@ def loaded(worker: Worker) -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
