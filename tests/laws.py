@@ -25,7 +25,7 @@ from unittest.mock import patch
 from torchlint import engine, fixer, linter, registry
 from torchlint.facts import NOTHING, Facts
 from torchlint.finding import Applicability, Edit, Finding, Result, Severity, Span, edited
-from torchlint.notebook import Notebook
+from torchlint.notebook.cells import Notebook
 from torchlint.role import Role
 from torchlint.settings import OptionValue, Settings
 from torchlint.source import SourceFile

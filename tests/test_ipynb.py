@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from report_samples import STEADY
 
 from torchlint.finding import Edit, Span
-from torchlint.ipynb import Document, FormatError
+from torchlint.notebook.ipynb import Document, FormatError
 
 
 def code(source: object, **more: object) -> dict[str, object]:

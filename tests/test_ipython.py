@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_samples import STEADY
 
-from torchlint.ipython import read, shown
+from torchlint.notebook.ipython import read, shown
 
 # What the user wrote, and what is read; where nothing is masked the second is left out.
 PLAIN = (

@@ -20,7 +20,7 @@ from torchlint.cli import run
 from torchlint.finding import Applicability, Edit, Finding, Fix, Result, Span
 from torchlint.fixer import fix
 from torchlint.linter import lint
-from torchlint.notebook import Notebook
+from torchlint.notebook.cells import Notebook
 from torchlint.report import FileReport, ReportOptions, render
 from torchlint.source import DecodeError, Place, SourceFile
 from torchlint.sweep import may_concern

@@ -90,7 +90,7 @@ def test_code_is_read_with_libcst_and_without_its_slow_parts(project: Path) -> N
     modules = loaded(project, "check", "slow.py", status=1)
     assert "libcst._nodes.module" in modules
     assert not modules & {"libcst.codemod", "libcst.matchers", "libcst.tool"}
-    assert not modules & {"torchlint.ipynb", "torchlint.ipython", "torchlint.notebook"}
+    assert not modules & {"torchlint.notebook.ipynb", "torchlint.notebook.ipython", "torchlint.notebook.cells"}
     assert heavy(modules) <= {"hashlib", "json", "libcst", "msgspec", "random", "sqlite3", "tempfile"}
 
 
@@ -98,7 +98,7 @@ def test_a_notebook_without_torch_is_not_even_read(project: Path) -> None:
     (project / "plain.ipynb").write_text('{"cells": [], "nbformat": 4}')
     modules = loaded(project, "check", "plain.ipynb")
     assert heavy(modules) == set()
-    assert not modules & {"torchlint.ipynb", "torchlint.ipython", "torchlint.notebook"}
+    assert not modules & {"torchlint.notebook.ipynb", "torchlint.notebook.ipython", "torchlint.notebook.cells"}
 
 
 def test_fixing_loads_no_torch(project: Path) -> None:

@@ -27,7 +27,7 @@ from typing import Any
 
 import nbformat
 
-from torchlint.ipynb import Document, Source
+from torchlint.notebook.ipynb import Document, Source
 
 _FIX = ("fix", "--unsafe-fixes")
 

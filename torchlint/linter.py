@@ -13,7 +13,7 @@ from torchlint.role import Role, holds_tests
 if TYPE_CHECKING:
     from torchlint.facts import Answers, Facts
     from torchlint.finding import Fix
-    from torchlint.notebook import Notebook
+    from torchlint.notebook.cells import Notebook
     from torchlint.settings import Settings
     from torchlint.source import SourceFile
 

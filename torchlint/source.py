@@ -16,7 +16,7 @@ from torchlint.finding import Edit, Span, edited
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from torchlint.notebook import Notebook
+    from torchlint.notebook.cells import Notebook
 
 
 class DecodeError(ValueError):
@@ -90,8 +90,8 @@ class SourceFile:
             ) from None
         if not is_notebook(path):
             return cls(path, text, encoding, bom)
-        from torchlint.ipynb import FormatError  # `json`, which only notebooks need
-        from torchlint.notebook import Notebook
+        from torchlint.notebook.cells import Notebook
+        from torchlint.notebook.ipynb import FormatError  # `json`, which only notebooks need
 
         try:
             return cls.of_notebook(path, Notebook.read(text), bom=bom)

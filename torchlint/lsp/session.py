@@ -15,7 +15,7 @@ from torchlint.lsp.documents import Documents, path_of
 from torchlint.lsp.settings import ClientSettings
 from torchlint.lsp.unit import Part, Unit, View
 from torchlint.lsp.worker import AnalysisError, Worker
-from torchlint.notebook import Notebook
+from torchlint.notebook.cells import Notebook
 from torchlint.source import SourceFile
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 from laws import active, check_snippet
 
 from torchlint.linter import lint
-from torchlint.notebook import Notebook
+from torchlint.notebook.cells import Notebook
 from torchlint.source import SourceFile
 
 RULE = "workers-without-main-guard"

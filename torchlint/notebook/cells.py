@@ -9,10 +9,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from torchlint.finding import Diagnostic, Edit, Span, edited
-from torchlint.ipython import read, shown
+from torchlint.notebook.ipython import read, shown
 
 if TYPE_CHECKING:
-    from torchlint.ipynb import Document
+    from torchlint.notebook.ipynb import Document
 
 
 class Cell(NamedTuple):
@@ -47,8 +47,8 @@ class Notebook:
 
     @classmethod
     def read(cls, text: str) -> Notebook:
-        """The notebook in the text of a file. Raises `torchlint.ipynb.FormatError`, whose message says what to do."""
-        from torchlint.ipynb import Document  # `json`, which the notebook of an editor does without
+        """The notebook in the text of a file. Raises `FormatError`, whose message says what to do."""
+        from torchlint.notebook.ipynb import Document  # `json`, which the notebook of an editor does without
 
         document = Document.read(text)
         sources = document.sources
@@ -155,7 +155,7 @@ class Notebook:
         """The document with the cells as they are now; of an editor one that holds them and nothing else."""
         if self.document is not None:
             return self.document.replaced(self.sources)
-        from torchlint.ipynb import Document  # as above
+        from torchlint.notebook.ipynb import Document  # as above
 
         return Document.of_cells({cell.number: text for cell, text in zip(self.cells, self.sources, strict=True)})
 
