@@ -731,6 +731,7 @@ def test_the_check_of_a_snippet_passes_what_is_right(site: Site) -> None:
 # With pip
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("packaging")
 def test_the_pack_of_the_page_is_built_installed_tested_and_used(tmp_path: Path) -> None:
     source = tmp_path / "source"

@@ -372,6 +372,7 @@ def harmless(user: User, project: Path, expected: str) -> None:
     assert sum(path.stat().st_size for path in (project / "kept").iterdir()) < 500_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", HARMS)
 def test_a_cache_that_came_with_the_tree_is_not_believed(
     many: Path, user: User, other: User, harm: Callable[[Path], None]
@@ -401,6 +402,7 @@ def test_another_users_cache_is_not_believed_under_the_right_name(many: Path, us
     harmless(user, many, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", HARMS)
 def test_our_own_database_that_somebody_changed_is_a_miss_and_is_replaced(
     many: Path, user: User, harm: Callable[[Path], None]
