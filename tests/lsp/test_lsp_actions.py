@@ -182,7 +182,7 @@ async def test_a_page_is_shown(tmp_path: Path, can: bool) -> None:  # noqa: FBT0
         else:
             (said,) = await seen.until(lambda: seen.client.messages)
             assert said.message.startswith("TL301 item-in-train-loop: ")
-            assert said.message.endswith("/rules/item_in_train_loop.md")
+            assert said.message.endswith("/rules/sync/item_in_train_loop.md")
             assert "\n" not in said.message
 
 
