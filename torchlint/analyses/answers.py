@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.facts import ANY, Answers, Asked, Called, Described, Passed
+from torchlint.analyses.data.datasets import Work, class_work, returned_work, uses_device
+from torchlint.analyses.data.sample_code import is_in_a_dataset
+from torchlint.analyses.host.purpose import purpose
+from torchlint.analyses.layers.inference_only import is_served
+from torchlint.analyses.layers.wrappers import wrapper
+from torchlint.facts import ANY, Answers, Asked, Called, Described, Passed, Purpose
 from torchlint.finding import Frequency
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.names.bindings import last_part
@@ -16,10 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from torchlint.semantics.context import Context
-
-
-# Through how many names, attributes and parameters an object is followed to where it is made.
-_HANDED_ON = 6
 
 
 def answers(context: Context, asked: Asked) -> Answers:
@@ -42,9 +43,6 @@ def answers(context: Context, asked: Asked) -> Answers:
 
 def describe(class_: cst.ClassDef, context: Context) -> Described:
     """What other files may want to know of a class."""
-    from torchlint.analyses.data.datasets import class_work  # both stand on the context
-    from torchlint.analyses.layers.wrappers import wrapper
-
     bases = tuple(base for base in context.classes.lineage(class_) if isinstance(base, str) and base)
     inherited = [found for base in bases if (found := context.elsewhere.described(base)) is not None]
     work = next((found.work for found in inherited if found.work is not None), None)
@@ -56,8 +54,6 @@ def describe(class_: cst.ClassDef, context: Context) -> Described:
 
 def describe_function(function: cst.FunctionDef, context: Context) -> Described:
     """What other files may want to know of a function: of which kind a dataset is that it makes."""
-    from torchlint.analyses.data.datasets import Work, returned_work, uses_device  # both stand on the context
-
     work = returned_work(function, context)
     is_sure = work not in (Work.UNKNOWN, Work.LOADS)
     return Described(
@@ -108,11 +104,6 @@ def _constructions(node: cst.BaseExpression, context: Context) -> list[cst.Call]
 
 
 def _called(call: cst.Call, start: int, context: Context) -> Called:
-    from torchlint.analyses.data.sample_code import is_in_a_dataset  # they stand on the context
-    from torchlint.analyses.host.purpose import purpose
-    from torchlint.analyses.layers.inference_only import is_served
-    from torchlint.facts import Purpose
-
     is_class = isinstance(call.func, (cst.Name, cst.Attribute)) and is_class_name(last_part(call.func))
     return Called(
         f"{context.source.path}:{context.source.place(start).line}",

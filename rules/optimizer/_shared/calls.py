@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 FUSED_SINCE = {"torch.optim.Adam": (2, 0), "torch.optim.AdamW": (2, 0), "torch.optim.SGD": (2, 3)}
 # Since then fused optimizers take parameters on the CPU, too.
 _ON_CPU_SINCE = (2, 4)
-_DEEPEST = 6
 _EXCLUSIVE = ("foreach", "differentiable")
 # What is asked of an optimizer that never steps.
 _NO_STEPS = frozenset({"load_state_dict", "state_dict", "param_groups"})

@@ -8,8 +8,11 @@ import libcst as cst
 
 from torchlint.analyses.execution.hot import is_hot
 from torchlint.analyses.execution.training_steps import is_part_of_a_step
+from torchlint.analyses.host.purpose import is_element_read, is_known_already, purpose
 from torchlint.analyses.host.reads import is_needed_on_host, scalar_read
 from torchlint.analyses.sync.adjacent_waits import is_beside_a_wait
+from torchlint.analyses.sync.inherent_branches import is_switched_on
+from torchlint.facts import Purpose
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -20,10 +23,6 @@ def avoidable_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | 
 
     None where it reads none, or where no later read, of many values at once or none at all, would do as well.
     """
-    from torchlint.analyses.host.purpose import is_element_read, is_known_already, purpose
-    from torchlint.analyses.sync.inherent_branches import is_switched_on  # these need this module
-    from torchlint.facts import Purpose
-
     tensor = scalar_read(node, context)
     if tensor is None or is_needed_on_host(node, context):
         return None
