@@ -247,8 +247,9 @@ def test_pages_are_written_from_evidence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rule = find("item-in-train-loop")
-    page = tmp_path / "item_in_train_loop.md"
-    page.write_bytes((ROOT / "rules" / page.name).read_bytes())
+    page = tmp_path / rule.path
+    page.parent.mkdir()
+    page.write_bytes((ROOT / "rules" / rule.path).read_bytes())
     found = (evidence(changed(GPU, subject=pair(rule))),)
     monkeypatch.setattr("generate_pages.RULES", tmp_path)
     monkeypatch.setattr("generate_pages.all_rules", lambda: (rule,))
