@@ -1,7 +1,7 @@
 """What holds of every snippet that a test lints, whatever the rule.
 
-`check_snippet` is for tests of rules: lines marked `# <- rule-name` are flagged and no others, and the snippet obeys
-the laws. `obey_laws` takes a text as it is.
+`check_snippet` is for tests of rules: lines marked `# <- rule-name` are flagged and no others, those marked
+`# <- rule-name?` by notes, and the snippet obeys the laws. `obey_laws` takes a text as it is.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from unittest.mock import patch
 
 from torchlint import engine, fixer, linter, registry
 from torchlint.facts import NOTHING, Facts
-from torchlint.finding import Applicability, Edit, Finding, Result, Severity, Span, edited
+from torchlint.finding import Applicability, Edit, Fault, Finding, Result, Severity, Span, edited
 from torchlint.notebook.cells import Notebook
 from torchlint.role import Role
 from torchlint.settings import OptionValue, Settings
@@ -33,7 +33,7 @@ from torchlint.source import SourceFile
 if TYPE_CHECKING:
     from torchlint.fixer import Fixed
 
-_MARK = re.compile(r"[ \t]*# <- (?P<rules>[\w-]+(?:, *[\w-]+)*)[ \t]*$", re.MULTILINE)
+_MARK = re.compile(r"[ \t]*# <- (?P<rules>[\w-]+\??(?:, *[\w-]+\??)*)[ \t]*$", re.MULTILINE)
 # Texts that are linted again stand near each other: those of one snippet.
 _REMEMBERED = 256
 Place = tuple[int, str]
@@ -55,7 +55,7 @@ def check_snippet(
     settings = active(*rules, target_torch=target_torch, dataloader_workers=dataloader_workers, options=given)
     code = _dedent(code)
     text = unmarked(code)
-    found = [place for place in places(text, settings) if place[1] in rules]
+    found = [place for place in places(text, settings) if place[1].rstrip("?") in rules]
     assert Counter(found) == Counter(marks(code)), f"{_differences(found, marks(code))}\n{_numbered(code)}"
     obey_laws(text, settings)
     if fixed is not None:
@@ -99,7 +99,7 @@ def _lint_once(source: SourceFile, settings: Settings, facts: Facts = NOTHING) -
 
 
 def marks(code: str) -> list[Place]:
-    """Row and rule of each `# <- rule-name` in the code."""
+    """Row and rule of each `# <- rule-name` in the code; of a note it is `# <- rule-name?`."""
     return [
         (code.count("\n", 0, match.start("rules")) + 1, rule.strip())
         for match in _MARK.finditer(code)
@@ -113,8 +113,12 @@ def unmarked(code: str) -> str:
 
 
 def places(text: str, settings: Settings) -> list[Place]:
-    """Row and rule of each finding."""
-    return [place[:2] for place in _detailed(text, settings)]
+    """Row and rule of each finding, with a question mark behind the rule of a note."""
+    source = SourceFile("snippet.py", text)
+    return [
+        (source.position(one.span.start)[0], one.rule + "?" * (one.severity is Severity.NOTE))
+        for one in lint(text, settings).findings
+    ]
 
 
 def obey_laws(text: str, settings: Settings) -> None:
@@ -123,7 +127,7 @@ def obey_laws(text: str, settings: Settings) -> None:
     It is written in all other ways at once; only where that changes what is found, in each way alone, to name it.
     """
     result = lint(text, settings)
-    assert not [diagnostic for diagnostic in result.diagnostics if diagnostic.severity is Severity.INTERNAL], result
+    assert not [diagnostic for diagnostic in result.diagnostics if diagnostic.fault is Fault.INTERNAL], result
     _tables_change_nothing(text, settings)
     _findings_are_well_formed(text, result.findings)
     fixes_come_to_rest(text, settings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import settings
 
-from torchlint.finding import Applicability, Diagnostic, Edit, Finding, Fix, Frequency, Result, Severity, Span
+from torchlint.finding import Applicability, Diagnostic, Edit, Fault, Finding, Fix, Frequency, Result, Span
 from torchlint.report import FileReport, ReportOptions
 from torchlint.rule import Rule
 from torchlint.source import SourceFile
@@ -37,13 +37,13 @@ UNREADABLE = FileReport(
 )
 UNPARSABLE = FileReport(
     SourceFile("broken.py", "def f(:\n"),
-    Result(diagnostics=(Diagnostic("E999", "invalid-syntax", "expected a parameter", Severity.FILE, Span(6, 7)),)),
+    Result(diagnostics=(Diagnostic("E999", "invalid-syntax", "expected a parameter", Fault.FILE, Span(6, 7)),)),
 )
 CRASHED = FileReport(
     SourceFile("fine.py", "x = 1\n"),
     Result(
         diagnostics=(
-            Diagnostic("E000", "rule-failed", "sample-item-in-loop: division by zero\n  at line 3", Severity.INTERNAL),
+            Diagnostic("E000", "rule-failed", "sample-item-in-loop: division by zero\n  at line 3", Fault.INTERNAL),
         )
     ),
 )

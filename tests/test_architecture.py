@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,19 @@ def train(model, loader, optimizer):
         total += loss.item()
     return total
 """
+
+# What walks by hand outside of the semantics and the analyses, how often, and why no engine does it.
+WALKS = {
+    "rules/autograd/graph_retained_in_accumulator/spent_graphs.py": (
+        2,
+        "its answer is a set of bindings: those whose graphs a backward pass frees",
+    ),
+    "rules/sync/_shared/collector.py": (
+        1,
+        "what a fix wraps depends on each binding: which start a sum, which add to it",
+    ),
+    "rules/data/_shared/samples.py": (2, "its answer is the calls on the way to a sample, and each way is another one"),
+}
 
 
 def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
@@ -118,6 +133,55 @@ def test_what_no_graph_of_packages_shows_is_banned_by_ruff(copy: Path, module: s
     after = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
     assert after.returncode == 1
     assert after.stdout.startswith(f"{module}:")
+
+
+def walks(code: str) -> int:
+    """How often a module asks what reaches a name or what lies above a node, and how many caps of depth it has."""
+    found = 0
+    for node in ast.walk(ast.parse(code)):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="reaching" | "ancestors")):
+                found += 1
+            case ast.Name(id=name):
+                found += "_DEEP" in name
+            case ast.arg(arg=name):
+                found += name == "depth"
+    return found
+
+
+@pytest.mark.parametrize(
+    ("code", "wanted"),
+    [
+        ("context.reaching(name)", 1),
+        ("[b.value for b in self.context.names.reaching(name)]", 1),
+        ("for above in context.tree.ancestors(node): pass", 1),
+        ("def f(node, context, depth=0): pass", 1),
+        ("_DEEPEST = 4\nif n > _DEEPEST: pass", 2),
+        ("_CALLS_DEEP = 2", 1),
+        ("context.origins(name), context.guards(node), listing.depth", 0),
+    ],
+)
+def test_a_walk_is_seen(code: str, wanted: int) -> None:
+    assert walks(code) == wanted
+
+
+def test_rules_leave_walking_to_the_engines() -> None:
+    """Where values come from and go to, what guards a node, and recursion: `semantics/flow` has one engine for each."""
+    # The depth that `notebook` counts is that of brackets in a text.
+    below = ("torchlint/syntax/", "torchlint/semantics/", "torchlint/analyses/", "torchlint/notebook/")
+    files = [path for name in ("torchlint", "rules") for path in (ROOT / name).rglob("*.py")]
+    readers = [
+        path for path in files if "import libcst" in (text := path.read_text(encoding="utf-8")) or "cst." in text
+    ]
+    found = Counter(
+        {
+            path.relative_to(ROOT).as_posix(): count
+            for path in readers
+            if not path.relative_to(ROOT).as_posix().startswith(below)
+            and (count := walks(path.read_text(encoding="utf-8")))
+        }
+    )
+    assert found == {name: count for name, (count, _) in WALKS.items()}
 
 
 def loaded(folder: Path, *arguments: str) -> set[str]:

@@ -23,11 +23,11 @@ from torchlint.finding import (
     Applicability,
     Diagnostic,
     Edit,
+    Fault,
     Finding,
     Fix,
     Frequency,
     Result,
-    Severity,
     Span,
 )
 from torchlint.owned import NotOwnedError
@@ -43,7 +43,7 @@ RESULT = Result(
     ),
     (
         Diagnostic("E999", "invalid-syntax", "syntax error", span=Span(1, 1)),
-        Diagnostic("E000", "internal-error", "crash", Severity.INTERNAL),
+        Diagnostic("E000", "internal-error", "crash", Fault.INTERNAL),
     ),
 )
 CONTENT = digest(b"import torch\n")
@@ -100,7 +100,7 @@ def test_types_survive(folder: Path) -> None:
     assert isinstance(first.fix.applicability, Applicability)
     assert isinstance(first.fix.edits[0], Edit)
     assert second.fix is None
-    assert [diagnostic.severity for diagnostic in result.diagnostics] == [Severity.FILE, Severity.INTERNAL]
+    assert [diagnostic.fault for diagnostic in result.diagnostics] == [Fault.FILE, Fault.INTERNAL]
 
 
 @pytest.mark.parametrize("changes", [{"size": 14}, {"modified": 1_001}, {"changed": 2_001}])

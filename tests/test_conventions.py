@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import pytest
 
-from torchlint.semantics.knowledge.conventions import every
+from torchlint.semantics.knowledge.conventions import comments, every
 from torchlint.semantics.knowledge.conventions.convention import Convention, remembered, switched_off, watched
-from torchlint.semantics.knowledge.conventions.functions import FALLBACK, TRAINING_WORD
+from torchlint.semantics.knowledge.conventions.functions import EVALUATING_WORD, FALLBACK
 from torchlint.semantics.knowledge.conventions.texts import ACCELERATOR_CHECK, WEIGHT_LOADER
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,8 +37,9 @@ EXPRESSIONS = {
     "_START": "first lines of statements",
     "_INDENTED": "an indented line",
     "_UNUSUAL": "characters that end no line",
-    "_COMMENT": "what of a code is a comment",
-    "_EMPTY": "an empty list or dict, as Python writes it",
+    "_PROSE": "comments and strings of Python",
+    "_SPACE": "white space in a string",
+    "_FIELD": "what an f-string computes",
     "_EQUATION": "equations of `torch.einsum`",
     "_PLACES_LAST": "patterns of `einops.rearrange`",
     "_NUMBER_FORMAT": "format specifications of Python",
@@ -49,7 +50,6 @@ EXPRESSIONS = {
     "shown": "comments within a code that a message shows",
     "_is_asked_for": "an option of argparse that has the name of an attribute",
     "has_few_gradients": "calls of `requires_grad_` on one name",
-    "_is_meant": "a comment that names one layer of torch's",
     "in_place_of": "what stands beside a code",
 }
 
@@ -106,10 +106,10 @@ def test_each_convention_is_asked_somewhere() -> None:
 
 
 def test_what_suggests() -> None:
-    assert TRAINING_WORD.suggests("train")
-    assert not TRAINING_WORD.suggests("retrain")
-    assert TRAINING_WORD.suggests_any({"a", "fit"})
-    assert not TRAINING_WORD.suggests_any(())
+    assert EVALUATING_WORD.suggests("eval")
+    assert not EVALUATING_WORD.suggests("reeval")
+    assert EVALUATING_WORD.suggests_any({"a", "test"})
+    assert not EVALUATING_WORD.suggests_any(())
     assert FALLBACK.suggests("my_fallback")
     assert WEIGHT_LOADER.found_in("x = load_weights(y)") == "load_weights"
     assert WEIGHT_LOADER.found_in("x = 1") == ""
@@ -119,26 +119,26 @@ def test_what_suggests() -> None:
 def test_a_convention_that_is_switched_off_suggests_nothing() -> None:
     with switched_off(FALLBACK):
         assert not FALLBACK.suggests("my_fallback")
-        assert TRAINING_WORD.suggests("train")
-        with switched_off(TRAINING_WORD, WEIGHT_LOADER, ACCELERATOR_CHECK):
+        assert EVALUATING_WORD.suggests("eval")
+        with switched_off(EVALUATING_WORD, WEIGHT_LOADER, ACCELERATOR_CHECK):
             assert not FALLBACK.suggests("my_fallback")
-            assert not TRAINING_WORD.suggests_any({"train"})
+            assert not EVALUATING_WORD.suggests_any({"eval"})
             assert WEIGHT_LOADER.found_in("load_weights(y)") == ""
             assert ACCELERATOR_CHECK.removed_from("torch.cuda.manual_seed(1)") == "torch.cuda.manual_seed(1)"
-        assert TRAINING_WORD.suggests("train")
+        assert EVALUATING_WORD.suggests("eval")
     assert FALLBACK.suggests("my_fallback")
 
 
 def test_those_that_suggest_something_are_seen() -> None:
     with watched() as outer:
         FALLBACK.suggests("nothing")
-        TRAINING_WORD.suggests_any({"train"})
+        EVALUATING_WORD.suggests_any({"eval"})
         with watched() as inner:
             FALLBACK.suggests("fallback")
         assert inner == {"fallback"}
-    assert outer == {"training-word"}
+    assert outer == {"evaluating-word"}
     FALLBACK.suggests("fallback")
-    assert outer == {"training-word"}
+    assert outer == {"evaluating-word"}
 
 
 def test_one_that_is_off_is_seen_all_the_same() -> None:
@@ -165,6 +165,22 @@ def test_what_is_remembered_hides_neither() -> None:
     assert seen == {"fallback"}
     assert is_fallback("fallback")
     assert len(asked) == 3
+
+
+@pytest.mark.parametrize("path", ANALYSIS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_no_convention_hears_what_is_there_for_people(path: Path) -> None:
+    """Comments are heard by `is_meant` alone, of one line; all else is told what `uncommented` leaves of the code."""
+    heard = {name for name, value in vars(comments).items() if isinstance(value, Convention)}
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Call(func=ast.Name(id="is_meant"), args=[_, _], keywords=said):
+                heard_here = {ast.unparse(each.value) for each in said}
+                assert heard_here <= heard, f"{path}:{node.lineno}"
+            case ast.Call(func=ast.Attribute(value=owner, attr="suggests" | "found_in" | "removed_from"), args=[given]):
+                where = f"{path}:{node.lineno}: {ast.unparse(node)}"
+                assert ast.unparse(owner) not in heard or path.stem == "meant", where
+                assert "source.text" not in ast.unparse(given), where
+                assert not re.search(r"context\.(bare_)?code\(", ast.unparse(given)), where
 
 
 @pytest.mark.parametrize("path", ANALYSIS, ids=lambda path: path.relative_to(ROOT).as_posix())
@@ -287,7 +303,7 @@ def _holder(node: ast.AST, around: dict[ast.AST, ast.AST]) -> str:
 def _is_text(node: ast.expr) -> bool:
     """Whether an expression is a name or a code that people wrote, as far as its form tells."""
     match node:
-        case ast.Attribute(attr="text" | "value" | "_text"):
+        case ast.Attribute(attr="text" | "value" | "_text" | "code"):
             return True
         case ast.Name(id=name):
             return name in {
@@ -303,7 +319,7 @@ def _is_text(node: ast.expr) -> bool:
                 "method",
                 "size",
             }
-        case ast.Call(func=ast.Attribute(attr="code" | "bare_code" | "lower")):
+        case ast.Call(func=ast.Attribute(attr="code" | "bare_code" | "uncommented" | "lower")):
             return True
         case ast.Call(func=ast.Name(id="dotted" | "last_part" | "final_part" | "method_name")):
             return True
@@ -341,6 +357,8 @@ def _words(node: ast.AST) -> Iterator[str]:
             yield from _listed(value)
         case ast.comprehension(iter=walked):
             yield from _listed(walked)
+        case ast.Assign(targets=[ast.Name(id="__all__")]):
+            return
         case ast.Assign(value=value):
             if not isinstance(value, ast.Constant):
                 yield from _listed(value)
@@ -363,11 +381,11 @@ def _listed(node: ast.AST) -> Iterator[str]:
 
 def _is_documented(word: str) -> bool:
     """Whether Python, torch or NumPy define something of this name, or a parameter, or a library that is listed."""
-    return word.strip("_.") in _vocabulary() or word in _vocabulary()
+    return word.strip("_.") in documented_names() or word in documented_names()
 
 
 @cache
-def _vocabulary() -> frozenset[str]:
+def documented_names() -> frozenset[str]:
     found = {name for words in LIBRARIES.values() for name in words.split()} | set(LIBRARIES) | sys.stdlib_module_names
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -401,7 +419,7 @@ DOCUMENTED = (
     *(f"builtins:{name}" for name, value in vars(builtins).items() if isinstance(value, type)),
     "builtins", "argparse:ArgumentParser", "collections:deque", "contextlib", "copy", "datetime", "functools", "io",
     "io:BytesIO", "io:TextIOWrapper", "itertools", "json", "logging", "logging:Logger", "math", "multiprocessing",
-    "os", "os.path", "pathlib:Path", "pickle", "queue:Queue", "random", "sys", "time", "typing", "unittest:TestCase",
+    "multiprocessing.pool:Pool", "os", "os.path", "pathlib:Path", "pickle", "queue:Queue", "random", "sys", "time", "typing", "unittest:TestCase",
     "warnings",
     "numpy", "numpy:ndarray", "numpy.fft", "numpy.linalg", "numpy.random",
     "torch", "torch:Tensor", "torch.amp", "torch.autograd", "torch.backends.cudnn", "torch.compiler", "torch.cuda",
@@ -413,8 +431,13 @@ DOCUMENTED = (
 )  # fmt: skip
 # Documented names of libraries that the tests do not install, and what else is no name that people choose.
 LIBRARIES = {
-    "accelerate": "deepspeed fsdp fsdp_config parallelism_config accelerator_config",
+    "accelerate": (
+        "deepspeed fsdp fsdp_config parallelism_config accelerator_config join_uneven_inputs main_process_first "
+        "split_between_processes"
+    ),
     "albumentations": "",
+    "apex": "scale_loss",
+    "colossalai": "",
     "cupy": "",
     "cv2": (
         "GaussianBlur addWeighted blur copyMakeBorder cvtColor dilate erode imdecode imread medianBlur remap warpAffine "
@@ -422,9 +445,16 @@ LIBRARIES = {
     ),
     "datasets": "set_format",
     "diffusers": "",
+    "fabric": "",
     "fastprogress": "progress_bar",
+    "filelock": "",
+    "fsspec": "",
+    "gradio": "",
+    "h5py": "",
+    "httpx": "",
     "ignite": "on add_event_handler ITERATION BATCH",
     "imageio": "",
+    "jax": "",
     "lightning": (
         "training_step validation_step test_step predict_step manual_backward optimizer_step configure_model "
         "configure_optimizers prepare_data on_after_backward on_before_zero_grad on_fit_end on_fit_start on_init_end "
@@ -432,24 +462,31 @@ LIBRARIES = {
         "on_train_batch_start on_train_end on_train_start on_train_epoch_start on_train_epoch_end "
         "on_validation_batch_end on_validation_batch_start on_validation_end on_validation_start "
         "on_validation_epoch_start on_validation_epoch_end test_epoch_end training_epoch_end validation_epoch_end "
-        "train_dataloader val_dataloader LightningModule LightningDataModule dp setup teardown"
+        "train_dataloader val_dataloader LightningModule LightningDataModule dp setup teardown init_module "
+        "no_backward_sync"
     ),
+    "lightning_fabric": "",
+    "lmdb": "begin",
     "matplotlib": "imshow",
+    "megatron": "",
     "pandas": "iloc",
     "PIL": "convert",
     "pytorch_lightning": "",
+    "requests": "",
     "rich": "track",
+    "safetensors": "",
     "scipy": "",
     "segmentation_models_pytorch": "",
     "skimage": "",
     "sklearn": "",
     "soundfile": "",
     "tensorboard": "add_histogram add_scalar add_scalars",
+    "tensorflow": "as_default name_scope variable_scope",
     "timm": "create_model",
     "torch": (  # in modules or signatures that Python cannot look into
         "Conv ConvTranspose ConstantPad ZeroPad ReflectionPad ReplicationPad Lazy Loss LU LU6 compute descending dim1 "
         "dim2 end entropy initial_lr is_ is_torchdynamo_compiling loss non_blocking npu saved_tensors_hooks step steps "
-        "window_length vit_ pad_sequence"
+        "window_length vit_ pad_sequence state_dict_type summon_full_params"
     ),
     "torch_geometric": "",
     "torchaudio": "",
@@ -459,12 +496,15 @@ LIBRARIES = {
         "TenCrop ToDtype ToTensor batched_nms nms convnext crop decode_image decode_jpeg decode_png densenet efficientnet "
         "inception mobilenet read_image regnet resized_crop resnet resnext swin swish target_transform vgg wide_resnet"
     ),
-    "tqdm": "set_description set_postfix",
+    "tqdm": "set_description set_postfix get_lock",
     "transformers": (
         "bf16 bf16_full_eval compute_loss dataloader_num_workers do_train fp16 fp16_full_eval half_precision_backend "
         "jit_mode_eval load_in_4bit load_in_8bit no_cuda on_epoch_begin on_epoch_end on_step_begin on_step_end "
         "on_train_begin prediction_step quantization_config tf32 torch_dtype use_cpu use_mps_device generate"
     ),
+    "trl": "unwrap_model_for_generation",
+    "wandb": "",
+    "webdataset": "",
     "yaml": "",
     "an environment": "on true yes detail",  # values of variables that torch documents
     "Python": "__",

@@ -73,6 +73,12 @@ def test_a_line_of_a_training_loop(capsys: Capture) -> None:
     ]
 
 
+def test_what_a_name_is_used_for_is_said(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "used.py").write_text("import torch\ndef f(thing):\n    thing.backward()\n    print(thing)\n")
+    said = "  thing         tensor by its use, a single value, device unknown (parameter on line 2)"
+    assert said in told(capsys, "used.py:4")
+
+
 def test_a_rate_limit(capsys: Capture) -> None:
     assert told(capsys, "train.py:10")[1:4] == [
         "  runs per epoch",

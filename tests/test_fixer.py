@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from torchlint import fixer
-from torchlint.finding import Applicability, Diagnostic, Edit, Finding, Fix, Result, Severity, Span, sort_key
+from torchlint.finding import Applicability, Diagnostic, Edit, Fault, Finding, Fix, Result, Span, sort_key
 from torchlint.fixer import Fixed, fix
 from torchlint.settings import Settings
 from torchlint.source import SourceFile
@@ -151,7 +151,7 @@ def test_a_fix_that_breaks_the_file_is_refused_and_the_others_applied(rules: Rul
     assert done.applied == (("good", 2),)
     assert [finding.rule for finding in done.result.findings] == ["bad"]
     (diagnostic,) = done.result.diagnostics
-    assert diagnostic.severity is Severity.INTERNAL
+    assert diagnostic.fault is Fault.INTERNAL
     assert diagnostic.code == "E000"
     assert diagnostic.message == "bad: its fix would break a.py:2:5 and was not applied; please report this"
 
@@ -190,7 +190,7 @@ def test_fixes_that_never_rest_become_a_diagnostic(rules: Rules) -> None:
     done = fixed("ping\n")
     assert rules.runs == 11
     (diagnostic,) = done.result.diagnostics
-    assert diagnostic.severity is Severity.INTERNAL
+    assert diagnostic.fault is Fault.INTERNAL
     assert diagnostic.message == "ping: fixes of a.py did not come to rest in 10 rounds; please report this"
 
 

@@ -6,7 +6,7 @@ import pytest
 import toys
 
 from torchlint import engine
-from torchlint.finding import Applicability, Result, Severity
+from torchlint.finding import Applicability, Fault, Result
 from torchlint.fixer import fix
 from torchlint.linter import lint
 from torchlint.settings import Settings
@@ -61,7 +61,7 @@ def test_a_crash_in_a_rule_keeps_the_other_findings() -> None:
     result = run("import torch\ntorch.crash()\ntorch.slow(1)\n")
     assert [finding.rule for finding in result.findings] == ["slow-call"]
     (diagnostic,) = result.diagnostics
-    assert diagnostic.severity is Severity.INTERNAL
+    assert diagnostic.fault is Fault.INTERNAL
     assert "crashing-check" in diagnostic.message
     assert "a.py" in diagnostic.message
 
@@ -76,7 +76,7 @@ def test_a_syntax_error_is_a_diagnostic_of_the_file() -> None:
     result = run("import torch\ntorch.slow(  # torchlint: ignore[plain-call]\n")
     assert result.findings == ()
     assert [diagnostic.code for diagnostic in result.diagnostics] == ["E999"]
-    assert result.diagnostics[0].severity is Severity.FILE
+    assert result.diagnostics[0].fault is Fault.FILE
 
 
 @pytest.mark.parametrize(

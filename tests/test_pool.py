@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from torchlint import pool
-from torchlint.finding import Applicability, Result, Severity
+from torchlint.finding import Applicability, Fault, Result
 from torchlint.pool import Job, Outcome, outcome, work
 from torchlint.settings import Settings
 
@@ -60,7 +60,7 @@ def test_what_there_is_nothing_to_fix_in_is_not_fixed() -> None:
 
 def test_bytes_that_are_no_text_are_a_diagnostic() -> None:
     (diagnostic,) = outcome(job("a.py", SLOW + b"# \xff\n")).result.diagnostics
-    assert (diagnostic.code, diagnostic.severity) == ("E902", Severity.FILE)
+    assert (diagnostic.code, diagnostic.fault) == ("E902", Fault.FILE)
     assert "line 6" in diagnostic.message
 
 
@@ -70,7 +70,7 @@ def test_a_defect_is_a_diagnostic(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(pool, "lint_and_answer", fail)
     (diagnostic,) = outcome(job("a.py")).result.diagnostics
-    assert (diagnostic.code, diagnostic.severity) == ("E000", Severity.INTERNAL)
+    assert (diagnostic.code, diagnostic.fault) == ("E000", Fault.INTERNAL)
     assert "KeyError: 'scope' (fail, line " in diagnostic.message
 
 
@@ -209,7 +209,7 @@ def test_a_file_that_kills_its_process_is_named_and_costs_no_other(signal_name: 
         "found = {}\n"
         "for job, outcome in work(iter(JOBS), 2):\n"
         "    assert job.shown not in found\n"
-        "    found[job.shown] = [[d.code, d.severity.value, d.message] for d in outcome.result.diagnostics]"
+        "    found[job.shown] = [[d.code, d.fault.value, d.message] for d in outcome.result.diagnostics]"
         " or [f.code for f in outcome.result.findings]\n"
         "print(json.dumps(found))"
     )

@@ -31,7 +31,7 @@ def commands(*reports: FileReport) -> list[tuple[str, dict[str, str], str]]:
 
 def test_a_finding() -> None:
     assert render("github", (sample(),), options()) == (
-        "::error title=torchlint (TL391),file=train.py,line=7,col=18,endLine=7,endColumn=29::"
+        "::warning title=torchlint (TL391),file=train.py,line=7,col=18,endLine=7,endColumn=29::"
         "train.py:7:18: TL391 `loss.item()` makes the host wait for the device"
         "%0A  runs per batch%0A  help: Add up on the device\n"
     )

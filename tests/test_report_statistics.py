@@ -46,8 +46,8 @@ def test_colour() -> None:
 def test_json() -> None:
     reports = (sample(Applicability.SAFE), sample(), report(TRAIN, OTHER))
     assert json.loads(render("json", reports, options(statistics=True))) == [
-        {"code": "TL391", "name": "sample-item-in-loop", "count": 2, "fixable": False, "fixable_count": 1},
-        {"code": "TL9", "name": "other", "count": 1, "fixable": False, "fixable_count": 0},
+        {"code": "TL391", "name": "sample-item-in-loop", "count": 2, "notes": 0, "fixable": False, "fixable_count": 1},
+        {"code": "TL9", "name": "other", "count": 1, "notes": 0, "fixable": False, "fixable_count": 0},
     ]
     assert render("json", (), options(statistics=True)) == "[]\n"
 

@@ -84,5 +84,5 @@ def test_nothing_that_a_result_says_steers_a_terminal_or_a_log(output_format: st
     shown = render(output_format, [report], ReportOptions(statistics=statistics, color=False))
     assert "\x1b" not in shown
     assert "\r" not in shown
-    assert not any(line.startswith("::warning") for line in shown.splitlines())
+    assert not any(line.startswith("::warning::") for line in shown.splitlines())
     assert "owned" in shown

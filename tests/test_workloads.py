@@ -95,7 +95,7 @@ def literal(rule: Rule, name: str) -> Any:  # noqa: ANN401 - what the assertions
 def test_a_workload_says_what_it_measures(rule: Rule) -> None:
     workload = literal(rule, "slow")
     assert workload == literal(rule, "fast")
-    assert set(workload) - {"dropped", "free", "devices"} == {"numerics", "metric", "sizes", "nohelp"}
+    assert set(workload) - {"dropped", "free", "devices", "slow_is_wrong"} == {"numerics", "metric", "sizes", "nohelp"}
     assert workload["numerics"] in CLASSES
     assert workload["metric"] in METRICS
     assert list(workload["sizes"])[:3] == SIZES
@@ -105,6 +105,7 @@ def test_a_workload_says_what_it_measures(rule: Rule) -> None:
     assert workload["nohelp"].endswith(".")
     assert "\n" not in workload["nohelp"]
     assert workload.get("devices", 2) > 1, "one goes without saying"
+    assert workload.get("slow_is_wrong", True) is True, "that it is right goes without saying"
     mapped = workload["numerics"] == "mapped-state"
     assert mapped == ("dropped" in workload)
     assert mapped or "free" not in workload

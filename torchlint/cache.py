@@ -423,7 +423,7 @@ def _is_possible(result: Result, size: int | None) -> bool:
                 return False
         except UnknownRuleError:
             return False
-        spans += [finding.span, finding.cause]
+        spans += [finding.span, finding.cause, *finding.places]
         spans += [edit.span for edit in (finding.fix.edits if finding.fix is not None else ())]
     return all(span is None or 0 <= span.start <= span.end <= (span.end if size is None else size) for span in spans)
 

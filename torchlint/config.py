@@ -11,8 +11,9 @@ from typing import Any
 
 from torchlint import configfile
 from torchlint.configfile import ConfigError
+from torchlint.finding import Severity
 from torchlint.globs import Glob, Globs, posix
-from torchlint.registry import UnknownRuleError, choose, find, matching
+from torchlint.registry import UnknownRuleError, choose, find, matching, specificity
 from torchlint.role import Role, role_of
 from torchlint.settings import OptionValue, Settings
 
@@ -75,6 +76,8 @@ class Overrides:
     force_exclude: bool | None = None
     include_tests: bool | None = None
     preview: bool | None = None
+    level: str | None = None
+    fail_on: str | None = None
     output_format: str | None = None
     unsafe_fixes: bool | None = None
     fix: bool | None = None
@@ -107,6 +110,19 @@ class FileIgnore:
         return cls(glob, selectors, inverted, Globs.compile([glob]))
 
 
+@dataclass(frozen=True, slots=True)
+class FileSeverity:
+    """How severe findings are in the files that `pattern` matches."""
+
+    pattern: str
+    severity: Severity
+    globs: Globs
+
+    def matches(self, path: Path) -> bool:
+        """Whether the pattern matches an absolute path, or the name of the file."""
+        return self.globs.match(str(path), path.name)
+
+
 @dataclass(frozen=True)
 class Config:
     """The options for the files of one project.
@@ -119,6 +135,10 @@ class Config:
     file: Path | None = None
     selections: tuple[Selection, ...] = ()
     preview: bool = False
+    severity: Mapping[str, Severity] = field(default_factory=dict)
+    per_file_severity: tuple[FileSeverity, ...] = ()
+    level: Severity = Severity.NOTE
+    fail_on: Severity = Severity.WARNING
     per_file_ignores: tuple[FileIgnore, ...] = ()
     extend_per_file_ignores: tuple[FileIgnore, ...] = ()
     exclude: tuple[Glob, ...] = tuple(Glob(name, "/") for name in DEFAULT_EXCLUDE)
@@ -138,7 +158,7 @@ class Config:
 
     def settings_for(self, path: Path) -> Settings:
         """What decides the findings of one file."""
-        return self._settings(self._ignores_for(path), self.role(path))
+        return self._settings(self._ignores_for(path), self._severity_in(path), self.role(path))
 
     @cached_property
     def cache_folder(self) -> Path | None:
@@ -159,9 +179,13 @@ class Config:
         return {
             "root": str(self.root),
             "file": None if self.file is None else str(self.file),
-            "rules": list(self._settings(frozenset(), Role.CODE).rules),
+            "rules": list(self._settings(frozenset(), None, Role.CODE).rules),
             "options": {
                 "preview": self.preview,
+                "severity": {selector: str(severity) for selector, severity in self.severity.items()},
+                "per-file-severity": {each.pattern: str(each.severity) for each in self.per_file_severity},
+                "level": str(self.level),
+                "fail-on": str(self.fail_on),
                 "per-file-ignores": {
                     "!" * ignore.inverted + ignore.glob.pattern: list(ignore.selectors) for ignore in ignores
                 },
@@ -200,7 +224,7 @@ class Config:
         return frozenset(names)
 
     @cached_property
-    def _settings_cache(self) -> dict[tuple[frozenset[str], Role], Settings]:
+    def _settings_cache(self) -> dict[tuple[frozenset[str], Severity | None, Role], Settings]:
         return {}
 
     def _ignores_for(self, path: Path) -> frozenset[str]:
@@ -222,17 +246,34 @@ class Config:
     def _root(self) -> str:
         return os.path.join(self.root, "")  # noqa: PTH118 -- with a separator at its end
 
-    def _settings(self, ignores: frozenset[str], role: Role) -> Settings:
-        if (ignores, role) not in self._settings_cache:
+    def _severity_in(self, path: Path) -> Severity | None:
+        """What `per-file-severity` says of a file: the last pattern that matches counts."""
+        found = [each.severity for each in self.per_file_severity if each.matches(path)]
+        return found[-1] if found else None
+
+    @cached_property
+    def _severities(self) -> dict[str, Severity]:
+        """What `severity` says, by rule: the narrowest selector counts."""
+        found: dict[str, Severity] = {}
+        for selector in sorted(self.severity, key=specificity):
+            found.update({rule.name: self.severity[selector] for rule in matching(selector)})
+        return found
+
+    def _settings(self, ignores: frozenset[str], severity: Severity | None, role: Role) -> Settings:
+        key = (ignores, severity, role)
+        if key not in self._settings_cache:
             names = self._rules - _names(ignores)
-            self._settings_cache[ignores, role] = Settings(
-                rules=tuple(rule.name for rule in matching("ALL") if rule.name in names),
+            rules = tuple(rule.name for rule in matching("ALL") if rule.name in names)
+            severities = dict.fromkeys(rules, severity) if severity is not None else self._severities
+            self._settings_cache[key] = Settings(
+                rules=rules,
+                severities=tuple((name, severities[name]) for name in rules if name in severities),
                 target_torch=self.target_torch,
                 dataloader_workers=self.dataloader_workers,
                 options=tuple((rule, tuple(sorted(options.items()))) for rule, options in sorted(self.rules.items())),
                 role=role,
             )
-        return self._settings_cache[ignores, role]
+        return self._settings_cache[key]
 
 
 def _names(selectors: Collection[str]) -> set[str]:
@@ -348,6 +389,13 @@ def _resolved(config: Config, key: str, value: Any, folder: Path) -> Any:  # noq
             return _file_ignores(value, folder)
         case "extend_per_file_ignores":
             return config.extend_per_file_ignores + _file_ignores(value, folder)
+        case "severity":
+            return {**config.severity, **{selector: _severity(word) for selector, word in value.items()}}
+        case "per_file_severity":
+            compiled = ((pattern, Globs.compile(_globs((pattern,), folder))) for pattern in value)
+            return tuple(FileSeverity(pattern, _severity(value[pattern]), globs) for pattern, globs in compiled)
+        case "level" | "fail_on":
+            return _severity(value)
         case "cache_dir":
             return folder / Path(value).expanduser()
         case "target_torch":
@@ -359,6 +407,10 @@ def _resolved(config: Config, key: str, value: Any, folder: Path) -> Any:  # noq
             return {**config.verify, **_of_verify(value, folder)}
         case _:
             return value
+
+
+def _severity(word: str) -> Severity:
+    return Severity[word.upper()]
 
 
 def _of_verify(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torchlint.rule import Rule
 
 _SELECTORS = ("select", "ignore", "extend-select")
+_SEVERITIES = ("severity", "per-file-severity")
 _PATTERNS = ("exclude", "extend-exclude")
 _LONGEST_SHOWN = 100
 _IGNORES = ("per-file-ignores", "extend-per-file-ignores")
@@ -194,7 +195,7 @@ def _explain(document: Document, content: dict[str, Any]) -> NoReturn:
 
 def _parts(content: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], object, dict[str, Any]]]:
     for key, value in content.items():
-        if key in (*_IGNORES, "rules", "verify") and isinstance(value, dict):
+        if key in (*_IGNORES, *_SEVERITIES, "rules", "verify") and isinstance(value, dict):
             for name, inner in value.items():
                 yield (key, name), inner, {key: {name: inner}}
         else:
@@ -210,7 +211,7 @@ def _mismatch(keys: Sequence[str], value: object, error: ValidationError, schema
         name += index[0][:-1]
         value = value[int(index[1])]
     if text.startswith("Invalid enum value"):
-        choices = schema["enum"]
+        choices = schema["enum"] if keys[0] not in _SEVERITIES else schema["additionalProperties"]["enum"]
         return f"`{name}`: unknown value {_toml(value)}; {_hint(str(value), choices)}"
     expected, _, got = re.sub(r"`(\w+)`", lambda match: _with_article(match[1]), text).partition(", got ")
     example = _toml(schema["examples"][0])
@@ -227,7 +228,7 @@ def _check_selectors_and_patterns(document: Document, values: Mapping[str, Any])
             matching(selector)
         except UnknownRuleError as error:
             raise document.error(keys, f"`{keys[0]}`: {error}", selector) from None
-    for key in (*_PATTERNS, *_IGNORES):
+    for key in (*_PATTERNS, *_IGNORES, _SEVERITIES[1]):
         for pattern in values.get(key, ()):
             try:
                 Globs.compile([Glob(pattern, "/")])
@@ -239,6 +240,8 @@ def _selectors(values: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str
     for key in _SELECTORS:
         for selector in values.get(key, ()):
             yield (key,), selector
+    for selector in values.get(_SEVERITIES[0], ()):
+        yield (_SEVERITIES[0], selector), selector
     for key in _IGNORES:
         for pattern, selectors in values.get(key, {}).items():
             for selector in selectors:

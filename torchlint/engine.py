@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from torchlint.facts import NOTHING, Answers, Asked
-from torchlint.finding import Applicability, Diagnostic, Edit, Finding, Fix, Result, Severity, Span, sort_key
+from torchlint.finding import Applicability, Diagnostic, Edit, Fault, Finding, Fix, Result, Severity, Span, sort_key
 from torchlint.precedence import merged, settled
 from torchlint.rule import Call, Check, Flag, Insert, InsertBelow, Method, Node, NodeEdit, Rule
 
@@ -186,11 +186,13 @@ def _deep_recursion() -> Iterator[None]:
 
 
 def _deepest(text: str) -> int:
-    """How deep brackets and blocks nest, counted on the text: strings only make it count too much."""
+    """How deep brackets nest at most, counted on the text without comments: strings only make it count too much."""
     if max(text.count("("), text.count("["), text.count("{")) <= DEEPEST_NESTING // 3 and "\n" + " " * 100 not in text:
         return 0
+    from torchlint.syntax.uncommented import uncommented  # few files come here
+
     depth = deepest = 0
-    for bracket in _BRACKETS.findall(text):
+    for bracket in _BRACKETS.findall(uncommented(text)):
         if bracket in "([{":
             depth += 1
             deepest = max(deepest, depth)
@@ -259,7 +261,7 @@ def _run(context: Context, rules: tuple[Rule, ...], *, thorough: bool) -> Result
         found = _findings(flagged, context)
     if found is None:
         message = "LibCST does not reproduce this file; nothing was checked"
-        return Result(diagnostics=(Diagnostic("E000", "internal-error", message, Severity.INTERNAL),))
+        return Result(diagnostics=(Diagnostic("E000", "internal-error", message, Fault.INTERNAL),))
     return Result(found, tuple(dict.fromkeys(diagnostics)), questions)
 
 
@@ -291,9 +293,13 @@ def _findings(flagged: list[tuple[Rule, Flag]], context: Context) -> tuple[Findi
     if not flagged:
         return ()
     source = context.source
-    flagged = [(rule, flag) for rule, flag in flagged if not (rule.eager and context[Compiled].holds(flag.node))]
+    flagged = [
+        (rule, flag)
+        for rule, flag in flagged
+        if not (rule.is_worthless(flag) or (rule.eager and context[Compiled].holds(flag.node)))
+    ]
     causes = {flag.node: cause(flag.node, context) for _, flag in flagged}
-    wanted = {node for _, flag in flagged for node in (flag.node, *flag.about, *(edit.node for edit in flag.edits))}
+    wanted = {node for _, flag in flagged for node in (*_nodes(flag), *(edit.node for edit in flag.edits))}
     wanted.update(filter(None, causes.values()))
     spans = context.spans(wanted)
     if not spans.faithful:
@@ -304,12 +310,17 @@ def _findings(flagged: list[tuple[Rule, Flag]], context: Context) -> tuple[Findi
     return tuple(sorted(found, key=sort_key))
 
 
+def _nodes(flag: Flag) -> tuple[cst.CSTNode, ...]:
+    """All that a flag speaks of, the node that it points at first."""
+    return (flag.node, *flag.places, *flag.about)
+
+
 def _subjects(flag: Flag, spans: Spans) -> list[Span]:
     """The code that a flag speaks of; of a statement with a block its first character, since the block is not meant."""
     import libcst as cst  # a source was parsed
 
     found = []
-    for node in (flag.node, *flag.about):
+    for node in _nodes(flag):
         span = spans.inner(node)
         has_block = isinstance(getattr(node, "body", None), cst.BaseSuite)
         found.append(Span(span.start, span.start + 1) if has_block else span)
@@ -326,7 +337,7 @@ def _crash(source: SourceFile, rule: Rule, error: Exception) -> Diagnostic:
     message = f"{rule.name} failed on {source.path}: {type(error).__name__}: {error} ({place}); please report this"
     if (pack := pack_of(rule.name)) is not None:
         message += f" to the authors of {pack}"
-    return Diagnostic("E000", "internal-error", message, Severity.INTERNAL)
+    return Diagnostic("E000", "internal-error", message, Fault.INTERNAL)
 
 
 def _finding(rule: Rule, flag: Flag, why: cst.CSTNode | None, spans: Spans, context: Context) -> Finding:
@@ -336,7 +347,21 @@ def _finding(rule: Rule, flag: Flag, why: cst.CSTNode | None, spans: Spans, cont
         fix = Fix(flag.title, tuple(edits), flag.applicability)
     frequency, origin = context.frequency(flag.node), context.frequencies.origin(flag.node)
     place = spans.inner(why) if why is not None else None
-    return Finding(rule.name, rule.code, spans.inner(flag.node), flag.message, frequency, fix, origin, place)
+    severity = Severity.NOTE if flag.doubts else Severity.WARNING
+    span = spans.inner(flag.node)
+    return Finding(
+        rule.name,
+        rule.code,
+        span,
+        flag.message,
+        frequency,
+        fix,
+        origin,
+        cause=place,
+        doubts=flag.doubts,
+        severity=severity,
+        places=tuple(sorted({spans.inner(node) for node in flag.places} - {span})),
+    )
 
 
 def _can_stand(edit: NodeEdit, context: Context) -> bool:

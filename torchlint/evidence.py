@@ -31,6 +31,8 @@ Overall = Literal[
     "inconclusive",
     "saves-memory",
     "fewer-syncs",
+    "fewer-copies",
+    "fewer-launches",
     "wrong-result",
     "not-exercised",
     "suspicious",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -43,6 +43,54 @@ _FREQUENCY_WORDS = {
 }
 
 
+class Severity(IntEnum):
+    """How much a finding weighs: a warning is certain and recurs, a note is true and has a doubt."""
+
+    NOTE = 0
+    WARNING = 1
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+class Doubt(Enum):
+    """Why a claim that is true may not be worth acting on. The value is its id, which users meet in JSON."""
+
+    RATE_UNKNOWN = "rate-unknown"
+    RUNS_ONCE = "runs-once"
+    RARE = "rare"
+    DEVICE_UNKNOWN = "device-unknown"
+    VALUE_DECIDES = "value-decides"
+    USE_UNKNOWN = "use-unknown"
+    HOST_NEEDS_IT = "host-needs-it"
+    WAITS_ANYWAY = "waits-anyway"
+    SMALL = "small"
+    UNCALLED = "uncalled"
+    BY_CONVENTION = "by-convention"
+    MEANT = "meant"
+
+    @property
+    def sentence(self) -> str:
+        """What it says, as a clause that follows a message."""
+        return _SENTENCES[self]
+
+
+_SENTENCES = {
+    Doubt.RATE_UNKNOWN: "how often this runs is not in sight",
+    Doubt.RUNS_ONCE: "this runs only once",
+    Doubt.RARE: "this runs only now and then",
+    Doubt.DEVICE_UNKNOWN: "nothing in sight puts this on a GPU",
+    Doubt.VALUE_DECIDES: "the program needs this value to go on",
+    Doubt.USE_UNKNOWN: "what the value is used for is not in sight",
+    Doubt.HOST_NEEDS_IT: "what takes this value works on the CPU",
+    Doubt.WAITS_ANYWAY: "a line next to it synchronizes anyway",
+    Doubt.SMALL: "there is little work in it",
+    Doubt.UNCALLED: "nothing in this project calls this function",
+    Doubt.BY_CONVENTION: "only a name says what this is",
+    Doubt.MEANT: "a comment says that this is intended",
+}
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
     """A half-open range of code points in `SourceFile.text`."""
@@ -73,7 +121,8 @@ class Finding:
     """One place where a rule holds. `rule` is the rule's name, `code` its short code.
 
     `origin` is the place in another file, `path:row`, whose call makes it run as often as it does; `cause` is what does
-    so in this file: what a loop goes over, a call, or the name of a function.
+    so in this file: what a loop goes over, a call, or the name of a function. `doubts` say why it is a note, unless
+    the configuration says how severe it is. `places` are further ones of which the same holds, for the same cause.
     """
 
     rule: str
@@ -84,10 +133,18 @@ class Finding:
     fix: Fix | None = None
     origin: str = ""
     cause: Span | None = None
+    doubts: tuple[Doubt, ...] = ()
+    severity: Severity = Severity.WARNING
+    places: tuple[Span, ...] = ()
+
+    @property
+    def doubtful(self) -> str:
+        """Its doubts in words, as a clause that follows the message; empty for none."""
+        return "; ".join(doubt.sentence for doubt in self.doubts)
 
 
-class Severity(Enum):
-    """What a diagnostic does to the exit status: an error of the file (1) or of torchlint itself (2)."""
+class Fault(Enum):
+    """Whose fault a diagnostic is, for the exit status: the file's (1) or that of torchlint itself (2)."""
 
     FILE = "file"
     INTERNAL = "internal"
@@ -104,7 +161,7 @@ class Diagnostic:
     code: str
     name: str
     message: str
-    severity: Severity = Severity.FILE
+    fault: Fault = Fault.FILE
     span: Span | None = None
 
 
@@ -139,6 +196,12 @@ class Result:
     findings: tuple[Finding, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     questions: Wanted = NOTHING_WANTED
+
+    def at_least(self, severity: Severity) -> Result:
+        """The same with those findings that are so severe."""
+        if all(finding.severity >= severity for finding in self.findings):
+            return self
+        return replace(self, findings=tuple(finding for finding in self.findings if finding.severity >= severity))
 
     @property
     def is_clean(self) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from torchlint.engine import is_applicable
 from torchlint.facts import NOTHING
-from torchlint.finding import Applicability, Diagnostic, Edit, Finding, Result, Severity
+from torchlint.finding import Applicability, Diagnostic, Edit, Fault, Finding, Result
 from torchlint.linter import lint
 
 if TYPE_CHECKING:
@@ -174,4 +174,4 @@ def _compiles(text: str) -> bool:
 
 
 def _internal(message: str) -> Diagnostic:
-    return Diagnostic("E000", "internal-error", message, Severity.INTERNAL)
+    return Diagnostic("E000", "internal-error", message, Fault.INTERNAL)

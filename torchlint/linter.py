@@ -12,7 +12,7 @@ from torchlint.role import Role, holds_tests
 
 if TYPE_CHECKING:
     from torchlint.facts import Answers, Facts
-    from torchlint.finding import Fix
+    from torchlint.finding import Finding, Fix
     from torchlint.notebook.cells import Notebook
     from torchlint.settings import Settings
     from torchlint.source import SourceFile
@@ -43,11 +43,18 @@ def lint_and_answer(
 
 def _judged(source: SourceFile, result: Result, settings: Settings) -> Result:
     """The result after the comments of the source, with the fixes that may be made in a notebook."""
-    result = suppress.apply(source, result, settings)
+    findings = (_as_configured(finding, settings) for finding in result.findings)
+    result = suppress.apply(source, replace(result, findings=tuple(findings)), settings)
     if source.notebook is None:
         return result
     findings = (replace(finding, fix=_in_notebook(finding.fix, source.notebook)) for finding in result.findings)
     return replace(result, findings=tuple(findings))
+
+
+def _as_configured(finding: Finding, settings: Settings) -> Finding:
+    """The finding, as severe as the configuration says that its rule is, where it says so."""
+    severity = dict(settings.severities).get(finding.rule, finding.severity)
+    return finding if severity is finding.severity else replace(finding, severity=severity)
 
 
 def _in_notebook(fix: Fix | None, notebook: Notebook) -> Fix | None:

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 SCHEMA_URL = "https://raw.githubusercontent.com/torchlint/torchlint/main/torchlint/torchlint.schema.json"
 
+SeverityWord: TypeAlias = Literal["note", "warning"]
 OutputFormat: TypeAlias = Literal["full", "concise", "json", "github", "sarif"]
 
 
@@ -117,6 +118,33 @@ class Options(msgspec.Struct, forbid_unknown_fields=True, rename="kebab", frozen
             description="Whether preview rules run: those on by default, and those that prefixes, groups, and `ALL` "
             "select; false by default.",
             examples=[True],
+        ),
+    ] = UNSET
+    severity: Annotated[
+        dict[str, SeverityWord] | UnsetType,
+        Meta(
+            description="How severe the findings of a rule are, whatever is doubtful about them: `warning` or `note`, "
+            "under the rule's name, code, prefix or group; the narrowest counts.",
+            examples=[{"TL201": "note"}],
+        ),
+    ] = UNSET
+    per_file_severity: Annotated[
+        dict[str, SeverityWord] | UnsetType,
+        Meta(
+            description="How severe all findings are in the files that a pattern matches (a name, or a path from this "
+            "file's folder); counts before `severity`, and the last pattern that matches counts.",
+            examples=[{"examples/**": "note"}],
+        ),
+    ] = UNSET
+    level: Annotated[
+        SeverityWord | UnsetType,
+        Meta(description="The least severe findings to report; `note` by default.", examples=["warning"]),
+    ] = UNSET
+    fail_on: Annotated[
+        SeverityWord | UnsetType,
+        Meta(
+            description="The least severe findings for which the exit status is 1; `warning` by default.",
+            examples=["note"],
         ),
     ] = UNSET
     output_format: Annotated[

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from torchlint.engine import answer, examine, is_applicable
 from torchlint.facts import NOTHING, Answers, Asked, Facts
-from torchlint.finding import Applicability, Diagnostic, Result, Severity
+from torchlint.finding import Applicability, Diagnostic, Fault, Result
 from torchlint.fixer import Fixed, fix
 from torchlint.linter import lint_and_answer
 from torchlint.settings import Settings
@@ -105,7 +105,7 @@ def outcome(job: Job) -> Outcome:
 
 
 def _failure(message: str) -> Outcome:
-    return Outcome(Result(diagnostics=(Diagnostic("E000", "internal-error", message, Severity.INTERNAL),)))
+    return Outcome(Result(diagnostics=(Diagnostic("E000", "internal-error", message, Fault.INTERNAL),)))
 
 
 def _described(error: Exception) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
-from torchlint.finding import Fix
+from torchlint.finding import Fix, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -22,6 +22,7 @@ def settled(
 ) -> list[Flagged]:
     """The flags less those whose rule yields to another's flag of the same code or line, where that one speaks.
 
+    What is certain never yields to what is doubtful.
     `subjects` gives the spans of code that a flag speaks of, the one that it points at first; `row` the line of an
     offset.
     """
@@ -37,12 +38,13 @@ def _speaks(
 ) -> bool:
     """Whether no other flag that speaks takes precedence over one."""
     if one not in known:
-        to = flagged[one][0].yields_to
+        rule, flag = flagged[one]
         known[one] = not any(
-            flagged[other][0].name in to
+            flagged[other][0].name in rule.yields_to
+            and (bool(flag.doubts) or not flagged[other][1].doubts)
             and (rows[other] == rows[one] or any(_overlap(spans[one][0], span) for span in spans[other]))
             and _speaks(other, flagged, spans, rows, known)
-            for other in range(len(flagged) if to else 0)
+            for other in range(len(flagged) if rule.yields_to else 0)
         )
     return known[one]
 
@@ -54,7 +56,8 @@ def merged(findings: Iterable[Finding], row: Callable[[int], int]) -> list[Findi
 
 
 def _one(findings: list[Finding]) -> Finding:
-    """The first of the findings, which holds the others, or stands for them."""
+    """The first of the findings, which holds the others, or stands for them; one without doubts before any that has."""
+    findings = [each for each in findings if each.severity is Severity.WARNING] or findings
     apart = [findings[0]]
     for finding in findings[1:]:
         if not _overlap(apart[-1].span, finding.span):

@@ -190,7 +190,7 @@ def _unknown(selector: str) -> UnknownRuleError:
     return UnknownRuleError(f"unknown rule `{selector}`; {hint}")
 
 
-def _specificity(selector: str) -> int:
+def specificity(selector: str) -> int:
     """How narrow a selector is: `ALL` or a group 0 or 1, a code's prefix its length, a code or name the most."""
     if selector == "ALL":
         return 0
@@ -216,13 +216,13 @@ def choose(
         statuses = (Status.STABLE, Status.PREVIEW) if preview else (Status.STABLE,)
         wanted = {rule.name: 0 for rule in all_rules() if rule.default and rule.status in statuses}
     for selector in (*(select or ()), *extend_select):
-        rank = _specificity(selector)
+        rank = specificity(selector)
         for rule in matching(selector):
             if rule.status is Status.PREVIEW and not preview and rank < 100:
                 continue
             wanted[rule.name] = max(rank, wanted.get(rule.name, -1))
     for selector in ignore:
-        rank = _specificity(selector)
+        rank = specificity(selector)
         for rule in matching(selector):
             if wanted.get(rule.name, -1) <= rank:
                 wanted.pop(rule.name, None)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from torchlint.finding import Applicability
+from torchlint.finding import Applicability, Doubt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -21,6 +21,7 @@ __all__ = [
     "Applicability",
     "Call",
     "Check",
+    "Doubt",
     "Flag",
     "Insert",
     "InsertBelow",
@@ -125,7 +126,9 @@ NodeEdit: TypeAlias = "Replace | Insert | InsertBelow"
 class Flag:
     """What a check yields: the node to point at, what happens there, and how to mend it.
 
-    `about` are further nodes that the message speaks of: a rule that yields to this one is silent on them too.
+    `about` are further nodes that the message speaks of: a rule that yields to this one is silent on them too. So it is
+    on `places`, further nodes of which the same is to be said, for the same cause. What is claimed is true; `doubts`
+    say why it may not be worth acting on, and make it a note.
     """
 
     node: cst.CSTNode
@@ -134,6 +137,8 @@ class Flag:
     edits: tuple[NodeEdit, ...] = ()
     applicability: Applicability = Applicability.UNSAFE
     about: tuple[cst.CSTNode, ...] = ()
+    places: tuple[cst.CSTNode, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
 
 
 Check: TypeAlias = "Callable[[Any, Context], Iterator[Flag]]"
@@ -149,6 +154,8 @@ class Rule:
     that is `eager` advises what `torch.compile` does by itself, and is silent in compiled functions. `torch` is the
     oldest release in which the advice holds: a configuration whose `target-torch` is older switches the rule off.
     `page` is the address where the page of a pack's rule is published; that of ours follows from its name.
+    `doubts` are those that its flags may carry, each with the reason for which it makes them worthless, and the rule
+    silent; empty, where it makes them notes.
     """
 
     name: str
@@ -164,6 +171,7 @@ class Rule:
     eager: bool = False
     torch: tuple[int, int] = OLDEST_TORCH
     page: str = ""
+    doubts: tuple[tuple[Doubt, str], ...] = ()
     checks: list[tuple[Interest, Check]] = field(default_factory=list, repr=False, compare=False)
 
     def on(self, *interests: Interest) -> Callable[[Check], Check]:
@@ -184,6 +192,10 @@ class Rule:
     def interests(self) -> Iterable[Interest]:
         """What the rule's checks look at."""
         return (interest for interest, _ in self.checks)
+
+    def is_worthless(self, flag: Flag) -> bool:
+        """Whether nothing is said of what a check found, for one of its doubts."""
+        return any(reason and doubt in flag.doubts for doubt, reason in self.doubts)
 
     @property
     def path(self) -> str:

@@ -16,7 +16,7 @@ from torchlint.config import Config, Configs, Overrides
 from torchlint.configfile import reason
 from torchlint.discover import Found, discover, is_force_excluded
 from torchlint.facts import NOTHING, Facts
-from torchlint.finding import Applicability, Result, Severity
+from torchlint.finding import Applicability, Fault, Result
 from torchlint.progress import Progress
 from torchlint.registry import all_rules, problems
 from torchlint.report import FileReport, ReportOptions, render
@@ -187,6 +187,7 @@ def _sweep(run: _Run, files: Sequence[Found], configs: Configs) -> list[Settled]
 
 
 def _settle(run: _Run, swept: Swept, path: Path | None) -> Settled:
+    swept = swept.at_least(run.config.level)
     return settle(swept, run.mode, run.order.add_ignore or "", None if run.mode is Mode.DIFF else path)
 
 
@@ -267,12 +268,12 @@ def _conclude(run: _Run, settled: Sequence[Settled]) -> int:
 def _status(run: _Run, settled: Sequence[Settled]) -> int:
     order = run.order
     results = [one.after.result for one in settled]
-    severities = {diagnostic.severity for result in results for diagnostic in result.diagnostics}
-    if Severity.INTERNAL in severities or problems():
+    faults = {diagnostic.fault for result in results for diagnostic in result.diagnostics}
+    if Fault.INTERNAL in faults or problems():
         return FAILED
     if order.exit_zero:
         return CLEAN
-    if severities:
+    if faults:
         return FOUND
     if run.mode is Mode.IGNORE:
         return CLEAN
@@ -280,7 +281,8 @@ def _status(run: _Run, settled: Sequence[Settled]) -> int:
         return FOUND
     if run.mode is Mode.DIFF or order.fix_only:
         return CLEAN
-    return FOUND if any(result.findings for result in results) else CLEAN
+    least = run.config.fail_on
+    return FOUND if any(finding.severity >= least for result in results for finding in result.findings) else CLEAN
 
 
 def _differences(run: _Run, settled: Sequence[Settled]) -> str:

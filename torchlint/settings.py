@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from torchlint.role import Role
+
+if TYPE_CHECKING:
+    from torchlint.finding import Severity
 
 OptionValue: TypeAlias = "str | int | float | bool | tuple[str, ...]"
 
@@ -16,6 +19,7 @@ class Settings:
 
     `rules` are the names of the active rules, sorted by code. `options` maps a rule's name to its options. `role` is
     what the file's path says that it is there for; tests that are to be checked like other code have no role.
+    `severities` are those of rules for which the configuration says so, by name.
     """
 
     rules: tuple[str, ...]
@@ -23,6 +27,7 @@ class Settings:
     dataloader_workers: int = 4
     options: tuple[tuple[str, tuple[tuple[str, OptionValue], ...]], ...] = field(default=())
     role: Role = Role.CODE
+    severities: tuple[tuple[str, Severity], ...] = ()
 
     def option(self, rule: str, key: str, default: OptionValue) -> OptionValue:
         """The value of one rule's option, or `default`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from torchlint.configfile import reason
 from torchlint.engine import is_applicable, mentions, names_torch
-from torchlint.finding import Applicability, Diagnostic, Result, Severity
+from torchlint.finding import Applicability, Diagnostic, Fault, Result, Severity
 from torchlint.registry import find, prefixes
 from torchlint.source import is_notebook
 
@@ -38,6 +39,11 @@ class Swept(NamedTuple):
     data: bytes
     result: Result
     fixed: Fixed | None = None
+
+    def at_least(self, severity: Severity) -> Swept:
+        """The same with those findings that are so severe."""
+        fixed = self.fixed and replace(self.fixed, result=self.fixed.result.at_least(severity))
+        return self._replace(result=self.result.at_least(severity), fixed=fixed)
 
 
 class Means(NamedTuple):
@@ -223,9 +229,7 @@ class Sweep:
 
     def _keep(self, job: Job, outcome: Outcome) -> None:
         """Remember what is so for good: a defect of torchlint or too little memory may be gone next time."""
-        if self._cache is None or any(
-            diagnostic.severity is Severity.INTERNAL for diagnostic in outcome.result.diagnostics
-        ):
+        if self._cache is None or any(diagnostic.fault is Fault.INTERNAL for diagnostic in outcome.result.diagnostics):
             return
         from torchlint.cache import digest
 

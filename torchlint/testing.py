@@ -9,7 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from torchlint import engine, linter
-from torchlint.finding import Applicability, edited
+from torchlint.finding import Applicability, Severity, edited
 from torchlint.fixer import fix
 from torchlint.registry import find
 from torchlint.settings import Settings
@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 
 __all__ = ["check_snippet"]
 
-_MARK = re.compile(r"[ \t]*# <- (?P<rules>[\w-]+(?:, *[\w-]+)*)[ \t]*$", re.MULTILINE)
+_MARK = re.compile(r"[ \t]*# <- (?P<rules>[\w-]+\??(?:, *[\w-]+\??)*)[ \t]*$", re.MULTILINE)
 
 
 def check_snippet(
     code: str, *rules: str, fixed: str | None = None, options: Mapping[str, OptionValue] | None = None
 ) -> None:
     """Assert that the rules of these names flag the lines of a snippet marked `# <- rule-name`, and no others.
+
+    Of what is to be a note, a flag with doubts, the mark is `# <- rule-name?`.
 
     `fixed` is what all fixes together, the unsafe ones too, make of the snippet without its marks; `options` are those
     of the first rule. Both texts may be indented as a whole.
@@ -72,7 +74,10 @@ def _fixed(text: str, settings: Settings, threshold: Applicability) -> Fixed:
 
 
 def _places(text: str, findings: tuple[Finding, ...]) -> list[tuple[int, str]]:
-    return [(text.count("\n", 0, finding.span.start) + 1, finding.rule) for finding in findings]
+    return [
+        (text.count("\n", 0, finding.span.start) + 1, finding.rule + "?" * (finding.severity is Severity.NOTE))
+        for finding in findings
+    ]
 
 
 def _marks(code: str) -> list[tuple[int, str]]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Flag, Node, Rule
+from torchlint.rule import Applicability, Doubt, Flag, Method, Node, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
 
     from torchlint.semantics.context import Context
+
+    from ._shared.evaluation import Evaluation
 
 RULE = Rule(
     name="eval-without-no-grad",
@@ -20,7 +22,21 @@ RULE = Rule(
     since="0.1.0",
     fix=(Applicability.UNSAFE,),
     yields_to=("volatile-has-no-effect",),
+    doubts=(
+        (Doubt.USE_UNKNOWN, ""),
+        (Doubt.UNCALLED, ""),
+        (Doubt.RATE_UNKNOWN, ""),
+        (Doubt.RARE, ""),
+        (Doubt.RUNS_ONCE, ""),
+        (Doubt.SMALL, "A model that is tried out on made up inputs takes no memory that anybody misses."),
+    ),
 )
+_KEPT = (
+    "`{}(…)` records a graph that nothing here uses, and keeps its activations in memory; `.eval()` does not turn that "
+    "off, `torch.no_grad()` does"
+)
+_DROPPED = "`{}(…)` records a graph that all uses of its output drop; `torch.no_grad()` spares it"
+_DROPS = ("detach", "item", "argmax", "numpy", "tolist", "sample")
 # `.eval()` and `.train(False)`, and the names of functions that evaluate.
 _TOKENS = (b".eval", b".train", b"val", b"test", b"pred", b"infer", b"sample", b"detect", b"recognize", b"demo")
 
@@ -28,19 +44,33 @@ _TOKENS = (b".eval", b".train", b"val", b"test", b"pred", b"infer", b"sample", b
 @RULE.on(Node("FunctionDef", _TOKENS), Node("Module", _TOKENS))
 def check(node: cst.FunctionDef | cst.Module, context: Context) -> Iterator[Flag]:
     """Flag the first call of a model in each stretch of code that only evaluates it."""
-    from torchlint.semantics.names.bindings import dotted
-
     from ._shared.evaluation import Evaluations
-    from ._shared.no_grad import without_grad
 
     for evaluation in context[Evaluations].within(node):
-        call = evaluation.calls[0]
-        model = dotted(call.func) or "the model"
-        title, edits = without_grad(evaluation, context)
-        yield Flag(
-            call,
-            f"`{model}(…)` records a graph that nothing here uses, and keeps its activations in memory; `.eval()` does "
-            "not turn that off, `torch.no_grad()` does",
-            title=title,
-            edits=edits,
-        )
+        yield _flag(_KEPT, evaluation, evaluation.doubts, context, is_fixed=not evaluation.doubts)
+
+
+@RULE.on(*map(Method, _DROPS), Node("Attribute", (b".data",)))
+def check_dropped(node: cst.Call | cst.Attribute, context: Context) -> Iterator[Flag]:
+    """Flag each call of a model of whose output nothing is used with its graph."""
+    from torchlint.analyses.execution.hot import rate_doubts
+
+    from ._shared.unused_graphs import is_alone, is_entered_unseen, unused_graphs
+
+    for evaluation in unused_graphs(node, context):
+        doubts = rate_doubts(evaluation.calls[0], context)
+        if Doubt.UNCALLED not in doubts and is_entered_unseen(evaluation.calls[0], context):
+            doubts = (*doubts, Doubt.UNCALLED)
+        # What else the statement computes may want its graph.
+        is_fixed = not doubts and is_alone(evaluation.calls[0], context)
+        yield _flag(_DROPPED, evaluation, doubts, context, is_fixed=is_fixed)
+
+
+def _flag(claim: str, evaluation: Evaluation, doubts: tuple[Doubt, ...], context: Context, *, is_fixed: bool) -> Flag:
+    from torchlint.semantics.names.bindings import dotted
+
+    from ._shared.no_grad import without_grad
+
+    call = evaluation.calls[0]
+    title, edits = without_grad(evaluation, context) if is_fixed else ("", ())
+    return Flag(call, claim.format(dotted(call.func) or "the model"), title=title, edits=edits, doubts=doubts)

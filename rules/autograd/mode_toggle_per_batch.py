@@ -69,12 +69,7 @@ def _is_of_the_loop(model: cst.BaseExpression, loop: cst.For | cst.While, contex
     from torchlint.syntax.tree import descendants
 
     names = [node for node in descendants(model) if isinstance(node, cst.Name)]
-    return any(
-        context.tree.within(binding.node, loop)
-        for name in names
-        if context.names.is_read(name)
-        for binding in context.reaching(name)
-    )
+    return any(context.names.is_read(name) and context.is_bound_in(name, loop) for name in names)
 
 
 def _may_switch(call: cst.Call, loop: cst.For | cst.While, context: Context) -> bool:
@@ -94,7 +89,7 @@ def _may_switch(call: cst.Call, loop: cst.For | cst.While, context: Context) -> 
             continue
         target = context.calls.target(node)
         if target is not None:
-            if MODE_SWITCHED.suggests(context.code(target)):
+            if MODE_SWITCHED.suggests(context.uncommented(target)):
                 return True
         elif MODE_SWITCH.suggests(name) and _takes_objects(node) and context.kind(node.func) is not Kind.MODULE:
             return True

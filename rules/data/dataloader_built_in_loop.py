@@ -58,13 +58,10 @@ def _is_plain_turn(node: cst.Call, loop: cst.For | cst.While, context: Context) 
     """Whether each turn of a loop over epochs or batches gets there, and nobody decides on it."""
     from torchlint.semantics.execution.frequency import LoopKind
 
-    for above in context.ancestors(node):
-        if above is loop:
-            break
-        if isinstance(above, (cst.If, cst.IfExp, cst.Try, cst.Lambda, cst.ListComp, cst.DictComp, cst.GeneratorExp)):
-            return False
-    is_of_batches = context.frequencies.loop_kind(loop) is LoopKind.BATCH
-    return is_of_batches or context.frequencies.is_named_after_epochs(node)
+    others = (cst.If, cst.IfExp, cst.Try, cst.Lambda, cst.ListComp, cst.DictComp, cst.GeneratorExp)
+    if context.enclosing(node, *others, within=loop) is not None:
+        return False
+    return context.frequencies.loop_kind(loop) in (LoopKind.BATCH, LoopKind.EPOCH)
 
 
 def _is_gone_over(node: cst.Call, loop: cst.For | cst.While, context: Context) -> bool:
@@ -96,10 +93,7 @@ def _is_the_same(node: cst.Call, loop: cst.For | cst.While, context: Context) ->
                 return False
             if isinstance(part, (cst.Lambda, cst.NamedExpr)) or dotted(part) in assigned - {None}:
                 return False
-            if isinstance(part, cst.Name) and any(
-                binding.node is loop or context.tree.within(binding.node, loop.body)
-                for binding in context.reaching(part)
-            ):
+            if isinstance(part, cst.Name) and context.is_bound_in(part, loop):
                 return False
     return True
 

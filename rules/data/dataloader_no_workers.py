@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import libcst as cst
-
 from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule
 from torchlint.semantics.knowledge.conventions.comments import WORKER_REASON, WORKERS_NOT_NEEDED
 from torchlint.semantics.knowledge.conventions.conditions import WORKER_CONDITION
 from torchlint.semantics.knowledge.conventions.counts import WORKER_NUMBER
 
 if TYPE_CHECKING:
+    import libcst as cst
+
     from torchlint.analyses.data.datasets import NoWorkers
     from torchlint.semantics.context import Context
 
@@ -85,7 +85,7 @@ def _cause(lack: NoWorkers, context: Context) -> str:
 def _is_meant(call: cst.Call, lack: NoWorkers, context: Context) -> bool:
     """Whether somebody chose to have no workers, or the loader is there to be looked at."""
     from torchlint.analyses.data.datasets import NEED_WORKERS, is_self_check
-    from torchlint.analyses.execution.comments import comment_behind, comments_above
+    from torchlint.analyses.execution.meant import is_meant
 
     from ._shared.no_gain import is_in_a_process
 
@@ -94,13 +94,13 @@ def _is_meant(call: cst.Call, lack: NoWorkers, context: Context) -> bool:
     if context.frequencies.is_diagnostic(call) or is_self_check(call, context):
         return True
     if any(
-        isinstance(above, (cst.If, cst.IfExp)) and WORKER_CONDITION.suggests(context.code(above.test))
-        for above in context.ancestors(call)
+        WORKER_CONDITION.suggests(context.uncommented(condition.test))
+        for condition in context.conditions(call, across_functions=True)
     ):
         return True
     return lack.zero is not None and (
-        WORKER_REASON.suggests(comment_behind(lack.zero, context))
-        or WORKERS_NOT_NEEDED.suggests(comments_above(call, context))
+        is_meant(lack.zero, context, behind=WORKER_REASON)
+        or is_meant(call, context, above=WORKERS_NOT_NEEDED)
         or is_in_a_process(call, context)
     )
 
@@ -110,6 +110,6 @@ def _with_workers(call: cst.Call, lack: NoWorkers, workers: int, context: Contex
 
     if lack.given is None or lack.zero is None:
         return (with_argument(call, f"num_workers={workers}", context),)
-    if lack.is_named and not WORKER_NUMBER.suggests(context.code(lack.given).lower()):
+    if lack.is_named and not WORKER_NUMBER.suggests(context.uncommented(lack.given).lower()):
         return ()  # the name may stand for other zeros too
     return (Replace(lack.zero, str(workers)),)

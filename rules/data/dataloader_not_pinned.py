@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule, Status
-from torchlint.semantics.knowledge.conventions.comments import COMMENTED_PINNING
 from torchlint.semantics.knowledge.conventions.packages import UNPINNABLE_PACKAGE
 
 if TYPE_CHECKING:
@@ -47,8 +46,6 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if number is not None and is_zero_by_default(number, context):
         return
     if context.frequencies.is_diagnostic(node) or _gives_no_host_memory(node, context):
-        return
-    if COMMENTED_PINNING.suggests(context.code(node)):  # somebody has taken it out
         return
     move = _move(node, context)
     if move is None:
@@ -118,6 +115,6 @@ def _pinning(loader: cst.Call, context: Context) -> NodeEdit:
 
     # A program that runs without CUDA too would be warned there that nothing can be pinned.
     asks = "torch.cuda.is_available()"
-    code = asks if asks in context.source.text and spelling("torch", loader, context) == "torch" else "True"
+    code = asks if asks in context.program.code and spelling("torch", loader, context) == "torch" else "True"
     given = option(loader, "pin_memory", 7, context).given
     return Replace(given, code) if given is not None else with_argument(loader, f"pin_memory={code}", context)

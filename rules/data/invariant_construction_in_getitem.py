@@ -67,4 +67,4 @@ def _is_same(node: cst.BaseExpression, way: Way, context: Context) -> bool:
             return all(_is_same(element.value, way, context) for element in elements)
         case cst.Call(args=args) if (context.qualified_name(node.func) or "").startswith(_PARTS):
             return all(_is_same(argument.value, way, context) for argument in args)
-    return is_same(node, way, context)
+    return is_same(node, context, way)

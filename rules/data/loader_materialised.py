@@ -82,7 +82,8 @@ def _use(node: cst.Call, context: Context) -> str | None:
 def _is_loader(node: cst.BaseExpression, context: Context) -> bool:
     """Whether this is a loader itself: not one of its iterators, nor a dictionary of loaders."""
     from torchlint.analyses.data.loaders import is_loader, made  # the model's parts load LibCST
-    from torchlint.semantics.names.bindings import Binder, dotted
+    from torchlint.semantics.flow.origins import Through
+    from torchlint.semantics.names.bindings import dotted
     from torchlint.semantics.values.lattice import Kind
 
     if isinstance(node, cst.Call):
@@ -91,6 +92,8 @@ def _is_loader(node: cst.BaseExpression, context: Context) -> bool:
     if context.kind(node) not in (Kind.LOADER, Kind.UNKNOWN):
         return False
     if isinstance(node, cst.Name) and made(node, context).calls:
-        values = [binding.value for binding in context.reaching(node) if binding.binder is Binder.ASSIGN]
-        return all(isinstance(value, cst.Call) and is_loader(value, context) for value in values)
+        found = [origin.node for origin in context.origins(node, Through.PARTS).found]
+        return all(isinstance(value, cst.Call) and is_loader(value, context) for value in found)
+    if isinstance(node, cst.Name) and context.kinds.likely(node).kind is Kind.LOADER:
+        return True  # a loop takes batches of it
     return LOADER_ENDING.suggests(name)

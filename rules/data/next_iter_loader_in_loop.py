@@ -80,7 +80,7 @@ def _is_only_measured(node: cst.Call, context: Context) -> bool:
 
 def _is_in_a_handler(node: cst.Call, context: Context) -> bool:
     """Whether the loader has ended, or something else has gone wrong, where it is begun again."""
-    return any(isinstance(above, cst.ExceptHandler) for above in context.ancestors(node))
+    return context.enclosing(node, cst.ExceptHandler) is not None
 
 
 def _with_one_iterator(node: cst.Call, loader: cst.BaseExpression, context: Context) -> tuple[NodeEdit, ...]:

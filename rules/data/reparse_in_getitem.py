@@ -67,7 +67,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if context.loop(node) is not None or is_kept(node, context) or _is_moved(node.args[0].value, context):
         return
     for way in ways(node, context):
-        if all(is_same(argument.value, way, context) for argument in node.args):
+        if all(is_same(argument.value, context, way) for argument in node.args):
             yield Flag(node, _message(node, context))
             return
 
@@ -88,5 +88,5 @@ def _is_moved(file: cst.BaseExpression, context: Context) -> bool:
     """Whether the file that is read is one that is read in parts."""
     if not isinstance(file, cst.Name):
         return False
-    parents = [context.parent(use) for binding in context.reaching(file) for use in context.names.uses(binding)]
+    parents = map(context.parent, context.readers(file))
     return any(isinstance(parent, cst.Attribute) and parent.attr.value in _MOVES for parent in parents)

@@ -32,7 +32,7 @@ _LOOKS = ("zero_grad", "unscale_", "clip_grad_norm_", "clip_grad_value_", "clip_
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the backward pass of each batch where all steps of the optimizer behind it come at some batches only."""
     loop = context.frequencies.batch_loop(node)
-    if loop is None or not _has_wrapper(context) or SYNCING_FRAMEWORK.suggests(context.source.text):
+    if loop is None or not _has_wrapper(context) or SYNCING_FRAMEWORK.suggests(context.program.code):
         return
     steps = list(_calls(loop, ("step",), context))
     if not steps or any(not _is_held_back(step, loop, context) for step in steps) or _is_held_back(node, loop, context):
@@ -46,7 +46,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         node,
         "`DistributedDataParallel` exchanges all gradients between the processes in each backward pass, and the "
         "optimizer steps only once in several; run all but the last of them under the model's `no_sync()`",
-        about=tuple(others[1:]),
+        places=tuple(others[1:]),
     )
 
 
@@ -87,15 +87,7 @@ def _is_held_back(node: cst.CSTNode, loop: cst.For | cst.While, context: Context
 
     if context.frequency(node) < Frequency.BATCH:
         return True
-    child = node
-    for above in context.ancestors(node):
-        if above is loop:
-            return False
-        if (
-            isinstance(above, cst.If)
-            and child is above.body
-            and ACCUMULATION_CONDITION.suggests(context.code(above.test))
-        ):
-            return True
-        child = above
-    return False
+    return any(
+        is_taken and ACCUMULATION_CONDITION.suggests(context.uncommented(test))
+        for test, is_taken in context.conditions(node, within=loop)
+    )

@@ -38,7 +38,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     if any(argument.keyword is not None and argument.keyword.value == _OPTION for argument in node.args):
         return
-    if not TRAINING_STEP.suggests(context.source.text) or _is_evaluation(node, context):
+    if not TRAINING_STEP.suggests(context.program.code) or _is_evaluation(node, context):
         return
     if _is_frozen(node.args[0].value) or _replaces_gradients(context):
         return

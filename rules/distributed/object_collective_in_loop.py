@@ -9,6 +9,7 @@ import libcst as cst
 
 from torchlint.finding import Frequency
 from torchlint.rule import Call, Flag, Rule, Status
+from torchlint.semantics.flow.query import query
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -28,7 +29,6 @@ _SENDS = {
     "broadcast_object_list": ("object_list", 0, "broadcast"),
     "scatter_object_list": ("scatter_object_input_list", 1, "scatter"),
 }
-_DEEPEST = 3
 
 
 @RULE.on(*(Call(f"torch.distributed.{name}") for name in _SENDS))
@@ -48,13 +48,12 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     )
 
 
-def _is_numeric(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
-    """Whether the object is a number, a tensor, or a list or dictionary of these, as far as names are followed."""
+@query(bottom=False)
+def _is_numeric(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether the object is a number, a tensor, or a list or dictionary of these."""
     from torchlint.analyses.batching.extent import is_sure_tensor  # the model's parts load LibCST
     from torchlint.semantics.values.lattice import Kind
 
-    if depth > _DEEPEST:
-        return False
     parts: list[cst.BaseExpression]
     for value in context.origins(node).nodes:
         match value:
@@ -68,6 +67,6 @@ def _is_numeric(node: cst.BaseExpression, context: Context, depth: int = 0) -> b
                 if context.kind(value) is not Kind.NUMBER and not is_sure_tensor(value, context):
                     return False
                 continue
-        if not parts or not all(_is_numeric(part, context, depth + 1) for part in parts):
+        if not parts or not all(_is_numeric(part, context) for part in parts):
             return False
     return True

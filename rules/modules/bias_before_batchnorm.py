@@ -27,7 +27,7 @@ RULE = Rule(
 @RULE.on(Node("Module", (b"BatchNorm", b"InstanceNorm", b"GroupNorm")))
 def check(_: cst.Module, context: Context) -> Iterator[Flag]:
     """Flag each layer with a bias, all of whose output goes into norms that subtract a channel's mean."""
-    text = context.source.text
+    text = context.program.code
     if QUANTISING_WORD.suggests(text) and QUANTISING.suggests(text):
         return
     from torchlint.analyses.layers.norms import (  # the model's parts load LibCST
@@ -85,7 +85,7 @@ def _reason_to_keep(call: cst.Call, made: Wrapper, context: Context) -> str:
     from torchlint.analyses.layers.bias import needs_bias
 
     without = f"setting `{made.parameter}=False`"
-    loads = WEIGHT_LOADER.found_in(context.source.text)
+    loads = WEIGHT_LOADER.found_in(context.program.code)
     if loads:
         return f"weights loaded by `{loads}` may hold it, so convert those before {without}"
     if needs_bias(call, made.layer, context):

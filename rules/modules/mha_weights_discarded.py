@@ -37,7 +37,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Flag]:
     needed = context.argument(call, "need_weights", _NEED_WEIGHTS)
     if context.has_unpacking(call) or (needed is not None and not _is_true(needed)):
         return
-    if WEIGHTS_READ.suggests(context.source.text):
+    if WEIGHTS_READ.suggests(context.program.code):
         return
     from torchlint.edits.messages import how_often  # the model's parts load LibCST
 

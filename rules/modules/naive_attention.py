@@ -26,7 +26,7 @@ RULE = Rule(
 @RULE.on(Call("torch.softmax"), Call("torch.nn.functional.softmax"), Method("softmax"), Call("torch.nn.Softmax"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the softmax between the product of queries and keys and that with the values."""
-    if ATTENTION_KNOWN.suggests(context.source.text):
+    if ATTENTION_KNOWN.suggests(context.program.code):
         return
     from torchlint.edits.messages import how_often
 

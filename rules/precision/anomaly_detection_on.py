@@ -61,17 +61,11 @@ def _is_asked_for(node: cst.CSTNode, context: Context) -> bool:
     """Whether a condition decides on it, the function is there to look for faults, or an error was caught before."""
     from torchlint.analyses.provenance.constants import decided
 
-    child: cst.CSTNode = node
-    for above in context.ancestors(node):
-        if isinstance(above, (cst.Else, cst.ExceptHandler)):
+    if context.enclosing(node, cst.Else, cst.ExceptHandler) is not None:
+        return True
+    for test, _ in context.conditions(node, across_functions=True):
+        is_guard = isinstance(test, cst.Comparison) and getattr(test.left, "value", "") == "__name__"
+        if not is_guard and decided(test, context) is not True:
             return True
-        if isinstance(above, (cst.If, cst.IfExp)) and child is not above.test:
-            is_guard = isinstance(above.test, cst.Comparison) and getattr(above.test.left, "value", "") == "__name__"
-            if not is_guard and decided(above.test, context) is not True:
-                return True
-        if isinstance(above, (cst.FunctionDef, cst.ClassDef)) and child is above.body:
-            name = above.name.value.lower()
-            if FAULT_FINDER.suggests(name):
-                return True
-        child = above
-    return False
+    definitions: Iterator[cst.FunctionDef | cst.ClassDef] = context.around(node, cst.FunctionDef, cst.ClassDef)
+    return any(FAULT_FINDER.suggests(above.name.value.lower()) for above in definitions)

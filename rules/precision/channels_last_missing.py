@@ -30,7 +30,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the backward pass of a script that trains convolutions under autocast with the channels first."""
     from ._shared.training_script import casts, convolves, is_first_step, is_tiny  # the model's parts load LibCST
 
-    if LAYOUT_SETTLED.suggests(context.source.text):
+    if LAYOUT_SETTLED.suggests(context.program.code):
         return
     if is_first_step(node, context) and casts(context) and convolves(context) and not is_tiny(context):
         yield Flag(

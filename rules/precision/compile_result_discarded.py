@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Applicability, Call, Flag, Replace, Rule, Status
-from torchlint.semantics.knowledge.conventions.texts import EXPECTED_ERROR
 
 if TYPE_CHECKING:
     from torchlint.rule import NodeEdit
@@ -57,24 +56,17 @@ def _is_used_behind(compiled: cst.Name | cst.Attribute, line: cst.CSTNode, conte
     end = context.tree.end(line)
     return any(
         context.names.lookup(use)[0] is context.names.lookup(compiled)[0]
-        for binding in context.reaching(compiled)
-        for use in context.names.uses(binding)
+        for use in context.readers(compiled)
         if context.tree.place(use) > end
     )
 
 
 def _is_a_trial(node: cst.Call, context: Context) -> bool:
-    """Whether the call is there to see if it works: in `try`, or under `with pytest.raises(…)`."""
-    child: cst.CSTNode = node
-    for above in context.ancestors(node):
-        if isinstance(above, cst.Try) and child is above.body and above.handlers:
-            return True
-        if isinstance(above, cst.With) and any(
-            EXPECTED_ERROR.suggests(context.code(item.item)) for item in above.items
-        ):
-            return True
-        child = above
-    return False
+    """Whether the call is there to see if it works: in `try`."""
+    return any(
+        isinstance(guard.node, cst.Try) and guard.part is guard.node.body and bool(guard.node.handlers)
+        for guard in context.guards(node, across_functions=True)
+    )
 
 
 def _kept(node: cst.Call, compiled: cst.Name | cst.Attribute, context: Context) -> tuple[NodeEdit, ...]:

@@ -52,26 +52,22 @@ def check(node: cst.Assign, context: Context) -> Iterator[Flag]:
 
 def _is_asked_for(node: cst.Assign, context: Context) -> bool:
     """Whether the program chooses, by an option or by the machine that it runs on."""
-    return any(isinstance(above, (cst.If, cst.ExceptHandler)) for above in context.ancestors(node)) and not all(
-        isinstance(above.test, cst.Name) and above.test.value in ("True", "__debug__")
-        for above in context.ancestors(node)
-        if isinstance(above, cst.If)
+    return not all(
+        isinstance(test, cst.Name) and test.value in ("True", "__debug__")
+        for test, _ in context.conditions(node, across_functions=True)
     )
 
 
 def _is_explained(node: cst.Assign, context: Context) -> bool:
     """Whether a comment at the line, or right above it, gives a reason."""
-    from torchlint.analyses.execution.comments import comment_behind
+    from torchlint.analyses.execution.meant import is_meant
 
-    line = context.tree.line(node)
-    above = line.leading_lines[-1].comment if line is not None and line.leading_lines else None
-    comments = comment_behind(node, context) + (above.value if above is not None else "")
-    return CUDNN_REASON.suggests(comments.lower())
+    return is_meant(node, context, behind=CUDNN_REASON, above=CUDNN_REASON)
 
 
 def _is_needed(context: Context) -> bool:
     """Whether the file takes gradients of gradients, which cuDNN's recurrent layers do not have."""
-    return SECOND_GRADIENTS.suggests(context.source.text)
+    return SECOND_GRADIENTS.suggests(context.program.code)
 
 
 def _is_set_again(node: cst.Assign, context: Context) -> bool:

@@ -81,16 +81,12 @@ def _setting(node: cst.Assign | cst.Call, context: Context) -> tuple[str, str] |
 
 def _is_asked_for(node: cst.CSTNode, context: Context) -> bool:
     """Whether a condition decides on it, or the function is there for debugging or for exact repetition."""
-    child: cst.CSTNode = node
-    for above in context.ancestors(node):
-        if isinstance(above, cst.Else) or (isinstance(above, cst.If) and not _always_holds(above.test, context)):
-            return True
-        if isinstance(above, (cst.FunctionDef, cst.ClassDef)) and child is above.body:
-            name = above.name.value.lower()
-            if DEBUGGING_FUNCTION.suggests(name):
-                return True
-        child = above
-    return False
+    if context.enclosing(node, cst.Else) is not None:
+        return True
+    if not all(_always_holds(test, context) for test, _ in context.conditions(node, across_functions=True)):
+        return True
+    definitions: Iterator[cst.FunctionDef | cst.ClassDef] = context.around(node, cst.FunctionDef, cst.ClassDef)
+    return any(DEBUGGING_FUNCTION.suggests(above.name.value.lower()) for above in definitions)
 
 
 def _always_holds(test: cst.BaseExpression, context: Context) -> bool:

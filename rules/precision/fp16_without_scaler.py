@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Flag, Method, Rule, Status
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.texts import LOSS_SCALING
-from torchlint.semantics.knowledge.conventions.values import LOSS_ENDING
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -25,7 +25,6 @@ RULE = Rule(
 _CUDA = "torch.cuda.amp.autocast"
 _AUTOCASTS = frozenset({_CUDA, "torch.autocast", "torch.amp.autocast"})
 _FLOAT16 = frozenset({"torch.float16", "torch.half"})
-_DEEPEST = 3
 
 
 @RULE.on(Method("backward"))
@@ -33,7 +32,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the backward pass of each batch whose loss comes out of a float16 autocast as it is."""
     from torchlint.finding import Frequency  # the model's parts load LibCST
 
-    if "autocast" not in context.source.text or LOSS_SCALING.suggests(context.source.text):
+    if "autocast" not in context.program.code or LOSS_SCALING.suggests(context.program.code):
         return
     loss = getattr(node.func, "value", None)
     if not isinstance(loss, cst.Name) or context.frequency(node) < Frequency.BATCH:
@@ -47,22 +46,17 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     )
 
 
-def _is_cast(loss: cst.Name, context: Context, depth: int = 0) -> bool:
+@query(bottom=False)
+def _is_cast(loss: cst.Name, context: Context) -> bool:
     """Whether all that the name may hold is computed with a model under such an autocast, and divided at most."""
-    bindings = context.reaching(loss)
-    if not bindings or depth > _DEEPEST:
-        return False
-    for binding in bindings:
-        match binding.value:
-            case None:
-                return False
+
+    def is_cast(value: cst.BaseExpression) -> bool:
+        match value:
             case cst.BinaryOperation(left=cst.Name() as left, operator=cst.Divide()):
-                if not _is_cast(left, context, depth + 1):
-                    return False
-            case value:
-                if binding.path or _has_factor(value) or not _is_under_autocast(binding.node, context):
-                    return False
-    return True
+                return _is_cast(left, context)
+        return not _has_factor(value) and _is_under_autocast(value, context)
+
+    return context.origins(loss).every(is_cast)
 
 
 def _has_factor(value: cst.BaseExpression) -> bool:
@@ -72,14 +66,10 @@ def _has_factor(value: cst.BaseExpression) -> bool:
 
 def _is_under_autocast(node: cst.CSTNode, context: Context) -> bool:
     """Whether the innermost autocast around the node casts to float16 for certain, and runs a model."""
-    for above in context.ancestors(node):
-        if isinstance(above, cst.FunctionDef):
-            return False
-        if isinstance(above, cst.With):
-            for item in above.items:
-                call = item.item
-                if isinstance(call, cst.Call) and context.qualified_name(call.func) in _AUTOCASTS:
-                    return _casts_to_float16(call, context) and _runs_a_model(above, context)
+    for guard in context.guards(node):
+        for call in guard.managers:
+            if isinstance(call, cst.Call) and context.qualified_name(call.func) in _AUTOCASTS:
+                return _casts_to_float16(call, context) and _runs_a_model(guard.part, context)
     return False
 
 
@@ -94,14 +84,12 @@ def _casts_to_float16(call: cst.Call, context: Context) -> bool:
     return is_cuda or (isinstance(device, cst.SimpleString) and str(device.evaluated_value).startswith("cuda"))
 
 
-def _runs_a_model(block: cst.With, context: Context) -> bool:
+def _runs_a_model(body: cst.CSTNode, context: Context) -> bool:
     from torchlint.semantics.values.lattice import Kind
     from torchlint.syntax.tree import descendants_in_scope
 
     return any(
-        context.kind(call.func) is Kind.MODULE and not LOSS_ENDING.suggests(context.code(call.func).lower())
-        for call in descendants_in_scope(block.body)
-        if isinstance(call, cst.Call)
+        context.kind(call.func) is Kind.MODULE for call in descendants_in_scope(body) if isinstance(call, cst.Call)
     )
 
 

@@ -58,7 +58,7 @@ def _trains(context: Context) -> bool:
     """Whether a `Trainer` of transformers is made and started here."""
     calls = context.tree.of(cst.Call)
     makes = any(
-        TRAINER_CLASS.suggests(name := context.qualified_name(call.func) or context.code(call.func))
+        TRAINER_CLASS.suggests(name := context.qualified_name(call.func) or context.uncommented(call.func))
         and "torch" not in name
         for call in calls
     )

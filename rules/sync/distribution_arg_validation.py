@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Applicability, Flag, Node, Rule
-from torchlint.semantics.knowledge.conventions.texts import COMPILE_IMPORT, VALIDATION_SETTER
+from torchlint.semantics.knowledge.conventions.texts import VALIDATION_SETTER
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -106,7 +106,7 @@ def _uses(node: cst.CSTNode, context: Context) -> list[cst.Name]:
 
 def _is_switched(context: Context) -> bool:
     """Whether the file decides for all distributions whether they check."""
-    return VALIDATION_SETTER.suggests(context.source.text)
+    return VALIDATION_SETTER.suggests(context.program.code)
 
 
 def _is_of_a_compiling_program(context: Context) -> bool:
@@ -114,7 +114,5 @@ def _is_of_a_compiling_program(context: Context) -> bool:
     from torchlint.analyses.execution.compiled import COMPILE
 
     named = context.uses.attributes("compile")
-    is_here = COMPILE_IMPORT.suggests(context.source.text) or any(
-        context.qualified_name(name) == COMPILE for name in named
-    )
+    is_here = any(context.qualified_name(name) == COMPILE for name in named)
     return is_here or context.elsewhere.calls(COMPILE)

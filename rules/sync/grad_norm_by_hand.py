@@ -62,8 +62,8 @@ def _is_norm_of_a_gradient(read: cst.BaseExpression, context: Context) -> bool:
     from torchlint.syntax.tree import descendants
 
     if isinstance(read, cst.Name):
-        bindings = context.reaching(read)
-        return len(bindings) == 1 and not bindings[0].path and _is_bound(bindings[0].value, context)
+        value = context.stands_for(read)
+        return value is not None and not isinstance(value, cst.Name) and _is_norm_of_a_gradient(value, context)
     return any(
         isinstance(call, cst.Call)
         and last_part(call.func) in _NORMS
@@ -72,25 +72,25 @@ def _is_norm_of_a_gradient(read: cst.BaseExpression, context: Context) -> bool:
     )
 
 
-def _is_bound(value: cst.BaseExpression | None, context: Context) -> bool:
-    return value is not None and not isinstance(value, cst.Name) and _is_norm_of_a_gradient(value, context)
-
-
 def _is_summed(read: cst.Call, context: Context) -> bool:
     """`total += read ** 2` in a loop over parameters, or `sum(read ** 2 for p in parameters)`."""
-    child: cst.CSTNode = read
-    for above in context.ancestors(read):
-        match above:
-            case cst.AugAssign(operator=cst.AddAssign(), target=cst.Name()):
-                loop = context.loop(above)
-                return isinstance(loop, cst.For) and loop is not context.frequencies.batch_loop(above)
-            case cst.GeneratorExp() | cst.ListComp() if child is above.elt:
-                argument = context.parent(above)
-                call = context.parent(argument) if isinstance(argument, cst.Arg) else None
-                return isinstance(call, cst.Call) and context.qualified_name(call.func) in ("sum", "builtins.sum")
-            case cst.BinaryOperation(operator=cst.Power()) if child is above.left:
-                pass
-            case _:
-                return False
-        child = above
+
+    def power(node: cst.BaseExpression, taker: cst.CSTNode) -> cst.BaseExpression | None:
+        match taker:
+            case cst.BinaryOperation(left=left, operator=cst.Power()) if left is node:
+                return taker
+        return None
+
+    return any(_is_added_up(node, context) for node in context.destinations(read, handed_on=power).nodes)
+
+
+def _is_added_up(node: cst.BaseExpression, context: Context) -> bool:
+    match context.parent(node):
+        case cst.AugAssign(operator=cst.AddAssign(), target=cst.Name(), value=value) as statement if value is node:
+            loop = context.loop(statement)
+            return isinstance(loop, cst.For) and loop is not context.frequencies.batch_loop(statement)
+        case (cst.GeneratorExp(elt=element) | cst.ListComp(elt=element)) as numbers if element is node:
+            argument = context.parent(numbers)
+            call = context.parent(argument) if isinstance(argument, cst.Arg) else None
+            return isinstance(call, cst.Call) and context.qualified_name(call.func) in ("sum", "builtins.sum")
     return False

@@ -9,6 +9,8 @@ import libcst as cst
 
 from torchlint.rule import Applicability, Call, Flag, Method, Node, Rule
 
+from ._shared.doubts import READ_DOUBTS
+
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
@@ -28,6 +30,7 @@ RULE = Rule(
         "graph-break-in-compiled",
         "collective-every-step-for-logging",
     ),
+    doubts=READ_DOUBTS,
 )
 
 
@@ -48,16 +51,17 @@ def check(node: cst.Call | cst.Subscript, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.execution.training_steps import is_evaluating
     from torchlint.analyses.host.purpose import is_appended, is_element_read
     from torchlint.analyses.round_trips.trips import Trips
-    from torchlint.analyses.sync.avoidable import avoidable_read
+    from torchlint.analyses.sync.avoidable import doubtful_read
 
-    from ._shared.deferred import deferred  # the model's parts load LibCST
+    from ._shared.deferred import deferred, how_often  # the model's parts load LibCST
 
-    tensor = avoidable_read(node, context)
-    if tensor is None or is_evaluating(node, context) or is_listed(node, context):
+    read = doubtful_read(node, context)
+    if read is None or is_evaluating(node, context) or is_listed(node, context):
         return
     if isinstance(node, cst.Call) and context[Trips].of(node) is not None:
         return
-    edits = deferred(node, context) if isinstance(node, cst.Call) else ()
+    tensor = read.tensor
+    edits = deferred(node, context) if isinstance(node, cst.Call) and not read.doubts else ()
     if edits:
         advice = "keep it on the device and read it behind the loop"
     elif is_element_read(tensor, context):
@@ -68,7 +72,8 @@ def check(node: cst.Call | cst.Subscript, context: Context) -> Iterator[Flag]:
         advice = "compute with the tensor, and read it only when you log"
     yield Flag(
         node,
-        f"`{context.shown(node)}` makes the CPU wait for the device {context.frequency(node)}; {advice}",
+        f"`{context.shown(node)}` makes the CPU wait for the device{how_often(node, context)}; {advice}",
         title=f"Keep `{context.shown(tensor)}` on the device until the loop ends",
         edits=edits,
+        doubts=read.doubts,
     )

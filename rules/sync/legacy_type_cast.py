@@ -9,7 +9,6 @@ import libcst as cst
 
 from torchlint.rule import Applicability, Flag, Method, Replace, Rule, Status
 from torchlint.semantics.knowledge.conventions.conditions import PLACE_CONDITION
-from torchlint.semantics.knowledge.conventions.values import DEVICE_WORD
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -78,13 +77,11 @@ def _cast(call: cst.Call, context: Context) -> str | None:
 
 def _is_meant(call: cst.Call, context: Context) -> bool:
     """Whether a branch asks first where the tensor is, or the copy goes into a part of another tensor."""
-    for above in context.ancestors(call):
-        if isinstance(above, (cst.If, cst.IfExp)) and PLACE_CONDITION.suggests(context.code(above.test)):
-            return True
-        if isinstance(above, cst.Assign) and any(isinstance(each.target, cst.Subscript) for each in above.targets):
-            return True
-        if isinstance(above, (cst.FunctionDef, cst.Lambda, cst.ClassDef)):
-            break
+    if any(PLACE_CONDITION.suggests(context.uncommented(condition.test)) for condition in context.conditions(call)):
+        return True
+    match context.enclosing(call, cst.Assign, cst.FunctionDef, cst.Lambda):
+        case cst.Assign(targets=targets):
+            return any(isinstance(each.target, cst.Subscript) for each in targets)
     return False
 
 
@@ -112,5 +109,5 @@ def _is_taken_back(call: cst.Call, context: Context) -> bool:
         case cst.Call(func=cst.Attribute(attr=cst.Name(value="cuda"))):
             return True
         case cst.Call(func=cst.Attribute(attr=cst.Name(value="to")), args=[cst.Arg(value=given), *_]):
-            return context.kind(given) is Kind.DEVICE or DEVICE_WORD.suggests(context.code(given))
+            return context.kind(given) is Kind.DEVICE
     return False

@@ -45,7 +45,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         found[0],
         f"{', '.join(names[:_MANY])}{' and others' if len(names) > _MANY else ''} each make the CPU wait for the "
         f"device {context.frequency(node)}; stack the tensors and read them at once with `tolist()`",
-        about=tuple(found[1:]),
+        places=tuple(found[1:]),
     )
 
 
@@ -67,12 +67,7 @@ def _is_per_element(call: cst.Call, line: cst.CSTNode, context: Context) -> bool
     """Whether the read stands in a comprehension, or in a branch of a conditional expression."""
     from torchlint.syntax.tree import Comprehension
 
-    for above in context.ancestors(call):
-        if above is line:
-            return False
-        if isinstance(above, (*Comprehension, cst.IfExp, cst.Lambda)):
-            return True
-    return False
+    return context.enclosing(call, *Comprehension, cst.IfExp, cst.Lambda, within=line) is not None
 
 
 def _avoidable(calls: list[cst.Call], context: Context) -> list[cst.Call]:

@@ -49,4 +49,4 @@ def _is_of_use(call: cst.Call, context: Context) -> bool:
     from ._shared.housekeeping import is_timed
 
     ordered = context.function(call) or context.tree.module
-    return is_timed(call, context) or ORDERED_WORK.suggests(context.code(ordered))
+    return is_timed(call, context) or ORDERED_WORK.suggests(context.uncommented(ordered))

@@ -87,7 +87,7 @@ def _is_same(found: Constant, context: Context) -> bool:
     """Whether it is the same tensor for certain: `uint64` is strict, and TorchScript's `full` makes no leaves."""
     dtype = context.argument(found.call, "dtype", 1)
     is_strict = dtype is not None and context.qualified_name(dtype) == "torch.uint64"
-    is_leaf = context.argument(found.call, "requires_grad") is not None and TORCHSCRIPT.suggests(context.source.text)
+    is_leaf = context.argument(found.call, "requires_grad") is not None and TORCHSCRIPT.suggests(context.program.code)
     return _is_small(found.value) and not is_leaf and not is_strict
 
 

@@ -55,7 +55,7 @@ def _is_safe(found: Listing, numbers: Numbers | None, context: Context) -> bool:
     from torchlint.analyses.tensors.ranks import Numbers
 
     # TorchScript has no `tolist()` without an annotation.
-    if numbers is None or TORCHSCRIPT.suggests(context.source.text):
+    if numbers is None or TORCHSCRIPT.suggests(context.program.code):
         return False
     return not found.conversion or numbers is not Numbers.ANY
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import libcst as cst
 import pytest
 from looking import look
 
-from torchlint.semantics.flow.origins import EVERYTHING, MOST_STEPS, Origin, Through
+from torchlint.semantics.flow.origins import ELEMENT, EVERYTHING, MOST_STEPS, Origin, Through
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ def shown(code: str, through: Through) -> Shown:
         ("a, (b, c) = f(), [g(), h()]\nLOOK(c)", Through.PARTS, ["h()"], []),
         ("a, b = f()\nLOOK(b)", Through.PARTS, ["f()[1]"], []),
         ("a, *b = f(), g()\nLOOK(b)", Through.PARTS, ["f(), g()[-1]"], []),
+        ("*a, b = f(), g(), h()\nLOOK(b)", Through.PARTS, [f"f(), g(), h()[{ELEMENT}]"], []),
         ("a, b = (*f(), g())\nLOOK(b)", Through.PARTS, ["(*f(), g())[1]"], []),
         ("LOOK((f(), g())[1])", Through.PARTS, ["g()"], []),
         ("t = f(), g()\nLOOK(t[1])", Through.PARTS, ["g()"], []),
@@ -73,6 +76,17 @@ def shown(code: str, through: Through) -> Shown:
         ("def g():\n    yield f()\nLOOK(g())", EVERYTHING, ["g()"], []),
         ("async def g():\n    return f()\nLOOK(g())", EVERYTHING, ["g()"], []),
         ("def g():\n    pass\nLOOK(g())", EVERYTHING, ["g()"], []),
+        # Elements, context managers, what was there before
+        ("for x in f():\n    LOOK(x)", Through.ELEMENTS, [f"f()[{ELEMENT}]"], []),
+        ("for i, (x, y) in f():\n    LOOK(y)", Through.ELEMENTS, [f"f()[{ELEMENT}][1][1]"], []),
+        ("for x in f():\n    y = x\n    LOOK(y)", Through.ELEMENTS, [f"f()[{ELEMENT}]"], []),
+        ("xs = f()\n[LOOK(x) for x in xs]", Through.ELEMENTS, [f"f()[{ELEMENT}]"], []),
+        ("with f() as x:\n    LOOK(x)", Through.CONTEXTS, ["f()"], []),
+        ("with f() as x:\n    LOOK(x)", Through.NAMES, [], ["x"]),
+        ("x = f()\nx += 1\nLOOK(x)", Through.UPDATES, ["f()"], []),
+        ("x = f()\nif c:\n    x += 1\nLOOK(x)", Through.UPDATES, ["f()"], []),
+        ("x = f()\nwhile c:\n    x += 1\nLOOK(x)", Through.UPDATES, ["f()"], []),
+        ("def g(x):\n    x += 1\n    LOOK(x)", Through.UPDATES, [], ["x"]),
         # What leads back to itself is looked at once.
         ("def g(n):\n    return g(n - 1) if n else f()\nLOOK(g(3))", EVERYTHING, ["f()"], []),
         ("x = f()\nwhile c:\n    y = x\n    x = y\nLOOK(x)", Through.NAMES, ["f()"], []),
@@ -119,3 +133,77 @@ def test_what_a_name_stands_for(code: str, wanted: str | None) -> None:
     node, context = look(code)
     found = context.stands_for(node)
     assert (found if found is None else context.code(found)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("code", "every", "some"),
+    [
+        ("x = f()\nLOOK(x)", True, True),
+        ("if c:\n    x = f()\nelse:\n    x = g()\nLOOK(x)", False, True),
+        ("x = g()\nLOOK(x)", False, False),
+        # Something else may come from out of sight.
+        ("def h(x):\n    if c:\n        x = f()\n    LOOK(x)", False, True),
+        ("LOOK(unknown)", False, False),
+        # A part of it is no call of `f`.
+        ("x, y = f()\nLOOK(x)", False, False),
+    ],
+)
+def test_every_and_some_of_the_origins(code: str, *, every: bool, some: bool) -> None:
+    node, context = look(code)
+    origins = context.origins(node, Through.PARTS)
+    assert origins.every(lambda each: context.code(each) == "f()") is every
+    assert origins.some(lambda each: context.code(each) == "f()") is some
+
+
+def test_what_a_name_is_bound_to_is_one_step() -> None:
+    node, context = look("x = f()\ny = x\nif c:\n    y = g()\nLOOK(y)")
+    assert isinstance(node, cst.Name)
+    assert [context.code(each) for each in context.bound_to(node).nodes] == ["x", "g()"]
+    assert [context.code(each) for each in context.origins(node).nodes] == ["f()", "g()"]
+
+
+def test_what_a_part_of_a_tuple_is_bound_to() -> None:
+    node, context = look("a, (b, c) = x, (f(), y[0])\nLOOK(c)")
+    assert isinstance(node, cst.Name)
+    assert [context.code(each) for each in context.bound_to(node, Through.PARTS).nodes] == ["y[0]"]
+    assert not context.bound_to(node).is_complete
+
+
+def ingredients(code: str, **options: Callable[[cst.CSTNode], bool]) -> list[str]:
+    """The names, calls and numbers that go into what is looked at."""
+    node, context = look(code)
+    found = context.sources.ingredients(node, **options)
+    return [context.code(part) for part in found if isinstance(part, (cst.Name, cst.Call, cst.Integer))]
+
+
+@pytest.mark.parametrize(
+    ("code", "wanted"),
+    [
+        ("LOOK(1 + 2)", ["1", "2"]),
+        ("x = f(1)\nLOOK(x)", ["x", "f(1)", "f", "1"]),
+        ("x = 1\ny = x\nLOOK(y + x)", ["y", "x", "1", "x"]),
+        ("LOOK(a.b)", ["a"]),
+        ("LOOK(f(key=1))", ["f(key=1)", "f", "1"]),
+        ("x = 1\nx += 2\nLOOK(x)", ["x", "2", "x", "1"]),
+        ("for x in 1:\n    LOOK(x)", ["x", "1"]),
+        # What is made of itself ends where it began.
+        ("x = 1\nwhile c:\n    x = x + 2\nLOOK(x)", ["x", "1", "x", "2"]),
+    ],
+)
+def test_what_goes_into_a_value(code: str, wanted: list[str]) -> None:
+    assert ingredients(code) == wanted
+
+
+def test_ingredients_end_where_they_are_told_to() -> None:
+    code = "x = f(1)\nfor i in z:\n    y = x + 2\n    LOOK(y)"
+    assert ingredients(code) == ["y", "x", "f(1)", "f", "1", "2"]
+    assert ingredients(code, is_end=lambda node: isinstance(node, cst.Call)) == ["y", "x", "f(1)", "2"]
+    _, context = look(code)
+    first = context.tree.of(cst.Assign)[0]
+    assert ingredients(code, bound_by=lambda binder: not binder.deep_equals(first)) == ["y", "x", "2"]
+
+
+def test_ingredients_of_long_chains_are_each_met_once() -> None:
+    """Forty lines that double would be a million million ways."""
+    lines = "".join(f"x{n + 1} = x{n} + x{n}\n" for n in range(40))
+    assert len(ingredients(f"x0 = 1\n{lines}LOOK(x40)")) == 82

@@ -44,6 +44,7 @@ class MadeUp:
     speed: Mapping[str, float] = field(default_factory=dict)
     verdicts: Mapping[str, str] = field(default_factory=dict)
     fails: Mapping[str, ArmError] = field(default_factory=dict)
+    uncounted: Mapping[str, str] = field(default_factory=dict)
     suspicious: frozenset[str] = frozenset()
     biased: bool = False
     replicates: int = 4
@@ -151,6 +152,7 @@ class _Worker:
             "ended": message["units"] is None or wanted < message["units"],
             "counts": dict.fromkeys(COUNTS, 0) | {"syncs": syncs},
             "sites": sites,
+            "doubt": self._session.uncounted.get(self._arm.name, ""),
             "peak": 1 << 20,
         }
 

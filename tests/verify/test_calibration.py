@@ -6,8 +6,9 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+import torch
 
-from torchlint.registry import all_rules
+from torchlint.registry import find
 from torchlint.verify import checks
 from torchlint.verify.arms import Arm, Subject
 from torchlint.verify.session import session
@@ -18,20 +19,54 @@ if TYPE_CHECKING:
 
     from torchlint.rule import Rule
 
-pytestmark = pytest.mark.slow
-
 COMPARED = ("syncs", "h2d_pageable", "h2d_pinned", "d2h")
-MEASURED = [rule for rule in all_rules() if rule.checks]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _needs_cuda() -> None:
-    torch = pytest.importorskip("torch")
-    if not torch.cuda.is_available():
-        pytest.skip("needs a CUDA device")
+# Waits, copies of each kind, both memories, and none of them: each takes a few seconds of a GPU's time.
+SAMPLE = [
+    find(name)
+    for name in (
+        "item-in-train-loop item-in-eval-loop boolean-mask-select dataloader-not-pinned host-factory-then-move "
+        "blocking-h2d-in-batch-loop bulk-d2h-in-hot-loop cat-grow-in-loop naive-attention optimizer-not-fused"
+    ).split()
+]
 
 
-@pytest.mark.parametrize("rule", MEASURED, ids=lambda rule: rule.name)
+def differences(sim: dict[str, int], cuda: dict[str, int]) -> dict[str, tuple[int, int]]:
+    """What the two counted otherwise, the simulated device first.
+
+    A copy from pageable memory makes the host wait, `non_blocking` or not, which the simulated device counts. CUDA does
+    so inside of the copy, and makes no call that a profiler could see, unless torch makes one: of so many waits, any
+    number may be missing.
+    """
+    found = {kind: (sim[kind], cuda[kind]) for kind in COMPARED if sim[kind] != cuda[kind]}
+    if sim["syncs"] - sim["h2d_pageable"] <= cuda["syncs"] <= sim["syncs"]:
+        found.pop("syncs", None)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("sim", "cuda", "expected"),
+    [
+        ((4, 0, 2, 1), (4, 0, 2, 1), {}),
+        ((4, 3, 0, 1), (1, 3, 0, 1), {}),
+        ((4, 3, 0, 1), (2, 3, 0, 1), {}),
+        ((4, 3, 0, 1), (0, 3, 0, 1), {"syncs": (4, 0)}),
+        ((4, 0, 3, 1), (1, 0, 3, 1), {"syncs": (4, 1)}),
+        ((4, 3, 0, 1), (5, 3, 0, 1), {"syncs": (4, 5)}),
+        ((4, 3, 0, 1), (4, 2, 1, 1), {"h2d_pageable": (3, 2), "h2d_pinned": (0, 1)}),
+        ((1, 0, 0, 1), (1, 0, 0, 2), {"d2h": (1, 2)}),
+    ],
+)
+def test_what_a_profiler_cannot_see_is_no_difference(
+    sim: tuple[int, ...], cuda: tuple[int, ...], expected: dict[str, tuple[int, int]]
+) -> None:
+    assert differences(dict(zip(COMPARED, sim, strict=True)), dict(zip(COMPARED, cuda, strict=True))) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("rule", SAMPLE, ids=lambda rule: rule.name)
 @pytest.mark.parametrize("side", ["slow", "fast"])
 def test_counts_are_those_of_the_profiler(rule: Rule, side: str, tmp_path: Path) -> None:
     each = workload(rule)
@@ -39,7 +74,7 @@ def test_counts_are_those_of_the_profiler(rule: Rule, side: str, tmp_path: Path)
         pytest.skip(f"needs {each.devices} CUDA devices")
     source = each.slow if side == "slow" else each.fast
     seen = {device: counted(source, device, tmp_path) for device in ("cuda", "sim")}
-    assert seen["sim"] == seen["cuda"]
+    assert differences(seen["sim"], seen["cuda"]) == {}
 
 
 def counted(source: bytes, device: str, folder: Path) -> dict[str, int]:
@@ -48,4 +83,5 @@ def counted(source: bytes, device: str, folder: Path) -> dict[str, int]:
     with session(subject) as running, running.running(Arm("null"), seed=checks.SEED) as worker:
         worker.ask("start", running.patience.check, seed=checks.SEED)
         said = worker.ask("count", running.patience.check, units=1, warm=1)
+    assert not said["doubt"], said["doubt"]
     return {kind: said["counts"][kind] for kind in COMPARED}

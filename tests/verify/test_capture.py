@@ -14,7 +14,9 @@ import pytest
 import torch
 from torch import nn
 
+from torchlint.verify.inside import capture
 from torchlint.verify.inside.capture import Capture, Fact, flatten
+from torchlint.verify.inside.compare import compare
 from torchlint.verify.inside.leaves import leaves
 from torchlint.verify.inside.randomness import DrawOnCpu
 
@@ -247,3 +249,61 @@ def test_numpy_is_not_loaded() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "['step0[0]', 'step0[1]'] False\n"
+
+
+class TestLarge:
+    """Of a tensor of more than `LARGEST` bytes a sample is kept, and means that hold every element."""
+
+    SIZE = 1 << 16
+
+    @pytest.fixture(autouse=True)
+    def _small(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(capture, "LARGEST", 1 << 12)
+
+    def kept(self, value: object) -> Capture:
+        made = Capture()
+        made.add(value)
+        return made
+
+    def test_little_is_kept_and_read_again(self, tmp_path: Path) -> None:
+        x = torch.randn(256, self.SIZE // 256)
+        made = self.kept({"x": x})
+        made.save(tmp_path / "c.pt")
+        assert (tmp_path / "c.pt").stat().st_size < 1 << 16 < x.numel() * 4
+        assert Capture.load(tmp_path / "c.pt").texts == {"step0['x'] (shape)": f"[256, {self.SIZE // 256}]"}
+
+    def test_the_same_is_the_same(self) -> None:
+        x = torch.randn(self.SIZE)
+        assert compare(self.kept(x), self.kept(x.clone()), "exact")["verdict"] == "same"
+        noisy = x * (1 + 1e-7)
+        assert compare(self.kept(x), self.kept(noisy), "close")["verdict"] == "same-within-class"
+
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
+    def test_one_wrong_element_is_found(self, dtype: torch.dtype) -> None:
+        x = (torch.randn(self.SIZE) * 100).to(dtype)
+        other = x.clone()
+        other[12345] += 1000
+        assert compare(self.kept(x), self.kept(other), "exact")["verdict"] == "wrong"
+        assert compare(self.kept(x), self.kept(other), "close")["verdict"] == "wrong"
+
+    def test_another_shape_or_order_is_found(self) -> None:
+        x = torch.randn(256, self.SIZE // 256)
+        assert compare(self.kept(x), self.kept(x.reshape(-1)), "close")["verdict"] == "wrong"
+        assert compare(self.kept(x), self.kept(x.flip(0)), "close")["verdict"] == "wrong"
+        swapped = x.reshape(-1, 2).flip(1).reshape(x.shape)
+        assert compare(self.kept(x), self.kept(swapped), "close")["verdict"] == "wrong"
+
+    def test_what_has_strides_of_zero_is_no_larger_than_it_says(self) -> None:
+        made = self.kept(torch.zeros(1).expand(1 << 24))
+        assert sum(value.numel() for value in made.values.values()) < 1 << 14
+
+
+def test_lists_of_numbers_in_rows_are_one_value() -> None:
+    rows = [[float(index), 1.0, 2.0] for index in range(1000)]
+    made = Capture()
+    made.add({"rows": rows, "ragged": [[1.0], [1.0, 2.0]]})
+    assert made.values["step0['rows']"].shape == (1000, 3)
+    assert sum("ragged" in path for path in made.values) > 1
+    other = Capture()
+    other.add({"rows": [*rows[:-1], [999.0, 1.0, 3.0]], "ragged": [[1.0], [1.0, 2.0]]})
+    assert compare(made, other, "exact")["verdict"] == "wrong"

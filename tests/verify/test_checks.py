@@ -32,6 +32,7 @@ class Made:
     processes: list[list[str]] = field(default_factory=list)
     messages: list[dict[str, Any]] = field(default_factory=list)
     patience: Patience = field(default_factory=Patience)
+    threads: list[int] = field(default_factory=list)
 
     @property
     def subject(self) -> Subject:
@@ -45,7 +46,9 @@ class Made:
         return Path("captures") / name
 
     @contextmanager
-    def running(self, arm: Arm, *, seed: int) -> Iterator[Made]:
+    def running(self, arm: Arm, *, seed: int, env: dict[str, str], threads: int = 0) -> Iterator[Made]:
+        self.threads.append(threads)
+        assert env == {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
         self.processes.append([f"{arm.name} {seed}"])
         yield self
 
@@ -213,13 +216,168 @@ def test_random_numbers_of_another_device_are_drawn_on_the_cpu(numerics: str, *,
     made = Made()
     look(made, Comparing(), numerics)
     starts = [message for message in made.messages if message["command"] == "start"]
-    assert all(message["host_random"] is drawn and message["deterministic"] for message in starts)
+    assert all(message["host_random"] is drawn and message["deterministic"] == "error" for message in starts)
+
+
+@pytest.mark.parametrize("numerics", ["exact", "close", "lower-precision", "nondeterministic", "rng", "mapped-state"])
+def test_tf32_is_kept_out_unless_less_precision_is_the_fix(numerics: str) -> None:
+    made = Made()
+    refer(made, numerics)
+    look(made, Comparing(), numerics)
+    starts = [message["full_float32"] for message in made.messages if message["command"] == "start"]
+    assert set(starts) == {numerics != "lower-precision"}
+
+
+@pytest.mark.parametrize("of_loaders", [True, False])
+def test_what_loaders_do_is_compared_on_one_thread(*, of_loaders: bool) -> None:
+    """Each of their processes has one, and sums round differently by the number of threads."""
+    made, declared = Made(), Declared("close", of_loaders=of_loaders)
+    base = reference(cast("Session", made), Arm(NULL), declared)
+    check(cast("Session", made), cast("Clerk", Comparing()), base, Arm("fixed"), declared)
+    assert made.threads == [1 if of_loaders else 0] * 3
+
+
+def test_code_that_reads_too_early_is_made_to_wait_and_its_fix_is_not() -> None:
+    made, declared = Made(), Declared("close", slow_is_wrong=True)
+    base = reference(cast("Session", made), Arm(NULL), declared)
+    clerk = Rounded({"first": "wrong"})
+    said = check(cast("Session", made), cast("Clerk", clerk), base, Arm("fixed"), declared)
+    waits = [
+        (message["seed"], message.get("wait", False)) for message in made.messages if message["command"] == "start"
+    ]
+    slow, fixed = [(SEED, True), (OTHER_SEED, True)], [(SEED, False), (OTHER_SEED, False)]
+    assert waits == [(SEED, True), (SEED, True), (OTHER_SEED, True), (SEED, True), *fixed, *slow, *fixed]
+    assert said["verdict"] == "same-within-class"
+    made = Made()
+    declared = Declared("exact", slow_is_wrong=True)
+    said = check(cast("Session", made), cast("Clerk", Comparing()), base, Arm("fixed"), declared)
+    assert said["reason"].endswith("since it reads what is still being copied")
+
+
+class Varying(Made):
+    """Raises as torch does for what has no deterministic algorithm, in the arm of that name."""
+
+    name = NULL
+    words = "RuntimeError: put_ does not have a deterministic implementation, but you set"
+
+    def ask(self, command: str, timeout: float, **message: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+        mode = next((each["deterministic"] for each in reversed(self.messages) if each["command"] == "start"), "")
+        if command == "check" and mode == "error" and self.processes[-1][0].startswith(self.name):
+            raise ArmError("exception", self.words)
+        return super().ask(command, timeout, **message)
+
+
+def test_code_without_deterministic_algorithms_runs_with_those_that_there_are() -> None:
+    made = Varying()
+    base = refer(made)
+    assert base.deterministic == "warn"
+    assert [process[0] for process in made.processes] == [f"null {SEED}"] * 3, "the first in vain"
+    look(made, Comparing(), base=base)
+    starts = [message["deterministic"] for message in made.messages if message["command"] == "start"]
+    assert starts == ["error"] + ["warn"] * (len(starts) - 1)
+
+
+def test_a_fix_without_deterministic_algorithms_runs_with_those_that_there_are() -> None:
+    made = Varying()
+    made.name = "add"
+    assert look(made, Comparing(), base=BASE)["verdict"] == "same"
+    starts = [message["deterministic"] for message in made.messages if message["command"] == "start"]
+    assert starts == ["error", "warn", "warn"]
+
+
+def test_another_error_is_not_tried_again() -> None:
+    made = Varying()
+    made.words = "RuntimeError: out of ideas"
+    with pytest.raises(BaselineError, match="out of ideas"):
+        refer(made)
+    assert len(made.processes) == 1
+
+
+@dataclass
+class Noisy(Comparing):
+    """The null arm differs from itself; the fix is wrong as long as its own noise is not known."""
+
+    def compare(self, **message: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+        said = super().compare(**message)
+        known = message.get("after_again") or len(message.get("noisy", ())) == 2
+        return {**said, "aa_bit_equal": False, "verdict": "same" if known else "wrong"}
+
+
+@pytest.mark.parametrize(("numerics", "verdict"), [("exact", "same"), ("close", "same"), ("lower-precision", "wrong")])
+def test_beside_a_null_arm_that_varies_the_fix_is_run_again(numerics: str, verdict: str) -> None:
+    made = Made()
+    base = Reference("n-first", "n-again", "n-other", "n-scaled")
+    said = look(made, Noisy(), numerics, base)
+    assert said["verdict"] == verdict
+    assert made.processes[1:] == (
+        [[f"add a/b.py:3 {SEED}", f"start {SEED}", "check again"]] if verdict == "same" else []
+    )
 
 
 def test_what_is_printed_is_kept_where_it_may_change() -> None:
     made = Made()
     look(made, Comparing(), "stdout")
     assert [message["stdout"] for message in made.messages if message["command"] == "check"] == [True, True]
+
+
+BASE = Reference("n-first", "n-again", "n-other", "n-scaled", "n-moved", null=Arm(NULL))
+
+
+@dataclass
+class Rounded(Comparing):
+    """Says that something is wrong as long as nobody asks float64."""
+
+    still: str = "same-within-class"
+
+    def compare(self, **message: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+        said = super().compare(**message)
+        return {**said, "verdict": self.still} if "fp64" in message else said
+
+
+@pytest.mark.parametrize("kind", ["first", "other", "moved"])
+@pytest.mark.parametrize("still", ["same-within-class", "wrong"])
+def test_of_what_is_wrong_float64_is_asked(kind: str, still: str) -> None:
+    made, clerk = Made(), Rounded({kind: "wrong"}, still=still)
+    said = look(made, clerk, base=BASE)
+    assert said["verdict"] == still
+    starts = [f"start {SEED}", "check first-64", "moved moved-64", f"start {OTHER_SEED}", "check other-64"]
+    assert made.processes[1:] == [[f"null {SEED}", *starts], [f"add a/b.py:3 {SEED}", *starts]]
+    started = [message for message in made.messages if message["command"] == "start"]
+    assert [message.get("double", False) for message in started] == [False] * 2 + [True] * 4
+    asked = [message["fp64"] for message in clerk.asked if "fp64" in message]
+    named = [[kind_of(file) for file in files] for files in asked]
+    assert named == [[f"{name}-64"] * 2 for name in ("first", "other", "moved")[: len(named)]]
+    assert all(before != after for before, after in asked)
+
+
+@pytest.mark.parametrize("numerics", ["exact", "lower-precision", "nondeterministic", "rng"])
+def test_float64_is_not_asked_of_what_may_not_be_rounded(numerics: str) -> None:
+    clerk = Rounded({"first": "wrong"})
+    assert look(Made(), clerk, numerics, BASE)["verdict"] == "wrong"
+    assert all("fp64" not in message for message in clerk.asked)
+
+
+def test_a_mapped_state_in_float64_is_that_of_the_null_arm_in_float64() -> None:
+    made = Made()
+    base = refer(made, "mapped-state")
+    look(made, Rounded({"first": "wrong"}), "mapped-state", base)
+    assert made.processes[-2][1:] == [f"start {SEED}", "state state-64", "check first-64", "moved moved-64"]
+    assert made.processes[-1][1:] == [f"start {SEED}", "check first-64", "moved moved-64"]
+    before, after = [message for message in made.messages if message.get("double")]
+    assert "state" not in before
+    assert kind_of(after["state"]) == "state-64"
+
+
+def test_code_that_does_not_run_in_float64_stays_wrong_and_says_so() -> None:
+    class Narrow(Made):
+        def ask(self, command: str, timeout: float, **message: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+            if message.get("double"):
+                raise ArmError("exception", "RuntimeError: expected Float")
+            return super().ask(command, timeout, **message)
+
+    said = look(Narrow(), Rounded({"first": "wrong"}), base=BASE)
+    assert said["verdict"] == "wrong"
+    assert said["reason"] == "of first; in float64, which would tell rounding, it fails: RuntimeError: expected Float"
 
 
 def test_an_arm_that_fails_raises() -> None:

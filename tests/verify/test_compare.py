@@ -231,6 +231,41 @@ class TestClose:
         assert verdict(before, after, "close", fp64=(captured(exact), captured(exact * 1.001))) == "wrong"
         assert verdict(before, after, "exact", fp64=fp64) == "wrong"
 
+    def test_single_numbers_are_judged_by_float64_together(self) -> None:
+        """Of one number each, an error of three times another says nothing."""
+        exact = normal(40, 1, dtype=torch.float64)
+        off, other = 1e-3 * normal(40, 1, seed=1), 1e-3 * normal(40, 1, seed=2)
+        assert float((other / off).abs().max()) > 20
+        before, after = ([*(exact + each).float()] for each in (off, other))
+        fp64 = (captured([*exact]), captured([*(exact * (1 + 1e-12))]))
+        assert verdict(before, after, "close") == "wrong"
+        assert verdict(before, after, "close", fp64=fp64) == "same-within-class"
+        assert verdict(before, [*(exact + 4 * other).float()], "close", fp64=fp64) == "wrong"
+        one_wrong = (fp64[0], captured([*exact[:39], exact[39] * 1.001]))
+        assert verdict(before, after, "close", fp64=one_wrong) == "wrong"
+
+    def test_a_large_tensor_does_not_hide_among_inexact_ones(self) -> None:
+        exact = normal(2, 64, dtype=torch.float64)
+        before = [(exact[0] + 1e-2 * normal(64)).float(), exact[1].float()]
+        after = [(exact[0] + 1e-2 * normal(64, seed=1)).float(), (exact[1] + 1e-4 * normal(64, seed=2)).float()]
+        fp64 = (captured([*exact]), captured([*exact]))
+        assert verdict(before, [after[0], before[1]], "close", fp64=fp64) == "same-within-class"
+        assert verdict(before, after, "close", fp64=fp64) == "wrong"
+
+    def test_float64_says_nothing_of_integers_and_of_other_random_numbers(self) -> None:
+        exact = normal(64, dtype=torch.float64)
+        before, after = (exact + 1e-3 * normal(64)).float(), (exact + 1e-3 * normal(64, seed=1)).float()
+        fp64 = (captured([exact, torch.arange(9)]), captured([exact, torch.arange(9)]))
+        assert verdict([before, torch.arange(9)], [after, torch.arange(9)], "close", fp64=fp64) == "same-within-class"
+        assert verdict([before, torch.arange(9)], [after, torch.arange(9).flip(0)], "close", fp64=fp64) == "wrong"
+        drawn = captured([exact, torch.arange(9)])
+        drawn.rng = [dict.fromkeys(step, "another") for step in drawn.rng]
+        said = compare(
+            captured([before, torch.arange(9)]), captured([after, torch.arange(9)]), "close", fp64=(drawn, drawn)
+        )
+        assert said["verdict"] == "wrong"
+        assert said["reason"].endswith("in float64 other random numbers are drawn")
+
 
 class TestLowerPrecision:
     def test_a_product_in_bfloat16_is_correct_where_elements_are_not_close(self) -> None:
@@ -377,6 +412,71 @@ class TestNondeterministic:
     def test_a_fix_that_makes_a_program_vary_is_wrong(self) -> None:
         result = compare(captured(X), captured(X), "exact", again=captured(X), after_again=captured(one_off(X)))
         assert (result["verdict"], result["aa_bit_equal"]) == ("wrong", True)
+
+
+class TestNoise:
+    """Of programs that differ from themselves, though their class does not say so."""
+
+    SIZE = 1e-6
+
+    def runs(self, *errors: float, size: float = SIZE, **options: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - of `compare`
+        noise = size * normal(4, 8, 16, seed=5)
+        before, again = captured([X + noise[0], X]), captured([X + noise[1], X])
+        found = []
+        for error in errors:
+            after, after_again = captured([X + noise[2] + error, X]), captured([X + noise[3] + error, X])
+            found.append(compare(before, after, "exact", again=again, after_again=after_again, **options))
+        return found
+
+    def test_it_is_written_down_and_allowed_and_an_error_is_still_seen(self) -> None:
+        right, wrong, small = self.runs(0.0, 1e-3, 2e-5)
+        assert (right["verdict"], right["aa_bit_equal"]) == ("same-within-class", False)
+        assert "the slow program differs from itself in 1 values, by at most" in right["reason"]
+        assert (wrong["verdict"], small["verdict"]) == ("wrong", "wrong")
+
+    def test_an_error_smaller_than_the_largest_noise_is_seen_by_all_elements_together(self) -> None:
+        spike = torch.zeros_like(X)
+        spike[3, 3] = 0.02
+        before, again = captured(X), captured(X + spike + self.SIZE * normal(8, 16, seed=5))
+        after = captured(X + 0.01)
+        said = compare(before, after, "exact", again=again)
+        assert said["verdict"] == "wrong"
+        assert "on the whole" in said["reason"]
+
+    def test_what_does_not_vary_is_exact(self) -> None:
+        noise = self.SIZE * normal(2, 8, 16, seed=5)
+        before, again = (captured([X + each, X]) for each in noise)
+        said = compare(before, captured([X + noise[0], one_off(X)]), "exact", again=again)
+        assert said["verdict"] == "wrong"
+        assert "step0[1]" in said["reason"]
+
+    def test_integers_do_not_vary_by_noise(self) -> None:
+        before, again = captured([X, torch.arange(9)]), captured([X, torch.arange(9).flip(0)])
+        assert compare(before, before, "exact", again=again)["verdict"] == "not-checked"
+
+    def test_single_numbers_vary_by_what_such_numbers_vary_by(self) -> None:
+        exact = normal(30, 1)
+        before, again, after = (captured([*(exact + 1e-6 * normal(30, 1, seed=seed))]) for seed in (1, 2, 3))
+        assert compare(before, after, "exact", again=again)["verdict"] == "same-within-class"
+        wrong = captured(
+            [
+                *(exact + 1e-6 * normal(30, 1, seed=3)),
+            ]
+        )
+        wrong.values["step0[7]"] += 1e-3
+        assert compare(before, wrong, "exact", again=again)["verdict"] == "wrong"
+
+    def test_a_comparison_under_noise_has_to_be_able_to_fail(self) -> None:
+        before, again = (captured(X + self.SIZE * normal(8, 16, seed=seed)) for seed in (5, 6))
+        assert blind_to(before, captured(X * 1.01), captured(X * 1.01), "exact", again=again) == []
+        assert blind_to(before, captured(X), captured(X), "exact", again=again) == [
+            "another seed",
+            "parameters off by 1 %",
+        ]
+
+    def test_lower_precision_allows_for_noise_anyway(self) -> None:
+        before, again, after = (captured(X + self.SIZE * normal(8, 16, seed=seed)) for seed in (5, 6, 7))
+        assert compare(before, after, "lower-precision", again=again)["verdict"] == "same-within-class"
 
 
 class TestShape:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import subprocess
+import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
@@ -12,64 +16,204 @@ import torch
 
 from torchlint.verify.inside import devices, profile
 
-
-def test_runtime_calls_and_copies_are_counted_by_kind() -> None:
-    events = [
-        ("cudaLaunchKernel", 0),
-        ("cudaLaunchKernelExC", 0),
-        ("cuLaunchKernel", 0),
-        ("cudaStreamSynchronize", 0),
-        ("cudaDeviceSynchronize", 0),
-        ("cudaMalloc", 0),
-        ("cudaMemcpyAsync", 0),
-        ("Memcpy HtoD (Pageable -> Device)", 4096),
-        ("Memcpy HtoD (Pinned -> Device)", 1024),
-        ("Memcpy DtoH (Device -> Pageable)", 8),
-        ("Memcpy DtoD (Device -> Device)", 512),
-        ("Memset (Device)", 512),
-        ("aten::item", 0),
-        ("cudaLaunchKernelLookalike", 0),
-    ]
-    assert profile.count_events(events) == {
-        "syncs": 2,
-        "h2d_pageable": 1,
-        "h2d_pinned": 1,
-        "h2d_bytes": 5120,
-        "d2h": 1,
-        "d2h_bytes": 8,
-        "launches": 3,
-        "allocations": 1,
-    }
+KINDS = "syncs h2d_pageable h2d_pinned h2d_bytes d2h d2h_bytes launches allocations".split()
+TO_DEVICE = "Memcpy HtoD (Pageable -> Device)"
 
 
-def test_what_the_profiler_does_itself_is_taken_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Event(SimpleNamespace):
-        def name(self) -> str:
-            return str(self.said)
+@dataclass
+class Cupti:
+    """Stands for CUPTI behind torch's profiler: what is called while a session is open is recorded, or lost.
 
-        def metadata_json(self) -> str:
-            return '"stream": 7, "bytes": 64, "memory bandwidth (GB/s)": 0.5'
+    `dead_after_empty`: a session in which nothing was done leaves it dead. `lost` is how many of the device's own
+    records the start of each session swallows.
+    """
 
-    idle = [Event(said="cudaDeviceSynchronize")]
-    busy = [*idle, Event(said="cudaStreamSynchronize"), Event(said="Memcpy DtoH (Device -> Pageable)")]
-    runs = iter([idle, busy])
+    dead_after_empty: bool = False
+    lost: int = 0
+    works: bool = True
+    said: list[SimpleNamespace] | None = None
+    clock: int = 0
+    swallowed: int = 0
+    sessions: int = 0
+
+    def call(self, name: str, *on_device: str, size: int = 64) -> None:
+        """The code calls the runtime, and the device does what it was told."""
+        self.clock += 1
+        if self.said is None or not self.works:
+            return
+        self._record(name, self.clock)
+        for what in on_device:
+            if self.swallowed < self.lost:
+                self.swallowed += 1
+            else:  # long after the call
+                self._record(what, self.clock, later=1_000, size=size)
+
+    def work(self) -> None:
+        """What `known` does."""
+        self.call("cudaLaunchKernel", "a kernel")
+        self.call("cudaMemcpyAsync", TO_DEVICE)
+        self.call("cudaDeviceSynchronize")
+
+    def _record(self, name: str, correlation: int, later: int = 0, size: int = 0) -> None:
+        assert self.said is not None
+        start, metadata = self.clock + later, f'"stream": 7, "bytes": {size}, "memory bandwidth (GB/s)": 0.5'
+        self.said.append(
+            SimpleNamespace(
+                name=lambda: name,
+                start_ns=lambda: start,
+                correlation_id=lambda: correlation,
+                metadata_json=lambda: metadata,
+            )
+        )
 
     @contextlib.contextmanager
-    def profiled(**_: object) -> Iterator[SimpleNamespace]:
-        events = next(runs)
-        yield SimpleNamespace(profiler=SimpleNamespace(kineto_results=SimpleNamespace(events=lambda: events)))
+    def profile(self, **_: object) -> Iterator[SimpleNamespace]:
+        """In place of `torch.profiler.profile`."""
+        said: list[SimpleNamespace] = []
+        self.said, self.swallowed, self.sessions = said, 0, self.sessions + 1
+        results = SimpleNamespace(events=lambda: said)
+        yield SimpleNamespace(profiler=SimpleNamespace(kineto_results=results))
+        self.call("cudaDeviceSynchronize")  # the profiler waits for the device too
+        self.said = None
+        if self.dead_after_empty and len(said) < 2:
+            self.works = False
 
-    monkeypatch.setattr("torch.profiler.profile", profiled)
-    with profile.events_counted() as counts:
-        assert counts == {}
-    assert {kind: count for kind, count in counts.items() if count} == {"syncs": 1, "d2h": 1, "d2h_bytes": 64}
+    @contextlib.contextmanager
+    def record_function(self, name: str) -> Iterator[None]:
+        """In place of `torch.profiler.record_function`, which CUPTI has no part in."""
+        self.clock += 1
+        if self.said is not None:
+            self._record(name, 0)
+        yield
+
+
+@pytest.fixture
+def cupti(monkeypatch: pytest.MonkeyPatch) -> Cupti:
+    made = Cupti()
+    monkeypatch.setattr("torch.profiler.profile", made.profile)
+    monkeypatch.setattr("torch.profiler.record_function", made.record_function)
+    return made
+
+
+def counted(cupti: Cupti, code: Callable[[], None]) -> profile.Tally:
+    with profile.events_counted(cupti.work) as tally:
+        assert (tally.counts, tally.doubt) == ({}, "")
+        code()
+    return tally
+
+
+def test_runtime_calls_and_copies_are_counted_by_kind(cupti: Cupti) -> None:
+    def code() -> None:
+        for name in ("cudaLaunchKernel", "cudaLaunchKernelExC", "cuLaunchKernel", "cudaLaunchKernelLookalike"):
+            cupti.call(name, "a kernel")
+        for name in ("cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaMalloc", "cudaFree", "aten::item"):
+            cupti.call(name)
+        cupti.call("cudaMemcpyAsync", TO_DEVICE, size=4096)
+        cupti.call("cudaMemcpyAsync", "Memcpy HtoD (Pinned -> Device)", size=1024)
+        cupti.call("cudaMemcpy", "Memcpy DtoH (Device -> Pageable)", size=8)  # which waits
+        cupti.call("cudaMemcpyAsync", "Memcpy DtoD (Device -> Device)", size=512)
+        cupti.call("cudaMemsetAsync", "Memset (Device)", size=512)
+        cupti.call("cudaGraphLaunch", "a kernel", TO_DEVICE, "Memcpy DtoH (Device -> Pinned)", size=16)
+
+    assert counted(cupti, code) == profile.Tally(
+        {
+            "syncs": 4,
+            "h2d_pageable": 2,
+            "h2d_pinned": 1,
+            "h2d_bytes": 5136,
+            "d2h": 2,
+            "d2h_bytes": 24,
+            "launches": 4,
+            "allocations": 1,
+        }
+    )
+
+
+def test_what_the_profiler_and_we_do_ourselves_is_not_the_codes(cupti: Cupti) -> None:
+    assert counted(cupti, lambda: None) == profile.Tally(dict.fromkeys(KINDS, 0))
+
+
+@pytest.mark.parametrize("dead_after_empty", [False, True])
+def test_one_session_is_opened_and_never_an_empty_one(cupti: Cupti, *, dead_after_empty: bool) -> None:
+    cupti.dead_after_empty = dead_after_empty
+    tally = counted(cupti, lambda: cupti.call("cudaLaunchKernel", "a kernel"))
+    assert (tally.counts["launches"], tally.doubt, cupti.sessions) == (1, "", 1)
+
+
+def test_records_that_the_start_of_a_session_swallows_are_not_the_codes(cupti: Cupti) -> None:
+    cupti.lost = 12
+    tally = counted(cupti, lambda: cupti.call("cudaMemcpyAsync", "Memcpy DtoH (Device -> Pageable)", size=8))
+    assert (tally.counts["d2h"], tally.counts["d2h_bytes"], tally.doubt) == (1, 8, "")
+
+
+def test_a_copy_that_the_device_did_not_record_leaves_no_count(cupti: Cupti) -> None:
+    def code() -> None:
+        cupti.call("cudaMemcpyAsync", TO_DEVICE)
+        cupti.lost, cupti.swallowed = 1, 0
+        cupti.call("cudaMemcpyAsync", TO_DEVICE)
+
+    tally = counted(cupti, code)
+    assert tally == profile.Tally({}, "the profiler did not see the device do 1 of 2 copies")
+
+
+def test_a_profiler_that_is_dead_counts_nothing_rather_than_zero(cupti: Cupti) -> None:
+    cupti.works = False
+    with cupti.profile():
+        pass
+    tally = counted(cupti, lambda: cupti.call("cudaLaunchKernel"))
+    assert tally.counts == {}
+    assert tally.doubt  # where even the marks are lost, it is another one
+
+
+@pytest.mark.parametrize("alive", ["before", "after"])
+def test_a_profiler_that_dies_or_wakes_meanwhile_counts_nothing(cupti: Cupti, alive: str) -> None:
+    known = iter([alive == "before"] * profile._OPENING + [alive == "after"])  # noqa: SLF001 - so often it is done first
+
+    def work() -> None:
+        if next(known):
+            cupti.work()
+
+    with profile.events_counted(work) as tally:
+        cupti.call("cudaLaunchKernel")
+    missing = "after" if alive == "before" else "before"
+    said = f"the profiler did not see kernels that were launched {missing} the code ran, to try it"
+    assert tally == profile.Tally({}, said)
+
+
+def test_a_profiler_that_sees_calls_and_nothing_of_the_device_counts_nothing(cupti: Cupti) -> None:
+    cupti.lost = 1 << 20
+    tally = counted(cupti, lambda: cupti.call("cudaLaunchKernel", "a kernel"))
+    assert tally.counts == {}
+    assert tally.doubt.startswith("the profiler did not see the device do a copy that was made after")
+
+
+def test_torchs_own_profiler_has_the_marks_and_without_a_gpu_no_kernel() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it cannot profile a GPU
+        with profile.events_counted(lambda: None) as tally:
+            torch.ones(1)
+    if not torch.cuda.is_available():
+        assert tally.doubt == "the profiler did not see kernels that were launched before the code ran, to try it"
+
+
+def test_a_profiler_without_raw_events_counts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextlib.contextmanager
+    def summary(**_: object) -> Iterator[SimpleNamespace]:
+        yield SimpleNamespace(profiler=SimpleNamespace())
+
+    monkeypatch.setattr("torch.profiler.profile", summary)
+    with profile.events_counted(lambda: None) as tally:
+        pass
+    assert tally == profile.Tally({}, "torch's profiler gives no raw events")
 
 
 def test_lines_that_wait_are_found_by_the_warnings_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     modes = ["default"]
     monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: modes[-1])
     monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
-    monkeypatch.setattr(devices, "events_counted", lambda: contextlib.nullcontext({"syncs": 2}))
+    tally = profile.Tally({"syncs": 2}, "it cannot be right")
+    monkeypatch.setattr(devices, "events_counted", lambda _: contextlib.nullcontext(tally))
+    monkeypatch.setattr(torch._C, "_cuda_emptyCache", lambda: None, raising=False)  # noqa: SLF001 - as torch calls it
     cuda = devices.Cuda.__new__(devices.Cuda)
     with warnings.catch_warnings(record=True) as others:
         warnings.simplefilter("always")
@@ -77,6 +221,12 @@ def test_lines_that_wait_are_found_by_the_warnings_of_torch(monkeypatch: pytest.
             for _ in range(2):
                 warnings.warn_explicit("called a synchronizing CUDA operation", UserWarning, "train.py", 41)
             warnings.warn_explicit("something else", UserWarning, "train.py", 42)
+            monkeypatch.setattr(torch.cuda.memory, "is_initialized", lambda: True)
+            torch.cuda.empty_cache()
+    assert count.doubt == "it cannot be right"
+    assert count.totals["empty_cache"] == 1
+    torch.cuda.empty_cache()
+    assert count.totals["empty_cache"] == 1
     assert count.totals["syncs"] == 2
     assert count.sites == [{"file": "train.py", "line": 41, "kind": "syncs", "count": 2}]
     assert [str(each.message) for each in others] == ["something else"]
@@ -102,10 +252,52 @@ def test_the_cpu_is_known_by_its_name() -> None:
 def test_software_has_versions_and_switches() -> None:
     said = devices.software()
     assert said["torch"] == torch.__version__
-    assert {"threads", "cudnn_benchmark", "cudnn_allow_tf32", "float32_matmul_precision"} == set(said["flags"])
+    assert {"threads", "cudnn_benchmark", "cudnn_allow_tf32", "float32_matmul_precision"} <= set(said["flags"])
+
+
+PRECISIONS = ("fp32_precision", "cuda.matmul.fp32_precision", "cudnn.conv.fp32_precision", "cudnn.rnn.fp32_precision")
+
+
+@pytest.mark.skipif(not hasattr(torch.backends, "fp32_precision"), reason="torch 2.9 brought the names")
+@pytest.mark.parametrize("name", PRECISIONS)
+def test_switches_set_by_their_newer_names_can_be_read(name: str) -> None:
+    """In a process of its own: there is no way back from the newer names."""
+    value = "ieee" if "cudnn" in name else "tf32"
+    code = f"import json, torch; torch.backends.{name} = {value!r}\n"
+    code += "from torchlint.verify.inside.devices import flags; print(json.dumps(flags()))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    said = json.loads(done.stdout)
+    assert set(PRECISIONS) <= set(said)
+    assert said[name] == value
+    if "." in name:
+        assert "mixed" in (said["cudnn_allow_tf32"], said["float32_matmul_precision"])
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_tf32_is_out_of_cudnn_by_its_older_name(monkeypatch: pytest.MonkeyPatch, *, before: bool) -> None:
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", before)
+    with devices.full_float32():
+        assert torch.backends.cudnn.allow_tf32 is False
+        with torch.backends.cudnn.flags(enabled=False):  # which reads them all
+            pass
+    assert torch.backends.cudnn.allow_tf32 is before
+
+
+@pytest.mark.skipif(not hasattr(torch.backends, "fp32_precision"), reason="torch 2.9 brought the names")
+def test_tf32_is_out_of_cudnn_by_its_newer_names_where_the_code_uses_those() -> None:
+    code = (
+        "import torch; from torchlint.verify.inside.devices import full_float32; cudnn = torch.backends.cudnn\n"
+        "cudnn.rnn.fp32_precision = 'ieee'\n"
+        "with full_float32(): print(cudnn.conv.fp32_precision, cudnn.rnn.fp32_precision)\n"
+        "print(cudnn.conv.fp32_precision, cudnn.rnn.fp32_precision)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout == "ieee ieee\ntf32 ieee\n"
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_a_device_that_is_not_there_is_an_error() -> None:
-    with contextlib.ExitStack() as stack, pytest.raises((AssertionError, RuntimeError)):
-        devices.open_device("cuda", stack)
+    with contextlib.ExitStack() as stack:
+        cuda = devices.open_device("cuda", stack)
+        with pytest.raises((AssertionError, RuntimeError)):
+            cuda.sync()

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from asked import line
 
+from torchlint.registry import all_rules
 from torchlint.verify.inside import entries
 from torchlint.verify.inside.channel import Closed
 from torchlint.verify.inside.entries import Entry, EntryError, ExitedError, Script
@@ -69,6 +72,30 @@ def test_a_workload_is_set_up_and_run_on_its_state(tmp_path: Path) -> None:
         ["cpu", "smoke", 2, 3],
         ["cpu", "smoke", 2],
     ]
+
+
+@pytest.mark.parametrize("name", entries.STOOD_IN_FOR)
+def test_a_rules_file_runs_the_same_where_a_library_is_installed(name: str, tmp_path: Path) -> None:
+    (tmp_path / f"{name}.py").write_text("WHAT = 'the library'")
+    file = tmp_path / "slow.py"
+    file.write_text(
+        f"try:\n    from {name} import WHAT\nexcept ImportError:\n    WHAT = 'the stand-in'\n\n"
+        "def setup(device, size):\n    return WHAT\n\ndef run(state):\n    return state\n"
+    )
+    assert driven(entries.workload(str(file), "cpu", "smoke"), START, units(1)) == ["the stand-in"]
+
+
+def test_what_a_rules_file_imports_where_it_can_is_stood_in_for() -> None:
+    """Or its evidence would be of something else on a machine that has it."""
+    known = {"__future__", "torch", "numpy", *sys.stdlib_module_names, *entries.STOOD_IN_FOR}
+    for rule in all_rules():
+        file = files("torchlint.fixtures") / rule.module / "slow.py"
+        for node in ast.walk(ast.parse(file.read_bytes())) if file.is_file() else ():
+            match node:
+                case ast.Import(names=names):
+                    assert {alias.name.partition(".")[0] for alias in names} <= known, rule.name
+                case ast.ImportFrom(module=str(module)):
+                    assert module.partition(".")[0] in known, rule.name
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
@@ -45,21 +45,37 @@ def test_a_python_without_torch(tmp_path: Path) -> None:
         Clerk(tmp_path, str(python))
 
 
-def test_a_comparison_that_breaks_is_no_fault_of_a_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Broken:
-        """A process that ends when it is asked."""
+def test_a_comparison_that_breaks_is_no_fault_of_a_fix_and_ends_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Mortal:
+        """A process that ends when it is first asked to compare; the one after it does not."""
 
-        def __init__(self, *_: object, **__: object) -> None: ...
+        lives: ClassVar[list[Mortal]] = []
+
+        def __init__(self, *_: object, **__: object) -> None:
+            self.closed = False
+            self.lives.append(self)
 
         def ready(self, timeout: float) -> dict[str, Any]:
             return {"timeout": timeout}
 
         def ask(self, name: str, timeout: float, **message: object) -> dict[str, Any]:
-            raise ArmError("crash", f"killed by SIGKILL while {name}, {timeout:g}, {len(message)}")
+            assert not self.closed
+            if len(self.lives) == 1:
+                raise ArmError("crash", f"killed by SIGKILL while {name}, {timeout:g}, {len(message)}")
+            return {"result": {"verdict": "same"}}
 
-    monkeypatch.setattr("torchlint.verify.machine.Worker", Broken)
-    with pytest.raises(CannotRunError, match="what was computed could not be compared: killed by SIGKILL"):
-        Clerk(tmp_path, sys.executable).compare(before="a", after="b")
+        def close(self) -> None:
+            self.closed = True
+
+    monkeypatch.setattr("torchlint.verify.machine.Worker", Mortal)
+    clerk = Clerk(tmp_path, sys.executable)
+    said = clerk.compare(before="a", after="b", **{"class": "close"})
+    assert (said["class"], said["verdict"]) == ("close", "not-checked")
+    assert said["reason"].startswith("what was computed could not be compared: killed by SIGKILL")
+    assert clerk.compare(before="a", after="b", **{"class": "close"}) == {"verdict": "same"}
+    assert [each.closed for each in Mortal.lives] == [True, False]
 
 
 def test_where_the_cpu_is_measured_torch_has_one_thread() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -42,13 +43,15 @@ class Process:
     syncs: int
     peak: int
     fails: str = ""
+    doubt: str = ""
 
     def ask(self, command: str, timeout: float, **message: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
         assert timeout > 0
         if command == self.fails:
             raise ArmError("crash", f"planted in {command}")
         if command == "count":
-            return {"units": message["units"], "counts": {"syncs": self.syncs * message["units"], "launches": 3}}
+            counts = {"syncs": self.syncs * message["units"], "launches": 3}
+            return {"units": message["units"], "counts": counts, "doubt": self.doubt}
         return {"peak": self.peak}
 
 
@@ -59,11 +62,14 @@ class Made:
     subject: Subject
     fails: dict[str, str] = field(default_factory=dict)
     left: dict[str, list[str]] = field(default_factory=dict)
+    doubts: dict[str, str] = field(default_factory=dict)
     isolation: tuple[str, ...] = ("copy",)
     patience: Patience = field(default_factory=Patience)
     started: list[str] = field(default_factory=list)
     device: dict[str, Any] = field(default_factory=dict)
     software: dict[str, Any] = field(default_factory=dict)
+    deadline: float = math.inf
+    late: bool = False
 
     def note(self, text: str) -> None:
         assert text
@@ -77,7 +83,8 @@ class Made:
         kind = self.subject.device
         self.device = {"type": kind, "name": SIMULATED if kind == "sim" else f"a {kind}", "cpu_cores": 4}
         self.software = {"python": "3.11.7", "torch": "2.13.0", "platform": "Linux"}
-        yield Process(*((8, 400) if arm.name == NULL else (1, 300)), self.fails.get(arm.name, ""))
+        figures = (8, 400) if arm.name == NULL else (1, 300)
+        yield Process(*figures, self.fails.get(arm.name, ""), self.doubts.get(arm.name, ""))
 
 
 @dataclass
@@ -91,6 +98,7 @@ class Bench:
     session: Made | None = None
     fails: dict[str, str] = field(default_factory=dict)
     left: dict[str, list[str]] = field(default_factory=dict)
+    doubts: dict[str, str] = field(default_factory=dict)
 
     def measure(self, pair: Workload, device: str, size: str = "smoke", devices: int = 1) -> pairs.Measured:
         order = pairs.Order(cast("Any", device), timing.Limits(), 1, sys.executable, "torchlint verify --rule X")
@@ -128,7 +136,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
     @contextmanager
     def session(subject: Subject, note: Callable[[str], None], patience: Patience) -> Iterator[Made]:
         note(f"{subject.device}, {patience.check} s")
-        made.session = Made(subject, made.fails, made.left, patience=patience)
+        made.session = Made(subject, made.fails, made.left, made.doubts, patience=patience)
         yield made.session
 
     monkeypatch.setattr(pairs, "session", session)
@@ -226,6 +234,16 @@ def test_the_cpu_is_timed_and_not_counted(bench: Bench) -> None:
     assert found.measurement.device.cpu_cores == 4
 
 
+@pytest.mark.parametrize("arm", [NULL, FIXED])
+def test_counts_that_cannot_be_right_are_not_given(bench: Bench, arm: str) -> None:
+    bench.doubts = {arm: "the profiler saw nothing"}
+    bench.timed = timed("no-measurable-difference", 1.0, 16)
+    found = bench.measure(ITEM, "cuda", "gpu")
+    assert found.measurement.counts is None
+    assert found.measurement.memory  # which the allocator counts, and not the profiler
+    assert verdict(found) == ("no-measurable-difference", "not counted: the profiler saw nothing")
+
+
 def test_loaders_are_timed_by_the_wall(bench: Bench) -> None:
     bench.timed = timed("faster")
     bench.measure(workload(find("dataloader-no-workers")), "cpu")
@@ -272,6 +290,43 @@ def test_a_fix_that_leaves_processes_behind_is_suspicious(bench: Bench) -> None:
     assert verdict(bench.measure(ITEM, "sim"))[0] == "fewer-syncs"
 
 
+@pytest.mark.parametrize("where", ["reference", "check", "count"])
+@pytest.mark.parametrize("late", [True, False])
+def test_an_arm_that_the_time_did_not_suffice_for_is_not_blamed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, where: str, *, late: bool
+) -> None:
+    too_long = ArmError("timeout", "no answer within 5 s")
+
+    def fails(running: Made, *_: object) -> None:
+        running.late = late
+        assert running.deadline == math.inf, "as the limits say"
+        raise timing.BaselineError(Failure(too_long.kind, str(too_long))) if where == "reference" else too_long
+
+    if where == "count":
+        monkeypatch.setattr(pairs, "_count", fails)
+    else:
+        monkeypatch.setattr(checks, where, fails)
+    if where == "count" and not late:
+        with pytest.raises(ArmError):
+            bench.measure(ITEM, "cuda")
+        return
+    found = bench.measure(ITEM, "cuda")
+    assert found.late is late
+    overall, reason = verdict(found)
+    if late:
+        assert (overall, found.cut, found.broken) == ("inconclusive", True, False)
+        assert reason == "the time for measuring ended before the results were compared and counted"
+    else:
+        assert overall == ("cannot-run" if where == "reference" else "timeout")
+
+
+def test_while_it_is_timed_no_arm_is_cut_short(bench: Bench) -> None:
+    bench.timed = timed("faster")
+    bench.measure(ITEM, "cuda")
+    assert bench.session
+    assert bench.session.deadline == math.inf
+
+
 @pytest.mark.parametrize(
     ("found", "replicates", "cut"),
     [("inconclusive", 5, True), ("inconclusive", 0, True), ("inconclusive", 16, False), ("faster", 4, False)],
@@ -300,6 +355,27 @@ def test_fewer_waits_that_save_no_time_do_not_pay(bench: Bench) -> None:
     assert verdict(bench.measure(ITEM, "cuda", "nohelp")) == ("fewer-syncs", ITEM.nohelp)
     assert verdict(bench.measure(ITEM, "cuda", "gpu")) == ("fewer-syncs", "")
     assert verdict(bench.measure(ITEM, "sim", "nohelp")) == ("fewer-syncs", "")
+
+
+def test_a_late_start_is_told_with_what_earns_it(bench: Bench) -> None:
+    bench.timed = timed("faster", 2.0)
+    bench.timed.first_ns = {NULL: [1e9], FIXED: [21e9]}
+    # A run takes 2 ms, and half of that is saved.
+    assert verdict(bench.measure(ITEM, "cpu", "gpu")) == (
+        "faster",
+        "its first run takes 20 s longer, which 20,000 runs earn",
+    )
+    bench.timed.first_ns = {NULL: [1e9], FIXED: [1.5e9]}
+    assert verdict(bench.measure(ITEM, "cpu", "gpu")) == ("faster", "")
+
+
+def test_a_gain_that_is_understated_is_said_to_be_at_least_that(bench: Bench) -> None:
+    bench.timed = timed("faster", 100.0)
+    bench.timed.inner = 10  # of 2 ms each: a sample of the fixed arm takes 0.2 ms
+    assert verdict(bench.measure(ITEM, "cpu", "gpu"))[1].startswith("the gain is at least this")
+    bench.timed = timed("faster", 10.0)
+    bench.timed.inner = 10
+    assert verdict(bench.measure(ITEM, "cpu", "gpu")) == ("faster", "")
 
 
 def test_where_it_pays_the_sentence_would_be_a_lie(bench: Bench) -> None:

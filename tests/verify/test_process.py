@@ -326,6 +326,15 @@ def test_one_that_fails_to_load_is_told_beside_the_others() -> None:
     ):
         assert [*workers] == ["good"]
         assert str(failures["bad"]) == "ValueError: planted"
+        assert running.isolation
+        assert (running.device, running.software) == ({}, {}), "which would make a driver start"
+        said = workers["good"].ask("identify", 60)
+        assert said["device"]["type"] == "cpu"
+
+
+def test_what_a_process_has_said_of_its_device_stays_when_it_has_ended() -> None:
+    with place() as where, session(where.subject()) as running:
+        with running.running(arm("good", PROGRAM)) as worker:
+            worker.ask("start", 60, seed=1)
         assert running.device["type"] == "cpu"
         assert json.dumps(running.software["flags"])
-        assert running.isolation

@@ -370,6 +370,20 @@ def test_the_steps_that_are_counted(root: Path) -> None:
     assert shown.warnings == ()
 
 
+def test_counts_that_cannot_be_right_are_not_shown(root: Path) -> None:
+    uncounted = {LOOP: "the profiler saw nothing"}
+    session, found, shown = measured(root, device="cuda", speed={LOOP: FASTER}, uncounted=uncounted)
+    assert session.stages
+    assert row(shown, "TL301").syncs is None
+    assert row(shown, "TL301").memory is not None
+    assert found.counts["null"].per_unit
+    assert any("is not counted: the profiler saw nothing" in warning for warning in shown.warnings)
+    _, _, shown = measured(root, device="sim", uncounted={"null": "the profiler saw nothing"})
+    assert [each.syncs for each in shown.rows] == [None] * len(shown.rows)
+    assert "what null asks of the device is not counted: the profiler saw nothing" in shown.warnings
+    assert shown.sites, "whose source is another"
+
+
 def test_metrics_of_rules_are_those_of_their_pairs() -> None:
     assert metric("eval-without-no-grad") == "memory"
     assert metric("item-in-train-loop") == "syncs"

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from torchlint.verify.inside.randomness import DrawOnCpu, drawing_on_cpu, fingerprint, seed_everything
+from torchlint.verify.inside.randomness import DrawOnCpu, DrawSingle, drawing_on_cpu, fingerprint, seed_everything
 from torchlint.verify.inside.sim import simulated_cuda
 
 Draw = Callable[[str], torch.Tensor]
@@ -71,6 +71,46 @@ DRAWS: dict[str, Draw] = {
         *torch.ones(3, 2, 4, 8, 8, device=device), dropout_p=0.5
     ),
 }
+
+
+SAME_IN_DOUBLE = {name: draw for name, draw in DRAWS.items() if name not in ("randn", "rrelu", "orthogonal_")}
+"""All but one that names its type, one that rounds what is more than drawn, and one that computes with what is drawn."""
+
+
+@pytest.mark.parametrize("draw", SAME_IN_DOUBLE.values(), ids=list(SAME_IN_DOUBLE))
+def test_code_in_float64_draws_what_it_draws_in_float32(draw: Draw) -> None:
+    seed_everything(3)
+    expected = draw("cpu")
+    behind = fingerprint()
+    torch.set_default_dtype(torch.float64)
+    try:
+        seed_everything(3)
+        with DrawSingle():
+            drawn = draw("cpu")
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert drawn.dtype == (torch.float64 if expected.dtype is torch.float32 else expected.dtype)
+    torch.testing.assert_close(drawn.to(expected.dtype), expected, rtol=3e-7, atol=1e-7)
+    assert fingerprint() == behind
+
+
+def test_what_dropout_keeps_in_float64_is_not_rounded() -> None:
+    exact = torch.linspace(0.1, 1, 100, dtype=torch.float64) / 3
+    for fused in (False, True):
+        with DrawSingle():
+            dropped = torch.native_dropout(exact, 0.5, train=True)[0] if fused else functional.dropout(exact, 0.5)
+        assert torch.equal(dropped[dropped != 0], (2 * exact)[dropped != 0])
+        assert 20 < int((dropped == 0).sum()) < 80
+
+
+def test_code_that_names_float64_itself_is_known_by_its_stream() -> None:
+    seed_everything(3)
+    torch.randn(64, dtype=torch.float64)
+    expected = fingerprint()
+    seed_everything(3)
+    with DrawSingle():
+        assert torch.randn(64, dtype=torch.float64).dtype is torch.float64
+    assert fingerprint() != expected
 
 
 @pytest.mark.parametrize("draw", DRAWS.values(), ids=list(DRAWS))

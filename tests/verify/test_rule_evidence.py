@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -19,6 +19,7 @@ from torchlint import evidence
 from torchlint.evidence import Verdict
 from torchlint.registry import all_rules, find
 from torchlint.verify import catalogue, pairs, timing
+from torchlint.verify.journal import Journal
 from torchlint.verify.machine import SIMULATED, Machine, UsageError
 from torchlint.verify.workload import workload
 
@@ -269,6 +270,69 @@ def test_the_first_one_had_all_the_time_there_is(bench: Bench, tmp_path: Path) -
     assert lacking(tmp_path) == [f"{ITEM} nohelp"], "or it would be tried for ever"
 
 
+def late(measurement: Measurement) -> pairs.Measured:
+    return pairs.Measured(changed(measurement, verdict=Verdict(overall="inconclusive")), cut=True, late=True)
+
+
+def test_what_ended_before_there_was_anything_is_not_written_even_if_it_came_first(
+    bench: Bench, tmp_path: Path
+) -> None:
+    bench.planned = {f"{ITEM} gpu": late}
+    outcome = bench.run(catalogue.selected([ITEM], (), "cuda", tmp_path), 50.0)
+    assert outcome.left == 2
+    assert written(tmp_path) == []
+
+
+def test_a_size_that_is_known_to_take_longer_than_there_is_time_is_passed_over(bench: Bench, tmp_path: Path) -> None:
+    chosen = catalogue.selected([ITEM, OTHER], ["gpu"], "cuda", tmp_path)
+    bench.takes = (500.0, 60.0)
+    bench.run(chosen)
+    assert bench.measured == [f"{ITEM} gpu", f"{OTHER} gpu"]
+    bench.measured.clear()
+    bench.takes = (60.0,)
+    outcome = bench.run(chosen, 400.0)
+    assert (bench.measured, outcome.left) == ([f"{OTHER} gpu"], 1)
+    bench.measured.clear()
+    assert bench.run(chosen, 600.0).left == 0
+    assert bench.measured == [f"{ITEM} gpu", f"{OTHER} gpu"]
+
+
+def broken(measurement: Measurement) -> pairs.Measured:
+    failed = Verdict(overall="cannot-run", reason="the slow file fails: MemoryError")
+    return pairs.Measured(changed(measurement, verdict=failed), broken=True)
+
+
+def test_a_pair_that_cannot_be_measured_does_not_eat_every_slice(bench: Bench, tmp_path: Path) -> None:
+    chosen = catalogue.selected([ITEM, OTHER], ["gpu"], "cuda", tmp_path)
+    bench.planned = {f"{ITEM} gpu": broken}
+    bench.run(catalogue.stale(chosen, "cuda", H200), 70.0)
+    bench.run(catalogue.stale(chosen, "cuda", H200), 70.0)
+    assert bench.measured == [f"{ITEM} gpu", f"{OTHER} gpu"]
+    bench.planned.clear()
+    bench.run(catalogue.stale(chosen, "cuda", H200), 70.0)
+    assert bench.measured[2:] == [f"{ITEM} gpu"], "it is tried again where there is time"
+    assert names(catalogue.stale(chosen, "cuda", H200)) == []
+
+
+def test_a_pair_that_was_mended_is_broken_no_more(tmp_path: Path) -> None:
+    pair = KNOWN(find(ITEM))
+    Journal.of(tmp_path, H200.name).note(pair, "gpu", 9.0, broken=True)
+    assert Journal.of(tmp_path, H200.name).is_broken(pair, "gpu")
+    mended = replace(pair, digests={**pair.digests, "sha256_before": "c" * 64})
+    assert not Journal.of(tmp_path, H200.name).is_broken(mended, "gpu")
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "null", '{"item-in-train-loop gpu": 3}', '{"item-in-train-loop gpu": {"seconds": "x"}}']
+)
+def test_a_damaged_journal_is_begun_anew(tmp_path: Path, text: str) -> None:
+    (tmp_path / ".measuring-nvidia-h200.json").write_text(text, encoding="utf-8")
+    journal = Journal.of(tmp_path, H200.name)
+    assert journal.seconds(KNOWN(find(ITEM)), "gpu") is None
+    journal.note(KNOWN(find(ITEM)), "gpu", 12.34)
+    assert Journal.of(tmp_path, H200.name).seconds(KNOWN(find(ITEM)), "gpu") == 12.3
+
+
 # What is written
 
 
@@ -311,7 +375,8 @@ def test_a_fresh_measurement_takes_the_place_of_its_like_and_drops_what_is_of_an
         ("gpu", "2.11.0+cu130", ""),
         ("gpu", "2.9.0", ""),
     ]
-    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["nvidia-h200.json"]
+    files = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
+    assert files == [".measuring-nvidia-h200.json", "nvidia-h200.json"]
 
 
 # Through the command line

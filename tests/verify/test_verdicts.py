@@ -70,6 +70,33 @@ def test_figures_come_to_a_verdict(figures: dict[str, Any], expected: tuple[str,
     assert overall(Figures(**{"numerics": SAME, **figures})) == expected
 
 
+FEWER = {"launches": 3.0, "d2h": 1.0, "d2h_bytes": 64.0, "syncs": 0.0}
+MORE = {"launches": 50.0, "d2h": 8.0, "d2h_bytes": 64.0, "syncs": 0.0}
+UNDECIDED = decided("no-measurable-difference")
+
+
+@pytest.mark.parametrize(
+    ("figures", "verdict"),
+    [
+        ({"metric": "copies"}, "fewer-copies"),
+        ({"metric": "launches"}, "fewer-launches"),
+        ({"metric": "launches", "memory": (2 * MIB, MIB)}, "fewer-launches"),
+        ({"metric": "launches", "time": decided("faster")}, "faster"),
+        ({"metric": "launches", "time": decided("slower")}, "slower"),
+        ({"metric": "time"}, "no-measurable-difference"),
+        ({"metric": "copies", "counts": (MORE, {**MORE, "d2h_bytes": 32.0})}, "fewer-copies"),
+        ({"metric": "copies", "counts": (MORE, {**FEWER, "d2h_bytes": 128.0})}, "no-measurable-difference"),
+        ({"metric": "copies", "counts": (MORE, {**FEWER, "syncs": 1.0})}, "no-measurable-difference"),
+        ({"metric": "launches", "counts": (MORE, {**FEWER, "syncs": 1.0})}, "no-measurable-difference"),
+        ({"metric": "launches", "counts": (MORE, {**FEWER, "d2h": 9.0})}, "no-measurable-difference"),
+        ({"metric": "launches", "counts": ({**MORE, "syncs": 2.0}, FEWER)}, "fewer-syncs"),
+    ],
+)
+def test_fewer_copies_and_launches_are_gains_of_rules_about_them(figures: dict[str, Any], verdict: str) -> None:
+    known: dict[str, Any] = {"numerics": SAME, "counts": (MORE, FEWER), "time": UNDECIDED}
+    assert overall(Figures(**known | figures)) == (verdict, "")
+
+
 @pytest.mark.parametrize(
     ("figures", "verdict"),
     [

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from planted import FILE, Place, arm, place
 
 from torchlint.verify.inside.capture import Capture
@@ -97,7 +98,8 @@ def test_each_command(where: Place) -> None:
         warm = worker.ask("warm", LONG, inner=2, most_ns=10**9)
         assert 3 <= warm["blocks"] <= 10
         assert warm["workers"] == 0
-        assert worker.ask("warm", LONG, inner=2, most_ns=0)["blocks"] == 1
+        assert warm["first_ns"] > 0
+        assert worker.ask("warm", LONG, inner=2, most_ns=0)["blocks"] == 3
         block = worker.ask("block", LONG, inner=3, samples=4, warm=1)
         assert [len(sample) for sample in block["samples"]] == [3] * 4
         assert all(wall > 0 and cpu > 0 and lost >= 0 for wall, cpu, lost in block["samples"])
@@ -122,7 +124,7 @@ def test_a_start_repeats_what_its_seed_gives(where: Place) -> None:
     with running(where, started=None) as worker:
         captures = []
         for seed in (1, 2, 1):
-            worker.ask("start", LONG, seed=seed, deterministic=True)
+            worker.ask("start", LONG, seed=seed, deterministic="error")
             captures.append(captured(worker, where, steps=2))
     first, other, again = captures
     assert {"step0['y']", "step1['n']"} <= first.values.keys()
@@ -177,6 +179,55 @@ def test_a_double_is_a_double_until_the_next_start(where: Place) -> None:
             worker.ask("start", LONG, seed=1, double=double)
             dtypes.append(str(captured(worker, where, steps=1).values["step0['y']"].dtype))
     assert dtypes == ["torch.float64", "torch.float32"]
+
+
+READS = """
+import torch
+
+def step():
+    return torch.backends.cudnn.allow_tf32
+
+def bench():
+    torch.backends.cudnn.allow_tf32 = True
+    seen = []
+    yield lambda: (seen.append(torch.backends.cudnn.allow_tf32), list(seen))[1]
+"""
+
+
+@pytest.mark.parametrize("name", ["step", "bench"])
+def test_tf32_is_kept_out_of_what_is_compared_and_of_nothing_else(where: Place, name: str) -> None:
+    entry = {"kind": "function", "name": f"{FILE}:{name}"}
+    with session(replace(where.subject(), entry=entry)) as found, found.running(arm("null", READS)) as worker:
+        seen = []
+        for options in ({"full_float32": True}, {}):
+            worker.ask("start", LONG, seed=1, **options)
+            values = captured(worker, where, steps=2).values
+            seen.append({bool(value) for value in values.values()})
+            worker.ask("block", LONG, inner=1, samples=1, warm=1)
+    assert seen == [{False}, {True}]
+
+
+SETS = """
+import torch
+torch.set_default_dtype(torch.bfloat16)
+torch.use_deterministic_algorithms(True, warn_only=True)
+
+def step():
+    return torch.ones(2) + torch.rand(2), torch.get_deterministic_debug_mode()
+"""
+
+
+@pytest.mark.parametrize("asked", [{}, {"deterministic": "warn"}, {"double": True}])
+def test_what_the_code_sets_where_it_is_loaded_is_part_of_it(where: Place, asked: dict[str, Any]) -> None:
+    entry = {"kind": "function", "name": f"{FILE}:step"}
+    with session(replace(where.subject(), entry=entry)) as found, found.running(arm("null", SETS)) as worker:
+        kinds = []
+        for options in (asked, {}):
+            worker.ask("start", LONG, seed=1, **options)
+            values = captured(worker, where, steps=1).values
+            kinds.append((values["step0[0]"].dtype, int(values["step0[1]"])))
+    assert kinds[0] == (torch.float64 if asked.get("double") else torch.bfloat16, 1)
+    assert kinds[1] == (torch.bfloat16, 1)
 
 
 @pytest.mark.slow

@@ -134,4 +134,4 @@ def _arguments(call: cst.Call, context: Context) -> Iterator[Passed]:
         value = context.value(argument.value)
         keyword = argument.keyword.value if argument.keyword is not None else ""
         if value or keyword:  # what goes into `**` is known only where all of it is
-            yield Passed(None if keyword else place, keyword, value.kind.name, value.device.name)
+            yield Passed(None if keyword else place, keyword, value.kind.name, str(value.device.name))

@@ -11,8 +11,7 @@ from torchlint.facts import Telling
 from torchlint.finding import Frequency
 from torchlint.semantics.execution.frequency import LoopKind
 from torchlint.semantics.execution.grad_mode import GradMode
-from torchlint.semantics.names.bindings import Binder
-from torchlint.semantics.values.lattice import Device, Kind, Value
+from torchlint.semantics.values.lattice import Device, Kind, Rank, Value
 from torchlint.syntax.tree import Loop
 
 if TYPE_CHECKING:
@@ -135,8 +134,8 @@ def _described(node: cst.BaseExpression, spans: Spans, context: Context) -> str:
     words = _words(context.value(node))
     if isinstance(node, cst.Name):
         places = [
-            f"{'parameter' if binding.binder is Binder.PARAMETER else 'bound'} on {_line(binding.node, spans, context)}"
-            for binding in context.reaching(node)
+            f"{'parameter' if isinstance(binder, cst.Param) else 'bound'} on {_line(binder, spans, context)}"
+            for binder in context.binders(node)
         ]
         words += f" ({', '.join(dict.fromkeys(places))})" if places else ""
     return words
@@ -145,7 +144,8 @@ def _described(node: cst.BaseExpression, spans: Spans, context: Context) -> str:
 def _words(value: Value) -> str:
     if not value:
         return "unknown"
-    words = [value.kind.value if value.proven else f"probably {value.kind.value}"]
+    by_use = " by its use" if value.rank is Rank.USED else ""
+    words = [f"{value.kind.value}{by_use}" if value.proven else f"probably {value.kind.value}"]
     if value.scalar:
         words.append("a single value")
     if value.batch:

@@ -103,19 +103,15 @@ def _parts_neighbours(statement: cst.SimpleStatementLine | cst.If, context: Cont
 
 def is_spelt_out(node: cst.CSTNode, context: Context) -> bool:
     """Whether the source of the expression is printed too: `f"{t.item()=}"`."""
-    return any(
-        isinstance(above, cst.FormattedStringExpression) and above.equal is not None
-        for above in context.ancestors(node)
-    )
+    return any(above.equal is not None for above in context.around(node, cst.FormattedStringExpression))
 
 
 def fits_in_string(code: str, node: cst.CSTNode, context: Context) -> bool:
     """Whether code may stand in the place of the node in the f-strings around it, as Python read them before 3.12."""
-    for above in context.ancestors(node):
-        if isinstance(above, cst.FormattedString):
-            quote = above.end
-            if quote[0] in code or any(mark in code for mark in "\\#") or (len(quote) == 1 and "\n" in code):
-                return False
+    for above in context.around(node, cst.FormattedString):
+        quote = above.end
+        if quote[0] in code or any(mark in code for mark in "\\#") or (len(quote) == 1 and "\n" in code):
+            return False
     return True
 
 

@@ -57,7 +57,7 @@ def _has_run(binding: Binding, place: cst.CSTNode, context: Context) -> bool:
         return False
     line = context.tree.line(binding.node)
     block = context.parent(line) if line is not None else None
-    return any(above is block for above in context.ancestors(place))
+    return block is not None and context.tree.within(place, block)
 
 
 def _deleted(context: Context) -> set[str]:

@@ -115,7 +115,7 @@ class Analyst:
         if not self._is_excluded(order.place):
             settings = config.settings_for(Path(order.place.file))
             if may_concern(order.source.path, order.source.raw.encode(errors="replace"), lambda: settings):
-                result = lint(order.source, settings, order.facts)
+                result = lint(order.source, settings, order.facts).at_least(config.level)
         said = "; ".join(filter(None, (problem, *problems())))
         return Linted(result, said, str(config.cache_folder or ""), str(config.root))
 

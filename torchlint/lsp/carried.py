@@ -45,7 +45,8 @@ def _carried(finding: Finding, moved: Callable[[Span], Span | None]) -> Finding 
         places = [(moved(edit.span), edit.text) for edit in fix.edits]
         edits = tuple(Edit(place, text) for place, text in places if place is not None)
         fix = replace(fix, edits=edits) if len(edits) == len(places) else None
-    return replace(finding, span=span, fix=fix, cause=finding.cause and moved(finding.cause))
+    others = tuple(filter(None, map(moved, finding.places)))
+    return replace(finding, span=span, fix=fix, cause=finding.cause and moved(finding.cause), places=others)
 
 
 def _starts(lines: Sequence[str]) -> list[int]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types as lsp
 from pygls.uris import from_fs_path
 
-from torchlint.finding import Finding, Frequency
+from torchlint.finding import Finding, Frequency, Severity
 from torchlint.registry import find
 from torchlint.suppress import UNUSED_IGNORE
 
@@ -34,11 +34,12 @@ def diagnostics(
     for finding in findings:
         document, range_ = view.location(finding.span)
         often = frequency(finding)
+        said = " — ".join(filter(None, (finding.message, finding.doubtful)))
         related = _related(finding, view, root) if relates else []
         found[document.uri].append(
             lsp.Diagnostic(
                 range=range_,
-                message=f"{finding.message} ({often})" if finding.origin and not relates else finding.message,
+                message=f"{said} ({often})" if finding.origin and not relates else said,
                 severity=_severity(finding),
                 code=finding.code,
                 code_description=lsp.CodeDescription(find(finding.rule).url),
@@ -58,11 +59,12 @@ def frequency(finding: Finding) -> str:
 
 
 def _severity(finding: Finding) -> lsp.DiagnosticSeverity:
-    return lsp.DiagnosticSeverity.Hint if finding.rule == UNUSED_IGNORE else lsp.DiagnosticSeverity.Warning
+    is_faint = finding.rule == UNUSED_IGNORE or finding.severity is Severity.NOTE
+    return lsp.DiagnosticSeverity.Hint if is_faint else lsp.DiagnosticSeverity.Warning
 
 
 def _related(finding: Finding, view: View, root: str) -> list[lsp.DiagnosticRelatedInformation]:
-    """How often the line runs, at what makes it so: a call in another file, or what this one has."""
+    """How often the line runs, at what makes it so, a call in another file or what this one has; and further places."""
     match = _ORIGIN.fullmatch(finding.origin)
     if match is not None and not match["cell"]:  # a place in a notebook's cell has no address
         uri = from_fs_path(os.path.join(root, match["path"]))  # noqa: PTH118 - a string is wanted
@@ -73,4 +75,8 @@ def _related(finding: Finding, view: View, root: str) -> list[lsp.DiagnosticRela
         where = lsp.Location(document.uri, range_)
     else:
         where = None
-    return [lsp.DiagnosticRelatedInformation(where, frequency(finding))] if where is not None else []
+    found = [lsp.DiagnosticRelatedInformation(where, frequency(finding))] if where is not None else []
+    for span in finding.places:
+        document, range_ = view.location(span)
+        found.append(lsp.DiagnosticRelatedInformation(lsp.Location(document.uri, range_), "and so it is here"))
+    return found

@@ -30,6 +30,7 @@ def hover(finding: Finding, verified: str = "") -> str:
     parts = [
         f"**{rule.code}** [{rule.name}]({rule.url}){f' · {often}' if often else ''}",
         finding.message,
+        f"**Doubtful**: {finding.doubtful}" if finding.doubts else "",
         f"**This line**: {verified}" if verified else "",
         _fix(finding, rule),
         _why(rule),

@@ -8,7 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
-from torchlint.finding import Severity
+from torchlint.finding import Fault
 from torchlint.globs import posix
 from torchlint.lsp.analysis import Inquire, Lint, Place, Repair
 from torchlint.lsp.documents import Documents, path_of
@@ -253,7 +253,7 @@ class Session:
             self._warned.add(linted.problem)
             self._client.warn(linted.problem)
         for diagnostic in linted.result.diagnostics:
-            if diagnostic.severity is Severity.INTERNAL:
+            if diagnostic.fault is Fault.INTERNAL:
                 self._client.log(f"{source.path}: {diagnostic.message}")
         is_broken = any(each.code == SYNTAX_ERROR for each in linted.result.diagnostics)
         if is_broken and source.notebook is None:

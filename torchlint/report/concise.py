@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchlint.report.entry import entries
-from torchlint.report.style import ALARM, BOLD, HINT, Style
+from torchlint.report.style import ALARM, BOLD, CODE, HINT, Style
 from torchlint.report.summary import footer
 from torchlint.report.text import visible
 
@@ -20,11 +20,14 @@ def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
     style = Style(options.color, options.hyperlinks)
     lines = []
     for entry in entries(reports, options):
-        code = style.link(style.paint(visible(entry.code), ALARM), entry.url)
+        code = style.link(style.paint(visible(entry.code), CODE if entry.is_note else ALARM), entry.url)
+        kind = "note: " if entry.is_note else ""
         mark = f"[{style.paint('*', HINT)}] " if entry.is_fixable(options.threshold) else ""
         message = visible(" ".join(map(str.strip, entry.message.splitlines())))
         if entry.origin:
             message += f" (called {entry.frequency} from {visible(entry.origin)})"
+        if entry.doubts:
+            message += f" — {visible(entry.doubtful)}"
         path = style.paint(visible(entry.source.path), BOLD)
-        lines.append(f"{path}:{entry.start}: {code} {mark}{message}\n")
+        lines.append(f"{path}:{entry.start}: {kind}{code} {mark}{message}\n")
     return "".join(lines) + footer(reports, options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from torchlint.finding import Applicability, Diagnostic, Finding, Fix, Frequency, Severity, Span
+from torchlint.finding import Applicability, Diagnostic, Doubt, Fault, Finding, Fix, Frequency, Severity, Span
 from torchlint.source import Place
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ class Entry:
 
     `start` and `end` are places as people see them, of a notebook in a cell, the end exclusive; both are 1:1 where no
     place is known. `origin` is the call in another file, `path:row`, that makes it run as often as it does. `rule`
-    is None for a diagnostic and for a rule that the options do not list.
+    is None for a diagnostic and for a rule that the options do not list. `fault` is None for a finding; `severity` and
+    `doubts` are those of one, `doubtful` the same in words, `places` its further ones.
     """
 
     source: SourceFile
@@ -34,7 +35,16 @@ class Entry:
     origin: str
     fix: Fix | None
     rule: Rule | None
-    severity: Severity | None
+    fault: Fault | None
+    severity: Severity
+    doubts: tuple[Doubt, ...]
+    doubtful: str
+    places: tuple[Span, ...]
+
+    @property
+    def is_note(self) -> bool:
+        """Whether it is a finding that is no warning."""
+        return self.severity is Severity.NOTE
 
     @property
     def start(self) -> Place:
@@ -78,7 +88,11 @@ def _of_diagnostic(source: SourceFile, diagnostic: Diagnostic) -> Entry:
         origin="",
         fix=None,
         rule=None,
-        severity=diagnostic.severity,
+        fault=diagnostic.fault,
+        severity=Severity.WARNING,
+        doubts=(),
+        doubtful="",
+        places=(),
     )
 
 
@@ -93,7 +107,11 @@ def _of_finding(source: SourceFile, finding: Finding, rules: dict[str, Rule]) ->
         origin=finding.origin,
         fix=finding.fix,
         rule=rules.get(finding.rule),
-        severity=None,
+        fault=None,
+        severity=finding.severity,
+        doubts=finding.doubts,
+        doubtful=finding.doubtful,
+        places=finding.places,
     )
 
 

@@ -23,6 +23,8 @@ VERDICTS = {
     "inconclusive": "inconclusive",
     "saves-memory": "saves memory",
     "fewer-syncs": "fewer synchronizations",
+    "fewer-copies": "fewer copies",
+    "fewer-launches": "fewer kernel launches",
     "wrong-result": "wrong result",
     "not-exercised": "not exercised",
     "suspicious": "suspicious",
@@ -32,7 +34,7 @@ VERDICTS = {
     "cannot-run": "cannot run here",
     "unfit": "unfit to say",
 }
-_GAINS = ("faster", "saves-memory", "fewer-syncs")
+_GAINS = ("faster", "saves-memory", "fewer-syncs", "fewer-copies", "fewer-launches")
 _KINDS = {
     "cpu": "On the CPU, which says nothing about the time on a GPU.",
     "sim": "On a simulated CUDA device, which counts and does not time.",

@@ -1,13 +1,13 @@
-"""The default format: each finding with its source, how often the line runs, and the fix."""
+"""The default format: each warning with its source, how often the line runs, and the fix; notes in one line each."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torchlint.finding import Applicability, Fix, Frequency, Severity
+from torchlint.finding import Applicability, Fault, Fix, Frequency
 from torchlint.report.entry import Entry, entries
 from torchlint.report.frame import change, frame, gutter
-from torchlint.report.style import ALARM, BOLD, FRAME, HINT, WARNING, Style
+from torchlint.report.style import ALARM, BOLD, CODE, DIM, FRAME, HINT, WARNING, Style
 from torchlint.report.summary import footer
 from torchlint.report.text import visible
 
@@ -19,18 +19,40 @@ if TYPE_CHECKING:
 
 ISSUES = "https://github.com/torchlint/torchlint/issues"
 _MOST_CHANGED_LINES = 8
+_MOST_NOTES = 10
+_MOST_PLACES = 5
 
 
 def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
-    """Every finding in its source frame, then the footer."""
+    """Every warning in its source frame, then the notes, then the footer."""
     style = Style(options.color, options.hyperlinks)
     explained: set[str] = set()
     parts: list[str] = []
-    for entry in entries(reports, options):
+    found = list(entries(reports, options))
+    for entry in found:
+        if entry.is_note:
+            continue
         lines = [*_header(entry, options, style), *_notes(entry, explained, style), *_help(entry, options, style)]
         parts.append("\n".join(lines) + "\n\n")
         explained.add(entry.name)
-    return "".join(parts) + footer(reports, options)
+    return "".join((*parts, _all_notes([entry for entry in found if entry.is_note], style), footer(reports, options)))
+
+
+def _all_notes(found: Sequence[Entry], style: Style) -> str:
+    """The notes, one line each, below the warnings; of many the first, and how many more there are."""
+    if not found:
+        return ""
+    lines = [_one_line(entry, style) for entry in found[:_MOST_NOTES]]
+    if len(found) > _MOST_NOTES:
+        lines.append(f"  {len(found) - _MOST_NOTES} more; `--output-format concise` lists them all")
+    return "\n".join((style.paint("notes", BOLD) + ":", *lines)) + "\n\n"
+
+
+def _one_line(note: Entry, style: Style) -> str:
+    """Where a note is, what it says, and why it is no warning."""
+    code = style.link(style.paint(visible(note.code), CODE), note.url)
+    doubt = style.paint(f" — {visible(note.doubtful)}", DIM) if note.doubts else ""
+    return f"  {visible(note.source.path)}:{note.start}: {code} {visible(' '.join(note.message.split()))}{doubt}"
 
 
 def _header(entry: Entry, options: ReportOptions, style: Style) -> list[str]:
@@ -58,13 +80,24 @@ def _notes(entry: Entry, explained: set[str], style: Style) -> list[str]:
         words = str(entry.frequency)
         words = style.paint(words, WARNING) if entry.frequency >= Frequency.BATCH else words
         notes.append(f"runs {words}{f', called from {visible(entry.origin)}' if entry.origin else ''}")
+    if entry.places:
+        notes.append(f"so {'is' if len(entry.places) == 1 else 'are'} {_elsewhere(entry)}")
     if entry.rule and entry.name not in explained:
         notes.append(f"{style.paint(visible(entry.name), BOLD)}: {visible(entry.rule.summary)}")
-    if entry.severity is Severity.INTERNAL:
+    if entry.fault is Fault.INTERNAL:
         notes.append(f"this is a defect of torchlint and not of your code; please report it at {ISSUES}")
     seen = entry.source.seen(entry.span) if entry.span else None
     margin = gutter(seen.source, seen.span) if seen else 1
     return [f"{style.paint(f'{str():{margin}} =', FRAME)} {note}" for note in notes]
+
+
+def _elsewhere(entry: Entry) -> str:
+    """`line 12`, `lines 12, 13 and 15`: where else the same holds, of many the first."""
+    rows = [str(entry.source.place(span.start).row) for span in entry.places]
+    shown = rows[:_MOST_PLACES]
+    if len(rows) > len(shown):
+        return f"lines {', '.join(shown)} and {len(rows) - len(shown)} more"
+    return f"line {rows[0]}" if len(rows) == 1 else f"lines {', '.join(rows[:-1])} and {rows[-1]}"
 
 
 def _help(entry: Entry, options: ReportOptions, style: Style) -> list[str]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
-    """One `::error` command per finding."""
+    """One command per finding: `::warning` or `::notice`; `::error` for what went wrong."""
     return "".join(f"{_command(entry)}\n" for entry in entries(reports, options))
 
 
@@ -28,10 +28,13 @@ def _command(entry: Entry) -> str:
     lines = [f"{path}:{entry.start}: {entry.code} {entry.message}"]
     if entry.frequency is not Frequency.UNKNOWN:
         lines.append(f"  runs {entry.frequency}{f', called from {entry.origin}' if entry.origin else ''}")
+    if entry.doubts:
+        lines.append(f"  but {entry.doubtful}")
     if entry.fix:
         lines.append(f"  help: {entry.fix.title}")
     text = "%0A".join(_data(line) for line in "\n".join(lines).splitlines())
-    return f"::error title=torchlint ({_property(entry.code)}),file={_property(path)},{place}::{text}"
+    command = "error" if entry.fault is not None else "notice" if entry.is_note else "warning"
+    return f"::{command} title=torchlint ({_property(entry.code)}),file={_property(path)},{place}::{text}"
 
 
 def _region(entry: Entry) -> tuple[int, int, int, int]:

@@ -11,7 +11,7 @@ from torchlint.report.entry import Entry, entries
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from torchlint.finding import Fix
+    from torchlint.finding import Fix, Span
     from torchlint.report.contents import FileReport, ReportOptions
     from torchlint.source import Place, SourceFile
 
@@ -26,16 +26,24 @@ def _finding(entry: Entry) -> dict[str, Any]:
         "code": entry.code,
         "name": entry.name,
         "message": entry.message,
+        "severity": "error" if entry.fault is not None else str(entry.severity),
+        "doubts": [doubt.value for doubt in entry.doubts],
         "filename": entry.source.path,
         "cell": entry.start.cell,
         "location": _location(entry.start),
         "end_location": _location(entry.end),
         "file_location": _file_location(entry),
+        "places": [_place(entry.source, span) for span in entry.places],
         "frequency": None if entry.frequency is Frequency.UNKNOWN else str(entry.frequency),
         "called_from": entry.origin or None,
         "fix": _fix(entry.source, entry.fix) if entry.fix else None,
         "url": entry.url,
     }
+
+
+def _place(source: SourceFile, span: Span) -> dict[str, Any]:
+    start = source.place(span.start)
+    return {"cell": start.cell, "location": _location(start), "end_location": _location(source.place(span.end))}
 
 
 def _fix(source: SourceFile, fix: Fix) -> dict[str, Any]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os.path
 from collections import Counter
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from torchlint import __version__
-from torchlint.finding import Frequency, Severity, Span
+from torchlint.finding import Fault, Frequency, Span
 from torchlint.report.entry import Entry, entries
 from torchlint.report.page import body
 
@@ -38,8 +39,8 @@ Json = dict[str, Any]
 def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
     """One SARIF log. Errors of a file are results; failures of torchlint itself are notifications of the run."""
     found = list(entries(reports, options))
-    results = [entry for entry in found if entry.severity is not Severity.INTERNAL]
-    failures = [entry for entry in found if entry.severity is Severity.INTERNAL]
+    results = [entry for entry in found if entry.fault is not Fault.INTERNAL]
+    failures = [entry for entry in found if entry.fault is Fault.INTERNAL]
     rules = _descriptors(results, options.rules)
     index = {rule["id"]: number for number, rule in enumerate(rules)}
     outside = _shared_folder(reports)
@@ -125,7 +126,7 @@ def _descriptor(rule: Rule) -> Json:
 
 
 def _plain_descriptor(entry: Entry) -> Json:
-    level = "warning" if entry.severity is None else "error"
+    level = "warning" if entry.fault is None else "error"
     text = _DIAGNOSTICS.get(entry.code, _sentence(entry.name))
     return {
         "id": entry.code,
@@ -145,14 +146,18 @@ def _result(entry: Entry, rule_index: int, outside: Path | None, seen: Counter[s
         properties["frequency"] = str(entry.frequency)
     if entry.origin:
         properties["calledFrom"] = entry.origin
+    if entry.doubts:
+        properties["doubts"] = [doubt.value for doubt in entry.doubts]
     result: Json = {
         "ruleId": entry.code,
         "ruleIndex": rule_index,
-        "level": "warning" if entry.severity is None else "error",
+        "level": "error" if entry.fault is not None else str(entry.severity),
         "message": {"text": _message(entry)},
         "locations": [_location(entry, outside)],
         "partialFingerprints": {"primaryLocationLineHash": _fingerprint(entry, seen)},
     }
+    if entry.places:
+        result["relatedLocations"] = [_location(replace(entry, span=span), outside) for span in entry.places]
     if entry.fix and entry.fix.edits:
         properties["applicability"] = str(entry.fix.applicability)
         result["fixes"] = [_fix(entry.source, entry.fix, outside)]
@@ -171,8 +176,9 @@ def _notification(entry: Entry, outside: Path | None) -> Json:
 
 
 def _message(entry: Entry) -> str:
-    """What is said; of a notebook also the cell, since a region is one of its JSON."""
-    return entry.message if entry.start.cell is None else f"{entry.message} ({entry.start.words})"
+    """What is said, and what is doubtful; of a notebook also the cell, since a region is one of its JSON."""
+    said = f"{entry.message} — {entry.doubtful}" if entry.doubts else entry.message
+    return said if entry.start.cell is None else f"{said} ({entry.start.words})"
 
 
 def _location(entry: Entry, outside: Path | None) -> Json:

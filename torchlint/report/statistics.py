@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torchlint.report.entry import Entry, entries
 from torchlint.report.style import ALARM, HINT, Style
-from torchlint.report.summary import footer
+from torchlint.report.summary import count, footer
 from torchlint.report.text import visible, width
 
 if TYPE_CHECKING:
@@ -22,11 +22,12 @@ def write(output_format: str, reports: Sequence[FileReport], options: ReportOpti
     Raises `ValueError` for a format that has no place for statistics.
     """
     found = Counter((entry.code, entry.name) for entry in entries(reports, options))
+    notes = Counter((entry.code, entry.name) for entry in entries(reports, options) if entry.is_note)
     fixable = Counter((entry.code, entry.name) for entry in _fixable(reports, options))
     ranked = sorted(found.items(), key=lambda item: (-item[1], item[0]))
     match output_format:
         case "full" | "concise":
-            return _table(ranked, fixable, options) + footer(reports, options)
+            return _table(ranked, fixable, notes, options) + footer(reports, options)
         case "json":
             import json  # only where it is the format
 
@@ -35,6 +36,7 @@ def write(output_format: str, reports: Sequence[FileReport], options: ReportOpti
                     "code": rule[0],
                     "name": rule[1],
                     "count": times,
+                    "notes": notes[rule],
                     "fixable": fixable[rule] == times,
                     "fixable_count": fixable[rule],
                 }
@@ -49,7 +51,12 @@ def _fixable(reports: Sequence[FileReport], options: ReportOptions) -> list[Entr
     return [entry for entry in entries(reports, options) if entry.is_fixable(options.threshold)]
 
 
-def _table(ranked: list[tuple[tuple[str, str], int]], fixable: Counter[tuple[str, str]], options: ReportOptions) -> str:
+def _table(
+    ranked: list[tuple[tuple[str, str], int]],
+    fixable: Counter[tuple[str, str]],
+    notes: Counter[tuple[str, str]],
+    options: ReportOptions,
+) -> str:
     style = Style(options.color)
     numbers = max((len(str(times)) for _, times in ranked), default=0)
     codes = max((width(code) for (code, _), _ in ranked), default=0)
@@ -59,5 +66,6 @@ def _table(ranked: list[tuple[tuple[str, str], int]], fixable: Counter[tuple[str
         some = fixable[rule]
         mark = "*" if some == times else "-" if some else " "
         box = f"[{style.paint(mark, HINT) if some else mark}] " if fixable else ""
-        lines.append(f"{times:>{numbers}}\t{style.paint(f'{code:{codes}}', ALARM)}\t{box}{name}\n")
+        doubtful = f" ({count(notes[rule], 'note')})" if notes[rule] else ""
+        lines.append(f"{times:>{numbers}}\t{style.paint(f'{code:{codes}}', ALARM)}\t{box}{name}{doubtful}\n")
     return "".join(lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torchlint.finding import Applicability
+from torchlint.finding import Applicability, Severity
 from torchlint.report.style import BOLD, CODE, HINT, Style
 from torchlint.report.text import visible
 
@@ -32,6 +32,9 @@ def total(reports: Sequence[FileReport], options: ReportOptions) -> str:
     counts = [count(remaining + done, "finding")] if remaining or done else []
     if done:
         counts[0] += f" ({done} fixed, {remaining} remaining)"
+    notes = sum(finding.severity is Severity.NOTE for report in reports for finding in report.result.findings)
+    if notes:
+        counts[0] += f", {notes} of them {'a note' if notes == 1 else 'notes'}"
     if errors:
         counts.append(count(errors, "error"))
     return f"Found {' and '.join(counts)}.\n" + _fixable(reports, options)

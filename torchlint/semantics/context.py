@@ -11,6 +11,8 @@ import libcst as cst
 from torchlint.facts import NOTHING
 from torchlint.semantics.execution.frequency import Frequencies
 from torchlint.semantics.execution.grad_mode import GradMode, Grads
+from torchlint.semantics.flow.destinations import Destinations, Sinks
+from torchlint.semantics.flow.guards import Condition, Guard, Role, Suite, Surroundings
 from torchlint.semantics.flow.instances import Constructions
 from torchlint.semantics.flow.origins import Origins, Sources, Through
 from torchlint.semantics.flow.uses import Uses
@@ -23,6 +25,7 @@ from torchlint.semantics.values.module_profile import Program
 from torchlint.semantics.values.other_files import Elsewhere
 from torchlint.syntax.positions import Spans, code_inside
 from torchlint.syntax.tree import INDENTED, descendants
+from torchlint.syntax.uncommented import uncommented
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from torchlint.syntax.tree import Tree
 
 AnalysisT = TypeVar("AnalysisT")
+NodeT = TypeVar("NodeT", bound=cst.CSTNode)
 
 _LONGEST_SHOWN = 60
 _SEMANTICS = __name__.rpartition(".")[0]
@@ -143,6 +147,16 @@ class Context:
         """Where values come from."""
         return Sources(self.tree, self.names, self.classes, self.calls, self.uses)
 
+    @cached_property
+    def sinks(self) -> Sinks:
+        """Where values go."""
+        return Sinks(self.tree, self.names, self.uses)
+
+    @cached_property
+    def surroundings(self) -> Surroundings:
+        """What stands around nodes."""
+        return Surroundings(self.tree)
+
     # Shorthands
 
     def value(self, node: cst.CSTNode) -> Value:
@@ -193,6 +207,87 @@ class Context:
         """The one expression that a name is bound to, by one assignment as a whole; a node that is no name, itself."""
         return self.sources.stands_for(node)
 
+    def bound_to(self, name: cst.Name, through: Through = Through.NAMES) -> Origins:
+        """What the bindings of a name give it, as it is written there: the first step of its origins."""
+        return self.sources.bound_to(name, through)
+
+    def ingredients(
+        self, node: cst.CSTNode, *, bound_by: Callable[[cst.CSTNode], bool] | None = None
+    ) -> Iterator[cst.CSTNode]:
+        """All nodes that go into what a node computes, through the names that such statements bind, or any."""
+        return self.sources.ingredients(node, bound_by=bound_by)
+
+    def destinations(
+        self,
+        node: cst.BaseExpression,
+        through: Through = Through.NAMES,
+        *,
+        handed_on: Callable[[cst.BaseExpression, cst.CSTNode], cst.BaseExpression | None] | None = None,
+    ) -> Destinations:
+        """Where the value of an expression goes: through names, and whatever else is to be looked through.
+
+        `handed_on` gives, for an expression and what takes it, the expression that has the value from there.
+        """
+        return self.sinks.of(node, through, handed_on=handed_on)
+
+    def readers(self, name: cst.Name) -> tuple[cst.Name, ...]:
+        """Every place that may read what a name holds here, or change it in place, itself among them."""
+        return self.sinks.readers(name)
+
+    def binders(self, name: cst.Name) -> tuple[cst.CSTNode, ...]:
+        """What may have bound the name: statements, loops, parameters, functions; each is a value of its own."""
+        return tuple(binding.node for binding in self.names.reaching(name))
+
+    def is_bound_in(self, name: cst.Name, node: cst.CSTNode) -> bool:
+        """Whether what the name holds may have been bound by a node, or within it."""
+        return any(self.tree.within(binder, node) for binder in self.binders(name))
+
+    def is_bound_before(self, name: cst.Name, node: cst.CSTNode) -> bool:
+        """Whether the name holds at a node, as far as the order of the source tells, what it holds here."""
+        place = self.tree.place(node)
+        return all(binding.effect < place for binding in self.names.reaching(name))
+
+    def holds_the_same(self, one: cst.Name, other: cst.Name) -> bool:
+        """Whether two names hold what the same statements bound, which may have run more than once."""
+        return self.names.reaching(one) == self.names.reaching(other)
+
+    def parameter(self, node: cst.BaseExpression) -> cst.Param | None:
+        """The parameter that a name stands for; None for what is, or may be, anything else."""
+        match self.binders(node) if isinstance(node, cst.Name) else ():
+            case [cst.Param() as parameter]:
+                return parameter
+        return None
+
+    def guards(
+        self, node: cst.CSTNode, *, within: cst.CSTNode | None = None, across_functions: bool = False
+    ) -> Iterator[Guard]:
+        """The conditions, loops, handlers and `with` under which a node runs, nearest first, as far as its function."""
+        return self.surroundings.guards(node, within=within, across_functions=across_functions)
+
+    def conditions(
+        self, node: cst.CSTNode, *, within: cst.CSTNode | None = None, across_functions: bool = False
+    ) -> Iterator[Condition]:
+        """The tests of `if` and of conditional expressions that a node runs under, each with whether it holds there."""
+        for guard in self.surroundings.guards(node, within=within, across_functions=across_functions):
+            if guard.test is not None and isinstance(guard.node, (cst.If, cst.IfExp)):
+                yield Condition(guard.test, guard.role is Role.TAKEN)
+
+    def enclosing(self, node: cst.CSTNode, *kinds: type[NodeT], within: cst.CSTNode | None = None) -> NodeT | None:
+        """The nearest node of these types around a node, as far as the one `within` which it has to be."""
+        return next(self.surroundings.around(node, *kinds, within=within), None)
+
+    def around(self, node: cst.CSTNode, *kinds: type[NodeT], within: cst.CSTNode | None = None) -> Iterator[NodeT]:
+        """The nodes of these types around a node, nearest first."""
+        return self.surroundings.around(node, *kinds, within=within)
+
+    def suites(self, node: cst.CSTNode) -> Iterator[Suite]:
+        """The blocks around a node, each with the line of it that holds the node, as far as its function's body."""
+        return self.surroundings.suites(node)
+
+    def is_above(self, node: cst.CSTNode, other: cst.CSTNode) -> bool:
+        """Whether a line stands above another node in a block that holds it, and so runs before it each time."""
+        return self.surroundings.is_above(node, other)
+
     def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
         """The node directly above."""
         return self.tree.parent(node)
@@ -235,6 +330,10 @@ class Context:
         # An expression that was made of others stands where they do.
         place = next((part for part in (node, *descendants(node)) if self.tree.parent(part) is not None), None)
         return code if place is None else self.code_at(node, place)
+
+    def uncommented(self, node: cst.CSTNode) -> str:
+        """The source of a node without comments, docstrings and messages: what alone may suggest something."""
+        return uncommented(self.code(node))
 
     def code_at(self, node: cst.CSTNode, place: cst.CSTNode) -> str:
         """The source of a new statement in the place of one that stands in this module, indented as that is."""

@@ -181,6 +181,8 @@ class Tree:
         self.parents: dict[int, cst.CSTNode] = {}
         self.by_type: defaultdict[type[cst.CSTNode], list[cst.CSTNode]] = defaultdict(list)
         self.nodes: list[cst.CSTNode] = []
+        # Of blocks, the last place: those inside of each other often end together.
+        self._ends: dict[int, int] = {}
         parents, by_type, note, quick = self.parents, self.by_type, self.nodes.append, _QUICK
         stack: list[cst.CSTNode] = [module]
         pop = stack.pop
@@ -230,9 +232,20 @@ class Tree:
 
     def end(self, node: cst.CSTNode) -> int:
         """The place of the last node below `node` (its own, if there is none)."""
+        blocks: list[int] = []
+        found: int | None = None
         while (last := _last_child(node)) is not None:
+            if type(node) is cst.IndentedBlock:
+                found = self._ends.get(id(node))
+                if found is not None:
+                    break
+                blocks.append(id(node))
             node = last
-        return self.places[id(node)]
+        if found is None:
+            found = self.places[id(node)]
+        for block in blocks:
+            self._ends[block] = found
+        return found
 
     def function(self, node: cst.CSTNode) -> cst.FunctionDef | cst.Lambda | None:
         """The function in whose body (not signature or decorators) the node stands."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
 
 PLANTED = 0.05
 """The handicap: the share of its time by which one arm is delayed, to see whether the run can tell."""
+
+
+_LEAST_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,11 @@ class Patience:
     load: float = 300.0
     check: float = 300.0
     block: float = 60.0
+
+    def until(self, deadline: float) -> Patience:
+        """What is left of it before that moment of `time.monotonic`. A little always is: what is about to end may."""
+        most = max(deadline - time.monotonic(), _LEAST_S)
+        return replace(self, load=min(self.load, most), check=min(self.check, most), block=min(self.block, most))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from torchlint import evidence
 from torchlint.registry import UnknownRuleError, all_rules, find
 from torchlint.verify import claims, pairs
+from torchlint.verify.journal import Journal
 from torchlint.verify.machine import UsageError
 from torchlint.verify.workload import Workload, workload
 
@@ -77,33 +78,44 @@ def stale(chosen: Selected, device: str, machine: Machine) -> Selected:
         for each, size in chosen.pieces
         if not _is_known(_written(chosen.folder, each.rule, machine.device_name(device)), each, size, machine.torch)
     ]
-    return replace(chosen, pieces=tuple(lacking))
+    journal = Journal.of(chosen.folder, machine.device_name(device))
+    # What could not be measured in the slice before would eat this one too: it comes last.
+    return replace(chosen, pieces=tuple(sorted(lacking, key=lambda piece: journal.is_broken(*piece))))
 
 
 def measure(chosen: Selected, order: pairs.Order, clerk: Clerk, machine: Machine, listener: Listener) -> Outcome:
-    """Measure one after the other, as long as the next one is likely to end in time, and write each at once.
+    """Measure one after the other those that are likely to end in time, and write each at once.
 
-    A measurement that the end of the time cut short is not written, but for the first: it had all the time there is.
-    Raises `UsageError` where a file of evidence is damaged.
+    One that took longer when it was last measured than there is time left is passed over, and others are measured. Of
+    one that never was, the longest of the last three says how long it may take. A measurement that the end of the time
+    cut short is not written, but for the first: it had all the time there is. Raises `UsageError` where a file of
+    evidence is damaged.
     """
     outcome = Outcome()
     took: list[float] = []
+    journal = Journal.of(chosen.folder, machine.device_name(order.device))
+    passed = 0
     for index, (each, size) in enumerate(chosen.pieces):
         begin = time.monotonic()
-        left = len(chosen.pieces) - index
-        if begin + max(took[-_LAST:], default=0.0) > order.limits.deadline:
-            return replace(outcome, left=left)
+        left = passed + len(chosen.pieces) - index
+        known = journal.seconds(each, size)
+        if begin + (max(took[-_LAST:], default=0.0) if known is None else known) > order.limits.deadline:
+            if known is None or begin > order.limits.deadline:
+                return replace(outcome, left=left)
+            passed += 1
+            continue
         measured = pairs.measure(each, size, order, clerk, machine, partial(_noted, listener.note, each.rule, size))
         took.append(time.monotonic() - begin)
+        journal.note(each, size, None if measured.cut else took[-1], broken=measured.broken)
         listener.show(measured.measurement)
         if measured.measurement.verdict.overall in AGAINST:
             outcome = replace(outcome, good=False)
-        if measured.cut and index:
+        if measured.late or (measured.cut and index):
             return replace(outcome, left=left)
         for problem in _write(chosen.folder, each, measured) if chosen.folder else ():
             listener.warn(f"{each.rule.name}, {size}: not written: {problem}")
             outcome = replace(outcome, written=False)
-    return outcome
+    return replace(outcome, left=passed)
 
 
 def _noted(note: Callable[[str], None], rule: Rule, size: str, text: str) -> None:

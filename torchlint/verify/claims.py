@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from torchlint.evidence import is_stale, slug
+from torchlint.verify import verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from torchlint.evidence import Evidence, Measurement
 
 _DECIDED = ("faster", "slower", "no-measurable-difference")
-_GAINS = ("faster", "saves-memory", "fewer-syncs")
+_GAINS = ("faster", "saves-memory", "fewer-syncs", "fewer-copies", "fewer-launches")
 
 
 def problems(evidence: Evidence, stem: str, now: Mapping[str, str]) -> tuple[str, ...]:
@@ -90,6 +91,9 @@ def _unfounded(measurement: Measurement) -> Iterator[str]:
     counts = measurement.counts
     if overall == "fewer-syncs" and not (counts and counts.after.get("syncs", 0) < counts.before.get("syncs", 0)):
         yield "claims `fewer-syncs` without fewer of them"
+    for verdict, fewer in (("fewer-copies", verdicts.fewer_copies), ("fewer-launches", verdicts.fewer_launches)):
+        if overall == verdict and not (counts and fewer((counts.before, counts.after))):
+            yield f"claims `{verdict}` without fewer of them"
     checked = measurement.numerics is not None and measurement.numerics.verdict in ("same", "same-within-class")
     if overall in (*_DECIDED, *_GAINS) and not checked:
         yield f"claims `{overall}` of code whose results were not found to be the same"

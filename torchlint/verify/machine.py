@@ -51,16 +51,8 @@ class Clerk:
     """The process that has torch for the controller, which has not."""
 
     def __init__(self, scratch: Path, python: str) -> None:
-        config = {"env": {"CUDA_MODULE_LOADING": "LAZY"}}
-        try:
-            self._worker = Worker(config, scratch, tag="", python=python, module="clerk")
-        except OSError as error:
-            raise UsageError(f"`--python {python}`: {(error.strerror or str(error)).lower()}") from None
-        try:
-            self._worker.ready(_IMPORT_S)
-        except ArmError as error:
-            self._worker.close()
-            raise CannotRunError(f"{error} (in {python}); install `torchlint[verify]` there") from None
+        self._scratch, self._python = scratch, python
+        self._worker = self._started()
 
     def machine(self) -> Machine:
         """What there is."""
@@ -68,16 +60,36 @@ class Clerk:
         return Machine(said["cuda"], said["devices"], said["why"], said["name"], said["processor"], said["torch"])
 
     def compare(self, **message: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
-        """What the comparison of captures says, as `torchlint.verify.inside.compare.compare` gives it."""
+        """What the comparison of captures says, as `torchlint.verify.inside.compare.compare` gives it.
+
+        One that breaks, or does not end, is no fault of the fix: then it is `not-checked`, and the next one is made by
+        another process. Raises `CannotRunError` if there cannot be one.
+        """
         try:
             result: dict[str, Any] = self._worker.ask("compare", _COMPARE_S, **message)["result"]
-        except ArmError as error:  # which is none of an arm's, and nothing to blame a fix for
-            raise CannotRunError(f"what was computed could not be compared: {error}") from None
+        except ArmError as error:
+            self._worker.close()
+            self._worker = self._started()
+            reason = f"what was computed could not be compared: {error}"
+            return {"class": message["class"], "verdict": "not-checked", "reason": reason, "tensors": 0, "bit_equal": 0}
         return result
 
     def close(self) -> None:
         """End it."""
         self._worker.close()
+
+    def _started(self) -> Worker:
+        config = {"env": {"CUDA_MODULE_LOADING": "LAZY"}}
+        try:
+            worker = Worker(config, self._scratch, tag="", python=self._python, module="clerk")
+        except OSError as error:
+            raise UsageError(f"`--python {self._python}`: {(error.strerror or str(error)).lower()}") from None
+        try:
+            worker.ready(_IMPORT_S)
+        except ArmError as error:
+            worker.close()
+            raise CannotRunError(f"{error} (in {self._python}); install `torchlint[verify]` there") from None
+        return worker
 
 
 def require(machine: Machine, device: str, rule: str = "TL301") -> None:

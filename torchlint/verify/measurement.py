@@ -26,7 +26,9 @@ QUESTION = Comparison(FIXED, NULL, "together")
 
 _UNKNOWN: dict[str, Any] = {"python": "", "torch": "", "platform": ""}
 _NO_HELP = "nohelp"
-_OTHER_GAINS = frozenset({"fewer-syncs", "saves-memory"})
+_START_UP_S = 1.0
+_SHORT_NS = 1e6  # waiting for a device and going round a loop takes some hundredths of it
+_OTHER_GAINS = frozenset({"fewer-syncs", "fewer-copies", "fewer-launches", "saves-memory"})
 _DOES_NOT_PAY = frozenset({"no-measurable-difference", "slower", "inconclusive"})
 
 
@@ -34,7 +36,8 @@ _DOES_NOT_PAY = frozenset({"no-measurable-difference", "slower", "inconclusive"}
 class Found:
     """What has been found so far: of each look None, or nothing, where it was not taken.
 
-    `counts` are per unit of work and `memory` is bytes at the peak, both before and after.
+    `counts` are per unit of work and `memory` is bytes at the peak, both before and after. `uncounted` is why there are
+    no counts where they were taken, since they could not be right. `late`: the time ended before there was anything.
     """
 
     cannot: str = ""
@@ -42,6 +45,8 @@ class Found:
     numerics: Mapping[str, Any] | None = None
     counts: tuple[dict[str, float], dict[str, float]] | None = None
     memory: tuple[int, int] | None = None
+    uncounted: str = ""
+    late: bool = False
     timed: timing.Timed | None = None
 
     @property
@@ -52,6 +57,8 @@ class Found:
     @property
     def cut(self) -> bool:
         """Whether the time for measuring ended before anything was decided."""
+        if self.late:
+            return True
         if self.timed is None or self.decision is None:
             return False
         return self.decision.verdict == "inconclusive" and self.timed.replicates < self.timed.looks[-1]
@@ -128,13 +135,36 @@ def _verdict(workload: Workload, size: str, running: Session, found: Found) -> e
     )
     overall, reason = verdicts.overall(figures)
     reasons = [reason] if reason else []
+    if found.late:
+        overall, reasons = "inconclusive", ["the time for measuring ended before the results were compared and counted"]
     if found.cut and found.timed and overall == "inconclusive":
         reasons.append(f"the time for measuring ended after {found.timed.replicates} replicates")
     # Fewer waits are no help where they save no time.
     paid = found.decision.verdict if found.decision and overall in _OTHER_GAINS else overall
     if size.startswith(_NO_HELP) and paid in _DOES_NOT_PAY:
         reasons.append(workload.nohelp)
+    if overall == "faster" and found.timed and found.decision:
+        reasons += _start_up(found.timed, found.decision) + _at_least(found.timed, found.decision)
+    if found.uncounted:
+        reasons.append(f"not counted: {found.uncounted}")
     return evidence.Verdict(overall=overall, reason=". ".join(reasons))
+
+
+def _start_up(timed: timing.Timed, decision: stats.Decision) -> list[str]:
+    """What an arm that compiles, or chooses algorithms, pays at its start, and how many runs earn it."""
+    later, saved = timed.later(FIXED), (1 - 1 / decision.ratio) * timed.baseline_ns[-1] / 1e9
+    if later < _START_UP_S:
+        return []
+    return [f"its first run takes {later:.0f} s longer, which {math.ceil(later / saved):,} runs earn"]
+
+
+def _at_least(timed: timing.Timed, decision: stats.Decision) -> list[str]:
+    """What is left out of the gain of an arm whose samples are as long as reading the clock and waiting takes.
+
+    They have as many runs as those of the null arm, which are what a sample was made long enough for.
+    """
+    sample_ns = timed.inner * timed.baseline_ns[-1] / decision.ratio
+    return ["the gain is at least this: its samples are too short to be timed exactly"] if sample_ns < _SHORT_NS else []
 
 
 def _suspicion(running: Session, timed: timing.Timed | None) -> str:

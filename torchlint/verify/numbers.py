@@ -38,7 +38,13 @@ _NO_STATE = {
 def declared(rule: str) -> checks.Declared:
     """What the fix of a rule, by its name, says of its numbers: what its pair declares, `exact` if it says nothing."""
     said = _of_pair(rule)
-    return checks.Declared(said.get("numerics", "exact"), tuple(said.get("dropped", ())), tuple(said.get("free", ())))
+    return checks.Declared(
+        said.get("numerics", "exact"),
+        tuple(said.get("dropped", ())),
+        tuple(said.get("free", ())),
+        of_loaders=rule.startswith(checks.OF_LOADERS),
+        slow_is_wrong=said.get("slow_is_wrong", False),
+    )
 
 
 def metric(rule: str) -> str:
@@ -99,7 +105,14 @@ class Numbers:
         demands = [declared(unit.rule) for unit in units]
         weakest = max((demand.numerics for demand in demands), key=_WEAKEST.index)
         dropped, free = ({name for each in demands for name in getattr(each, key)} for key in ("dropped", "free"))
-        return self._are_same(name, units, checks.Declared(weakest, tuple(sorted(dropped)), tuple(sorted(free))))
+        demand = checks.Declared(
+            weakest,
+            tuple(sorted(dropped)),
+            tuple(sorted(free)),
+            of_loaders=any(each.of_loaders for each in demands),
+            slow_is_wrong=any(each.slow_is_wrong for each in demands),
+        )
+        return self._are_same(name, units, demand)
 
     def _are_same(self, name: str, units: Sequence[Unit], demand: checks.Declared) -> bool:
         key = frozenset(unit.name for unit in units)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import tempfile
 import time
@@ -19,7 +20,7 @@ from torchlint.verify.session import session
 from torchlint.verify.workload import FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from torchlint import evidence
     from torchlint.verify.machine import Clerk, Machine
@@ -33,7 +34,6 @@ COUNTED = 1
 """How many are: a unit is a whole run of the workload, and costs the same each time."""
 
 _NO_OP = b"\n# null\n"
-_OF_LOADERS = ("dataloader-",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,15 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A measurement; whether the time for it ended before anything was decided, and whether the slow file failed."""
+    """A measurement; whether the time for it ended before anything was decided, and whether the slow file failed.
+
+    `late`: it ended before the results were compared and counted, so that there is nothing to keep.
+    """
 
     measurement: evidence.Measurement
     cut: bool = False
     broken: bool = False
+    late: bool = False
 
 
 def measure(
@@ -75,17 +79,19 @@ def measure(
                     _identify(running, null)
                 else:
                     _look(running, workload, order, clerk, null, fixed, found)
+            except _LateError:
+                found.late = True
             except timing.BaselineError as error:
                 found.cannot, broken = f"the slow file fails: {error.failure.reason}", True
             made = measurement(workload, size, order.device, order.command, running, found)
-            return Measured(made, found.cut, broken)
+            return Measured(made, found.cut, broken, found.late)
 
 
 def _identify(running: Session, null: Arm) -> None:
     """Start a process for what it says of its device, and no more. Raises `BaselineError`."""
     try:
-        with running.running(null):
-            pass
+        with running.running(null) as worker:
+            worker.ask("identify", running.patience.load)
     except ArmError as error:
         raise timing.BaselineError(_failure(error)) from None
 
@@ -94,19 +100,30 @@ def _look(
     running: Session, workload: Workload, order: Order, clerk: Clerk, null: Arm, fixed: Arm, found: Found
 ) -> None:
     """As far as the pair allows it: what is wrong is neither counted nor timed. Raises `BaselineError`."""
-    declared = checks.Declared(workload.numerics, workload.dropped, workload.free)
-    base = checks.reference(running, null, declared)
+    declared = checks.Declared(
+        workload.numerics,
+        workload.dropped,
+        workload.free,
+        of_loaders=workload.rule.name.startswith(checks.OF_LOADERS),
+        slow_is_wrong=workload.slow_is_wrong,
+    )
+    running.deadline = order.limits.deadline
+    with _in_time(running):
+        base = checks.reference(running, null, declared)
     try:
-        found.numerics = checks.check(running, clerk, base, fixed, declared)
+        with _in_time(running):
+            found.numerics = checks.check(running, clerk, base, fixed, declared)
     except ArmError as error:
         found.failure = _failure(error)
     if found.failure or (found.numerics and found.numerics["verdict"] == "wrong"):
         return
     if order.device != "cpu":
-        _count(running, null, fixed, found)
+        with _in_time(running):
+            _count(running, null, fixed, found)
     if order.device == "sim" or found.failure:
         return
-    metric = "wall" if order.device == "cuda" or workload.rule.name.startswith(_OF_LOADERS) else "cpu-time"
+    running.deadline = math.inf  # from here on no replicate is begun that will not end in time
+    metric = "wall" if order.device == "cuda" or workload.rule.name.startswith(checks.OF_LOADERS) else "cpu-time"
     arms = {NULL: null, HANDICAP: Arm(HANDICAP, null.files), FIXED: fixed}
     found.timed = timing.measure(running, arms, STAGE, metric=metric, limits=order.limits, seed=order.seed)
     found.failure = found.timed.failures.get(FIXED)
@@ -114,7 +131,8 @@ def _look(
 
 def _count(running: Session, null: Arm, fixed: Arm, found: Found) -> None:
     """Counts and peak memory of both arms, each in a fresh process. Raises `BaselineError`."""
-    counts, memory = [], []
+    counts: list[dict[str, float]] = []
+    memory: list[int] = []
     for arm in (null, fixed):
         running.note(f"counts: {arm.name}")
         try:
@@ -122,15 +140,35 @@ def _count(running: Session, null: Arm, fixed: Arm, found: Found) -> None:
                 timeout = running.patience.check
                 worker.ask("start", timeout, seed=checks.SEED)
                 said = worker.ask("count", timeout, units=COUNTED, warm=WARM)
+                found.uncounted = found.uncounted or said["doubt"]
                 counts.append({kind: n / said["units"] for kind, n in said["counts"].items()})
                 memory.append(worker.ask("memory", timeout, units=COUNTED)["peak"])
         except ArmError as error:
+            if error.kind == "timeout" and running.late:
+                raise _LateError from None
             if arm is null:
                 raise timing.BaselineError(_failure(error)) from None
             found.failure = _failure(error)
             return
-    found.counts = (counts[0], counts[1])
+    if not found.uncounted:
+        found.counts = (counts[0], counts[1])
     found.memory = (memory[0], memory[1])
+
+
+class _LateError(Exception):
+    """The time for all ended while an arm was waited for, which is no fault of its own."""
+
+
+@contextlib.contextmanager
+def _in_time(running: Session) -> Iterator[None]:
+    """Tell an arm that takes too long from one that was not given long enough. Raises `_LateError` for that."""
+    try:
+        yield
+    except (ArmError, timing.BaselineError) as error:
+        kind = error.kind if isinstance(error, ArmError) else error.failure.kind
+        if kind == "timeout" and running.late:
+            raise _LateError from None
+        raise
 
 
 def _failure(error: ArmError) -> Failure:

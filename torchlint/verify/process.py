@@ -105,6 +105,7 @@ class Worker:
         for descriptor in (self._commands, self._replies, self._printed):
             os.set_blocking(descriptor, False)
         self.pid = self._process.pid
+        self.identity: dict[str, Any] = {}  # what it has said of its device and its software
         self._open = {self._replies, self._printed}
         self._output = b""
         self._received = b""
@@ -113,7 +114,7 @@ class Worker:
         self._send(config)
 
     def ready(self, timeout: float) -> dict[str, Any]:
-        """What it says of its device and software once it has loaded the code. Raises `ArmError`."""
+        """What it says once it has loaded the code. Raises `ArmError`."""
         return self._receive(timeout)
 
     def ask(self, name: str, timeout: float, **message: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
@@ -200,6 +201,7 @@ class Worker:
         if reply is None:
             raise self._broken(line)
         if reply["ok"]:
+            self.identity.update({key: reply[key] for key in ("device", "software") if key in reply})
             return reply
         if reply["kind"] == "exit":
             self._exchange(0)  # what it printed before it left

@@ -24,17 +24,19 @@ if TYPE_CHECKING:
 
 NOT_COMPARED = f"it runs after the first {checks.STEPS} steps, and results are compared over those alone"
 
-_OF_LOADERS = "dataloader-"
 _WHOLE = 4  # a whole program may take so many times as long as a few steps
 
 
 @dataclass(slots=True)
 class Counted:
-    """What one arm asks of the device per step, the lines that it does so on, and bytes at the peak."""
+    """What one arm asks of the device per step, the lines that it does so on, and bytes at the peak.
+
+    `per_unit` is None where what was counted cannot be right.
+    """
 
     units: int
     ended: bool
-    per_unit: dict[str, float]
+    per_unit: dict[str, float] | None
     sites: list[dict[str, Any]]
     peak: int
 
@@ -145,7 +147,11 @@ def _count(running: Session, arm: Arm, found: Found, means: Means) -> None:
             raise timing.BaselineError(failure) from None
         found.failures[arm.name] = failure
         return
-    per_unit = {kind: number / said["units"] for kind, number in said["counts"].items()}
+    per_unit = None
+    if said["doubt"]:
+        found.warnings.append(f"what {arm.name} asks of the device is not counted: {said['doubt']}")
+    else:
+        per_unit = {kind: number / said["units"] for kind, number in said["counts"].items()}
     found.counts[arm.name] = Counted(said["units"], said["ended"], per_unit, said["sites"], said["peak"])
 
 
@@ -226,7 +232,8 @@ class _Timing:
         built = {
             version.name: self.arms.of(version.name, [named[each] for each in version.units]) for version in asked.arms
         }
-        wall = self.running.subject.device == "cuda" or any(unit.rule.startswith(_OF_LOADERS) for unit in self.units)
+        of_loaders = any(unit.rule.startswith(checks.OF_LOADERS) for unit in self.units)
+        wall = of_loaders or self.running.subject.device == "cuda"
         with _titled(self.running, title):
             timed = timing.measure(
                 self.running,

@@ -14,7 +14,7 @@ from torchlint.verify.process import ArmError
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from torchlint.verify.arms import Arm
     from torchlint.verify.process import Worker
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 QUADS = 2
 SAMPLES = 3
 SAMPLE_NS = 20_000_000
-WARM = 2
+WARM = 3  # what records graphs does so in its second and third call
 
 _LONG_NS = 500_000_000  # a unit this long is sampled once a block
 _WARM_NS = 2_000_000_000
@@ -37,13 +37,17 @@ class Rounds:
 
     `quads` hold their two halves, which visit the arms in mirrored order, and these the time of a block in nanoseconds
     a unit of each arm that lived. `working` are the shares of a CPU that each arm used while it should be idle, a value
-    for each block; `clocks` the SM clocks in MHz; `inner` the units of a sample.
+    for each block; `clocks` the SM clocks in MHz after each arm's blocks; `unsettled` how many quads were kept though
+    an arm's clock jumped within them; `inner` the units of a sample; `first_ns` how long the first unit of each arm
+    took.
     """
 
     quads: list[tuple[dict[str, float], dict[str, float]]] = field(default_factory=list)
     failures: dict[str, Failure] = field(default_factory=dict)
     working: dict[str, list[float]] = field(default_factory=dict)
-    clocks: list[float] = field(default_factory=list)
+    clocks: dict[str, list[float]] = field(default_factory=dict)
+    unsettled: int = 0
+    first_ns: dict[str, float] = field(default_factory=dict)
     inner: int = 1
 
     def log_ratio(self, arm: str, against: str) -> float | None:
@@ -57,14 +61,28 @@ class Rounds:
         return median(half[arm] for quad in self.quads for half in quad)
 
 
-def replicate(session: Session, arms: Sequence[Arm], *, metric: str, seed: int, order: random.Random) -> Rounds:
-    """Measure arms, the null arm among them, against each other. Raises `BaselineError` if that one fails."""
+class CrowdedError(Exception):
+    """The arms do not fit on the device together; `fits` of them do."""
+
+    def __init__(self, fits: int) -> None:
+        super().__init__(f"{fits} arms fit")
+        self.fits = fits
+
+
+def replicate(
+    session: Session, arms: Sequence[Arm], *, metric: str, seed: int, order: random.Random, redo: bool = True
+) -> Rounds:
+    """Measure arms, the null arm among them, against each other. Raises `BaselineError` if that one fails.
+
+    With `redo` a quad within which an arm's clock jumped is measured again. Raises `CrowdedError` where, with
+    the null arm set up, no room is left for all others.
+    """
     with session.starting(order.sample(list(arms), len(arms)), seed=seed) as (workers, failures):
         rounds = _Driven(session, workers, metric)
         for name, error in failures.items():
             rounds.fail(name, error)
         rounds.set_up(seed)
-        rounds.run(order)
+        rounds.run(order, redo=redo)
         return rounds.found
 
 
@@ -93,15 +111,21 @@ class _Driven:
     def set_up(self, seed: int) -> None:
         """Set all arms up and warm them, one at a time; the null arm says how many units make a sample."""
         patience = self._session.patience.load
-        workers = 0
-        for name in list(self._workers):
+        started = self._ask(NULL, "start", patience, seed=seed)
+        calibrated = self._ask(NULL, "calibrate", patience, min_ns=SAMPLE_NS, warm=WARM)
+        assert started is not None  # the null arm's failure raises
+        assert calibrated is not None
+        workers = started["workers"]
+        self._make_room()
+        for name in [name for name in self._workers if name != NULL]:
             said = self._ask(name, "start", patience, seed=seed)
             workers = max(workers, said["workers"] if said else 0)
-        calibrated = self._ask(NULL, "calibrate", patience, min_ns=SAMPLE_NS, warm=WARM)
-        assert calibrated is not None  # the null arm's failure raises
         inner, unit_ns = calibrated["inner"], calibrated["ns"]
         for name in list(self._workers):
             said = self._ask(name, "warm", patience, inner=inner, most_ns=_WARM_NS)
+            if said:
+                # The null arm was run before, to be calibrated.
+                self.found.first_ns[name] = calibrated["first_ns"] if name == NULL else said["first_ns"]
             workers = max(workers, said["workers"] if said else 0)
         if workers:
             # A block that is no multiple of the loaders' workers has a different share of slow batches each time.
@@ -113,19 +137,39 @@ class _Driven:
         units = inner * self._samples + self._warm
         self._timeout = max(self._session.patience.block, 20 * units * unit_ns / 1e9)
 
-    def run(self, order: random.Random) -> None:
-        """The mirrored rounds; a quad during which the clock of the device jumped is measured again."""
-        for _ in range(QUADS):
-            for _ in range(1 + _REDONE):
-                visited = order.sample(sorted(self._workers), len(self._workers))
-                clocks: list[float] = []
-                halves = self._half(visited, clocks), self._half(visited[::-1], clocks)
-                if not clocks or max(clocks) <= (1 + _CLOCK_SPREAD) * min(clocks):
-                    break
-            self.found.clocks.extend(clocks)
-            self.found.quads.append(halves)
+    def _make_room(self) -> None:
+        """Look whether as many arms as there are fit on the device, if each takes what the null arm does."""
+        if self._session.subject.device != "cuda":
+            return
+        said = self._ask(NULL, "room", self._timeout)
+        if said and said["need"] and said["need"] * len(self._workers) > said["there"]:
+            raise CrowdedError(max(1, int(said["there"] // said["need"])))
 
-    def _half(self, visited: Sequence[str], clocks: list[float]) -> dict[str, float]:
+    def run(self, order: random.Random, *, redo: bool) -> None:
+        """The mirrored rounds; with `redo` a quad during which the clock of the device jumped is measured again.
+
+        An arm's clock is compared with its own in the mirrored half: under a limit of power, code that does more work
+        at a time runs at a lower clock by nature, however steady the device is.
+        """
+        for _ in range(QUADS):
+            for _ in range(1 + _REDONE * redo):
+                visited = order.sample(sorted(self._workers), len(self._workers))
+                clocks: dict[str, list[float]] = {}
+                halves = self._half(visited, clocks), self._half(visited[::-1], clocks)
+                jumped = any(max(each) > (1 + _CLOCK_SPREAD) * min(each) for each in clocks.values())
+                if not jumped:
+                    break
+            self.found.unsettled += jumped
+            for name, each in clocks.items():
+                self.found.clocks.setdefault(name, []).extend(each)
+            whole = undisturbed(halves)
+            first, second = (
+                {name: block_time(half[name], self._metric, whole=whole) for name in half} for half in halves
+            )
+            self.found.quads.append((first, second))
+
+    def _half(self, visited: Sequence[str], clocks: dict[str, list[float]]) -> dict[str, list[list[float]]]:
+        """The samples of each arm's block."""
         found = {}
         for name in visited:
             said = self._ask(
@@ -140,11 +184,12 @@ class _Driven:
             )
             if said is None:
                 continue
-            found[name] = block_time(said["samples"], self._metric)
+            found[name] = said["samples"]
             self.found.working.setdefault(name, []).append(said["busy"])
             if self._session.subject.device == "cuda":
                 clock = self._ask(name, "clock", self._timeout)
-                clocks.extend([clock["mhz"]] if clock and clock["mhz"] else [])
+                if clock and clock["mhz"]:
+                    clocks.setdefault(name, []).append(clock["mhz"])
         return found
 
     def _ask(self, name: str, command: str, timeout: float, **message: Any) -> dict[str, Any] | None:  # noqa: ANN401 - JSON
@@ -162,9 +207,22 @@ class _Driven:
         return said
 
 
-def block_time(samples: Sequence[Sequence[float]], metric: str) -> float:
-    """The median of a block's samples; of the wall's only those during which the CPU was not lost, if there are any."""
+def undisturbed(halves: Sequence[Mapping[str, Sequence[Sequence[float]]]]) -> bool:
+    """Whether the samples of a quad during which the CPU was not lost are enough: half of them, of each arm.
+
+    Every thread of a process counts, so that of code with loaders nearly every sample has lost it once. A few samples
+    of one arm, picked for being lucky, cannot be compared with all of another.
+    """
+    samples: dict[str, list[Sequence[float]]] = {}
+    for half in halves:
+        for name, block in half.items():
+            samples.setdefault(name, []).extend(block)
+    return all(2 * sum(not lost for _, _, lost in each) >= len(each) for each in samples.values())
+
+
+def block_time(samples: Sequence[Sequence[float]], metric: str, *, whole: bool) -> float:
+    """The median of a block's samples; with `whole`, of the wall's only those during which the CPU was not lost."""
     if metric == "cpu-time":
         return max(median(cpu for _, cpu, _ in samples), 1.0)  # some clocks tick in milliseconds
-    undisturbed = [wall for wall, _, lost in samples if not lost]
-    return max(median(undisturbed or [wall for wall, _, _ in samples]), 1.0)
+    kept = [wall for wall, _, lost in samples if whole and not lost]
+    return max(median(kept or [wall for wall, _, _ in samples]), 1.0)

@@ -132,7 +132,7 @@ def _row(unit: Unit, found: Found, program: Program, judged: Judgement | None) -
         why=reason,
         alone=ratio(*alone) if alone and alone[0].n > 1 else None,
         without=ratio(*without) if without and without[0].n > 1 else None,
-        syncs=Change(before.per_unit["syncs"], after.per_unit["syncs"]) if before and after else None,
+        syncs=_syncs(before, after),
         memory=_peaks(before, after),
         numerics="not compared" if unit in found.later else _numerics(said) if said else "",
         diff=program.diff(unit),
@@ -234,7 +234,7 @@ def _together(found: Found) -> Together | None:
         verdict=verdict,
         confirmed=found.confirmed is not None,
         speedup=ratio(*decision) if decision and decision[0].n > 1 else None,
-        syncs=Change(before.per_unit["syncs"], after.per_unit["syncs"]) if before and after else None,
+        syncs=_syncs(before, after),
         memory=_peaks(before, after),
         words=reason,
     )
@@ -249,8 +249,14 @@ def _figures(found: Found, arm: str, time: Decision | None, gain: str) -> verdic
         suspicious=found.suspicious.get(arm, ""),
         time=time,
         memory=(before.peak, after.peak) if before and after else None,
-        counts=(before.per_unit, after.per_unit) if before and after else None,
+        counts=(before.per_unit, after.per_unit) if before and after and before.per_unit and after.per_unit else None,
     )
+
+
+def _syncs(before: Counted | None, after: Counted | None) -> Change | None:
+    if before is None or after is None or before.per_unit is None or after.per_unit is None:
+        return None
+    return Change(before.per_unit["syncs"], after.per_unit["syncs"])
 
 
 def _peaks(before: Counted | None, after: Counted | None) -> Change | None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import math
 import os
 import signal
 import tempfile
 import threading
+import time
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from torchlint.verify.arms import Arm, Subject
 
 
+COMPILED = {"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton", "CUDA_CACHE_PATH": "cuda"}
+"""The variables by which compilers are told where to keep what they made, and the folder of each."""
 _LOADING = max(os.cpu_count() or 1, 2)  # at once: torch takes a second of a core
 
 
@@ -35,7 +40,8 @@ class Session:
 
     def __init__(self, subject: Subject, scratch: Path, patience: Patience, note: Callable[[str], None]) -> None:
         self.subject = subject
-        self.patience = patience
+        self._patience = patience
+        self.deadline = math.inf  # of `time.monotonic`: when nobody is waited for any more
         self.note = note
         self.isolation: tuple[str, ...] = ()
         self.device: dict[str, Any] = {}
@@ -46,9 +52,26 @@ class Session:
         self._shared = remains.shared_memory()
         self._count = 0
 
+    @property
+    def patience(self) -> Patience:
+        """How long to wait for an arm, within the time that is left for all."""
+        return self._patience.until(self.deadline)
+
+    @patience.setter
+    def patience(self, patience: Patience) -> None:
+        self._patience = patience
+
+    @property
+    def late(self) -> bool:
+        """Whether the time for all has ended."""
+        return time.monotonic() >= self.deadline
+
     @contextlib.contextmanager
     def running(self, arm: Arm, *, seed: int = 0, **options: Any) -> Iterator[Worker]:  # noqa: ANN401 - JSON
-        """The arm in a fresh process that has loaded the code. Raises `ArmError`."""
+        """The arm in a fresh process that has loaded the code. Raises `ArmError`.
+
+        Of `env` those variables are set that the user has not set.
+        """
         with self.starting([arm], seed=seed, **options) as (workers, failures):
             if arm.name in failures:
                 raise failures[arm.name]
@@ -93,6 +116,16 @@ class Session:
         folder.mkdir(exist_ok=True)
         return folder / name
 
+    def _compiled(self, name: str) -> Path:
+        """What compilers keep of an arm: its next process, which is timed, does not compile it once more.
+
+        Each arm has a folder of its own, whose path is as long as any other's, so that none is warm by another's work.
+        """
+        folder = self.captured(".").parent / f"compiled-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+        for each in COMPILED.values():
+            (folder / each).mkdir(parents=True, exist_ok=True)
+        return folder
+
     def _loaded(self, started: _Started, workers: dict[str, Worker], failures: dict[str, ArmError]) -> None:
         """Wait until an arm has loaded the code."""
         try:
@@ -103,12 +136,13 @@ class Session:
         workers[started.name] = started.worker
         started.held = _held_namespace(started.worker.pid)
         started.trace = remains.trace(started.worker.pid, started.trace.tag)  # now that it is confined
-        self.device, self.software = said["device"], said["software"]
         self.isolation = tuple(said["isolation"])
 
     def _end(self, started: _Started, *, politely: bool) -> None:
         """End an arm and whatever it has started; what left its session, and so was to outlive it, is noted."""
         worker = started.worker
+        self.device = worker.identity.get("device", self.device)
+        self.software = worker.identity.get("software", self.software)
         try:
             if politely:
                 worker.wait()
@@ -132,20 +166,30 @@ class Session:
         entry = dict(subject.entry)
         if entry["kind"] == "script":
             entry["file"] = str(placed.root / entry["file"])
+        confinement = placed.confinement
+        caches = self._compiled(arm.name)
+        kept = {name: str(caches / folder) for name, folder in COMPILED.items()}
+        confinement["environment"] = {**_texts(confinement["environment"]), **kept}
         config = {
             "root": str(placed.root),
             "folder": str(_working_folder(subject, placed.root)),
-            "confinement": placed.confinement,
+            "confinement": confinement,
             "entry": entry,
             "device": subject.device,
             "threads": subject.threads,
             "seed": seed,
-            "env": dict(subject.env),
             **options,
+            "env": {name: value for name, value in options.get("env", {}).items() if name not in os.environ}
+            | dict(subject.env),
         }
         tag = uuid.uuid4().hex
         worker = Worker(config, placed.scratch, tag=tag, python=subject.python)
         return _Started(arm.name, worker, remains.Trace(worker.pid, tag))
+
+
+def _texts(environment: object) -> dict[str, str]:
+    assert isinstance(environment, dict)  # as `place` makes it
+    return environment
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ _GAP = "  "
 _PLACE = 32
 _SITES = 20
 _BAD = ("slower", "wrong-result", "suspicious", "error", "timeout", "oom")
-_GOOD = ("faster", "saves-memory", "fewer-syncs")
+_GOOD = ("faster", "saves-memory", "fewer-syncs", "fewer-copies", "fewer-launches")
 _PASSED = {True: "ok", False: "FAILED", None: "not run"}
 
 

@@ -11,20 +11,22 @@ from typing import TYPE_CHECKING
 
 from torchlint.verify import stats
 from torchlint.verify.ablation import NULL
-from torchlint.verify.arms import BaselineError
-from torchlint.verify.replicate import QUADS, SAMPLES, replicate
+from torchlint.verify.arms import BaselineError, Failure
+from torchlint.verify.replicate import QUADS, SAMPLES, CrowdedError, replicate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from torchlint.verify.ablation import Comparison, Stage
-    from torchlint.verify.arms import Arm, Failure
+    from torchlint.verify.arms import Arm
+    from torchlint.verify.replicate import Rounds
     from torchlint.verify.session import Session
 
 __all__ = ["QUADS", "SAMPLES", "BaselineError", "Limits", "Timed", "measure"]
 
 _SPIN_S = 0.05
 _CONTROLS = ("handicap", "bias")
+_UNSETTLED = 2  # quads
 _BUSY = 0.2  # of a CPU, used while the arm should be idle, beyond what the null arm uses
 _AT_ONCE = 12  # arms, each of which holds its model and what the device needs for a process
 
@@ -42,7 +44,10 @@ class Timed:
     """What was measured of all arms. Times in nanoseconds a unit of work.
 
     `working` are the shares of a CPU that each arm used while it should be idle, a value for each block; `busy` is the
-    share of one that others used, for each replicate; `clocks` are the SM clocks in MHz.
+    share of one that others used, for each replicate; `clocks_of` are the SM clocks in MHz after each arm's blocks, and
+    `unsettled` says how many quads were kept though one of them jumped; `first_ns` are the times of each arm's first
+    unit; `at_once` is
+    how many arms are measured beside each other at most.
     """
 
     metric: str
@@ -57,8 +62,21 @@ class Timed:
     baseline_ns: list[float] = field(default_factory=list)
     inner: int = 1
     replicates: int = 0
-    clocks: list[float] = field(default_factory=list)
+    clocks_of: dict[str, list[float]] = field(default_factory=dict)
+    unsettled: int = 0
+    at_once: int = field(default_factory=lambda: _AT_ONCE)
+    first_ns: dict[str, list[float]] = field(default_factory=dict)
     busy: list[float] = field(default_factory=list)
+
+    @property
+    def clocks(self) -> list[float]:
+        """The SM clocks after all blocks."""
+        return [clock for each in self.clocks_of.values() for clock in each]
+
+    def later(self, arm: str) -> float:
+        """By how many seconds the first unit of an arm takes longer than that of the null arm, at the median."""
+        own, null = self.first_ns.get(arm), self.first_ns.get(NULL)
+        return (median(own) - median(null)) / 1e9 if own and null else 0.0
 
     @property
     def handicap(self) -> stats.Decision | None:
@@ -161,11 +179,19 @@ def _replicate(session: Session, arms: Mapping[str, Arm], timed: Timed, order: r
     timed.busy.append(host_busy())
     seed = timed.seed + 1000 * (timed.replicates + 1)
     baseline = []
-    for wave in _waves(_open(timed)):
-        names = _names(wave)
-        rounds = replicate(session, [arms[name] for name in names], metric=timed.metric, seed=seed, order=order)
+    waves = _waves(_open(timed), timed.at_once)
+    while waves:
+        wave = waves.pop(0)
+        rounds = _rounds(session, arms, timed, wave, seed, order)
+        if rounds is None:
+            waves = [*_waves(wave, timed.at_once), *waves]
+            continue
         timed.failures.update(rounds.failures)
-        timed.clocks.extend(rounds.clocks)
+        timed.unsettled += rounds.unsettled
+        for name, first in rounds.first_ns.items():
+            timed.first_ns.setdefault(name, []).append(first)
+        for name, clocks in rounds.clocks.items():
+            timed.clocks_of.setdefault(name, []).extend(clocks)
         timed.inner = rounds.inner
         for name, shares in rounds.working.items():
             timed.working.setdefault(name, []).extend(shares)
@@ -177,11 +203,56 @@ def _replicate(session: Session, arms: Mapping[str, Arm], timed: Timed, order: r
     timed.baseline_ns.append(median(baseline))
 
 
-def _waves(comparisons: Sequence[Comparison]) -> list[list[Comparison]]:
+def _rounds(
+    session: Session,
+    arms: Mapping[str, Arm],
+    timed: Timed,
+    wave: Sequence[Comparison],
+    seed: int,
+    order: random.Random,
+) -> Rounds | None:
+    """The arms of a wave against each other; None if they do not fit on the device together, and fewer may.
+
+    An arm that runs out of memory beside others is believed only where it does so beside those alone that it is
+    compared with. Raises `BaselineError`.
+    """
+    names = _names(wave)
+    try:
+        rounds = replicate(
+            session,
+            [arms[name] for name in names],
+            metric=timed.metric,
+            seed=seed,
+            order=order,
+            # Where the clock does not settle, measuring three times as long does not settle it.
+            redo=timed.unsettled < _UNSETTLED,
+        )
+    except CrowdedError as error:
+        fits = error.fits
+        if len(wave) == 1:
+            needed = f"{len(names)} processes at a time do not fit on the device, and fewer cannot be compared"
+            raise BaselineError(Failure("oom", needed)) from None
+    except BaselineError as error:
+        if error.failure.kind != "oom" or len(wave) == 1:
+            raise
+        fits = len(names) // 2
+    else:
+        crowded = any(failure.kind == "oom" for failure in rounds.failures.values())
+        if len(wave) == 1 and crowded:
+            timed.at_once = _AT_ONCE  # it was this arm's own doing, and the others may have room
+        if len(wave) == 1 or not crowded:
+            return rounds
+        fits = len(names) // 2
+    timed.at_once = max(2, min(fits, len(names) - 1))
+    session.note(f"{len(names)} arms do not fit on the device together: {timed.at_once} at a time")
+    return None
+
+
+def _waves(comparisons: Sequence[Comparison], at_once: int) -> list[list[Comparison]]:
     """The comparisons in as few parts as have at most so many arms, the null arm in each."""
     waves: list[list[Comparison]] = [[]]
     for comparison in comparisons:
-        if waves[-1] and len(_names([*waves[-1], comparison])) > _AT_ONCE:
+        if waves[-1] and len(_names([*waves[-1], comparison])) > at_once:
             waves.append([])
         waves[-1].append(comparison)
     return waves

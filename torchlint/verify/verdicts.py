@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _MEMORY_SHARE = 0.01
 _MEMORY_BYTES = 4096
+_COPIES = ("h2d_pageable", "h2d_pinned", "d2h")
+_BYTES = ("h2d_bytes", "d2h_bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,26 @@ def memory_verdict(memory: tuple[int, int]) -> str:
     return "less" if after < before else "more"
 
 
+Counts = tuple["Mapping[str, float]", "Mapping[str, float]"]
+
+
+def fewer_copies(counts: Counts) -> bool:
+    """Whether fewer copies cross between host and device, or as many with fewer bytes, and nothing waits more often."""
+    before, after = ((_sum(each, _COPIES), _sum(each, _BYTES)) for each in counts)
+    return after < before and after[1] <= before[1] and _sum(counts[1], ("syncs",)) <= _sum(counts[0], ("syncs",))
+
+
+def fewer_launches(counts: Counts) -> bool:
+    """Whether fewer kernels are launched, with no more copies and no more waits."""
+    before, after = counts
+    bought = any(_sum(after, kinds) > _sum(before, kinds) for kinds in (_COPIES, ("syncs",)))
+    return after.get("launches", 0) < before.get("launches", 0) and not bought
+
+
+def _sum(counts: Mapping[str, float], kinds: tuple[str, ...]) -> float:
+    return sum(counts.get(kind, 0) for kind in kinds)
+
+
 def _failed(failure: Failure) -> tuple[Overall, str]:
     if failure.kind == "timeout":
         return "timeout", failure.reason
@@ -72,7 +94,9 @@ def _failed(failure: Failure) -> tuple[Overall, str]:
 def _gain(figures: Figures) -> tuple[Overall, str]:
     """Of an arm that computes the same: the gain in time, or else in waits, or else in memory.
 
-    A fix that is there for the memory's sake is asked for memory before waits.
+    A fix that is there for the memory's sake is asked for memory before waits. One that is there for the sake of copies
+    or launches is asked for these after waits and before memory; of any other fix, fewer of them are no gain by
+    themselves.
     """
     time = figures.time.verdict if figures.time else None
     if time == "faster":
@@ -83,10 +107,16 @@ def _gain(figures: Figures) -> tuple[Overall, str]:
         if saves and figures.metric == "memory":
             return "saves-memory", "it takes more time for it"
         return "slower", ""
-    if saves and (figures.metric == "memory" or not waits):
+    if saves and figures.metric == "memory":
         return "saves-memory", ""
     if waits:
         return "fewer-syncs", ""
+    if figures.metric == "copies" and figures.counts and fewer_copies(figures.counts):
+        return "fewer-copies", ""
+    if figures.metric == "launches" and figures.counts and fewer_launches(figures.counts):
+        return "fewer-launches", ""
+    if saves:
+        return "saves-memory", ""
     if time is None:
         moved = _moved(figures) or "nothing that is counted has changed"
         return "inconclusive", f"{moved}; time was not measured"

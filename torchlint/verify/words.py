@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from torchlint.evidence import Ratio
     from torchlint.verify.report_model import Change, Row, Together
 
-GOOD = ("faster", "saves-memory", "fewer-syncs")
+GOOD = ("faster", "saves-memory", "fewer-syncs", "fewer-copies", "fewer-launches")
 BAD = ("slower", "wrong-result", "suspicious", "error", "timeout", "oom", "unfit")
 NONE = "-"
 SAME = "="

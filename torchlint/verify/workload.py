@@ -35,6 +35,7 @@ class Workload:
     devices: int = 1
     dropped: tuple[str, ...] = ()
     free: tuple[str, ...] = ()
+    slow_is_wrong: bool = False
     digests: dict[str, str] = field(default_factory=dict)
 
 
@@ -58,6 +59,7 @@ def workload(rule: Rule) -> Workload:
         devices=declared.get("devices", 1),
         dropped=tuple(declared.get("dropped", ())),
         free=tuple(declared.get("free", ())),
+        slow_is_wrong=declared.get("slow_is_wrong", False),
         digests={"sha256_before": digest(slow), "sha256_after": digest(fast)},
     )
 

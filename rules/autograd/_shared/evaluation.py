@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -12,23 +12,21 @@ import libcst as cst
 
 from torchlint.analyses.execution.occasions import is_trial
 from torchlint.analyses.tensors.factories import NAMES
-from torchlint.finding import Frequency
+from torchlint.finding import Doubt, Frequency
 from torchlint.semantics.execution.grad_mode import GradMode
+from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.knowledge.conventions.functions import (
     EVALUATING_WORD,
-    FREEZING_METHOD,
     GRADIENT_SWITCH,
     GRADIENT_WORD,
-    SAMPLED_WORD,
     STRANGE_DECORATOR,
     TEST_CASE,
     TRACING_CALL,
-    TRAINING_WORD,
 )
 from torchlint.semantics.knowledge.conventions.packages import OTHER_MODELS
 from torchlint.semantics.knowledge.conventions.texts import LEGACY_MODE
 from torchlint.semantics.knowledge.conventions.values import NO_MODEL
-from torchlint.semantics.names.bindings import Binder, dotted
+from torchlint.semantics.names.bindings import dotted
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
 
@@ -54,12 +52,14 @@ _NO_PARAMETERS = re.compile(
 class Evaluation:
     """Consecutive lines of one block that evaluate a model with autograd on, and its calls there in source order.
 
-    `function` is the function that does nothing else, None where the lines are a part of something bigger.
+    `function` is the function that does nothing else, None where the lines are a part of something bigger. `doubts` say
+    why somebody may want the graph, or why it may not matter.
     """
 
     lines: tuple[Line, ...]
     calls: tuple[cst.Call, ...]
     function: cst.FunctionDef | None = None
+    doubts: tuple[Doubt, ...] = ()
 
 
 class Evaluations:
@@ -67,7 +67,6 @@ class Evaluations:
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        self._gradients: dict[tuple[cst.CSTNode, int], bool] = {}
         self._found: dict[Unit, tuple[Evaluation, ...]] = {}
 
     def within(self, unit: Unit) -> tuple[Evaluation, ...]:
@@ -80,7 +79,7 @@ class Evaluations:
 
     def _find(self, unit: Unit) -> Iterator[Evaluation]:
         words = _words(unit.name.value) if isinstance(unit, cst.FunctionDef) else set()
-        named = EVALUATING_WORD.suggests_any(words) and not TRAINING_WORD.suggests_any(words)
+        named = EVALUATING_WORD.suggests_any(words)
         if not named and unit not in self._switches:
             return
         if "torch" not in self.context.names.imported or self._is_off:
@@ -90,18 +89,19 @@ class Evaluations:
                 return
             if named and not self.takes_gradients(unit):
                 found = self._whole(unit)
-                if found is not None and not self._is_of_a_module(unit) and not self._is_entered_without(unit):
+                if found is not None and not self._is_of_a_module(unit) and not self.is_entered_without(unit):
                     yield found
                 return
         seen: set[cst.CSTNode] = set()
         for line in self._switches.get(unit, ()):
             found = self._behind(line, unit)
-            if found is not None and found.calls[0] not in seen and not all(map(self._is_a_trial, found.calls)):
+            if found is not None and found.calls[0] not in seen:
                 seen.update(found.calls)
-                if not isinstance(unit, cst.FunctionDef) or not self._is_entered_without(unit):
-                    yield found
+                if not isinstance(unit, cst.FunctionDef) or not self.is_entered_without(unit):
+                    is_trial = all(map(self._is_a_trial, found.calls))
+                    yield replace(found, doubts=(*found.doubts, Doubt.SMALL)) if is_trial else found
 
-    def _is_entered_without(self, function: cst.FunctionDef) -> bool:
+    def is_entered_without(self, function: cst.FunctionDef) -> bool:
         """Whether all that seem to call a method, by its name, have turned autograd off: `net.predict(x)`.
 
         Where the object comes from, no file of the project says.
@@ -130,7 +130,7 @@ class Evaluations:
             return True
         if function.asynchronous is not None or self.context.frequencies.is_diagnostic(function.body):
             return True
-        if self._is_of_a_test_case(function):
+        if self.is_of_a_test_case(function):
             return True
         if any(_is_strange(item.decorator) for item in function.decorators):
             return True
@@ -146,13 +146,12 @@ class Evaluations:
         known = [found for base in bases if (found := self.context.elsewhere.described(base)) is not None]
         return any("torch.nn.Module" in found.bases for found in known)
 
-    def _is_of_a_test_case(self, function: cst.FunctionDef) -> bool:
+    def is_of_a_test_case(self, function: cst.FunctionDef) -> bool:
         """Whether a `unittest.TestCase` holds the function, itself or in a method: it runs a model to look at it."""
         return any(
             isinstance(base, str) and TEST_CASE.suggests(base.rpartition(".")[2])
-            for above in self.context.ancestors(function)
-            if isinstance(above, cst.ClassDef)
-            for base in self.context.classes.lineage(above)
+            for class_ in self.context.around(function, cst.ClassDef)
+            for base in self.context.classes.lineage(class_)
         )
 
     # What marks an evaluation
@@ -187,10 +186,11 @@ class Evaluations:
         if not calls or any(self.takes_gradients(part) for part in lines):
             return None
         flow = self._flow(lines)
-        if flow.escapes or self._is_used_elsewhere(flow, lines, unit):
+        if self._is_used_elsewhere(flow, lines, unit):
             return None
         whole = block is unit.body and not self._trains(unit)
-        return Evaluation(lines, calls, unit if whole and isinstance(unit, cst.FunctionDef) else None)
+        doubts = (Doubt.USE_UNKNOWN,) if flow.escapes else ()
+        return Evaluation(lines, calls, unit if whole and isinstance(unit, cst.FunctionDef) else None, doubts)
 
     def _whole(self, function: cst.FunctionDef) -> Evaluation | None:
         """The function, if it evaluates by its name and hands out nothing that a gradient is taken of."""
@@ -216,9 +216,7 @@ class Evaluations:
         """Whether more than the name speaks for an evaluation: a loop over inputs, or an output that is read."""
         if any(self.context.loop(call) is not None for call in calls):
             return True
-        if not SAMPLED_WORD.suggests_any(_words(function.name.value)) and all(
-            self._is_made_up(part.value) for part in calls[0].args
-        ):
+        if all(self._is_made_up(part.value) for part in calls[0].args):
             return False  # a look at the shapes
         owner = self.context.classes.owner(function)
         inherits = owner is not None and any(isinstance(base, str) for base in self.context.classes.bases(owner))
@@ -235,8 +233,8 @@ class Evaluations:
         return isinstance(node, cst.Call) and self.context.qualified_name(node.func) in NAMES
 
     def _is_bound_to_made_up(self, name: cst.Name) -> bool:
-        values = [binding.value for binding in self.context.reaching(name) if binding.binder is Binder.ASSIGN]
-        return bool(values) and all(isinstance(value, cst.Call) and self._is_made_up(value) for value in values)
+        found = [origin.node for origin in self.context.origins(name, Through.PARTS).found]
+        return bool(found) and all(isinstance(value, cst.Call) and self._is_made_up(value) for value in found)
 
     def _flow(self, lines: Sequence[Line]) -> Flow:
         flow = Flow(self.context, self._runs_model)
@@ -262,7 +260,7 @@ class Evaluations:
         bindings = self.context.names.lookup(name)[1]
         if not any(binding.node in inside for binding in bindings):
             return True
-        return any(binding.node in inside for binding in self.context.reaching(name))
+        return any(binder in inside for binder in self.context.binders(name))
 
     def _is_a_trial(self, call: cst.Call) -> bool:
         """Whether the model runs once, and nobody wants what it gives: to warm up, for its hooks, for the shapes."""
@@ -306,8 +304,8 @@ class Evaluations:
             return self.context.device(model) is Device.CPU
         if self.context.function(model) is None and any(map(self.context.classes.is_module, self._classes)):
             return True
-        made = [binding.value for binding in self.context.reaching(model) if binding.binder is Binder.ASSIGN]
-        return bool(made) and all(isinstance(value, cst.Call) for value in made)
+        found = self.context.bound_to(model, Through.PARTS).found
+        return bool(found) and all(isinstance(origin.node, cst.Call) for origin in found)
 
     @cached_property
     def _classes(self) -> list[cst.ClassDef]:
@@ -332,7 +330,7 @@ class Evaluations:
         target = self.context.calls.target(call)
         if target is None or target.name.value in ("__init__", "forward") or self.within(target):
             return False
-        if LEGACY_MODE.suggests(self.context.source.text) and LEGACY_MODE.suggests(self.context.code(target)):
+        if LEGACY_MODE.suggests(self.context.program.code) and LEGACY_MODE.suggests(self.context.uncommented(target)):
             return False  # another rule speaks of it
         return any(
             isinstance(inner, cst.Call) and self.is_model_call(inner) and self.context.grad(inner) is GradMode.ON
@@ -354,15 +352,7 @@ class Evaluations:
 
     def _is_foreign(self, func: cst.BaseExpression) -> bool:
         """Whether a library made the model that takes care of autograd itself."""
-        match func:
-            case cst.Name():
-                made = [binding.value for binding in self.context.reaching(func) if binding.binder is Binder.ASSIGN]
-            case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
-                class_ = self.context.classes.self_class(owner)
-                sets = self.context.classes.attribute_sets(class_, name) if class_ is not None else []
-                made = [entry.value for entry in sets]
-            case _:
-                return False
+        made = [origin.node for origin in self.context.origins(func, Through.PARTS | Through.ATTRIBUTES).found]
         names = [self.context.qualified_name(value.func) or "" for value in made if isinstance(value, cst.Call)]
         return any(OTHER_MODELS.suggests(name.partition(".")[0]) for name in names)
 
@@ -372,16 +362,12 @@ class Evaluations:
         found: list[cst.CSTNode] = []
         for call in self.context.tree.of(cst.Call):
             match call:
-                case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=method))) if FREEZING_METHOD.suggests(
-                    method
-                ):
-                    found.append(owner)
                 case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="requires_grad_"))):
                     if _gives(call, "False"):
                         found += self._held_by(owner, call)
                 case cst.Call(func=func, args=[cst.Arg(value=owner), *_]):
                     name = dotted(func) or ""
-                    if FREEZING_METHOD.suggests(name) or (GRADIENT_SWITCH.suggests(name) and _gives(call, "False")):
+                    if GRADIENT_SWITCH.suggests(name) and _gives(call, "False"):
                         found.append(owner)
         for loop in self.context.tree.of(cst.For):
             match loop.iter:
@@ -395,11 +381,11 @@ class Evaluations:
         while isinstance(owner, cst.Call) and isinstance(owner.func, cst.Attribute):
             owner = owner.func.value
         yield owner
-        for above in self.context.ancestors(call):
-            if isinstance(above, cst.Assign):
-                yield from (target.target for target in above.targets)
-            if not isinstance(above, (cst.Attribute, cst.Call)):
-                break
+        above = self.context.parent(call)
+        while isinstance(above, (cst.Attribute, cst.Call)):
+            above = self.context.parent(above)
+        if isinstance(above, cst.Assign):
+            yield from (target.target for target in above.targets)
 
     # Uses of gradients
 
@@ -413,22 +399,18 @@ class Evaluations:
         around = self.context.frequencies.batch_loop(call) or self.context.function(call)
         return around is not None and self.takes_gradients(around.body)
 
-    def takes_gradients(self, node: cst.CSTNode, depth: int = 3) -> bool:
+    def takes_gradients(self, node: cst.CSTNode) -> bool:
         """Whether anything below the node, or in functions of this file that it calls, takes or prepares a gradient."""
-        found = self._gradients.get((node, depth))
-        if found is None:
-            self._gradients[node, depth] = False  # a recursive call adds nothing
-            found = self._gradients[node, depth] = self._finds_gradients(node, depth)
-        return found
+        return self.context.kinds.settled(("gradients", node), False, self._finds_gradients, node)  # noqa: FBT003
 
-    def _finds_gradients(self, node: cst.CSTNode, depth: int) -> bool:
+    def _finds_gradients(self, node: cst.CSTNode) -> bool:
         targets: list[cst.FunctionDef] = []
         for inner in descendants(node):
             match inner:
                 case cst.Call():
                     if self._is_gradient_call(inner):
                         return True
-                    target = self.context.calls.target(inner) if depth else None
+                    target = self.context.calls.target(inner)
                     if target is not None:
                         targets.append(target)
                 case cst.Assign() if _requires_grad(inner, "True"):
@@ -437,7 +419,7 @@ class Evaluations:
                     return True
                 case cst.Arg(keyword=cst.Name(value="requires_grad"), value=cst.Name(value="True")):
                     return True
-        return any(self.takes_gradients(target.body, depth - 1) for target in dict.fromkeys(targets))
+        return any(self.takes_gradients(target.body) for target in dict.fromkeys(targets))
 
     def _is_gradient_call(self, call: cst.Call) -> bool:
         func = call.func
@@ -451,11 +433,7 @@ class Evaluations:
         qualified = self.context.qualified_name(func) or ""
         if qualified.startswith(("torch.func.", "torch.autograd.functional.")):
             return True
-        return (
-            TRAINING_WORD.suggests_any(_words(last))
-            or GRADIENT_WORD.suggests_any(_words(last))
-            or TRACING_CALL.suggests(dotted(func) or "")
-        )
+        return GRADIENT_WORD.suggests_any(_words(last)) or TRACING_CALL.suggests(dotted(func) or "")
 
 
 def lines_of(statements: Sequence[cst.BaseStatement]) -> tuple[Line, ...]:

@@ -13,12 +13,12 @@ from torchlint.syntax.tree import children
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
-_DETACHING = frozenset(
+DETACHING = frozenset(
     "item tolist numpy detach detach_ argmax argmin argsort size dim numel eq ne lt le gt ge long int bool byte "
     "nonzero get_device type is_cuda equal allclose isnan isfinite".split()
 )
-_PLAIN_FUNCTIONS = frozenset("float int bool len str repr round print range isinstance type id format".split())
-_PLAIN_ATTRIBUTES = frozenset("data shape device dtype is_cuda ndim requires_grad indices".split())
+PLAIN_FUNCTIONS = frozenset("float int bool len str repr round print range isinstance type id format".split())
+PLAIN_ATTRIBUTES = frozenset("data shape device dtype is_cuda ndim requires_grad indices".split())
 _KEEPING = frozenset("append extend add push put store insert appendleft".split())
 
 
@@ -119,7 +119,7 @@ class Flow:
             case cst.Name(value=name):
                 return name in self.attached
             case cst.Attribute(value=value, attr=cst.Name(value=name)):
-                return self._any([value], keeps=name not in _PLAIN_ATTRIBUTES)
+                return self._any([value], keeps=name not in PLAIN_ATTRIBUTES)
             case cst.Call():
                 return self._call(node)
             case cst.Comparison():
@@ -149,9 +149,9 @@ class Flow:
             return True
         func = node.func
         if not isinstance(func, cst.Attribute):
-            return self._any(given, keeps=(dotted(func) or "") not in _PLAIN_FUNCTIONS)
+            return self._any(given, keeps=(dotted(func) or "") not in PLAIN_FUNCTIONS)
         qualified = self.context.qualified_name(func) or ""
-        drops = func.attr.value in _DETACHING or qualified.startswith(("numpy.", "math.", "cv2."))
+        drops = func.attr.value in DETACHING or qualified.startswith(("numpy.", "math.", "cv2."))
         return self._any([func.value, *given], keeps=not drops)
 
     def _any(self, nodes: Sequence[cst.CSTNode], *, keeps: bool = True) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchlint.rule import Applicability, Flag, Insert, Method, Rule
-from torchlint.semantics.knowledge.conventions.texts import PARAM_GROUP_ADDED, WATCHED_GRAPH
+from torchlint.semantics.knowledge.conventions.texts import WATCHED_GRAPH
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -32,8 +32,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
     from .adversaries import strays
 
-    text = context.source.text
-    if "zero_grad" not in text or "step(" not in text or PARAM_GROUP_ADDED.suggests(text):
+    text = context.program.code
+    if "zero_grad" not in text or "step(" not in text:
         return
     if context.frequency(node) in (Frequency.ONCE, Frequency.UNKNOWN):
         return
@@ -54,5 +54,5 @@ def _is_unseen(stray: Stray, context: Context) -> bool:
     """Whether nothing can tell that the generator's part of the pass does not run."""
     from .adversaries import is_unwatched
 
-    is_quiet = not stray.zeroed.args and not WATCHED_GRAPH.suggests(context.source.text)
+    is_quiet = not stray.zeroed.args and not WATCHED_GRAPH.suggests(context.program.code)
     return is_quiet and is_unwatched(stray, context)

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import libcst as cst
 
 from torchlint.semantics.execution.grad_mode import GradMode
+from torchlint.semantics.flow.origins import Through
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge import apis
-from torchlint.semantics.knowledge.conventions.functions import CLIPPING_FUNCTION, FREEZING_FUNCTION, OTHER_STEPPER
+from torchlint.semantics.knowledge.conventions.functions import CLIPPING_FUNCTION, FREEZING_FUNCTION
 from torchlint.semantics.names.bindings import Binder, last_part
 from torchlint.semantics.values.lattice import Kind
-from torchlint.syntax.tree import children, descendants, descendants_in_scope
+from torchlint.syntax.tree import descendants, descendants_in_scope
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from torchlint.semantics.context import Context
-    from torchlint.semantics.names.bindings import Binding
 
 # What an expression names, wherever it is named: the scope or class that owns the name, and the attributes.
 Place: TypeAlias = "tuple[object, ...]"
@@ -29,7 +30,6 @@ _KEEPING = frozenset(
     "view reshape squeeze unsqueeze flatten transpose permute contiguous to cuda float half double bfloat16 type clone "
     "expand repeat mul add sub div mean sum clamp".split()
 )
-_DEEPEST = 5
 
 
 class Stray(NamedTuple):
@@ -94,7 +94,8 @@ def _waste(
     return found
 
 
-def place(node: cst.BaseExpression, context: Context, depth: int = 0) -> Place | None:
+@query(bottom=None)
+def place(node: cst.BaseExpression, context: Context) -> Place | None:
     """What an expression names; through parameters, where all callers pass the same."""
     match node:
         case cst.Name():
@@ -106,21 +107,21 @@ def place(node: cst.BaseExpression, context: Context, depth: int = 0) -> Place |
                 return None
             [first, *more] = bindings
             if not more and first.binder is Binder.PARAMETER and isinstance(first.node, cst.Param):
-                passed = _passed(first.node, context, depth)
+                passed = _passed(first.node, context)
                 return passed.pop() if len(passed) == 1 else (scope, node.value)
             return (scope, node.value)
         case cst.Attribute(value=owner, attr=cst.Name(value=name)):
-            above = place(owner, context, depth)
+            above = place(owner, context)
             return above if above is None or name == "module" else (*above, name)
     return None
 
 
-def _passed(parameter: cst.Param, context: Context, depth: int) -> set[Place]:
+def _passed(parameter: cst.Param, context: Context) -> set[Place]:
     function = context.tree.function_of_parameter(parameter)
-    if not isinstance(function, cst.FunctionDef) or depth > _DEEPEST:
+    if not isinstance(function, cst.FunctionDef):
         return set()
     given = [context.calls.argument_for(call, function, parameter) for call in context.calls.callers(function)]
-    found = {place(argument, context, depth + 1) if argument is not None else None for argument in given}
+    found = {place(argument, context) if argument is not None else None for argument in given}
     return {each for each in found if each is not None} if None not in found else set()
 
 
@@ -144,16 +145,12 @@ def _find_optimizers(context: Context) -> tuple[_Optimizer, ...]:
     return tuple(found)
 
 
-def _owners(node: cst.CSTNode, context: Context, depth: int = 0) -> Iterator[cst.BaseExpression]:
+def _owners(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]:
     """The models whose parameters an expression has: `G` of `list(G.parameters())`, also under a name."""
-    for inner in descendants(node):
+    for inner in context.ingredients(node, bound_by=lambda binder: isinstance(binder, cst.Assign)):
         match inner:
             case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="parameters" | "named_parameters"))):
                 yield owner
-            case cst.Name() if depth < 2 and context.names.is_read(inner):
-                for binding in context.reaching(inner):
-                    if binding.binder is Binder.ASSIGN and binding.value is not None and not binding.path:
-                        yield from _owners(binding.value, context, depth + 1)
 
 
 def _steps(context: Context) -> tuple[tuple[cst.Call, _Optimizer], ...]:
@@ -191,35 +188,19 @@ def _behind(
     starts: Iterable[cst.BaseExpression], context: Context, stops: Collection[cst.Call]
 ) -> Iterator[cst.CSTNode]:
     """Every node that what `starts` hold may have been computed from, with its graph; not what lies in `stops`."""
-    waiting: list[cst.CSTNode] = [*starts]
-    seen: set[object] = set()
-    while waiting:
-        node = waiting.pop()
-        if node in seen or node in stops:
-            continue
-        seen.add(node)
-        yield node
+
+    def is_cut(node: cst.CSTNode) -> bool:
         match node:
-            case cst.Attribute(attr=cst.Name(value=name)) if name in _CUT:
-                continue
-            case cst.Call(func=cst.Attribute(attr=cst.Name(value=name))) if name in _CUT:
-                continue
-            case cst.Call(func=cst.Attribute(value=owner), args=args):
-                waiting += [owner, *(argument.value for argument in args)]
-            case cst.Call(args=args):
-                waiting += [argument.value for argument in args]
-            case cst.Attribute(value=owner):
-                waiting.append(owner)
-            case cst.Name():
-                for binding in context.reaching(node):
-                    if binding.value is None or context.grad(binding.node) is GradMode.OFF:
-                        continue
-                    if isinstance(binding.value, cst.BaseExpression):
-                        waiting.append(binding.value)
-                    if isinstance(binding.node, cst.AugAssign):
-                        waiting.append(binding.node.target)
-            case _:
-                waiting += children(node)
+            case cst.Attribute(attr=cst.Name(value=name)) | cst.Call(func=cst.Attribute(attr=cst.Name(value=name))):
+                return name in _CUT or node in stops
+        return node in stops
+
+    for start in starts:
+        for node in context.sources.ingredients(
+            start, bound_by=lambda binder: context.grad(binder) is not GradMode.OFF, is_end=is_cut
+        ):
+            if node not in stops:
+                yield node
 
 
 def _calls(starts: Iterable[cst.BaseExpression], context: Context) -> list[cst.Call]:
@@ -271,21 +252,17 @@ def _may_be_tensor(node: cst.BaseExpression, context: Context) -> bool:
     return context.kind(node) in (Kind.TENSOR, Kind.UNKNOWN)
 
 
-def _holds_graph(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
+@query(bottom=False)
+def _holds_graph(node: cst.BaseExpression, context: Context) -> bool:
     """Whether a value is sure to hold the graph of a model that has an optimizer."""
-    if depth > _DEEPEST:
-        return False
 
     def holds(part: cst.BaseExpression) -> bool:
-        return _holds_graph(part, context, depth + 1)
+        return _holds_graph(part, context)
 
     match node:
         case cst.Name():
-            bindings = context.reaching(node)
-            return bool(bindings) and all(
-                binding.binder is Binder.ASSIGN and binding.value is not None and holds(binding.value)
-                for binding in bindings
-            )
+            origins = context.origins(node, Through.PARTS)
+            return origins.is_complete and all(holds(origin.node) for origin in origins.found)
         case cst.Call(func=func, args=args):
             if _is_model(func, context):
                 return context.grad(node) is GradMode.ON
@@ -336,12 +313,11 @@ def _zeroed(name: Place, passes: list[cst.Call], context: Context) -> cst.Call |
 def _zero_before(step: cst.Call, names: set[Place | None], passes: list[cst.Call], context: Context) -> cst.Call | None:
     """The call that zeroes, on each way to the step, and has none of the passes between them."""
     at = context.tree.place
-    blocks = set(context.ancestors(step))
     for call in reversed(context.tree.of(cst.Call)):
         if at(call) > at(step) or context.function(call) is not context.function(step):
             continue
-        clears = _clears(call, names, context) and _block(call, context) in blocks
-        if clears and context.loop(call) is context.loop(step):
+        block = _block(call, context) if _clears(call, names, context) else None
+        if block is not None and context.tree.within(step, block) and context.loop(call) is context.loop(step):
             return None if any(at(call) < at(taken) < at(step) for taken in passes) else call
     return None
 
@@ -448,7 +424,7 @@ def is_unwatched(stray: Stray, context: Context) -> bool:
     """Whether both networks are in sight, as is all that their graphs hang on, and nobody else has them in hand."""
     if not _is_in_sight(stray.call.func, context):
         return False
-    if not all(context.kinds.is_tensor(part) and _is_closed(part, context, 0) for part in stray.carriers):
+    if not all(context.kinds.is_tensor(part) and _is_closed(part, context) for part in stray.carriers):
         return False
     models = {place(node, context) for node in _models(stray.carriers, context, ())}
     watched = models | {made.place for made in _optimizers(context) if made.models & models}
@@ -480,26 +456,27 @@ def _is_own_use(node: cst.BaseExpression, context: Context) -> bool:
             call = context.parent(parent)
             if not isinstance(call, cst.Call):
                 return False
-            is_shown = context.calls.target(call) is not None or OTHER_STEPPER.suggests(last_part(call.func))
+            is_shown = context.calls.target(call) is not None
             return is_shown or (context.qualified_name(call.func) or "").startswith("torch.")
     return False
 
 
-def _is_closed(node: cst.BaseExpression, context: Context, depth: int) -> bool:
+@query(bottom=False)
+def _is_closed(node: cst.BaseExpression, context: Context) -> bool:
     """Whether nothing but batches, noise and models in sight went into a value: no tensor that may want a gradient."""
-    if depth > 2 * _DEEPEST:
-        return False
 
     def closed(part: cst.BaseExpression) -> bool:
-        return _is_closed(part, context, depth + 1)
+        return _is_closed(part, context)
 
     value = context.value(node)
     if value.kind in _PLAIN or (value.kind is Kind.NUMBER and value.proven):
         return True
     match node:
         case cst.Name():
-            bindings = context.reaching(node)
-            return bool(bindings) and all(_is_closed_binding(binding, context, depth) for binding in bindings)
+            origins = context.origins(node, Through.PARTS)
+            return all(closed(origin.node) for origin in origins.found) and all(
+                _is_taken_from_batches(origin.node, context) for origin in origins.lost
+            )
         case cst.Call(func=func, args=args):
             root, _, name = (context.qualified_name(func) or "").rpartition(".")
             if root == "torch" and name in _FACTORIES:
@@ -521,8 +498,14 @@ def _is_closed(node: cst.BaseExpression, context: Context, depth: int) -> bool:
     return False
 
 
-def _is_closed_binding(binding: Binding, context: Context, depth: int) -> bool:
-    if binding.binder is Binder.LOOP and isinstance(binding.node, cst.For):
-        return context.value(binding.node.target).batch or context.kinds.is_loader_like(binding.node.iter)
-    is_assigned = binding.binder is Binder.ASSIGN and binding.value is not None
-    return is_assigned and binding.value is not None and _is_closed(binding.value, context, depth + 1)
+def _is_taken_from_batches(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether all that a name is, but for what it is assigned, are batches that a loop goes over."""
+    binders = context.binders(node) if isinstance(node, cst.Name) else ()
+    return bool(binders) and all(
+        isinstance(binder, (cst.Assign, cst.AnnAssign, cst.NamedExpr))
+        or (
+            isinstance(binder, cst.For)
+            and (context.value(binder.target).batch or context.kinds.is_loader_like(binder.iter))
+        )
+        for binder in binders
+    )

@@ -51,7 +51,7 @@ def check(node: cst.AugAssign | cst.Assign | cst.Call, context: Context) -> Iter
     outermost: cst.CSTNode = loop
     while (around := context.frequencies.batch_loop(outermost)) is not None:
         outermost = around
-    names = [name for name in names if is_spent(name, loop, context)]
+    names = [name for name in names if is_spent(name, context, loop)]
     if not names or not outlives(kept.under, node, outermost, context) or context.grad(node) is not GradMode.ON:
         return
     shown = context.shown(names[0])

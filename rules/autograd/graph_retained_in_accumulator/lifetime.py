@@ -33,9 +33,7 @@ def outlives(under: cst.BaseExpression, node: cst.CSTNode, loop: cst.CSTNode, co
         case cst.Attribute(value=cst.Name(value="self")):
             return context.kind(under) in wanted
         case cst.Subscript(value=cst.Name() as owner):
-            return context.kind(owner) is Kind.MAPPING and not any(
-                context.tree.within(binding.node, loop) for binding in context.reaching(owner)
-            )
+            return context.kind(owner) is Kind.MAPPING and not context.is_bound_in(owner, loop)
     return False
 
 

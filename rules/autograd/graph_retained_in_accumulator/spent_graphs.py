@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.flow.origins import Through
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.values import BACKWARD_LOSS
 from torchlint.semantics.names.bindings import Binder, final_part
@@ -24,7 +26,6 @@ _KEEPING = frozenset(
     "mean sum clone squeeze unsqueeze view reshape to cuda cpu float double half div mul add sub div_ mul_".split()
 )
 _NONE: frozenset[Binding] = frozenset()
-_DEEPEST = 4
 
 
 def spent(loop: cst.CSTNode, context: Context) -> frozenset[Binding]:
@@ -103,8 +104,10 @@ def _is_loss(node: cst.BaseExpression, context: Context) -> bool:
     """Whether this is a loss by its name, or by that of the function that gives it."""
     match node:
         case cst.Name(value=name):
-            made = [binding.value for binding in context.reaching(node) if isinstance(binding.value, cst.Call)]
-            return BACKWARD_LOSS.suggests(name) or any(_is_loss(call, context) for call in made)
+            made = [origin.node for origin in context.origins(node, Through.PARTS | Through.CONTEXTS).found]
+            return BACKWARD_LOSS.suggests(name) or any(
+                isinstance(call, cst.Call) and _is_loss(call, context) for call in made
+            )
         case cst.Call(func=func):
             return BACKWARD_LOSS.suggests(final_part(func))
     return False
@@ -131,18 +134,19 @@ def _sources(binding: Binding, context: Context | None = None) -> Iterator[cst.N
             yield from terms(first, context)
 
 
-def is_spent(name: cst.Name, loop: cst.CSTNode, context: Context, depth: int = 0) -> bool:
+@query(bottom=False)
+def is_spent(name: cst.Name, context: Context, loop: cst.CSTNode) -> bool:
     """Whether the name holds, whichever way it came by its value, what the loop goes back through, or a sum of such."""
     gone = spent(loop, context)
     bindings = context.reaching(name)
-    if not gone or not bindings or depth > _DEEPEST:
+    if not gone or not bindings:
         return False
     return all(
         (binding in gone and context.tree.within(binding.node, loop))
         or (
             binding.binder is Binder.ASSIGN
             and context.tree.within(binding.node, loop)
-            and any(is_spent(term, loop, context, depth + 1) for term in _sources(binding))
+            and any(is_spent(term, context, loop) for term in _sources(binding))
         )
         for binding in bindings
     ) and not _is_cut(name, loop)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.values.lattice import Kind
 
 if TYPE_CHECKING:
@@ -19,18 +20,13 @@ def is_trained(node: cst.BaseExpression, context: Context) -> bool:
     match node:
         case cst.Attribute(value=owner, attr=cst.Name(value="weight" | "bias")) if context.kind(owner) is Kind.MODULE:
             return True
-        case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
-            class_ = context.classes.self_class(owner)
-            sets = context.classes.attribute_sets(class_, name) if class_ is not None else []
-            made = [entry.value for entry in sets]
-        case cst.Name():
-            made = [binding.value for binding in context.reaching(node)]
-        case _:
-            return False
-    return bool(made) and all(_gives_parameters(value, context) for value in made)
+        case cst.Name() | cst.Attribute():
+            origins = context.origins(node, Through.PARTS | Through.ELEMENTS | Through.ATTRIBUTES)
+            return origins.is_complete and all(_gives_parameters(origin.node, context) for origin in origins.found)
+    return False
 
 
-def _gives_parameters(value: cst.BaseExpression | None, context: Context) -> bool:
+def _gives_parameters(value: cst.BaseExpression, context: Context) -> bool:
     """`nn.Parameter(…)`, and what loops over parameters go over."""
     if not isinstance(value, cst.Call):
         return False

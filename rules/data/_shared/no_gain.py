@@ -8,6 +8,8 @@ import libcst as cst
 
 from torchlint.analyses.data.datasets import Work, no_workers, sources, uses_device, work
 from torchlint.analyses.provenance.constants import constant
+from torchlint.semantics.flow.origins import Origin, Through
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.functions import IDENTITY_COLLATE
 from torchlint.semantics.knowledge.conventions.texts import (
     ACCELERATED_TRAINING,
@@ -16,7 +18,7 @@ from torchlint.semantics.knowledge.conventions.texts import (
     MODULE_DEFINED,
 )
 from torchlint.semantics.knowledge.conventions.values import INDEX_LIST, MADE_UP_DATA, REPLAY_BUFFER
-from torchlint.semantics.names.bindings import Binder, dotted, last_part
+from torchlint.semantics.names.bindings import dotted, last_part
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants
 
@@ -25,12 +27,13 @@ if TYPE_CHECKING:
 
     from torchlint.semantics.context import Context
 
-_DEEPEST = 8
+# What a name holds may be a part or an element of what it was taken from.
+_IN_ONE_OF = Through.PARTS | Through.ELEMENTS | Through.CONTEXTS
 
 
 def is_on_the_cpu(context: Context) -> bool:
     """Whether the file defines a model and trains it, without a word of an accelerator."""
-    text = context.source.text
+    text = context.program.code
     return MODULE_DEFINED.suggests(text) and GRADIENT_TAKEN.suggests(text) and not ACCELERATED_TRAINING.suggests(text)
 
 
@@ -40,9 +43,10 @@ def is_made_up(loader: cst.Call, dataset: cst.BaseExpression, context: Context) 
     if isinstance(function, cst.FunctionDef) and MADE_UP_DATA.suggests(function.name.value):
         return True
     name = dataset.value if isinstance(dataset, cst.Subscript) else dataset
-    bindings = context.reaching(name) if isinstance(name, cst.Name) else ()
-    values = [dataset, *(binding.value for binding in bindings)][1 if bindings else 0 :]
-    return all(value is not None and _names_made_up(value) for value in values)
+    if context.parameter(name) is not None:
+        return False
+    origins = context.origins(name, _IN_ONE_OF)
+    return all(_names_made_up(origin.node) for origin in (*origins.found, *origins.lost))
 
 
 def _names_made_up(value: cst.BaseExpression) -> bool:
@@ -62,13 +66,13 @@ def is_to_look_at(loader: cst.Call, dataset: cst.BaseExpression, context: Contex
         return False
     if context.argument(loader, "sampler", 3) is not None:
         return False  # it is another part of the dataset
-    name, bindings = context.qualified_name(loader.func), list(context.reaching(dataset))
+    name = context.qualified_name(loader.func)
     return any(
         other is not loader
         and context.qualified_name(other.func) == name
         and isinstance(data := context.argument(other, "dataset", 0), cst.Name)
         and data.value == dataset.value
-        and list(context.reaching(data)) == bindings
+        and context.holds_the_same(data, dataset)
         and no_workers(other, context) is None
         for other in context.tree.of(cst.Call)
     )
@@ -129,17 +133,13 @@ def is_drawn_on_device(loader: cst.Call, context: Context) -> bool:
 
     Or the file has all tensors made there: `torch.set_default_device("cuda")`.
     """
-    if DEFAULT_DEVICE_SETTER.suggests(context.source.text) and any(
+    if DEFAULT_DEVICE_SETTER.suggests(context.program.code) and any(
         _sets_default(call, context) for call in context.tree.of(cst.Call)
     ):
         return True
     given = context.argument(loader, "generator", 12)
-    made = [given]
-    if isinstance(given, cst.Name):
-        made = [binding.value for binding in context.reaching(given)]
-    return any(
-        isinstance(call, cst.Call) and any(_is_device(argument.value, context) for argument in call.args)
-        for call in made
+    return given is not None and context.origins(given).some(
+        lambda made: isinstance(made, cst.Call) and any(_is_device(argument.value, context) for argument in made.args)
     )
 
 
@@ -183,31 +183,33 @@ def _is_found_by_text(dataset: cst.BaseExpression, context: Context) -> bool:
 
 def _is_one_of_many_in_memory(dataset: cst.BaseExpression, context: Context) -> bool:
     """Whether this is one of the things that a call gives, of which all pick samples from memory."""
-    made = list(_makers(dataset, context))
+    made = _makers(dataset, context)
     return bool(made) and all(work(call, context) is Work.INDEXES for call in made)
 
 
-def _makers(node: cst.CSTNode, context: Context, depth: int = 0) -> Iterator[cst.Call]:
+@query(bottom=frozenset())
+def _makers(node: cst.BaseExpression, context: Context) -> frozenset[cst.Call]:
     """The calls that give what this is one of: the function of `parts = [pair[1] for pair in function().values()]`."""
-    parts: list[cst.CSTNode] = []
     match node:
         case cst.Subscript(value=owner) | cst.ListComp(elt=owner):
-            parts = [owner]
+            return _makers(owner, context)
         case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="items" | "values"))):
-            parts = [owner]
+            return _makers(owner, context)
         case cst.Call(func=func):
-            if context.qualified_name(func) not in ("zip", "enumerate", "list"):
-                yield node
+            is_passed_on = context.qualified_name(func) in ("zip", "enumerate", "list")
+            return frozenset() if is_passed_on else frozenset({node})
         case cst.Name():
-            for binding in context.reaching(node):
-                match binding.value, binding.path:
-                    case cst.Call(func=cst.Name(value="zip"), args=given), (place, *_) if len(given) > place >= 0:
-                        parts.append(given[place].value)
-                    case cst.BaseExpression() as value, _:
-                        parts.append(value)
-    if depth <= _DEEPEST:
-        for part in parts:
-            yield from _makers(part, context, depth + 1)
+            parts = map(_taken_from, context.origins(node, _IN_ONE_OF).found)
+            return frozenset().union(*(_makers(part, context) for part in parts))
+    return frozenset()
+
+
+def _taken_from(origin: Origin) -> cst.BaseExpression:
+    """What a value is an element of: of `for a, b in zip(x, y)` that is `y` for `b`."""
+    match origin.node, [step for step in origin.path if step >= 0]:
+        case cst.Call(func=cst.Name(value="zip"), args=given), [place, *_] if len(given) > place:
+            return given[place].value
+    return origin.node
 
 
 def _is_entry(dataset: cst.BaseExpression, context: Context) -> bool:
@@ -254,13 +256,13 @@ def _is_text(line: cst.CSTNode) -> bool:
 
 def _is_from_elsewhere(dataset: cst.BaseExpression, context: Context) -> bool:
     """Whether this is a parameter of a function that nothing in the file calls, and that does not train with it."""
-    bindings = context.reaching(dataset) if isinstance(dataset, cst.Name) else []
-    if len(bindings) != 1 or bindings[0].binder is not Binder.PARAMETER:
+    parameter = context.parameter(dataset)
+    if parameter is None:
         return False
-    function = context.tree.function_of_parameter(bindings[0].node)
+    function = context.tree.function_of_parameter(parameter)
     return (
         isinstance(function, cst.FunctionDef)
         and context.classes.owner(function) is None
         and not list(context.calls.callers(function))
-        and not GRADIENT_TAKEN.suggests(context.code(function))
+        and not GRADIENT_TAKEN.suggests(context.uncommented(function))
     )

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from torchlint.semantics.execution.guards import is_missing
+from torchlint.semantics.flow.guards import Role
+from torchlint.semantics.flow.origins import Through
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.apis import SAMPLE_METHODS
 from torchlint.semantics.knowledge.conventions.functions import DATASET_BASE
-from torchlint.semantics.names.bindings import Binder
 from torchlint.semantics.names.classes import class_attribute, is_static
 from torchlint.syntax.tree import descendants_in_scope
 
@@ -17,12 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from torchlint.semantics.context import Context
-    from torchlint.semantics.names.bindings import Binding
 
 # How many calls away `__getitem__` is followed.
 _CALLS_DEEP = 2
-_DEEPEST = 12
 
+_ASSIGNMENTS = (cst.Assign, cst.AnnAssign, cst.NamedExpr)
 # What gives the same for the same arguments, and does not ask a file.
 _PURE = frozenset(
     {
@@ -144,26 +145,19 @@ def is_kept(node: cst.CSTNode, context: Context) -> bool:
     `if self.file is None: self.file = …`, `if key not in cache: cache[key] = …`, `except KeyError: …`, and what stands
     behind `if key in cache: return cache[key]`.
     """
-    child = node
-    for above in context.ancestors(node):
-        match above:
-            case cst.FunctionDef() | cst.Lambda():
-                return False
-            case cst.ExceptHandler() | cst.ExceptStarHandler():
-                return True
-            case cst.If() if child is not above.test and _asks_for_kept(above.test):
-                return True
-            case cst.IfExp() if child is not above.test and _asks_for_kept(above.test):
-                return True
-            case cst.BooleanOperation() if child is above.right:
-                return True  # `self.file or open(…)`
-            case cst.IndentedBlock() if _may_have_left(above, child):
-                return True
-            case cst.Assign(targets=targets) if any(_outlives(target.target, context) for target in targets):
-                return True
-            case cst.AnnAssign(target=target) if _outlives(target, context):
-                return True
-        child = above
+    for guard in context.guards(node):
+        if guard.role is Role.HANDLER:
+            return True
+        # `self.file or open(…)`
+        if guard.test is not None and (isinstance(guard.node, cst.BooleanOperation) or _asks_for_kept(guard.test)):
+            return True
+    if any(_may_have_left(block, line) for block, line in context.suites(node)):
+        return True
+    match context.enclosing(node, cst.Assign, cst.AnnAssign, cst.FunctionDef, cst.Lambda):
+        case cst.Assign(targets=targets):
+            return any(_outlives(target.target, context) for target in targets)
+        case cst.AnnAssign(target=target):
+            return _outlives(target, context)
     return False
 
 
@@ -183,10 +177,10 @@ def _asks_for_kept(test: cst.BaseExpression) -> bool:
     return is_missing(test)
 
 
-def _may_have_left(block: cst.IndentedBlock, child: cst.CSTNode) -> bool:
-    """Whether a statement of the block above may have returned, or gone on with the next turn."""
+def _may_have_left(block: cst.IndentedBlock | cst.Module, line: cst.CSTNode) -> bool:
+    """Whether a statement of the block above a line may have returned, or gone on with the next turn."""
     for statement in block.body:
-        if statement is child:
+        if statement is line:
             return False
         if isinstance(statement, cst.If) and any(
             isinstance(node, (cst.Return, cst.Continue)) for node in descendants_in_scope(statement.body)
@@ -205,13 +199,12 @@ def _outlives(target: cst.CSTNode, context: Context) -> bool:
     )
 
 
-def is_same(node: cst.CSTNode, way: Way, context: Context, depth: int = 0) -> bool:
+@query(bottom=False)
+def is_same(node: cst.CSTNode, context: Context, way: Way) -> bool:
     """Whether the expression is known to have the same value at every sample; False where anything is unknown."""
-    if depth > _DEEPEST:
-        return False
 
     def same(*parts: cst.CSTNode) -> bool:
-        return all(is_same(part, way, context, depth + 1) for part in parts)
+        return all(is_same(part, context, way) for part in parts)
 
     match node:
         case cst.SimpleString() | cst.Integer() | cst.Float() | cst.FormattedStringText():
@@ -233,11 +226,11 @@ def is_same(node: cst.CSTNode, way: Way, context: Context, depth: int = 0) -> bo
         case cst.Subscript(value=owner, slice=[cst.SubscriptElement(slice=cst.Index(value=key))]):
             return same(owner, key)
         case cst.Call():
-            return _is_same_call(node, way, context, depth)
+            return _is_same_call(node, context, way)
         case cst.Name():
-            return _is_same_name(node, way, context, depth)
+            return _is_same_name(node, context, way)
         case cst.Attribute():
-            return _is_same_attribute(node, way, context, depth)
+            return _is_same_attribute(node, context, way)
     return False
 
 
@@ -245,36 +238,56 @@ def _parts(element: cst.BaseDictElement) -> tuple[cst.BaseExpression, ...]:
     return (element.key, element.value) if isinstance(element, cst.DictElement) else (element.value,)
 
 
-def _is_same_call(call: cst.Call, way: Way, context: Context, depth: int) -> bool:
+def _is_same_call(call: cst.Call, context: Context, way: Way) -> bool:
     name = context.qualified_name(call.func)
     parts: list[cst.CSTNode] = [argument.value for argument in call.args]
     if name not in _PURE:
         if not isinstance(call.func, cst.Attribute) or call.func.attr.value not in _PURE_METHODS:
             return False
         parts.append(call.func.value)
-    return all(is_same(part, way, context, depth + 1) for part in parts)
+    return all(is_same(part, context, way) for part in parts)
 
 
-def _is_same_name(name: cst.Name, way: Way, context: Context, depth: int) -> bool:
+def _is_same_name(name: cst.Name, context: Context, way: Way) -> bool:
     if name.value in ("True", "False", "None"):
         return True
-    bindings = context.reaching(name)
-    if bindings and all(binding.binder is Binder.ASSIGN for binding in bindings):
-        scope, _ = context.names.lookup(name)
-        if scope is not None and isinstance(scope.node, cst.Module):
-            return len(bindings) == 1
-    return bool(bindings) and all(_is_same_binding(binding, name, way, context, depth) for binding in bindings)
+    if _is_assigned_by_the_module(name, context):
+        return len(context.binders(name)) == 1
+    origins = context.sources.of(
+        name, Through.PARTS | Through.CONTEXTS, is_end=lambda each: _is_assigned_by_the_module(each, context)
+    )
+    return all(not path and is_same(made, context, way) for made, path in origins.found) and all(
+        _is_lost_to_the_same(lost, context, way) for lost, _ in origins.lost
+    )
 
 
-def _is_same_binding(binding: Binding, name: cst.Name, way: Way, context: Context, depth: int) -> bool:
-    if binding.binder is Binder.PARAMETER:
-        return isinstance(binding.node, cst.Param) and _is_passed_the_same(binding.node, name, way, context, depth)
-    if binding.binder not in (Binder.ASSIGN, Binder.CONTEXT) or binding.value is None or binding.path:
-        return binding.binder is Binder.IMPORT
-    return is_same(binding.value, way, context, depth + 1)
+def _is_assigned_by_the_module(node: cst.BaseExpression, context: Context) -> bool:
+    if not isinstance(node, cst.Name):
+        return False
+    scope, _ = context.names.lookup(node)
+    return (
+        scope is not None
+        and isinstance(scope.node, cst.Module)
+        and all(isinstance(binder, _ASSIGNMENTS) for binder in context.binders(node))
+    )
 
 
-def _is_passed_the_same(parameter: cst.Param, name: cst.Name, way: Way, context: Context, depth: int) -> bool:
+def _is_lost_to_the_same(node: cst.BaseExpression, context: Context, way: Way) -> bool:
+    """Whether a name, as far as it holds nothing that is in sight, is imported, or passed the same at every sample."""
+    binders = context.binders(node) if isinstance(node, cst.Name) else ()
+    return (
+        bool(binders)
+        and isinstance(node, cst.Name)
+        and all(
+            _is_passed_the_same(binder, node, context, way)
+            if isinstance(binder, cst.Param)
+            else isinstance(binder, (cst.Import, cst.ImportFrom, cst.With, *_ASSIGNMENTS))
+            for binder in binders
+        )
+    )
+
+
+def _is_passed_the_same(parameter: cst.Param, name: cst.Name, context: Context, way: Way) -> bool:
     """Whether the call on the way passes the same for a parameter at every sample."""
     getter, calls = way
     function = context.tree.function_of_parameter(parameter)
@@ -283,19 +296,17 @@ def _is_passed_the_same(parameter: cst.Param, name: cst.Name, way: Way, context:
     passed = context.calls.argument_for(calls[-1], function, parameter)
     if passed is None:
         return False
-    return passed is parameter.default or is_same(passed, Way(getter, calls[:-1]), context, depth + 1)
+    return passed is parameter.default or is_same(passed, context, Way(getter, calls[:-1]))
 
 
-def _is_same_attribute(attribute: cst.Attribute, way: Way, context: Context, depth: int) -> bool:
+def _is_same_attribute(attribute: cst.Attribute, context: Context, way: Way) -> bool:
     """`self.path`, set where the dataset is made and nowhere else; `self.options.path` and `config.path`."""
     owner, name = attribute.value, attribute.attr.value
     if not isinstance(owner, cst.Name):
-        return isinstance(owner, cst.Attribute) and is_same(owner, way, context, depth + 1)
+        return isinstance(owner, cst.Attribute) and is_same(owner, context, way)
     class_ = context.classes.self_class(owner)
     if class_ is None:
-        return all(binding.binder is Binder.IMPORT for binding in context.reaching(owner)) or is_same(
-            owner, way, context, depth + 1
-        )
+        return is_same(owner, context, way) or not context.binders(owner)
     if context.classes.method(class_, name) is not None or not _is_the_dataset(class_, way, context):
         return False
     sets = context.classes.attribute_sets(class_, name)

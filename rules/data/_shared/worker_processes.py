@@ -9,7 +9,8 @@ import libcst as cst
 from torchlint.analyses.data.loaders import option
 from torchlint.analyses.provenance.constants import constant
 from torchlint.semantics.flow.origins import Through
-from torchlint.semantics.names.bindings import Binder, last_part
+from torchlint.semantics.flow.query import query
+from torchlint.semantics.names.bindings import last_part
 from torchlint.semantics.values.lattice import Kind
 
 from .workers import is_zero_by_default
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from torchlint.semantics.context import Context
 
-_DEEPEST = 6
 _TRANSFORMS = ("torchvision.transforms.", "torchvision.transforms.v2.")
 _HOLDERS = frozenset({"transform", "target_transform", "transforms"})
 
@@ -30,10 +30,9 @@ def number_of_workers(loader: cst.Call, context: Context) -> cst.BaseExpression 
     if given is None or _is_zero(constant(given, context)):
         return None
     if isinstance(given, cst.Name):
-        bindings = context.reaching(given)
-        if any(binding.binder is Binder.PARAMETER and _is_zero(binding.value) for binding in bindings):
+        if any(isinstance(binder, cst.Param) and _is_zero(binder.default) for binder in context.binders(given)):
             return None
-        if any(_is_zero(binding.value) for binding in bindings):
+        if context.origins(given).some(_is_zero):
             return None
     return None if is_zero_by_default(given, context) else given
 
@@ -70,19 +69,15 @@ def unpicklable(loader: cst.Call, context: Context) -> Iterator[tuple[str, cst.B
             yield from (("dataset", found) for found in _inside(made, context))
 
 
-def _local(node: cst.BaseExpression, context: Context, depth: int = 0) -> cst.BaseExpression | None:
+def _local(node: cst.BaseExpression, context: Context) -> cst.BaseExpression | None:
     """The expression, if it holds a lambda, or a function that is defined beside it in a function."""
     if isinstance(node, cst.Lambda):
         return node
-    if depth > _DEEPEST:
-        return None
     match node:
         case cst.Call(args=[cst.Arg(value=first), *_]) if context.qualified_name(node.func) == "functools.partial":
-            return _local(first, context, depth + 1)
-        case cst.Name():
-            bindings = context.reaching(node)
-            if len(bindings) == 1 and isinstance(bindings[0].value, cst.Lambda) and bindings[0].binder is Binder.ASSIGN:
-                return node
+            return _local(first, context)
+        case cst.Name() if isinstance(context.stands_for(node), cst.Lambda):
+            return node
     value = context.value(node)
     if value.kind is not Kind.FUNCTION or not isinstance(value.definition, cst.FunctionDef):
         return None
@@ -102,38 +97,40 @@ def _constructions(node: cst.BaseExpression, context: Context) -> Iterator[cst.C
             yield origin.node
 
 
-def _inside(made: cst.Call, context: Context) -> Iterator[cst.BaseExpression]:
+@query(bottom=())
+def _inside(made: cst.Call, context: Context) -> tuple[cst.BaseExpression, ...]:
     """What of a dataset cannot be pickled: its class, or a transform it is given."""
+    found: list[cst.BaseExpression] = []
     value = context.value(made)
     name = context.qualified_name(made.func) or ""
     class_ = value.definition
     if isinstance(class_, cst.ClassDef) and _is_beside(class_, made, context):
-        yield made.func
+        found.append(made.func)
     for argument in made.args:
         keyword = argument.keyword.value if argument.keyword is not None else ""
         if keyword in _HOLDERS and name.startswith("torchvision.datasets."):
-            found = _local(argument.value, context)
-            if found is not None:
-                yield found
+            local = _local(argument.value, context)
+            found += [local] if local is not None else []
         for transform in _constructions(argument.value, context):
-            yield from _lambdas(transform, context)
+            found += _lambdas(transform, context)
         if name.startswith("torch.utils.data."):
             # `Subset(dataset, …)`, `random_split(dataset, …)`
             for inner in _constructions(argument.value, context):
-                yield from _inside(inner, context)
+                found += _inside(inner, context)
+    return tuple(found)
 
 
-def _lambdas(transform: cst.Call, context: Context, depth: int = 0) -> Iterator[cst.BaseExpression]:
+@query(bottom=())
+def _lambdas(transform: cst.Call, context: Context) -> tuple[cst.BaseExpression, ...]:
     """The local functions of `transforms.Lambda(…)`, in `transforms.Compose([…])` too."""
     name = context.qualified_name(transform.func) or ""
-    if not name.startswith(_TRANSFORMS) or depth > _DEEPEST or not transform.args:
-        return
+    if not name.startswith(_TRANSFORMS) or not transform.args:
+        return ()
     first = transform.args[0].value
     if name.rpartition(".")[2] == "Lambda":
-        found = _local(first, context)
-        if found is not None:
-            yield found
-    elif isinstance(first, (cst.List, cst.Tuple)):
-        for element in first.elements:
-            for inner in _constructions(element.value, context):
-                yield from _lambdas(inner, context, depth + 1)
+        local = _local(first, context)
+        return (local,) if local is not None else ()
+    if not isinstance(first, (cst.List, cst.Tuple)):
+        return ()
+    steps = [inner for element in first.elements for inner in _constructions(element.value, context)]
+    return tuple(found for step in steps for found in _lambdas(step, context))

@@ -13,22 +13,21 @@ from torchlint.analyses.data.passes import Passes
 from torchlint.analyses.provenance.constants import constant
 from torchlint.finding import Frequency
 from torchlint.semantics.execution.frequency import LoopKind
+from torchlint.semantics.flow.origins import Through
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.functions import (
     CHANGING_DATASET,
     CHANGING_METHOD,
-    EARLY_METHOD,
     SHUFFLE_METHOD,
-    SHUFFLING_FUNCTION,
 )
-from torchlint.semantics.knowledge.conventions.texts import EPOCH_TEXT, SETUP_ONLY
-from torchlint.semantics.knowledge.conventions.values import OPTION_PREFIX, OPTIONS
-from torchlint.semantics.names.bindings import Binder, dotted
+from torchlint.semantics.knowledge.conventions.texts import EPOCH_TEXT
+from torchlint.semantics.knowledge.conventions.values import OPTIONS
+from torchlint.semantics.names.bindings import dotted, method_name
 from torchlint.syntax.tree import descendants_in_scope
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
-_DEEPEST = 6
 _CORES = frozenset({"os.cpu_count", "multiprocessing.cpu_count", "torch.multiprocessing.cpu_count"})
 
 
@@ -61,41 +60,37 @@ def workers(loader: cst.Call, context: Context) -> Workers | None:
     )
 
 
-def _is_positive(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool | None:
+@query(bottom=None)
+def _is_positive(node: cst.BaseExpression, context: Context) -> bool | None:
     """Whether a number is above 0: True where it is, False where it is by default, None where that is unknown."""
-    if depth > _DEEPEST:
-        return None
     match node:
         case cst.Integer(value=number):
             return True if number != "0" else None
         case cst.Call(func=cst.Name(value="max"), args=args):
-            return True if any(_is_positive(argument.value, context, depth + 1) for argument in args) else None
+            return True if any(_is_positive(argument.value, context) for argument in args) else None
         case cst.Call(func=cst.Name(value="min"), args=args):
-            return _all([_is_positive(argument.value, context, depth + 1) for argument in args])
+            return _all([_is_positive(argument.value, context) for argument in args])
         case cst.Call(func=cst.Name(value="int"), args=[cst.Arg(value=inner)]):
-            return _is_positive(inner, context, depth + 1)
+            return _is_positive(inner, context)
         case cst.Call(func=func):
             return True if context.qualified_name(func) in _CORES else None
         case cst.IfExp(body=body, orelse=orelse):
-            parts = [_is_positive(part, context, depth + 1) for part in (body, orelse)]
+            parts = [_is_positive(part, context) for part in (body, orelse)]
             return _all(parts) if None not in parts else False if any(part is not None for part in parts) else None
         case cst.Name():
-            found = []
-            for binding in context.reaching(node):
-                if binding.binder is Binder.PARAMETER and isinstance(binding.node, cst.Param):
-                    default = binding.node.default
-                    known = _is_positive(default, context, depth + 1) if default is not None else None
-                    found.append(None if known is None else False)
-                elif binding.binder is Binder.ASSIGN and binding.value is not None and not binding.path:
-                    found.append(_is_positive(binding.value, context, depth + 1))
-                else:
-                    return None
-            return _all(found) if found else None
+            origins = context.origins(node)
+            found = [None if origin.path else _is_positive(origin.node, context) for origin in origins.found]
+            for lost in origins.lost:
+                parameter = context.parameter(lost.node)
+                default = parameter.default if parameter is not None else None
+                is_known = default is not None and _is_positive(default, context) is not None
+                found.append(False if is_known else None)
+            return _all(found)
         case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
             class_ = context.classes.self_class(owner)
             if class_ is not None:
                 values = [entry.value for entry in context.classes.attribute_sets(class_, name)]
-                parts = [_is_positive(value, context, depth + 1) for value in values if value is not None]
+                parts = [_is_positive(value, context) for value in values if value is not None]
                 return _all(parts) if parts and len(parts) == len(values) else None
             return _is_positive_by_default(owner, name, context)
     return None
@@ -108,10 +103,8 @@ def _all(parts: list[bool | None]) -> bool | None:
 def _is_positive_by_default(owner: cst.Name, name: str, context: Context) -> bool | None:
     """As `_is_positive`, for an option of the command line: `args.workers` where `--workers` has a default."""
     if not any(
-        isinstance(binding.value, cst.Call)
-        and isinstance(binding.value.func, cst.Attribute)
-        and binding.value.func.attr.value in ("parse_args", "parse_known_args")
-        for binding in context.reaching(owner)
+        isinstance(origin.node, cst.Call) and method_name(origin.node.func) in ("parse_args", "parse_known_args")
+        for origin in context.origins(owner, Through.PARTS).found
     ) and not OPTIONS.suggests(owner.value):
         return None
     default = _default(name, context)
@@ -167,9 +160,6 @@ def _is_lightnings(loader: cst.Call, context: Context) -> bool:
         for base in context.classes.lineage(owner)
     ):
         return False
-    text = context.source.text
-    if SETUP_ONLY.suggests(text):
-        return False
     return any(
         loader in made(node.value, context).calls
         for node in descendants_in_scope(function.body)
@@ -201,7 +191,7 @@ def needs_new_workers(loader: cst.Call, context: Context) -> bool:
 def _speaks_of_epochs(function: cst.BaseExpression, context: Context) -> bool:
     """Whether each worker is set up for an epoch as it starts."""
     definition = context.value(function).definition
-    return EPOCH_TEXT.suggests(context.code(definition if isinstance(definition, cst.FunctionDef) else function))
+    return EPOCH_TEXT.suggests(context.uncommented(definition if isinstance(definition, cst.FunctionDef) else function))
 
 
 def _is_told(dataset: cst.BaseExpression, context: Context) -> bool:
@@ -216,13 +206,11 @@ def _variables(node: cst.BaseExpression, context: Context) -> set[str]:
     name = dotted(node)
     if name is not None:
         found.add(name)
-    made_of: list[cst.BaseExpression] = [node]
-    if isinstance(node, cst.Name):
-        made_of += [binding.value for binding in context.reaching(node) if binding.value is not None]
-    for call in made_of:
-        if isinstance(call, cst.Call):
+    for origin in context.origins(node, Through.PARTS | Through.ELEMENTS | Through.CONTEXTS).found:
+        if isinstance(origin.node, cst.Call):
+            call = origin.node
             given = (dotted(argument.value) for argument in call.args)
-            found |= {word for word in given if word is not None and not OPTION_PREFIX.suggests(word)}
+            found |= {word for word in given if word is not None}
     return found - {"True", "False", "None"}
 
 
@@ -235,8 +223,6 @@ def _changes(context: Context) -> Iterator[cst.BaseExpression]:
             yield target.value
     for call in context.tree.of(cst.Call):
         if not isinstance(call.func, cst.Attribute):
-            if isinstance(call.func, cst.Name) and SHUFFLING_FUNCTION.suggests(call.func.value) and call.args:
-                yield call.args[0].value
             continue
         name = call.func.attr.value
         if isinstance(context.parent(call), cst.Expr) or CHANGING_METHOD.suggests(name):
@@ -276,4 +262,4 @@ def _is_later(node: cst.CSTNode, loader: cst.Call, context: Context) -> bool:
     function = context.function(node)
     if not isinstance(function, cst.FunctionDef) or function is context.function(loader):
         return False
-    return not EARLY_METHOD.suggests(function.name.value) and context.frequency(node) is not Frequency.ONCE
+    return context.frequency(node) is not Frequency.ONCE

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.provenance.constants import constant
+from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.knowledge.conventions.functions import DATASET_CLASS
+from torchlint.semantics.values.lattice import Kind
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -15,7 +17,6 @@ if TYPE_CHECKING:
 _PREFIXES = ("torchvision.transforms.v2.", "torchvision.transforms.")
 _SIZING = frozenset({"Resize", "CenterCrop", "RandomCrop", "RandomResizedCrop", "RandomSizedCrop", "Scale"})
 _KEYWORDS = frozenset({"transform", "transforms"})
-_DEEPEST = 4
 
 
 def steps(chain: cst.Call, context: Context) -> list[tuple[str, cst.Call]]:
@@ -49,20 +50,19 @@ def side(name: str, step: cst.Call, context: Context) -> int | None:
     return min((int(number.value) for number in numbers), default=0)
 
 
-def feeds_a_dataset(node: cst.CSTNode, context: Context, depth: int = 0) -> bool:
+def feeds_a_dataset(node: cst.BaseExpression, context: Context) -> bool:
     """Whether a dataset is given the transform: itself, by a name, or out of a dictionary."""
-    parent = context.parent(node)
-    if depth > _DEEPEST:
-        return False
-    match parent:
-        case cst.Arg():
-            call = context.parent(parent)
-            return isinstance(call, cst.Call) and _is_dataset(call, parent, context)
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]):
-            return any(feeds_a_dataset(use, context, depth + 1) for use in context.uses.of(name, parent))
-        case cst.DictElement() | cst.Dict() | cst.Subscript() | cst.IfExp():
-            return feeds_a_dataset(parent, context, depth)
-    return False
+    destinations = context.destinations(
+        node,
+        Through.PARTS | Through.BRANCHES,
+        handed_on=lambda held, taker: taker if isinstance(taker, cst.Subscript) and taker.value is held else None,
+    )
+    return any(
+        isinstance(argument := context.parent(given), cst.Arg)
+        and isinstance(call := context.parent(argument), cst.Call)
+        and _is_dataset(call, argument, context)
+        for given in destinations.nodes
+    )
 
 
 def _is_dataset(call: cst.Call, argument: cst.Arg, context: Context) -> bool:
@@ -70,4 +70,4 @@ def _is_dataset(call: cst.Call, argument: cst.Arg, context: Context) -> bool:
     if name.startswith("torchvision.datasets."):
         return True
     is_named = argument.keyword is not None and argument.keyword.value in _KEYWORDS
-    return is_named or DATASET_CLASS.suggests(name)
+    return is_named or context.kind(call) is Kind.DATASET or DATASET_CLASS.suggests(name)

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.flow.origins import Through
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.functions import ITERABLE_BASE
 from torchlint.semantics.knowledge.conventions.texts import DRAWS_SAMPLES, SHARES_SAMPLES
 from torchlint.semantics.knowledge.conventions.values import SAMPLE_SOURCE
-from torchlint.semantics.names.bindings import Binder, last_part
+from torchlint.semantics.names.bindings import last_part
 from torchlint.semantics.names.loop_headers import iterables
 from torchlint.syntax.tree import descendants
 
@@ -34,7 +36,7 @@ def repeats_in_workers(dataset: cst.Call, context: Context) -> bool:
         return False
     if any(not base.startswith(("torch.utils.data.", "typing.", "object", "abc.")) for base in others):
         return False
-    code = "".join(context.code(part) for part in own)
+    code = "".join(context.uncommented(part) for part in own)
     if SHARES_SAMPLES.suggests(code) or DRAWS_SAMPLES.suggests(code):
         return False
     iterate = context.classes.method(class_, "__iter__")
@@ -58,30 +60,22 @@ def _goes_over_all(iterate: cst.FunctionDef, context: Context) -> bool:
     return bool(walked) and all(_is_all_there(part, context) for whole in walked for part in iterables(whole))
 
 
-def _is_all_there(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
+@query(bottom=False)
+def _is_all_there(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether what is gone through is a file, numbers, or what an attribute holds, or was taken from such."""
     match node:
         case cst.Name():
-            bindings = context.reaching(node)
-            kinds = (Binder.ASSIGN, Binder.CONTEXT, Binder.LOOP)
-            return (
-                depth < 4
-                and bool(bindings)
-                and all(
-                    binding.binder in kinds
-                    and binding.value is not None
-                    and _is_all_there(binding.value, context, depth + 1)
-                    for binding in bindings
-                )
-            )
+            origins = context.origins(node, Through.PARTS | Through.ELEMENTS | Through.CONTEXTS)
+            return origins.is_complete and all(_is_all_there(origin.node, context) for origin in origins.found)
         case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
             return context.classes.self_class(owner) is not None and not SAMPLE_SOURCE.suggests(name)
         case cst.Subscript(value=owner):
-            return _is_all_there(owner, context, depth)
+            return _is_all_there(owner, context)
         case cst.Call(args=args):
             name = context.qualified_name(node.func) or ""
             if name in ("open", "io.open", "gzip.open", "range", "sorted"):
                 return True
             if name in ("csv.reader", "csv.DictReader", "list", "tuple", "len", "reversed", "enumerate", "zip", "iter"):
-                return all(_is_all_there(argument.value, context, depth) for argument in args[:1])
+                return all(_is_all_there(argument.value, context) for argument in args[:1])
             return last_part(node.func) in ("readlines", "splitlines")
     return False

@@ -8,7 +8,9 @@ import libcst as cst
 
 from torchlint.analyses.data.datasets import sources
 from torchlint.edits.imports import spelling
-from torchlint.semantics.names.bindings import Binder, dotted
+from torchlint.semantics.flow.origins import Through
+from torchlint.semantics.flow.query import query
+from torchlint.semantics.names.bindings import dotted
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants_in_scope
 
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
 
     from torchlint.semantics.context import Context
 
-_DEEPEST = 6
 _MADE_OF_TENSORS = "torch.utils.data.TensorDataset"
 # Its parts take a list of numbers as it does. A `Subset` may hold tensors of one number, and a list of those may be
 # taken for one index for each of the axes.
@@ -43,22 +44,19 @@ _UNCONCERNED = frozenset(
 _CHANGED = frozenset({"batch_size", "sampler", "batch_sampler", "drop_last"})
 
 
-def picks(dataset: cst.CSTNode, context: Context, depth: int = 0) -> bool:
+@query(bottom=False)
+def picks(dataset: cst.BaseExpression, context: Context) -> bool:
     """Whether a dataset is sure to pick its samples from tensors, so that it takes a list of numbers as well as one."""
-    if depth > _DEEPEST:
-        return False
-    if isinstance(dataset, cst.Name) and any(
-        binding.binder is not Binder.ASSIGN for binding in context.reaching(dataset)
-    ):
+    if isinstance(dataset, cst.Name) and not context.origins(dataset, Through.PARTS).is_complete:
         return False  # whoever calls may pass another
     if not isinstance(dataset, cst.Call):
-        return _all(sources(dataset, context), context, depth)
+        return _all(sources(dataset, context), context)
     name = context.qualified_name(dataset.func)
     if name == _MADE_OF_TENSORS:
         return True
     if name == _SPLIT:
         first = context.argument(dataset, "dataset", 0)
-        return first is not None and picks(first, context, depth + 1)
+        return first is not None and picks(first, context)
     class_ = context.value(dataset).definition
     if isinstance(class_, cst.ClassDef):
         return isinstance(dataset.func, cst.Name) and _is_plain(class_, context)
@@ -69,11 +67,11 @@ def picks(dataset: cst.CSTNode, context: Context, depth: int = 0) -> bool:
     if any(isinstance(part, cst.Yield) for part in parts):
         return False
     returned = [part.value for part in parts if isinstance(part, cst.Return)]
-    return None not in returned and _all((value for value in returned if value is not None), context, depth)
+    return None not in returned and _all((value for value in returned if value is not None), context)
 
 
-def _all(nodes: Iterable[cst.CSTNode], context: Context, depth: int) -> bool:
-    found = [picks(node, context, depth + 1) for node in nodes]
+def _all(nodes: Iterable[cst.BaseExpression], context: Context) -> bool:
+    found = [picks(node, context) for node in nodes]
     return bool(found) and all(found)
 
 
@@ -116,6 +114,7 @@ def _is_of_a_tensor(part: cst.BaseExpression, index: str, context: Context) -> b
     return False
 
 
+@query(bottom=False)
 def gives_numbers(sampler: cst.BaseExpression, context: Context) -> bool:
     """Whether there is a sampler for certain, and one that gives plain numbers."""
     match sampler:
@@ -124,11 +123,7 @@ def gives_numbers(sampler: cst.BaseExpression, context: Context) -> bool:
         case cst.IfExp(body=body, orelse=orelse):
             return gives_numbers(body, context) and gives_numbers(orelse, context)
         case cst.Name():
-            bindings = context.reaching(sampler)
-            return bool(bindings) and all(
-                isinstance(binding.value, cst.Call) and not binding.path and gives_numbers(binding.value, context)
-                for binding in bindings
-            )
+            return context.origins(sampler).every(lambda value: gives_numbers(value, context))
     return False
 
 

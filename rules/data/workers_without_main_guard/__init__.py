@@ -52,7 +52,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 
 def _is_of_cells(context: Context) -> bool:
-    return context.source.notebook is not None or CELL_MARK.suggests(context.source.text)
+    return context.source.notebook is not None or CELL_MARK.suggests(context.program.code)
 
 
 def _is_read_on_import(context: Context) -> bool:
@@ -70,7 +70,7 @@ def _knows_platforms(loader: cst.Call, count: cst.BaseExpression, context: Conte
     """Whether the number of workers depends on the platform, or the code around is for one."""
     from torchlint.syntax.tree import descendants
 
-    tests = [above.test for above in context.ancestors(loader) if isinstance(above, (cst.If, cst.IfExp))]
+    tests = [condition.test for condition in context.conditions(loader, across_functions=True)]
     return any(
         (isinstance(node, cst.Attribute) and context.qualified_name(node) == "os.name")
         or (isinstance(node, cst.Name) and PLATFORM_NAME.suggests(node.value.lower()))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.execution.grad_mode import GradMode
+from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.knowledge.conventions.functions import (
     DISTRIBUTED_CALL,
     EVALUATING_FILE,
@@ -17,7 +18,6 @@ from torchlint.semantics.knowledge.conventions.functions import (
 )
 from torchlint.semantics.knowledge.conventions.packages import BUFFERING_PACKAGE
 from torchlint.semantics.knowledge.conventions.values import TRAINER_OBJECT
-from torchlint.semantics.names.bindings import Binder
 from torchlint.semantics.values.lattice import Device
 from torchlint.syntax.tree import descendants
 
@@ -81,16 +81,9 @@ def is_one_device(devices: cst.BaseExpression | None) -> bool:
 
 def is_one_by_default(devices: cst.BaseExpression | None, context: Context) -> bool:
     """Whether a parameter says which devices, and names one unless the caller passes others."""
-    if not isinstance(devices, cst.Name):
-        return False
-    bindings = context.reaching(devices)
-    return bool(bindings) and all(
-        binding.binder is Binder.PARAMETER
-        and isinstance(binding.node, cst.Param)
-        and isinstance(binding.node.default, (cst.List, cst.Tuple))
-        and len(binding.node.default.elements) == 1
-        for binding in bindings
-    )
+    parameter = context.parameter(devices) if devices is not None else None
+    default = parameter.default if parameter is not None else None
+    return isinstance(default, (cst.List, cst.Tuple)) and len(default.elements) == 1
 
 
 def is_for_the_host(call: cst.Call, context: Context) -> bool:
@@ -104,15 +97,15 @@ def is_for_the_host(call: cst.Call, context: Context) -> bool:
     model = context.argument(call, "module", 0)
     if model is not None and context.device(model) is Device.CPU:
         return True
-    child: cst.CSTNode = call
-    for above in context.ancestors(call):
-        if isinstance(above, cst.FunctionDef):
-            break
-        if isinstance(above, cst.If) and child is not above.test:
-            other = above.orelse if child is above.body else above.body
-            if not _moves(child) and other is not None and any(_has_devices(made, context) for made in _calls(other)):
+    for guard in context.guards(call):
+        if isinstance(guard.node, cst.If):
+            other = guard.node.orelse if guard.role is Role.TAKEN else guard.node.body
+            if (
+                not _moves(guard.part)
+                and other is not None
+                and any(_has_devices(made, context) for made in _calls(other))
+            ):
                 return True
-        child = above
     return False
 
 
@@ -139,7 +132,7 @@ def keeps_gradients_elsewhere(context: Context) -> bool:
 def has_few_gradients(call: cst.Call, context: Context) -> bool:
     """Whether the model that is wrapped is frozen before, or runs only where autograd is off and nobody trains it."""
     model = context.argument(call, "module", 0)
-    text = context.source.text
+    text = context.program.code
     if isinstance(model, cst.Name):
         switched = set(re.findall(rf"(?<![\w.]){model.value}\.requires_grad_\((\w*)\)", text))
         if switched == {"False"}:  # a GAN switches them on again
@@ -158,12 +151,10 @@ def has_few_gradients(call: cst.Call, context: Context) -> bool:
 
 def is_for_old_torch(call: cst.Call, context: Context) -> bool:
     """Whether the call stands in the branch for releases before the one that is asked for."""
-    child: cst.CSTNode = call
-    for above in context.ancestors(call):
-        if isinstance(above, cst.If) and child is above.orelse and _asks_for_the_release(above.test, context):
-            return True
-        child = above
-    return False
+    return any(
+        not is_taken and _asks_for_the_release(test, context)
+        for test, is_taken in context.conditions(call, across_functions=True)
+    )
 
 
 def _asks_for_the_release(test: cst.BaseExpression, context: Context) -> bool:

@@ -9,7 +9,6 @@ import libcst as cst
 
 from torchlint.finding import Frequency
 from torchlint.rule import Call, Flag, Method, Node, Rule
-from torchlint.semantics.knowledge.conventions.functions import REDUCING_NAME
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -27,10 +26,10 @@ _ADVICE = "do it once in many batches, or sum it up and do it once behind the lo
 @RULE.on(Call("torch.distributed.all_reduce"), Call("torch.distributed.reduce"))
 def check_reduction(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the reduction, in a loop over batches, of a metric that nothing but a log reads behind it."""
-    from .collectives import is_only_told, speaks_of_a_metric, uses_behind
+    from .collectives import is_only_told, uses_behind
 
     tensor = context.argument(node, "tensor", 0)
-    if not isinstance(tensor, cst.Name) or not speaks_of_a_metric(tensor) or not _is_hot(node, context):
+    if not isinstance(tensor, cst.Name) or not _is_hot(node, context):
         return
     if not isinstance(context.parent(node), (cst.Expr, cst.Element)):
         return  # a handle, to wait for later
@@ -44,19 +43,14 @@ def check_reduction(node: cst.Call, context: Context) -> Iterator[Flag]:
         )
 
 
-@RULE.on(Node("Call", (b"reduce_", b"_mean")))
+@RULE.on(Node("Call", (b"reduce", b"_mean")))
 def check_function(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the same through a function: `reduce_tensor(loss.data, world_size).item()`."""
-    from torchlint.semantics.names.bindings import last_part  # the model's parts load LibCST
+    from .collectives import is_only_told, is_reduction  # the model's parts load LibCST
 
-    name = last_part(node.func)
-    if not REDUCING_NAME.suggests(name) or not node.args:
+    if not node.args or (context.qualified_name(node.func) or "").startswith("torch."):
         return
-    from .collectives import is_only_told, is_reduction, speaks_of_a_metric
-
     first = node.args[0].value
-    if not speaks_of_a_metric(first) or (context.qualified_name(node.func) or "").startswith("torch."):
-        return
     if is_reduction(node, context) and _is_hot(node, context) and is_only_told(node, context):
         yield Flag(
             node,

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.iteration.targets import names_in
+from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.knowledge.conventions.conditions import RANK_CONDITION
 from torchlint.semantics.knowledge.conventions.functions import DECIDING_CALL, REDUCING_FUNCTION
-from torchlint.semantics.knowledge.conventions.values import METRIC
 from torchlint.semantics.names.bindings import last_part, method_name
 from torchlint.syntax.tree import descendants, descendants_in_scope
 
@@ -35,50 +34,44 @@ def is_reduction(call: cst.Call, context: Context) -> bool:
 _SHORT = 12
 
 
-def speaks_of_a_metric(node: cst.CSTNode) -> bool:
-    """Whether the expression names a loss, an accuracy or the like."""
-    return any(isinstance(part, cst.Name) and METRIC.suggests(part.value) for part in descendants(node))
-
-
-def is_only_told(node: cst.CSTNode, context: Context, depth: int = 0) -> bool:
+def is_only_told(node: cst.BaseExpression, context: Context) -> bool:
     """Whether the value of an expression ends in calls that print, log or average it, and decides nothing."""
-    child = node
-    for above in context.ancestors(node):
-        match above:
-            case cst.Attribute(attr=cst.Name(value=method)):
-                if method not in _TURNS:
-                    return False
-            case cst.Call(func=func):
-                if func is not child:
-                    return not DECIDING_CALL.suggests_any((last_part(func), method_name(func)))
-            case cst.Arg() | cst.BinaryOperation() | cst.IfExp() | cst.Subscript() | cst.ParenthesizedWhitespace():
-                pass
-            case cst.Tuple() | cst.List() | cst.Element() | cst.Dict() | cst.DictElement():
-                pass
-            case cst.FormattedStringExpression() | cst.AugAssign():
-                return True
-            case cst.Assign(targets=targets):
-                names = [name for target in targets for name in names_in(target.target)]
-                uses = [use for name in names for use in context.uses.of(name, above)]
-                return depth < _DEEPEST and bool(uses) and all(is_only_told(use, context, depth + 1) for use in uses)
-            case cst.Expr():
-                return True
-            case _:
-                return False
-        child = above
+
+    def turned(held: cst.BaseExpression, taker: cst.CSTNode) -> cst.BaseExpression | None:
+        match taker:
+            case cst.Attribute(attr=cst.Name(value=method)) if method in _TURNS:
+                call = context.parent(taker)
+                return call if isinstance(call, cst.Call) and call.func is taker else taker
+            case cst.BinaryOperation() | cst.IfExp():
+                return taker
+            case cst.Subscript(value=value) if value is held:
+                return taker
+        return None
+
+    destinations = context.destinations(node, Through.PARTS, handed_on=turned)
+    return (
+        not destinations.lost
+        and bool(destinations.found)
+        and all(_is_told(found.node, context) for found in destinations.found)
+    )
+
+
+def _is_told(node: cst.BaseExpression, context: Context) -> bool:
+    taker = context.parent(node)
+    match taker, context.parent(taker) if taker is not None else None:
+        case cst.Arg(), cst.Call(func=func):
+            return not DECIDING_CALL.suggests_any((last_part(func), method_name(func)))
+        case ((cst.FormattedStringExpression() | cst.AugAssign() | cst.Expr()), _):
+            return True
     return False
-
-
-_DEEPEST = 3
 
 
 def uses_behind(call: cst.Call, tensor: cst.Name, context: Context) -> Iterator[cst.Name]:
     """The reads of a tensor that come behind the call that changed it, in the same function."""
     place = context.tree.place(call)
-    for binding in context.reaching(tensor):
-        for use in context.names.uses(binding):
-            if context.tree.place(use) > context.tree.end(call) and place < context.tree.place(use):
-                yield use
+    for use in context.readers(tensor):
+        if context.tree.place(use) > context.tree.end(call) and place < context.tree.place(use):
+            yield use
 
 
 def is_timed(node: cst.CSTNode, context: Context) -> bool:
@@ -95,7 +88,7 @@ def is_timed(node: cst.CSTNode, context: Context) -> bool:
 def is_awaited_for_a_file(node: cst.CSTNode, context: Context) -> bool:
     """Whether the statement before the node's is what one process does alone: `if rank == 0: torch.save(…)`."""
     before, _ = _beside(node, context)
-    return isinstance(before, cst.If) and RANK_CONDITION.suggests(context.code(before.test).lower())
+    return isinstance(before, cst.If) and RANK_CONDITION.suggests(context.uncommented(before.test).lower())
 
 
 def _beside(node: cst.CSTNode, context: Context) -> tuple[cst.CSTNode | None, cst.CSTNode | None]:

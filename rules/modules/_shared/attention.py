@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.semantics.knowledge.conventions.values import DROPOUT_LAYER
-from torchlint.semantics.names.bindings import Binder, dotted
+from torchlint.semantics.flow.origins import Through
+from torchlint.semantics.flow.query import query
+from torchlint.semantics.names.bindings import dotted
 from torchlint.semantics.values.lattice import Kind
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ _LAST = "-1"
 _EQUATION = re.compile(r"(?:\.\.\.)?([A-Za-z]+),(?:\.\.\.)?([A-Za-z]+)->(?:\.\.\.)?([A-Za-z]+)")
 # `b (h c) x y -> b h c (x y)`: all places of an image on one axis, the last.
 _PLACES_LAST = re.compile(r"\([^()]+ [^()]+\)\s*$")
-_DEEPEST = 30
 
 
 class Product(NamedTuple):
@@ -63,6 +63,8 @@ class _Trail:
     is_masked: bool = False
     is_scaled: bool = False
     is_reshaped: bool = False
+    # The names that lead elsewhere, or are looked at right now: what is computed from itself is no product.
+    dead: set[int] = field(default_factory=set)
 
 
 class _LostError(Exception):
@@ -177,46 +179,51 @@ def _layer(node: cst.BaseExpression, kind: str, context: Context) -> cst.Call | 
 # From the softmax back to the product of queries and keys
 
 
-def _before(node: cst.BaseExpression, trail: _Trail, context: Context, depth: int = 0) -> None:
+def _before(node: cst.BaseExpression, trail: _Trail, context: Context) -> None:
     """Walk back over scales, biases and masks. Raises `_LostError` at anything else."""
-    if depth > _DEEPEST:
-        raise _LostError
     made = product(node, context)
     if made is not None:
         trail.products[id(node)] = (node, made)
         return
     match node:
         case cst.Name():
-            _before_name(node, trail, context, depth)
+            _before_name(node, trail, context)
         case cst.BinaryOperation(left=left, operator=operator, right=right):
-            _before_operator(left, operator, right, trail, context, depth)
+            _before_operator(left, operator, right, trail, context)
         case cst.Call():
-            _before_call(node, trail, context, depth)
+            _before_call(node, trail, context)
         case _:
             raise _LostError
 
 
-def _before_name(name: cst.Name, trail: _Trail, context: Context, depth: int) -> None:
+def _before_name(name: cst.Name, trail: _Trail, context: Context) -> None:
     if id(name) in trail.names:
         return
-    trail.names[id(name)] = name
-    bindings = context.reaching(name)
-    if not bindings:
+    if id(name) in trail.dead:
         raise _LostError
-    for binding in bindings:
-        if binding.path or binding.value is None:
+    trail.names[id(name)] = name
+    trail.dead.add(id(name))
+    binders = context.binders(name)
+    if not binders:
+        raise _LostError
+    for binder in binders:
+        trail.binders[id(binder)] = (name.value, binder)
+        match binder:
+            case cst.AugAssign(target=target, operator=augmented, value=value):
+                operator = {
+                    cst.MultiplyAssign: cst.Multiply(), cst.DivideAssign: cst.Divide(),
+                    cst.AddAssign: cst.Add(), cst.SubtractAssign: cst.Subtract(),
+                }.get(type(augmented))  # fmt: skip
+                _before_operator(target, operator, value, trail, context)
+            case cst.Assign() | cst.NamedExpr() | cst.AnnAssign(value=cst.BaseExpression()):
+                pass
+            case _:
+                raise _LostError
+    for value, path in context.bound_to(name, Through.PARTS).found:
+        if path:
             raise _LostError
-        trail.binders[id(binding.node)] = (binding.name, binding.node)
-        if binding.binder is Binder.AUGMENTED and isinstance(binding.node, cst.AugAssign):
-            operator = {
-                cst.MultiplyAssign: cst.Multiply(), cst.DivideAssign: cst.Divide(),
-                cst.AddAssign: cst.Add(), cst.SubtractAssign: cst.Subtract(),
-            }.get(type(binding.node.operator))  # fmt: skip
-            _before_operator(binding.node.target, operator, binding.value, trail, context, depth)
-        elif binding.binder is Binder.ASSIGN:
-            _before(binding.value, trail, context, depth + 1)
-        else:
-            raise _LostError
+        _before(value, trail, context)
+    trail.dead.discard(id(name))
 
 
 def _before_operator(
@@ -225,16 +232,15 @@ def _before_operator(
     right: cst.BaseExpression,
     trail: _Trail,
     context: Context,
-    depth: int,
 ) -> None:
     """`scores * scale`, `scale * scores`, `scores / math.sqrt(d)`, `scores + mask`."""
     if not isinstance(left, cst.BaseExpression):
         raise _LostError
     sides = [(left, right), (right, left)] if isinstance(operator, (cst.Multiply, cst.Add)) else [(left, right)]
     for side, other in sides:
-        part = _Trail()
+        part = _Trail(dead=trail.dead)
         try:
-            _before(side, part, context, depth + 1)
+            _before(side, part, context)
         except _LostError:
             continue
         if isinstance(operator, (cst.Multiply, cst.Divide)):
@@ -266,12 +272,12 @@ def _holds_product(node: cst.BaseExpression, context: Context) -> bool:
     return bool(trail.products)
 
 
-def _before_call(call: cst.Call, trail: _Trail, context: Context, depth: int) -> None:
+def _before_call(call: cst.Call, trail: _Trail, context: Context) -> None:
     name = context.qualified_name(call.func)
     if name == "torch.where" and len(call.args) == 3:
         for argument in call.args[1:]:
             try:
-                _before(argument.value, trail, context, depth + 1)
+                _before(argument.value, trail, context)
             except _LostError:
                 continue
             trail.is_masked = True
@@ -284,10 +290,10 @@ def _before_call(call: cst.Call, trail: _Trail, context: Context, depth: int) ->
             raise _LostError
         if method in _SCALES:
             operator = cst.Add() if method.startswith("add") else cst.Divide()
-            _before_operator(call.func.value, operator, call.args[0].value, trail, context, depth)
+            _before_operator(call.func.value, operator, call.args[0].value, trail, context)
         else:
             trail.is_reshaped |= method in _RESHAPED
-            _before(call.func.value, trail, context, depth + 1)
+            _before(call.func.value, trail, context)
         return
     raise _LostError
 
@@ -350,47 +356,44 @@ def _is_turned(node: cst.BaseExpression, context: Context) -> bool:
 
 def _unturned(node: cst.BaseExpression, context: Context) -> cst.BaseExpression:
     """`k` for `k.transpose(-2, -1)`, also over names and scales; the node itself if it is not turned."""
-    current: cst.BaseExpression | None = node
-    for _ in range(_DEEPEST):
-        current = None if current is None else context.stands_for(current)
-        match current:
-            case cst.Attribute(value=owner, attr=cst.Name(value=name)) if name in _TURNED:
+    return _turned(node, context) or node
+
+
+@query(bottom=None)
+def _turned(node: cst.BaseExpression, context: Context) -> cst.BaseExpression | None:
+    """What was turned around to give a tensor, if anything was."""
+    current = context.stands_for(node)
+    match current:
+        case cst.Attribute(value=owner, attr=cst.Name(value=name)) if name in _TURNED:
+            return owner
+        case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=method))):
+            if context.qualified_name(current.func) == "torch.transpose":
+                return current.args[0].value
+            if method in _TURNS:
                 return owner
-            case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=method))):
-                if context.qualified_name(current.func) == "torch.transpose":
-                    return current.args[0].value
-                if method in _TURNS:
-                    return owner
-                if method not in _SAME - _RESHAPED:
-                    return node
-                current = owner
-            case cst.BinaryOperation(left=left, operator=cst.Multiply() | cst.Divide()):
-                current = left
-            case _:
-                return node
-    return node
+            return _turned(owner, context) if method in _SAME - _RESHAPED else None
+        case cst.BinaryOperation(left=left, operator=cst.Multiply() | cst.Divide()):
+            return _turned(left, context)
+    return None
 
 
+@query(bottom=False)
 def _has_places_last(node: cst.BaseExpression, context: Context) -> bool:
     """`x.view(b, c, -1)`, `x.flatten(2)` and `rearrange(x, "… -> b c (h w)")`: channels first, then all places."""
-    current: cst.BaseExpression | None = node
-    for _ in range(_DEEPEST):
-        current = None if current is None else context.stands_for(current)
-        match current:
-            case cst.Call(func=cst.Attribute(attr=cst.Name(value="view" | "reshape")), args=[*_, cst.Arg(value=last)]):
-                return context.code(last) == _LAST or isinstance(last, cst.BinaryOperation)
-            case cst.Call(func=cst.Attribute(attr=cst.Name(value="flatten")), args=args):
-                return bool(args) and context.code(args[0].value) in ("2", "-2")
-            case cst.Call(args=[_, cst.Arg(value=cst.SimpleString() as pattern), *_]):
-                return _PLACES_LAST.search(str(pattern.evaluated_value)) is not None
-            case cst.Call(args=[cst.Arg(value=first), *_]) if _is_norm(current, context):
-                current = first
-            case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=method))) if method in _SAME:
-                current = owner
-            case cst.BinaryOperation(left=left, operator=cst.Multiply() | cst.Divide()):
-                current = left
-            case _:
-                return False
+    current = context.stands_for(node)
+    match current:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="view" | "reshape")), args=[*_, cst.Arg(value=last)]):
+            return context.code(last) == _LAST or isinstance(last, cst.BinaryOperation)
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="flatten")), args=args):
+            return bool(args) and context.code(args[0].value) in ("2", "-2")
+        case cst.Call(args=[_, cst.Arg(value=cst.SimpleString() as pattern), *_]):
+            return _PLACES_LAST.search(str(pattern.evaluated_value)) is not None
+        case cst.Call(args=[cst.Arg(value=first), *_]) if _is_norm(current, context):
+            return _has_places_last(first, context)
+        case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=method))) if method in _SAME:
+            return _has_places_last(owner, context)
+        case cst.BinaryOperation(left=left, operator=cst.Multiply() | cst.Divide()):
+            return _has_places_last(left, context)
     return False
 
 
@@ -481,7 +484,4 @@ def _is_dropout(call: cst.Call, context: Context) -> bool:
     name = context.qualified_name(call.func)
     if name is not None:
         return name in _DROPOUT
-    value = context.value(call.func)
-    return value.qualified == "torch.nn.Dropout" or DROPOUT_LAYER.suggests(
-        (dotted(call.func) or "").rpartition(".")[2].lower()
-    )
+    return context.value(call.func).qualified == "torch.nn.Dropout"

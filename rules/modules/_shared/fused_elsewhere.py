@@ -14,17 +14,16 @@ if TYPE_CHECKING:
 
 def is_fused_elsewhere(node: cst.CSTNode, context: Context) -> bool:
     """Whether the code is scripted, or is that of a `torch.autograd.Function`, or called by one."""
-    for above in context.ancestors(node):
-        if isinstance(above, cst.FunctionDef):
-            fused = any(_fuses(item.decorator, context) for item in above.decorators)
-            if fused or any(_is_in_function(caller, context) for caller in (above, *context.calls.callers(above))):
-                return True
+    for function in context.around(node, cst.FunctionDef):
+        fused = any(_fuses(item.decorator, context) for item in function.decorators)
+        if fused or any(_is_in_function(caller, context) for caller in (function, *context.calls.callers(function))):
+            return True
     return False
 
 
 def _fuses(decorator: cst.BaseExpression, context: Context) -> bool:
     called = decorator.func if isinstance(decorator, cst.Call) else decorator
-    return FUSING_DECORATOR.suggests((context.qualified_name(called) or context.code(called)).rpartition(".")[2])
+    return FUSING_DECORATOR.suggests((context.qualified_name(called) or context.uncommented(called)).rpartition(".")[2])
 
 
 def _is_in_function(node: cst.CSTNode, context: Context) -> bool:

@@ -91,7 +91,7 @@ def is_scaled_by_numbers(made: cst.Call) -> bool:
 
 def is_tampered_with(context: Context) -> bool:
     """Whether the file hooks into all modules, or puts something in the place of torch's own layers or functions."""
-    return HOOKED_MODULES.suggests(context.source.text) or any(
+    return HOOKED_MODULES.suggests(context.program.code) or any(
         isinstance(node.target, cst.Attribute) and (context.qualified_name(node.target) or "").startswith("torch.nn.")
         for node in context.tree.of(cst.AssignTarget)
     )

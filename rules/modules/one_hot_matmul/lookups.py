@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
+from torchlint.semantics.flow.query import query
+from torchlint.semantics.names.bindings import method_name
+
 from .._shared.attention import Product, product
 
 if TYPE_CHECKING:
@@ -17,7 +20,6 @@ ONE_HOT = "torch.nn.functional.one_hot"
 _CASTS = frozenset({"float", "half", "double", "bfloat16", "to", "type", "type_as", "contiguous"})
 _FACTORIES = frozenset({"zeros", "ones", "randn", "rand", "empty", "full", "Tensor", "FloatTensor"})
 _TABLES = frozenset({"torch.nn.Embedding", "torch.nn.Linear"})
-_DEEPEST = 8
 
 
 class Lookup(NamedTuple):
@@ -69,32 +71,27 @@ def _indices(call: cst.Call, context: Context) -> cst.BaseExpression | None:
     return None
 
 
-def _casts(rows: cst.BaseExpression, context: Context, depth: int = 0) -> Iterator[tuple[cst.BaseExpression, bool]]:
-    """The expressions that hold the rows: with another type, and under names."""
-    if depth > _DEEPEST:
-        return
-    yield rows, depth == 0
-    parent = context.parent(rows)
-    match parent:
-        case cst.Attribute(attr=cst.Name(value=method)) if method in _CASTS:
-            call = context.parent(parent)
-            if isinstance(call, cst.Call) and call.func is parent:
-                for found, is_direct in _casts(call, context, depth):
-                    yield found, is_direct
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]):
-            for use in context.uses.of(name, parent):
-                if len(context.reaching(use)) == 1:
-                    for found, _ in _casts(use, context, depth + 1):
-                        yield found, False
-        case cst.Expr() if isinstance(rows, cst.Call) and isinstance(rows.func, cst.Attribute):
-            owner = rows.func.value  # `rows.scatter_(1, i, 1)` as a statement
-            if isinstance(owner, cst.Name):
-                place = context.tree.place(rows)
-                for binding in context.reaching(owner):
-                    for use in context.names.uses(binding):
-                        if context.tree.place(use) > place and len(context.reaching(use)) == 1:
-                            for found, _ in _casts(use, context, depth + 1):
-                                yield found, False
+def _casts(rows: cst.Call, context: Context) -> Iterator[tuple[cst.BaseExpression, bool]]:
+    """The expressions that hold the rows and nothing else, with another type, and under names; whether as they are."""
+
+    def cast(_: cst.BaseExpression, taker: cst.CSTNode) -> cst.BaseExpression | None:
+        call = context.parent(taker) if method_name(taker) in _CASTS else None
+        return call if isinstance(call, cst.Call) and call.func is taker else None
+
+    starts: list[cst.BaseExpression] = [rows]
+    match context.parent(rows), rows.func:
+        case cst.Expr(), cst.Attribute(value=cst.Name() as owner):  # `rows.scatter_(1, i, 1)` as a statement
+            place = context.tree.place(rows)
+            starts += [
+                use
+                for use in context.readers(owner)
+                if context.tree.place(use) > place and len(context.binders(use)) == 1
+            ]
+    statement = context.tree.statement(rows)
+    for start in starts:
+        for held in context.destinations(start, handed_on=cast).held:
+            if held.is_alone:
+                yield held.node, context.tree.statement(held.node) is statement
 
 
 def _table(
@@ -128,27 +125,26 @@ def _of_equation(equation: str, table: cst.BaseExpression) -> tuple[cst.BaseExpr
     return None
 
 
-def _has_two_axes(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
-    if depth > _DEEPEST:
-        return False
+@query(bottom=False)
+def _has_two_axes(node: cst.BaseExpression, context: Context) -> bool:
     match node:
         case cst.Attribute(value=owner, attr=cst.Name(value="weight")) if context.value(owner).qualified in _TABLES:
             return True
         case cst.Attribute(value=owner, attr=cst.Name(value="data" | "T")):
-            return _has_two_axes(owner, context, depth + 1)
+            return _has_two_axes(owner, context)
         case cst.Attribute():
             class_ = context.uses.owner(node)
             sets = context.classes.attribute_sets(class_, node.attr.value) if class_ is not None else []
             values = [entry.value for entry in sets if entry.value is not None and not entry.path]
-            return len(values) == len(sets) == 1 and _has_two_axes(values[0], context, depth + 1)
+            return len(values) == len(sets) == 1 and _has_two_axes(values[0], context)
         case cst.Name():
             value = context.stands_for(node)
-            return value is not None and _has_two_axes(value, context, depth + 1)
+            return value is not None and _has_two_axes(value, context)
         case cst.Call(func=func, args=args):
             name = context.qualified_name(func) or ""
             last = name.rpartition(".")[2]
             if last == "Parameter" and args:
-                return _has_two_axes(args[0].value, context, depth + 1)
+                return _has_two_axes(args[0].value, context)
             if name.startswith("torch.") and last in _FACTORIES:
                 sizes = [argument for argument in args if argument.keyword is None and not argument.star]
                 return len(sizes) == 2 and last != "full"
@@ -156,5 +152,5 @@ def _has_two_axes(node: cst.BaseExpression, context: Context, depth: int = 0) ->
                 case cst.Attribute(attr=cst.Name(value="view" | "reshape")):
                     return len(args) == 2
                 case cst.Attribute(value=owner, attr=cst.Name(value=method)) if method in _CASTS or method == "t":
-                    return method == "t" or _has_two_axes(owner, context, depth + 1)
+                    return method == "t" or _has_two_axes(owner, context)
     return False

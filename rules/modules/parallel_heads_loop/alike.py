@@ -58,13 +58,12 @@ def _is_filled(value: cst.BaseExpression) -> bool:
 
 def _repeating(made: cst.Call, context: Context) -> cst.CSTNode | None:
     """The comprehension, or the loop, that makes a module again and again."""
-    for above in context.ancestors(made):
-        if isinstance(above, Comprehension):
-            return above if isinstance(above, (cst.ListComp, cst.GeneratorExp)) and above.elt is made else None
-        if isinstance(above, cst.For):
-            return above
-        if isinstance(above, (cst.FunctionDef, cst.Lambda, cst.If, cst.While)):
-            return None
+    others = (cst.FunctionDef, cst.Lambda, cst.If, cst.While)
+    match context.enclosing(made, *Comprehension, cst.For, *others):
+        case cst.For() as loop:
+            return loop
+        case (cst.ListComp(elt=element) | cst.GeneratorExp(elt=element)) as listed if element is made:
+            return listed
     return None
 
 

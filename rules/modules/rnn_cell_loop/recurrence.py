@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.semantics.names.bindings import Binder
 from torchlint.syntax.tree import descendants_in_scope
 
 if TYPE_CHECKING:
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 LAYERS = {"torch.nn.LSTMCell": "nn.LSTM", "torch.nn.GRUCell": "nn.GRU", "torch.nn.RNNCell": "nn.RNN"}
 _LEAVING = (cst.Break, cst.Continue, cst.Return, cst.Yield, cst.Await)
 _GROWING = frozenset({"append", "extend", "insert", "pop", "add", "update", "copy_", "add_", "mul_"})
-_DEEPEST = 12
 
 
 class Step(NamedTuple):
@@ -116,36 +114,38 @@ def _is_cell_state_unread(names: list[cst.Name], statement: cst.Assign, call: cs
     return len(names) == 1
 
 
-def _is_known(node: cst.CSTNode, turn: _Turn, depth: int = 0) -> bool:
+def _is_known(node: cst.CSTNode, turn: _Turn) -> bool:
     """Whether all that an expression reads was there before the loop, or is computed from that in this turn."""
-    if depth > _DEEPEST:
-        return False
-    for name in descendants_in_scope(node):
-        if isinstance(name, (cst.Lambda, cst.NamedExpr)):
+    context = turn.context
+
+    def is_computed(binder: cst.CSTNode) -> bool:
+        return context.tree.within(binder, turn.loop) and not _is_of_turn(binder, turn)
+
+    for part in context.ingredients(node, bound_by=is_computed):
+        if isinstance(part, (cst.Lambda, cst.NamedExpr)):
             return False
-        if isinstance(name, cst.Attribute) and _is_attribute_set(name, turn):
+        if isinstance(part, cst.Attribute) and _is_attribute_set(part, turn):
             return False
-        if isinstance(name, cst.Name) and turn.context.names.is_read(name) and not _is_name_known(name, turn, depth):
+        if isinstance(part, cst.Name) and not _is_name_known(part, turn):
             return False
     return True
 
 
-def _is_name_known(name: cst.Name, turn: _Turn, depth: int) -> bool:
-    bindings = turn.context.reaching(name)
-    inside = _inside(bindings, turn)
+def _is_of_turn(binder: cst.CSTNode, turn: _Turn) -> bool:
+    return binder is turn.loop or binder in turn.steps
+
+
+def _is_name_known(name: cst.Name, turn: _Turn) -> bool:
+    """Whether a turn has given the name its value before, by the loop, a cell or an assignment; or none of it does."""
+    context = turn.context
+    binders = context.binders(name)
+    inside = [binder for binder in binders if context.tree.within(binder, turn.loop)]
     if not inside:
         return not _changes(name, turn)
-    place = turn.context.tree.place(name)
-    if len(inside) < len(bindings) or any(binding.effect > place for binding in inside):
+    if len(inside) < len(binders) or not context.is_bound_before(name, name):
         return False  # what an earlier turn gave
-    return all(_is_binding_known(binding, turn, depth) for binding in inside)
-
-
-def _is_binding_known(binding: Binding, turn: _Turn, depth: int) -> bool:
-    if binding.node is turn.loop or binding.node in turn.steps:
-        turn.uses_turn = True
-        return True
-    return binding.binder is Binder.ASSIGN and binding.value is not None and _is_known(binding.value, turn, depth + 1)
+    turn.uses_turn |= any(_is_of_turn(binder, turn) for binder in inside)
+    return all(_is_of_turn(binder, turn) or isinstance(binder, (cst.Assign, cst.AnnAssign)) for binder in inside)
 
 
 def _changes(node: cst.CSTNode, turn: _Turn) -> bool:

@@ -43,7 +43,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         f'`self.register_buffer("{found.name}", …, persistent=False)` lets it move with its module, once',
         title=f"Register `{found.name}` as a buffer that is not saved",
         edits=_edits(found, context),
-        about=found.moves[1:],
+        places=found.moves[1:],
     )
 
 

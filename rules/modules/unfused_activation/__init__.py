@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -57,18 +56,20 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 def _is_meant(found: Activation, context: Context) -> bool:
     """Whether the author knows of torch's own, or somebody else fuses the formula."""
+    from torchlint.analyses.execution.meant import said
+
     from .._shared.fused_elsewhere import is_fused_elsewhere
     from .reference_code import has_own_gradient, is_reference, is_unchosen
 
     names = (f"nn.{found.layer}", f"F.{found.function}", f"functional.{found.function}")
-    if any(name in context.source.text for name in names) or any(  # in a comment too
+    if any(name in context.program.code for name in names) or any(
         context.qualified_name(attribute) in (f"torch.nn.{found.layer}", _FUNCTIONAL + found.function)
         for name in (found.layer, found.function)
         for attribute in context.uses.attributes(name)
     ):
         return True
-    if re.search(rf"#.*\bPyTorch\b.*\b{found.layer}\b", context.source.text):
-        return True  # a comment that says why not
+    if any(name in comment for comment in said(found.formula, context) for name in (found.layer, found.function)):
+        return True
     if is_reference(found.formula, context) or is_unchosen(found.formula, context):
         return True
     if has_own_gradient(_PARTS, context):

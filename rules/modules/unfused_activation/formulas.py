@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.semantics.names.bindings import Binder, dotted
+from torchlint.semantics.names.bindings import dotted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,7 +46,8 @@ _KNOWN = (
 # Where all of them differ.
 _POINTS = (-3.6, -2.3, -1.1, -0.4, 0.3, 0.9, 2.2, 3.7)
 _NEAR = 2e-6
-_DEEPEST = 40
+# No activation is computed under more names.
+_MOST_NAMES = 40
 
 
 def _sigmoid(x: float) -> float:
@@ -88,6 +89,16 @@ class _Values:
     variables: dict[str, cst.BaseExpression] = field(default_factory=dict)
     operations: int = 0
     is_in_one_piece: bool = True
+    # What constants and formulas with a name of their own give, None for what is neither; and which are being computed.
+    named: dict[int, _Named | None] = field(default_factory=dict)
+    begun: set[int] = field(default_factory=set)
+
+
+class _Named(NamedTuple):
+    """The value of a formula that has a name, and the variables in it."""
+
+    value: float
+    variables: dict[str, cst.BaseExpression]
 
 
 def activation(inner: cst.Call, context: Context) -> Activation | None:
@@ -102,7 +113,9 @@ def activation(inner: cst.Call, context: Context) -> Activation | None:
 def _around(inner: cst.BaseExpression, context: Context) -> Iterator[cst.BaseExpression]:
     """The expression and the formulas around it, also behind a name that only the next takes."""
     current: cst.CSTNode | None = inner
-    for _ in range(_DEEPEST):
+    seen: set[int] = set()
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
         if isinstance(current, cst.BaseExpression) and _operation(current, context) is not None:
             yield current
             current = context.parent(current)
@@ -142,22 +155,20 @@ def _identified(formula: cst.BaseExpression, context: Context) -> Activation | N
     )
 
 
-def _compute(node: cst.BaseExpression, values: _Values, depth: int = 0) -> tuple[float, bool]:
+def _compute(node: cst.BaseExpression, values: _Values) -> tuple[float, bool]:
     """The value of a formula, and whether the variable is in it: then torch computes it, and otherwise Python."""
-    if depth > _DEEPEST:
-        raise _UnknownError
     match node:
         case cst.Integer() | cst.Float():
             return float(node.evaluated_value), False
         case cst.Name() | cst.Attribute() if values.context.qualified_name(node) in ("math.pi", "numpy.pi"):
             return math.pi, False
         case cst.Name() | cst.Attribute():
-            return _variable(node, values, depth)
+            return _variable(node, values)
     operation = _operation(node, values.context)
     if operation is None:
         raise _UnknownError
     name, operands = operation
-    computed = [_compute(operand, values, depth + 1) for operand in operands]
+    computed = [_compute(operand, values) for operand in operands]
     is_tensor = any(has_variable for _, has_variable in computed)
     values.operations += is_tensor
     first, *rest = (number for number, _ in computed)
@@ -185,33 +196,47 @@ def _operation(node: cst.CSTNode, context: Context) -> tuple[str, list[cst.BaseE
     return None
 
 
-def _variable(node: cst.Name | cst.Attribute, values: _Values, depth: int) -> tuple[float, bool]:
+def _variable(node: cst.Name | cst.Attribute, values: _Values) -> tuple[float, bool]:
     """The value of a name: of a constant, of a formula bound to it, or that of the variable."""
     key = dotted(node) or ""
     if isinstance(node, cst.Name):
-        bindings = values.context.reaching(node)
-        if len(bindings) == 1 and bindings[0].binder is Binder.ASSIGN and not bindings[0].path:
-            value = bindings[0].value
-            number = None if value is None else _constant(value, values, depth)
-            if number is not None:
-                return number, False
-            if value is not None and _is_formula(value, values.context):
-                values.is_in_one_piece = False
-                return _compute(value, values, depth + 1)
-        key = f"{key} {[id(binding) for binding in bindings]}"
+        value = values.context.stands_for(node)
+        named = _named(value, values) if value is not None else None
+        if named is not None:
+            values.variables |= named.variables
+            return named.value, bool(named.variables)
+        key = f"{key} {[id(binder) for binder in values.context.binders(node)]}"
     if not key:
         raise _UnknownError
     values.variables[key] = node
     return values.at, True
 
 
-def _constant(node: cst.BaseExpression, values: _Values, depth: int) -> float | None:
-    """The value of an expression that Python computes."""
+def _named(value: cst.BaseExpression, values: _Values) -> _Named | None:
+    """What a name is bound to, if that is a constant or a formula, which is computed once for all its uses.
+
+    Raises `_UnknownError` for a formula that holds something else, or itself.
+    """
+    if id(value) in values.named:
+        return values.named[id(value)]
+    if id(value) in values.begun or len(values.begun) == _MOST_NAMES:
+        raise _UnknownError
+    values.begun.add(id(value))
+    is_formula = _is_formula(value, values.context)
+    inside = _Values(values.at, values.context, named=values.named, begun=values.begun)
+    found: _Named | None = None
     try:
-        number, has_variable = _compute(node, _Values(values.at, values.context), depth + 1)
+        number, has_variable = _compute(value, inside)
     except _UnknownError:
-        return None
-    return None if has_variable else number
+        if is_formula:
+            raise
+    else:
+        if is_formula or not has_variable:  # else it is the variable, under another name
+            found = _Named(number, inside.variables)
+            values.operations += inside.operations
+            values.is_in_one_piece = values.is_in_one_piece and not has_variable
+    values.named[id(value)] = found
+    return found
 
 
 def _is_formula(node: cst.BaseExpression, context: Context) -> bool:

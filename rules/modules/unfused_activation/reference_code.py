@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.knowledge.conventions.comments import REFERENCE_DOCSTRING
 from torchlint.semantics.knowledge.conventions.functions import REFERENCE_FUNCTION, REGISTERING_DECORATOR
 from torchlint.semantics.knowledge.conventions.texts import PICKED_BY_NAME
 from torchlint.semantics.names.bindings import last_part
@@ -16,18 +15,14 @@ if TYPE_CHECKING:
 
 
 def is_reference(node: cst.CSTNode, context: Context) -> bool:
-    """Whether a function around the node is a reference, by its name or docstring.
+    """Whether a function around the node is a reference, by its name.
 
     What stands in a lambda may be used by any function of the file, so that one such function will do.
     """
-    functions = [above for above in context.ancestors(node) if isinstance(above, cst.FunctionDef)]
+    functions = [*context.around(node, cst.FunctionDef)]
     if isinstance(context.function(node), cst.Lambda):
         functions = context.tree.of(cst.FunctionDef)
-    return any(
-        REFERENCE_FUNCTION.suggests_any(function.name.value.lower().split("_"))
-        or REFERENCE_DOCSTRING.suggests(function.get_docstring() or "")
-        for function in functions
-    )
+    return any(REFERENCE_FUNCTION.suggests_any(function.name.value.lower().split("_")) for function in functions)
 
 
 def is_unchosen(node: cst.CSTNode, context: Context) -> bool:
@@ -37,7 +32,7 @@ def is_unchosen(node: cst.CSTNode, context: Context) -> bool:
     one than the usual.
     """
     function = context.function(node)
-    if _is_registered(node, context) or (_gives_no_more(function) and PICKED_BY_NAME.suggests(context.source.text)):
+    if _is_registered(node, context) or (_gives_no_more(function) and PICKED_BY_NAME.suggests(context.program.code)):
         return True
     if not isinstance(function, cst.FunctionDef) or context.classes.owner(function) is not None:
         return False

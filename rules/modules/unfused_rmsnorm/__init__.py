@@ -36,7 +36,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Flag]:
     from .formula import rms_norm
 
     product = rms_norm(call, context)
-    if product is None or RMSNORM_KNOWN.suggests(context.source.text) or is_fused_elsewhere(call, context):
+    if product is None or RMSNORM_KNOWN.suggests(context.program.code) or is_fused_elsewhere(call, context):
         return
     if context.frequency(product) is Frequency.ONCE or is_exceptional(product, context):
         return

@@ -6,13 +6,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.names.bindings import Binder
-
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
 _CASTS = frozenset({"float", "double", "to", "type", "type_as"})
-_DEEPEST = 6
 
 
 def rms_norm(call: cst.Call, context: Context) -> cst.BinaryOperation | None:
@@ -41,17 +38,10 @@ def rms_norm(call: cst.Call, context: Context) -> cst.BinaryOperation | None:
 
 
 def _bound(node: cst.BaseExpression, context: Context) -> cst.BaseExpression:
-    """What a name stands for that is bound once."""
-    for _ in range(_DEEPEST):
-        if not isinstance(node, cst.Name):
-            break
-        bindings = context.reaching(node)
-        if len(bindings) != 1 or bindings[0].binder is not Binder.ASSIGN or bindings[0].path:
-            break
-        value = bindings[0].value
-        if value is None or isinstance(value, cst.BaseNumber):
-            break
-        node = value
+    """What a name stands for that is bound once, as far as names lead."""
+    match context.origins(node).nodes:
+        case [found] if not isinstance(found, cst.BaseNumber):
+            return found
     return node
 
 
@@ -112,5 +102,5 @@ def _is_same(squared: cst.BaseExpression, variable: cst.BaseExpression, context:
     if not isinstance(squared, (cst.Name, cst.Attribute)) or not squared.deep_equals(variable):
         return False
     if isinstance(squared, cst.Name) and isinstance(variable, cst.Name):
-        return context.reaching(squared) == context.reaching(variable)
+        return context.holds_the_same(squared, variable)
     return True

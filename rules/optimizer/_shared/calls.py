@@ -45,7 +45,7 @@ def lacks_fused(call: cst.Call, context: Context) -> bool:
 
 def has_sparse_gradients(context: Context) -> bool:
     """Whether the file may make embeddings with sparse gradients, which no fused optimizer takes."""
-    return SPARSE_GRADIENTS.suggests(context.source.text)
+    return SPARSE_GRADIENTS.suggests(context.program.code)
 
 
 def fused(call: cst.Call, context: Context) -> NodeEdit | None:

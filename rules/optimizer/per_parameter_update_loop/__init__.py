@@ -96,13 +96,10 @@ def _is_without_grad(node: cst.For, context: Context) -> bool:
     """Whether the function around says itself that autograd is off."""
     from torchlint.semantics.execution.grad_mode import GradMode
 
-    said: list[cst.BaseExpression] = []
-    for above in context.ancestors(node):
-        if isinstance(above, cst.With):
-            said += [item.item for item in above.items]
-        elif isinstance(above, cst.FunctionDef):
-            said += [decorator.decorator for decorator in above.decorators]
-            break
+    said = [manager for guard in context.guards(node) for manager in guard.managers]
+    function = context.enclosing(node, cst.FunctionDef)
+    if function is not None:
+        said += [decorator.decorator for decorator in function.decorators]
     names = (context.qualified_name(each.func if isinstance(each, cst.Call) else each) for each in said)
     return context.grad(node) is GradMode.OFF and not {"torch.no_grad", "torch.inference_mode"}.isdisjoint(names)
 

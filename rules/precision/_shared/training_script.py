@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Frequency
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.functions import MODEL_CLASS, STEP_METHOD
 from torchlint.semantics.knowledge.conventions.packages import SMALL_NETWORKS
 from torchlint.semantics.knowledge.conventions.texts import MAIN_BLOCK, PRECISION_SETTLED, TINY_DATA
@@ -27,7 +28,6 @@ _AUTOCAST = frozenset({"torch.autocast", "torch.amp.autocast", "torch.cuda.amp.a
 _REFUSING = frozenset({"torch.nn.BCELoss", "torch.nn.functional.binary_cross_entropy"})
 _PRETRAINED = "from_pretrained"
 _SOME = 3
-_DEEPEST = 4
 _NETWORKS = ("resnet", "resnext", "wide_resnet", "densenet", "vgg", "efficientnet", "convnext", "regnet", "inception",
              "mobilenet", "vit_", "swin")  # fmt: skip
 
@@ -45,14 +45,15 @@ def is_first_step(call: cst.Call, context: Context) -> bool:
     return first is call and _moves_a_model(context)
 
 
-def _is_script(call: cst.Call, context: Context, depth: int = 0) -> bool:
+@query(bottom=False)
+def _is_script(call: cst.Call, context: Context) -> bool:
     """Whether the file runs the call by itself."""
     function = context.function(call)
-    if function is None or MAIN_BLOCK.suggests(context.source.text):
+    if function is None or MAIN_BLOCK.suggests(context.program.code):
         return True
-    if depth > _DEEPEST or not isinstance(function, cst.FunctionDef):
+    if not isinstance(function, cst.FunctionDef):
         return False
-    return any(_is_script(caller, context, depth + 1) for caller in context.calls.callers(function))
+    return any(_is_script(caller, context) for caller in context.calls.callers(function))
 
 
 def _moves_a_model(context: Context) -> bool:
@@ -67,12 +68,12 @@ def _moves_a_model(context: Context) -> bool:
 
 def has_settled_on_a_precision(context: Context) -> bool:
     """Whether anything in the file speaks of one, or it computes what gains nothing by another."""
-    return is_tiny(context) or PRECISION_SETTLED.suggests(context.source.text)
+    return is_tiny(context) or PRECISION_SETTLED.suggests(context.program.code)
 
 
 def is_tiny(context: Context) -> bool:
     """Whether the images are so small, or so much else is waited for, that convolutions take little time."""
-    return SMALL_NETWORKS.suggests_any(context.names.imported) or TINY_DATA.suggests(context.source.text)
+    return SMALL_NETWORKS.suggests_any(context.names.imported) or TINY_DATA.suggests(context.program.code)
 
 
 def casts(context: Context) -> bool:

@@ -33,7 +33,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from .._shared.training_script import convolves, is_first_step, is_tiny
     from .image_sizes import has_one_size  # the model's parts load LibCST
 
-    text = context.source.text
+    text = context.program.code
     if not LOADING_TEXT.suggests(text) or BENCHMARK_SETTLED.suggests(text) or VARYING_SIZES.suggests(text):
         return
     if is_tiny(context) or not has_one_size(context) or not (convolves(context) or _calls_a_maker(context)):

@@ -9,7 +9,6 @@ import libcst as cst
 
 from torchlint.rule import Applicability, Flag, Insert, Method, Rule, Status
 from torchlint.semantics.knowledge.conventions.texts import FLOAT64_WANTED
-from torchlint.semantics.knowledge.conventions.values import DEVICE_WORD
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -35,7 +34,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if not isinstance(node.func, cst.Attribute) or not isinstance(node.func.value, cst.Call):
         return
     made = node.func.value
-    if not is_of_float64(made, context) or FLOAT64_WANTED.suggests(context.source.text):
+    if not is_of_float64(made, context) or FLOAT64_WANTED.suggests(context.program.code):
         return
     if not _only_moves(node, context) or _is_cast(node, context):
         return
@@ -65,12 +64,9 @@ def _only_moves(node: cst.Call, context: Context) -> bool:
 
 
 def _goes_to_a_device(node: cst.Call, context: Context) -> bool:
-    """Whether the move leads to an accelerator, or to what is called a device in a file that speaks of one."""
-    from torchlint.semantics.names.bindings import last_part
+    """Whether the move leads to what may be an accelerator."""
     from torchlint.semantics.values.lattice import Device
 
-    if context.device(node) is Device.UNKNOWN and node.args:
-        return context.program.mentions_accelerator and DEVICE_WORD.suggests(last_part(node.args[0].value))
     return context.device(node) in (Device.ACCELERATOR, Device.MAYBE)
 
 

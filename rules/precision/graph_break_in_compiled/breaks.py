@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.execution.compiled import Compiled
+from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.knowledge.conventions.texts import CAPTURED
 from torchlint.semantics.knowledge.conventions.values import LOGGER
 from torchlint.semantics.values.lattice import Kind
@@ -36,7 +37,7 @@ _JUDGEMENTS = frozenset({"equal", "allclose"})
 def breaks(context: Context) -> Iterator[tuple[cst.BaseExpression, str]]:
     """The expressions that break a graph, and what they do, in source order."""
     compiled = context[Compiled]
-    captures = CAPTURED.suggests(context.source.text)
+    captures = CAPTURED.suggests(context.program.code)
     functions = compiled.functions - compiled.in_one_graph if compiled.is_used else frozenset()
     for function in sorted(functions, key=context.tree.place):
         if not isinstance(function, cst.FunctionDef) or _is_called_conditionally(function, context):
@@ -66,7 +67,7 @@ def _effect(call: cst.Call, context: Context) -> str:
     """What a call does that no graph can, where it does so each time."""
     func = call.func
     match func:
-        case cst.Name(value="print") if not context.reaching(func):
+        case cst.Name() if context.qualified_name(func) == "print":
             reason = "prints"
         case cst.Attribute(value=cst.Name(value=owner), attr=cst.Name(value=method)) if (
             method in _LOGGING and LOGGER.suggests(owner)
@@ -95,20 +96,20 @@ def _is_called_conditionally(function: cst.FunctionDef, context: Context) -> boo
     return bool(calls) and all(_is_conditional(call, context) for call in calls)
 
 
+# Branches of which nobody here asks whether they are taken for certain.
+_OTHERS = frozenset({Role.UNBROKEN, Role.HANDLER, Role.CASE})
+
+
 def _is_conditional(node: cst.CSTNode, context: Context) -> bool:
     """Whether a condition of the same function decides on it: Dynamo knows flags, and leaves out what they rule out."""
-    child = node
-    for above in context.ancestors(node):
-        if isinstance(above, (cst.FunctionDef, cst.Lambda)):
-            return False
-        if isinstance(above, (cst.Else, cst.ExceptHandler, cst.MatchCase)):
-            return True
-        if isinstance(above, (cst.If, cst.IfExp)) and child is not above.test:
-            from torchlint.analyses.provenance.constants import decided
+    from torchlint.analyses.provenance.constants import decided
 
-            if decided(above.test, context) is not True:
-                return True
-        child = above
+    for guard in context.guards(node):
+        if guard.role in _OTHERS or (guard.role is Role.NOT_TAKEN and isinstance(guard.node, (cst.If, cst.IfExp))):
+            return True
+        is_branch = guard.role is Role.TAKEN and isinstance(guard.node, (cst.If, cst.IfExp))
+        if is_branch and guard.test is not None and decided(guard.test, context) is not True:
+            return True
     return False
 
 
@@ -131,7 +132,7 @@ def _read(call: cst.Call, context: Context) -> str:
             if name == "torch.where" and len(args) == 1:
                 return "has a size that only the data knows"
         case cst.Call(func=cst.Name(value=name) as func, args=[cst.Arg(value=value)]):
-            if name in _NUMBERS and not context.reaching(func) and context.kinds.is_tensor(value):
+            if name in _NUMBERS and context.qualified_name(func) == name and context.kinds.is_tensor(value):
                 return "reads a value"
     return ""
 
@@ -162,7 +163,7 @@ def _is_selection(node: cst.Subscript, context: Context) -> bool:
 
 def _is_in_error(node: cst.CSTNode, context: Context) -> bool:
     """Whether it is only run to raise an error or to check for one, which ends the graph anyway."""
-    return any(isinstance(above, (cst.Raise, cst.Assert)) for above in context.ancestors(node))
+    return context.enclosing(node, cst.Raise, cst.Assert) is not None
 
 
 def _is_between(node: cst.CSTNode, function: cst.FunctionDef, context: Context) -> bool:

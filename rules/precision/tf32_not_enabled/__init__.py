@@ -36,7 +36,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from .._shared.training_script import attends, has_settled_on_a_precision, is_first_step
     from .insertion_point import below_imports  # the model's parts load LibCST
 
-    if FP32_PRECISION.suggests(context.source.text) or has_settled_on_a_precision(context):
+    if FP32_PRECISION.suggests(context.program.code) or has_settled_on_a_precision(context):
         return
     if not (attends(context) or _has_large_layers(context)) or not is_first_step(node, context):
         return

@@ -21,14 +21,10 @@ def below_imports(function: str, arguments: str, context: Context) -> tuple[Inse
     end = context.tree.place(line)
     for name, bindings in context.names.module.bindings.items():
         if all(binding.binder is Binder.IMPORT and binding.target == "torch" for binding in bindings):
-            above = next(above for above in (bindings[0].node, *context.ancestors(bindings[0].node)) if _is_line(above))
-            if context.parent(above) is context.tree.module and context.tree.place(above) <= end:
+            above = context.tree.line(bindings[0].node)
+            if above is not None and context.parent(above) is context.tree.module and context.tree.place(above) <= end:
                 return (InsertBelow(line, "\n" + name + function.removeprefix("torch") + arguments),)
     return ()
-
-
-def _is_line(node: cst.CSTNode) -> bool:
-    return isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement, cst.Module))
 
 
 def _last_import(context: Context) -> cst.SimpleStatementLine | None:

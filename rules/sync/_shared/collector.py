@@ -9,6 +9,7 @@ import libcst as cst
 
 from torchlint.analyses.tensors.aliasing import reflects
 from torchlint.finding import Frequency
+from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.knowledge.conventions.functions import SUPPRESSING_CONTEXT
 from torchlint.semantics.names.bindings import final_part
 from torchlint.syntax.tree import Comprehension, descendants_in_scope
@@ -52,8 +53,23 @@ class Keeper:
 
     @property
     def bindings(self) -> tuple[Binding, ...]:
-        """What the name may hold where a value is added to it."""
-        return self.context.reaching(self.place)
+        """What the name may hold where a value is added to it, and where values were added to it before that."""
+        names = self.context.names
+        waiting = [self.place]
+        found: dict[Binding, None] = {}
+        while waiting:
+            new = [binding for binding in names.reaching(waiting.pop()) if binding not in found]
+            found.update(dict.fromkeys(new))
+            for binding in new:
+                if isinstance(binding.node, (cst.AugAssign, cst.Assign)):
+                    parts = (binding.node, *descendants_in_scope(binding.node))
+                    waiting += [part for part in parts if isinstance(part, cst.Name) and self._is_read_again(part)]
+        return tuple(sorted(found, key=lambda binding: binding.effect))
+
+    def _is_read_again(self, name: cst.Name) -> bool:
+        """Whether this is the name, where a statement goes on from what it holds."""
+        is_target = isinstance(self.context.parent(name), cst.AugAssign)
+        return name.value == self.name and (is_target or self.context.names.is_read(name))
 
     def end(self) -> cst.CSTNode:
         """The statement to put a conversion behind: the loop, or the last conversion that stands right behind it."""
@@ -102,17 +118,12 @@ class Keeper:
 
     def _exits(self) -> list[cst.Try | cst.TryStar | cst.With]:
         """The statements around the loop that catch what is raised in it, or do something about it."""
-        found: list[cst.Try | cst.TryStar | cst.With] = []
-        child: cst.CSTNode = self.loop
-        for above in self.context.ancestors(self.loop):
-            if isinstance(above, (cst.FunctionDef, cst.Lambda, cst.ClassDef)):
-                break
-            if isinstance(above, (cst.Try, cst.TryStar)) and child is above.body:
-                found.append(above)
-            if isinstance(above, cst.With) and _suppresses(above):
-                found.append(above)
-            child = above
-        return found
+        return [
+            guard.node
+            for guard in self.context.guards(self.loop)
+            if (isinstance(guard.node, (cst.Try, cst.TryStar)) and guard.role is Role.TRY)
+            or (isinstance(guard.node, cst.With) and _suppresses(guard.node))
+        ]
 
     def is_inside(self, node: cst.CSTNode) -> bool:
         """Whether a node stands in the loop."""
@@ -132,13 +143,7 @@ class Keeper:
 
     def is_bound_before(self, bindings: list[Binding]) -> bool:
         """Whether one of the bindings is made on every way into the loop."""
-        tree = self.context.tree
-        blocks = {id(above) for above in tree.ancestors(self.loop)}
-        return any(
-            id(tree.parent(tree.line(binding.node) or binding.node)) in blocks
-            and tree.place(binding.node) < tree.place(self.loop)
-            for binding in bindings
-        )
+        return any(self.context.is_above(binding.node, self.loop) for binding in bindings)
 
 
 def _is_conversion(line: cst.CSTNode) -> bool:

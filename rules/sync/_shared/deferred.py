@@ -29,6 +29,12 @@ if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
 
+def how_often(node: cst.CSTNode, context: Context) -> str:
+    """Words for the end of a clause: ` per batch`; none where that is not known."""
+    frequency = context.frequency(node)
+    return "" if frequency is Frequency.UNKNOWN else f" {frequency}"
+
+
 def deferred(read: cst.Call, context: Context) -> tuple[NodeEdit, ...]:
     """The edits that add up or collect the value on the device and read it once, below the loop.
 
@@ -332,7 +338,7 @@ def _on_device(read: cst.Call, context: Context, *, kept: bool = False) -> str:
             code = f"{code}.clone()"
     elif (
         not is_count
-        and HALF_PRECISION.suggests(context.source.text)
+        and HALF_PRECISION.suggests(context.program.code)
         and not code.removesuffix(".detach()").endswith((".float()", ".double()"))
     ):
         code = f"{code}.float()"

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.execution.hot import is_hot
+from torchlint.analyses.execution.meant import is_meant
 from torchlint.edits.expressions import deleted
 from torchlint.rule import NodeEdit, Replace
+from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.knowledge.conventions.comments import CHORE_REASON
 from torchlint.semantics.knowledge.conventions.conditions import CHORE_CONDITION, SHORT_OF_MEMORY, USUAL_CONDITION
 from torchlint.semantics.knowledge.conventions.functions import CHORE_OWNER
@@ -27,7 +29,7 @@ def is_chore_per_batch(call: cst.Call, context: Context) -> bool:
     """Whether the call is a statement of its own that runs at each batch, though nobody asked for it."""
     if not isinstance(context.parent(call), cst.Expr) or _is_asked_for(call, context):
         return False
-    return not CHORE_REASON.suggests(comments(call, context)) and is_hot(call, context)
+    return not is_meant(call, context, behind=CHORE_REASON, above=CHORE_REASON) and is_hot(call, context)
 
 
 def _is_asked_for(call: cst.Call, context: Context) -> bool:
@@ -35,28 +37,21 @@ def _is_asked_for(call: cst.Call, context: Context) -> bool:
 
     So it is where something has failed before.
     """
-    child: cst.CSTNode = call
-    is_inside = True
-    for above in context.ancestors(call):
-        match above:
-            case cst.FunctionDef() | cst.Lambda():
-                break
-            case cst.For() | cst.While():
-                is_inside = False
-            case cst.If(test=test) if not is_inside:
-                if SHORT_OF_MEMORY.suggests(context.code(test).lower()):
-                    return True
-            case _ if not is_inside:
-                pass
-            case cst.ExceptHandler() | cst.ExceptStarHandler() | cst.Finally():
+    loop = context.loop(call)
+    for guard in context.guards(call, within=loop):
+        if guard.role in (Role.HANDLER, Role.FINALLY):
+            return True
+        if any(CHORE_RANGE.suggests(_given_text(manager)) for manager in guard.managers):
+            return True
+        if isinstance(guard.node, cst.If):
+            words = context.uncommented(guard.node.test).lower()
+            is_rare = guard.role is Role.TAKEN and not USUAL_CONDITION.suggests(words)
+            if is_rare or CHORE_CONDITION.suggests(words):
                 return True
-            case cst.With(items=items) if any(CHORE_RANGE.suggests(_given_text(item.item)) for item in items):
-                return True
-            case cst.If(test=test):
-                words = context.code(test).lower()
-                if CHORE_CONDITION.suggests(words) or (child is above.body and not USUAL_CONDITION.suggests(words)):
-                    return True
-        child = above
+    if loop is not None and any(
+        SHORT_OF_MEMORY.suggests(context.uncommented(condition.test).lower()) for condition in context.conditions(loop)
+    ):
+        return True
     owners = (context.function(call), context.tree.enclosing_class(call))
     return any(
         isinstance(owner, (cst.FunctionDef, cst.ClassDef)) and CHORE_OWNER.suggests(owner.name.value.lower())
@@ -85,23 +80,10 @@ def is_timed(call: cst.Call, context: Context) -> bool:
 
 def _looks_at_the_clock(code: cst.CSTNode, context: Context) -> bool:
     """Whether anything in the code measures how long something takes."""
-    if CLOCK.suggests(context.code(code)):
+    if CLOCK.suggests(context.uncommented(code)):
         return True
     calls = (node for node in descendants(code) if isinstance(node, cst.Call))
     return any((context.qualified_name(found.func) or "").startswith(_CLOCKS) for found in calls)
-
-
-def comments(node: cst.CSTNode, context: Context) -> str:
-    """The comments directly above the statement that holds the node, above a condition around it, and behind it."""
-    found: list[cst.Comment | None] = []
-    for above in context.ancestors(node):
-        if isinstance(above, (cst.SimpleStatementLine, cst.If)):
-            found += [line.comment for line in above.leading_lines]
-        if isinstance(above, cst.SimpleStatementLine):
-            found.append(above.trailing_whitespace.comment)
-        elif isinstance(above, cst.BaseCompoundStatement):
-            break
-    return "\n".join(comment.value for comment in found if comment is not None)
 
 
 def without(call: cst.Call, context: Context) -> tuple[NodeEdit, ...]:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.flow.origins import Through
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.names.bindings import last_part
 from torchlint.semantics.values.lattice import Kind
 
@@ -20,7 +22,6 @@ _MADE = frozenset(
 _KEPT = frozenset("to cuda cpu detach clone view reshape squeeze unsqueeze flatten contiguous expand expand_as".split())
 # What `to` may be given that changes no type.
 _PLACES = frozenset({"device", "cuda", "cpu"})
-_DEEP = 4
 
 
 def mask_of(node: cst.Subscript, context: Context) -> cst.BaseExpression | None:
@@ -31,34 +32,32 @@ def mask_of(node: cst.Subscript, context: Context) -> cst.BaseExpression | None:
     return None
 
 
-def is_mask(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
+@query(bottom=False)
+def is_mask(node: cst.BaseExpression, context: Context) -> bool:
     """Whether the expression is a tensor of truth values for certain."""
     match node:
         case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=operator, comparator=right)]):
             return isinstance(operator, _COMPARED) and Kind.TENSOR in (context.kind(left), context.kind(right))
         case cst.UnaryOperation(operator=cst.BitInvert(), expression=inner):
-            return is_mask(inner, context, depth)
+            return is_mask(inner, context)
         case cst.BinaryOperation(operator=cst.BitAnd() | cst.BitOr() | cst.BitXor(), left=left, right=right):
-            return is_mask(left, context, depth) or is_mask(right, context, depth)
+            return is_mask(left, context) or is_mask(right, context)
         case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=name))):
             if name in _MADE:
                 return context.kind(node) is Kind.TENSOR
             if name == "to" and not all(last_part(argument.value) in _PLACES for argument in node.args):
                 return False  # `mask.to(torch.float32)`, `mask.to(x)`; `mask.to(x.device)` stays one
-            return name in _KEPT and is_mask(owner, context, depth)
-        case cst.Name() if depth < _DEEP:
-            bindings = context.reaching(node)
-            return bool(bindings) and all(
-                binding.value is not None and not binding.path and is_mask(binding.value, context, depth + 1)
-                for binding in bindings
-            )
+            return name in _KEPT and is_mask(owner, context)
+        case cst.Name():
+            return context.origins(node, Through.UPDATES).every(lambda value: is_mask(value, context))
     return False
 
 
 _FINITE = frozenset("isnan isinf isfinite".split())
 
 
-def is_for_gaps(mask: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
+@query(bottom=False)
+def is_for_gaps(mask: cst.BaseExpression, context: Context) -> bool:
     """Whether the mask tells what is not a number: `x == x`, `~torch.isnan(x)`.
 
     What it leaves out would poison the gradients of a loss that is taken of all, whatever is chosen of it in the end.
@@ -67,14 +66,14 @@ def is_for_gaps(mask: cst.BaseExpression, context: Context, depth: int = 0) -> b
         case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(comparator=right)]):
             return context.code(left) == context.code(right)
         case cst.UnaryOperation(expression=inner):
-            return is_for_gaps(inner, context, depth)
+            return is_for_gaps(inner, context)
         case cst.BinaryOperation(left=left, right=right):
-            return is_for_gaps(left, context, depth) or is_for_gaps(right, context, depth)
+            return is_for_gaps(left, context) or is_for_gaps(right, context)
         case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=name))):
-            return name in _FINITE or is_for_gaps(owner, context, depth)
-        case cst.Name() if depth < _DEEP:
+            return name in _FINITE or is_for_gaps(owner, context)
+        case cst.Name():
             return any(
-                binding.value is not None and is_for_gaps(binding.value, context, depth + 1)
-                for binding in context.reaching(mask)
-            )
+                isinstance(binder, cst.AugAssign) and is_for_gaps(binder.value, context)
+                for binder in context.binders(mask)
+            ) or context.origins(mask, Through.UPDATES).some(lambda value: is_for_gaps(value, context))
     return False

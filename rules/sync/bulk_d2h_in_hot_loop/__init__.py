@@ -98,7 +98,7 @@ def _is_over_a_list(loop: cst.CSTNode, context: Context) -> bool:
     match loop:
         case cst.For(iter=(cst.Name() | cst.Attribute()) as walked):
             code = context.code(walked)
-            return f"{code}[0].device" in context.source.text or HYPOTHESES.suggests(code)
+            return f"{code}[0].device" in context.program.code or HYPOTHESES.suggests(code)
     return False
 
 

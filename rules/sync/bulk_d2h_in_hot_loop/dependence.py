@@ -17,28 +17,9 @@ if TYPE_CHECKING:
 
 def sources(node: cst.CSTNode, loop: cst.For | cst.While, context: Context) -> tuple[set[str], set[cst.Name]]:
     """The loop's own names, and the names bound before the loop, that the expression is computed from."""
-    own: set[str] = set()
-    before: set[cst.Name] = set()
-    seen: set[int] = set()
-    waiting: list[cst.CSTNode] = [node]
-    while waiting:
-        current = waiting.pop()
-        for part in descendants(current):
-            if not isinstance(part, cst.Name) or id(part) in seen:
-                continue
-            parent = context.parent(part)
-            if isinstance(parent, cst.Attribute) and parent.attr is part:
-                continue
-            seen.add(id(part))
-            for binding in context.reaching(part):
-                if binding.node is loop:
-                    own.add(part.value)
-                elif context.tree.within(binding.node, loop):
-                    if binding.value is not None and id(binding.value) not in seen:
-                        seen.add(id(binding.value))
-                        waiting.append(binding.value)
-                else:
-                    before.add(part)
+    names = [part for part in computed_in(loop, node, context) if isinstance(part, cst.Name)]
+    own = {name.value for name in names if any(binder is loop for binder in context.binders(name))}
+    before = {name for name in names if any(not context.tree.within(binder, loop) for binder in context.binders(name))}
     return own, before
 
 
@@ -61,20 +42,9 @@ def _walks_a_tensor(iterated: cst.BaseExpression, context: Context) -> bool:
 
 def computed_in(loop: cst.For | cst.While, node: cst.CSTNode, context: Context) -> list[cst.CSTNode]:
     """All expressions of the loop's turn that the node is computed from."""
-    parts: list[cst.CSTNode] = []
-    seen: set[int] = set()
-    waiting: list[cst.CSTNode] = [node]
-    while waiting:
-        current = waiting.pop()
-        if id(current) in seen:
-            continue
-        seen.add(id(current))
-        for part in descendants(current):
-            parts.append(part)
-            if isinstance(part, cst.Name):
-                own = [found for found in context.reaching(part) if context.tree.within(found.node, loop)]
-                waiting += [found.value for found in own if found.value is not None and found.node is not loop]
-    return parts
+    return [
+        *context.ingredients(node, bound_by=lambda binder: binder is not loop and context.tree.within(binder, loop))
+    ]
 
 
 def is_cut_to_measure(node: cst.CSTNode, context: Context) -> bool:

@@ -27,14 +27,7 @@ def is_offloaded(node: cst.CSTNode, whole: cst.CSTNode, context: Context) -> boo
         _is_part_of_a_tensor(target.target, context) for target in statement.targets
     ):
         return True
-    child = node
-    for above in context.ancestors(node):
-        if isinstance(above, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
-            return False
-        if isinstance(above, (cst.If, cst.IfExp)) and child is above.body and _is_option(above.test):
-            return True
-        child = above
-    return False
+    return any(is_taken and _is_option(test) for test, is_taken in context.conditions(node))
 
 
 def _is_option(test: cst.BaseExpression) -> bool:
@@ -52,18 +45,13 @@ def _is_part_of_a_tensor(target: cst.CSTNode, context: Context) -> bool:
 
 def is_saved(node: cst.CSTNode, context: Context) -> bool:
     """Whether the copy goes into a call that saves it, or stands under an option that asks for that."""
-    child = node
-    for above in context.ancestors(node):
-        match above:
-            case cst.FunctionDef() | cst.ClassDef() | cst.Lambda():
-                return False
-            case cst.Call(func=func) if child is not func and SAVING_FUNCTION.suggests(final_part(func)):
-                return True
-            case cst.If(test=cst.Name() | cst.Attribute() as test) if child is above.body:
-                if SAVING_OPTION.suggests(final_part(test)):
-                    return True
-        child = above
-    return False
+    return any(
+        SAVING_FUNCTION.suggests(final_part(call.func)) and not context.tree.within(node, call.func)
+        for call in context.around(node, cst.Call, within=context.function(node))
+    ) or any(
+        is_taken and isinstance(test, (cst.Name, cst.Attribute)) and SAVING_OPTION.suggests(final_part(test))
+        for test, is_taken in context.conditions(node)
+    )
 
 
 def saves_as_it_goes(node: cst.CSTNode, context: Context) -> bool:

@@ -11,6 +11,7 @@ import libcst as cst
 
 from torchlint.analyses.execution.hot import is_hot
 from torchlint.analyses.tensors.aliasing import is_in_place, makes_new, reflects
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.names.bindings import dotted, final_part, parameters
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import Comprehension, Loop, descendants, descendants_in_scope
@@ -20,20 +21,11 @@ if TYPE_CHECKING:
 
 Chain: TypeAlias = "cst.Name | cst.Attribute"
 
-# Parts of a statement that run before anything else in it can decide otherwise.
-_STRAIGHT = (
-    cst.AnnAssign, cst.Arg, cst.Assign, cst.Attribute, cst.AugAssign, cst.BinaryOperation, cst.Call,
-    cst.ConcatenatedString, cst.Dict, cst.DictElement, cst.Element, cst.Expr, cst.FormattedString,
-    cst.FormattedStringExpression, cst.Index, cst.List, cst.NamedExpr, cst.Return, cst.Set, cst.StarredElement,
-    cst.Subscript, cst.SubscriptElement, cst.Tuple, cst.UnaryOperation,
-)  # fmt: skip
 # Builtins that look at their arguments and run no code that could matter.
 _BUILTINS = frozenset("print len str repr format round int float bool abs min max isinstance type id range".split())
 _PURE_ROOTS = ("math.", "time.", "logging.")
 # What is done with a tensor without another name for its storage coming of it.
 _TENSOR_METHODS = frozenset("item backward numel dim size tolist mean sum norm sqrt exp log isnan isfinite".split())
-# Through how many methods a change to an attribute is looked for.
-_CALLS_DEEP = 2
 _TENSOR_FIELDS = frozenset("shape device dtype ndim requires_grad grad_fn is_cuda".split())
 
 
@@ -81,10 +73,7 @@ class Repeats:
         context = self.context
         if any("#" in context.code(read) or _is_quoted(read, context) for read in self.reads):
             return None
-        outermost: cst.CSTNode = context.tree.module
-        for above in context.ancestors(self.first_line):
-            if isinstance(above, cst.FunctionDef):
-                outermost = above
+        *_, outermost = (context.tree.module, *context.around(self.first_line, cst.FunctionDef))
         stem = _stem(self.name)
         inside = list(descendants(outermost))
         taken = {node.value for node in inside if isinstance(node, cst.Name)}
@@ -119,16 +108,22 @@ class Repeats:
         """All nodes that run from the start of the first line to the last read, and perhaps some more."""
         place = self.context.tree.place
         last = self.reads[-1]
-        after = {id(above) for above in self.context.ancestors(last)}
-        for above in self.context.ancestors(last):
-            if isinstance(above, cst.Assign):
-                after |= {id(node) for target in above.targets for node in descendants(target)}
-            elif isinstance(above, cst.AugAssign):
-                after |= {id(node) for node in descendants(above.target)}
-            elif isinstance(above, cst.With):
-                after.discard(id(above))  # it is entered before, and may be left
+        match self.context.tree.statement(last):
+            case cst.Assign(targets=targets):
+                after = {id(node) for target in targets for node in descendants(target)}
+            case cst.AugAssign(target=target):
+                after = {id(node) for node in descendants(target)}
+            case _:
+                after = set()
         start, end = place(self.first_line), place(last)
-        return [node for node in descendants(self.suite) if start < place(node) < end and id(node) not in after]
+        return [
+            node
+            for node in descendants(self.suite)
+            if start < place(node) < end
+            and id(node) not in after
+            # What holds the last read runs after it; a `with` is entered before, and may be left.
+            and (isinstance(node, cst.With) or not self.context.tree.within(last, node))
+        ]
 
     def _is_reflected(self, function: cst.FunctionDef) -> bool:
         return any(reflects(node) for node in descendants(function.body))
@@ -146,15 +141,12 @@ class Repeats:
         if not isinstance(tensor, cst.Name):
             return False
         scope = context.names.scope_of(tensor)
-        bindings = context.reaching(tensor)
-        if not bindings or context.names.lookup(tensor)[0] is not scope or tensor.value in scope.globals:
+        if context.names.lookup(tensor)[0] is not scope or tensor.value in scope.globals:
             return False
-        if any(binding.value is None or binding.path or not makes_new(binding.value, context) for binding in bindings):
+        if not context.bound_to(tensor).every(lambda value: makes_new(value, context)):
             return False
         return all(
-            context.names.scope_of(use) is scope and self._keeps_to_itself(use)
-            for binding in bindings
-            for use in context.names.uses(binding)
+            context.names.scope_of(use) is scope and self._keeps_to_itself(use) for use in context.readers(tensor)
         )
 
     def _keeps_to_itself(self, use: cst.Name) -> bool:
@@ -226,13 +218,8 @@ class Repeats:
         return False
 
     def _is_logger(self, owner: cst.BaseExpression) -> bool:
-        if not isinstance(owner, cst.Name):
-            return False
-        bindings = self.context.reaching(owner)
-        return bool(bindings) and all(
-            isinstance(binding.value, cst.Call)
-            and self.context.qualified_name(binding.value.func) == "logging.getLogger"
-            for binding in bindings
+        return self.context.origins(owner).every(
+            lambda made: isinstance(made, cst.Call) and self.context.qualified_name(made.func) == "logging.getLogger"
         )
 
 
@@ -241,13 +228,8 @@ class Repeats:
 
 def _suites(read: cst.Call, context: Context) -> list[cst.IndentedBlock | cst.Module]:
     """The blocks around a read that run together with it, the outermost first."""
-    found: list[cst.IndentedBlock | cst.Module] = []
-    for above in context.ancestors(read):
-        if isinstance(above, (cst.IndentedBlock, cst.Module)):
-            found.append(above)
-        if isinstance(above, (*Loop, cst.FunctionDef, cst.ClassDef, cst.Lambda)):
-            break
-    return found[::-1]
+    whole = context.enclosing(read, *Loop, cst.FunctionDef, cst.ClassDef, cst.Lambda) or context.tree.module
+    return [suite.block for suite in context.suites(read) if context.tree.within(suite.block, whole)][::-1]
 
 
 def _runs(
@@ -303,51 +285,22 @@ def _reads_in(line: cst.CSTNode, wanted: str, context: Context) -> list[cst.Call
 
 def _runs_apart(node: cst.CSTNode, line: cst.CSTNode, context: Context) -> bool:
     """Whether the node runs at other times than its line, or more often."""
-    for above in context.ancestors(node):
-        if isinstance(above, (*Loop, *Comprehension, cst.Lambda, cst.FunctionDef, cst.ClassDef)):
-            return True
-        if above is line:
-            return False
-    return False
+    apart = (*Loop, *Comprehension, cst.Lambda, cst.FunctionDef, cst.ClassDef)
+    return isinstance(line, apart) or context.enclosing(node, *apart, within=line) is not None
 
 
 def _always_runs(node: cst.CSTNode, line: cst.CSTNode, context: Context) -> bool:
     """Whether the node runs whenever the line does."""
-    child = node
-    for above in context.ancestors(node):
-        if above is line:
-            return isinstance(line, cst.SimpleStatementLine) or child is getattr(line, "test", None)
-        match above:
-            case cst.BooleanOperation(left=first) | cst.IfExp(test=first) | cst.Comparison(left=first) if (
-                first is child
-            ):
-                pass
-            case cst.Comparison(comparisons=[first, *_]) if first is child:
-                pass
-            case cst.ComparisonTarget():
-                pass
-            case _ if not isinstance(above, _STRAIGHT):
-                return False
-        child = above
-    return False
+    if isinstance(line, cst.If) and not context.tree.within(node, line.test):
+        return False
+    return not any(context.guards(node, within=line)) and context.enclosing(node, cst.Lambda, within=line) is None
 
 
 def _is_decided_by_itself(read: cst.Call, wanted: str, suite: cst.CSTNode, context: Context) -> bool:
     """Whether a branch was taken because of the value: `if loss.item() > limit: print(loss.item())` reads it rarely."""
-    child: cst.CSTNode = read
-    for above in context.ancestors(read):
-        if above is suite:
-            return False
-        if (
-            isinstance(above, (cst.If, cst.IfExp))
-            and child is not above.test
-            and _reads_in(above.test, wanted, context)
-        ):
-            return True
-        if isinstance(above, (cst.ExceptHandler, cst.Raise, cst.Assert)):
-            return True
-        child = above
-    return False
+    if context.enclosing(read, cst.ExceptHandler, cst.Raise, cst.Assert, within=suite) is not None:
+        return True
+    return any(_reads_in(condition.test, wanted, context) for condition in context.conditions(read, within=suite))
 
 
 def _is_property(tensor: Chain, context: Context) -> bool:
@@ -363,12 +316,8 @@ def _is_property(tensor: Chain, context: Context) -> bool:
 
 def _is_quoted(read: cst.Call, context: Context) -> bool:
     """Whether the text of the read is printed too: `f"{loss.item()=}"`."""
-    for above in context.ancestors(read):
-        if isinstance(above, cst.FormattedStringExpression):
-            return above.equal is not None
-        if isinstance(above, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
-            break
-    return False
+    shown = context.enclosing(read, cst.FormattedStringExpression, within=context.tree.statement(read))
+    return shown is not None and shown.equal is not None
 
 
 def _stem(name: str) -> str:
@@ -398,7 +347,7 @@ def _writes_to(node: cst.CSTNode, wanted: str) -> bool:
     return False
 
 
-def _calls_a_writer(node: cst.CSTNode, wanted: str, context: Context, depth: int = 0) -> bool:
+def _calls_a_writer(node: cst.CSTNode, wanted: str, context: Context) -> bool:
     """Whether a method of the same object is called that binds the attribute or changes it: `self.grow()`."""
     match node:
         case cst.Call(func=cst.Attribute(value=cst.Name(value=me) as owner, attr=cst.Name(value=name))) if (
@@ -407,14 +356,18 @@ def _calls_a_writer(node: cst.CSTNode, wanted: str, context: Context, depth: int
             class_ = context.classes.self_class(owner)
             method = context.classes.method(class_, name) if class_ is not None else None
             first = next(parameters(method), None) if method is not None else None
-            if method is None or first is None or depth > _CALLS_DEEP:
+            if method is None or first is None:
                 return False
-            inside = f"{first.name.value}.{wanted.removeprefix(f'{me}.')}"
-            return any(
-                _writes_to(part, inside) or _calls_a_writer(part, inside, context, depth + 1)
-                for part in descendants_in_scope(method.body)
-            )
+            return _is_writer(method, context, f"{first.name.value}.{wanted.removeprefix(f'{me}.')}")
     return False
+
+
+@query(bottom=False)
+def _is_writer(method: cst.FunctionDef, context: Context, wanted: str) -> bool:
+    """Whether a method binds the attribute or changes it, or calls one that does."""
+    return any(
+        _writes_to(part, wanted) or _calls_a_writer(part, wanted, context) for part in descendants_in_scope(method.body)
+    )
 
 
 def _covers(target: cst.CSTNode, wanted: str) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.sync.implicit_reads import is_hot_device_tensor, may_be_tensor
-from torchlint.semantics.names.bindings import Binder, last_part
+from torchlint.semantics.names.bindings import last_part
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
 
@@ -88,7 +88,7 @@ def is_needed_before(number: cst.BaseExpression, context: Context) -> bool:
     texts = {node.value for source in sources for node in descendants(source) if isinstance(node, cst.Name)}
     return any(
         context.tree.place(other) < place
-        and any(binding.node in sources for binding in context.reaching(other))
+        and any(binder in sources for binder in context.binders(other))
         and _is_needed(other, context)
         for text in texts
         for other in context.names.spelt(text)
@@ -115,20 +115,16 @@ def _sources(number: cst.BaseExpression, context: Context) -> set[cst.CSTNode]:
     names = [node for node in descendants(number) if isinstance(node, cst.Name) and context.kind(node) is Kind.TENSOR]
     if not names or isinstance(number, (cst.Call, cst.Subscript)):
         return set()
-    return {
-        binding.node for name in names for binding in context.reaching(name) if binding.binder is not Binder.PARAMETER
-    }
+    return {binder for name in names for binder in context.binders(name) if not isinstance(binder, cst.Param)}
 
 
 def _is_needed(name: cst.Name, context: Context) -> bool:
-    for above in context.ancestors(name):
+    for above in context.around(name, cst.Subscript, cst.Call, within=context.tree.statement(name)):
         wanted: Iterator[cst.BaseExpression]
         if isinstance(above, cst.Subscript):
             wanted = _of_subscript(above, context)
         elif isinstance(above, cst.Call) and last_part(above.func) in _NEEDED:
             wanted = _of_call(above)
-        elif isinstance(above, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
-            return False
         else:
             continue
         if any(

@@ -11,6 +11,7 @@ from torchlint.analyses.host.reads import is_device_tensor, tests_a_tensor
 from torchlint.analyses.sync.inherent_branches import is_for_data
 from torchlint.analyses.tensors.factories import Factory, Sameness
 from torchlint.analyses.transfer.moves import is_plain, move
+from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.knowledge.apis import OF_LISTS
 from torchlint.semantics.knowledge.conventions.conditions import (
     BROKEN_CONDITION,
@@ -27,7 +28,6 @@ from torchlint.syntax.tree import descendants
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
-    from torchlint.semantics.names.bindings import Binding
 
 _PLAIN = ("torch.tensor", "torch.as_tensor")
 # So many statements behind such a question, little has been launched again.
@@ -80,23 +80,16 @@ def stands_in_for_nothing(node: cst.CSTNode, context: Context) -> bool:
 
     In the first a constant stands in, and seldom; in the second nothing is left to wait for. A trace is neither.
     """
-    child = node
     is_nearest = True
-    for above in context.ancestors(node):
-        if isinstance(above, (cst.FunctionDef, cst.For, cst.While)):
-            return False
-        if isinstance(above, (cst.If, cst.IfExp)) and child is not above.test:
-            asked = _asked(above.test, context)
-            if is_nearest and (
-                EMPTINESS_CONDITION.suggests(asked)
-                or WAITING_CONDITION.suggests(asked)
-                or EXPORT_CONDITION.suggests(asked)
-            ):
-                return True
-            if child is above.body and (BROKEN_CONDITION.suggests(asked) or _is_empty_list(above.test, context)):
-                return True
-            is_nearest = is_nearest and DEVICE_CONDITION.suggests(asked)
-        child = above
+    for test, is_taken in context.conditions(node, within=context.loop(node)):
+        asked = _asked(test, context)
+        if is_nearest and (
+            EMPTINESS_CONDITION.suggests(asked) or WAITING_CONDITION.suggests(asked) or EXPORT_CONDITION.suggests(asked)
+        ):
+            return True
+        if is_taken and (BROKEN_CONDITION.suggests(asked) or _is_empty_list(test, context)):
+            return True
+        is_nearest = is_nearest and DEVICE_CONDITION.suggests(asked)
     return False
 
 
@@ -107,8 +100,7 @@ def _asked(test: cst.BaseExpression, context: Context) -> str:
         case cst.Comparison(
             left=cst.Name() as name, comparisons=[cst.ComparisonTarget(comparator=cst.Integer(value="0"))]
         ):
-            values = [binding.value for binding in context.reaching(name) if not binding.path]
-            return " ".join([code, *(context.code(value) for value in values if value is not None)])
+            return " ".join([code, *(context.code(value) for value in context.origins(name).nodes)])
     return code
 
 
@@ -116,10 +108,7 @@ def _is_empty_list(test: cst.BaseExpression, context: Context) -> bool:
     """`not pairs`, which is a list of this function."""
     match test:
         case cst.UnaryOperation(operator=cst.Not(), expression=cst.Name() as name):
-            bindings = context.reaching(name)
-            return bool(bindings) and all(
-                not binding.path and isinstance(binding.value, (cst.List, cst.ListComp)) for binding in bindings
-            )
+            return context.origins(name).every(lambda value: isinstance(value, (cst.List, cst.ListComp)))
     return False
 
 
@@ -182,19 +171,12 @@ def _asked_for(statement: cst.If) -> str | None:
 def is_where_data_are_made(node: cst.Call, context: Context) -> bool:
     """Whether what transforms the data sends it to a device of its own, which is the CPU unless somebody moves it."""
     device = context.argument(node, "device")
-    if isinstance(device, cst.Name):
-        bindings = context.reaching(device)
-        device = _own(bindings[0], device.value) if len(bindings) == 1 else None
-    return device is not None and OWN_DEVICE.suggests(dotted(device) or "") and is_for_data(node, context)
-
-
-def _own(binding: Binding, name: str) -> cst.BaseExpression | None:
-    """What a name is bound to, also as a part of `device, dtype = self.device, self.dtype`."""
-    match binding.node, binding.value:
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple(elements=targets))]), cst.Tuple(elements=values):
-            names = [dotted(element.value) for element in targets]
-            return values[names.index(name)].value if name in names and len(names) == len(values) else None
-    return None if binding.path else binding.value
+    # Also as a part of `device, dtype = self.device, self.dtype`.
+    return (
+        device is not None
+        and context.origins(device, Through.PARTS).every(lambda each: OWN_DEVICE.suggests(dotted(each) or ""))
+        and is_for_data(node, context)
+    )
 
 
 def is_kept_by_object(node: cst.Call, context: Context) -> bool:
@@ -256,10 +238,8 @@ def _is_device(node: cst.BaseExpression, context: Context) -> bool:
 
 def is_left_out(node: cst.BaseExpression, context: Context) -> bool:
     """Whether it is a parameter that is None by default, and no call in sight gives anything for it."""
-    bindings = context.reaching(node) if isinstance(node, cst.Name) else ()
-    return bool(bindings) and all(
-        isinstance(binding.node, cst.Param) and _is_never_given(binding.node, context) for binding in bindings
-    )
+    parameter = context.parameter(node)
+    return parameter is not None and _is_never_given(parameter, context)
 
 
 def _is_never_given(parameter: cst.Param, context: Context) -> bool:

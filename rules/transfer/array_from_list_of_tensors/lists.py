@@ -9,8 +9,8 @@ import libcst as cst
 
 from torchlint.analyses.host.reads import is_device_tensor
 from torchlint.analyses.provenance.network import is_with_the_network
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.apis import ARRAYS_OF_LISTS, OF_LISTS
-from torchlint.semantics.names.bindings import Binder
 from torchlint.semantics.values.lattice import Device, Kind
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def _of_comprehension(
     return Gathered(call, 0, is_read=is_read)
 
 
+@query(bottom=False)
 def _is_scalar_on_device(node: cst.BaseExpression, context: Context) -> bool:
     """Whether this is a tensor with one element for certain: what a reduction of a tensor gives."""
     match node:
@@ -84,10 +85,9 @@ def _is_scalar_on_device(node: cst.BaseExpression, context: Context) -> bool:
         case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="detach" | "float")), args=[]):
             return _is_scalar_on_device(owner, context)
         case cst.Name():
-            bindings = context.reaching(node)
-            values = [binding.value for binding in bindings if binding.binder is Binder.ASSIGN and not binding.path]
-            is_known = bool(bindings) and len(values) == len(bindings)
-            if is_known and all(isinstance(each, cst.Call) and _is_scalar_on_device(each, context) for each in values):
+            if context.origins(node).every(
+                lambda each: isinstance(each, cst.Call) and _is_scalar_on_device(each, context)
+            ):
                 return True
             return context.value(node).scalar and _is_on_device(node, context)
         case cst.Call() | cst.BinaryOperation():

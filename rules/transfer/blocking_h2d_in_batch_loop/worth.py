@@ -12,14 +12,13 @@ from torchlint.semantics.knowledge.conventions.functions import CALIBRATION, SYN
 from torchlint.semantics.knowledge.conventions.packages import GRAPH_PACKAGE
 from torchlint.semantics.knowledge.conventions.values import DETECTION_TARGETS, LOSS_DICT
 from torchlint.semantics.knowledge.torch_signatures import METHODS
-from torchlint.semantics.names.bindings import Binder, final_part
-from torchlint.syntax.tree import Comprehension, Loop, children, descendants
+from torchlint.semantics.names.bindings import final_part
+from torchlint.syntax.tree import Loop, children, descendants
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from torchlint.semantics.context import Context
-    from torchlint.semantics.names.bindings import Binding
 
 # What tensors have and objects with a method `to` have as well, or no tensor of its own kind.
 _COMMON = frozenset({"to", "cuda", "cpu", "int", "long", "float", "half", "type", "clone", "detach", "values", "size"})
@@ -33,7 +32,7 @@ def is_shown_to_be_a_tensor(moved: cst.Call, receiver: cst.BaseExpression, conte
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]) as statement:
             uses += context.uses.of(name, statement)
     if isinstance(receiver, cst.Name):
-        uses += [use for binding in context.reaching(receiver) for use in context.names.uses(binding)]
+        uses += context.readers(receiver)
     return any(_tells(use, context) for use in uses)
 
 
@@ -63,34 +62,29 @@ def may_be_an_object(receiver: cst.BaseExpression, context: Context) -> bool:
     if _is_for_a_detector(receiver, context):
         return True
     return any(
-        _is_piece(binding, context) or _is_beside_pieces(binding, receiver.value)
-        for binding in context.reaching(receiver)
+        _is_piece(binder, context) or _is_beside_pieces(binder, receiver.value) for binder in context.binders(receiver)
     )
 
 
 def is_dug_out(receiver: cst.BaseExpression, context: Context) -> bool:
     """Whether it is picked by several numbers, `data[0][1]`, which is how DALI gives what is on the GPU already."""
-    values: list[cst.BaseExpression | None] = [receiver]
-    if isinstance(receiver, cst.Name):
-        values += [binding.value for binding in context.reaching(receiver) if binding.binder is Binder.ASSIGN]
-    return any(_depth(value) > 1 for value in values if value is not None)
+    return any(_picked_by(origin.node) > 1 for origin in context.origins(receiver).found)
 
 
-def _depth(node: cst.BaseExpression) -> int:
+def _picked_by(node: cst.BaseExpression) -> int:
     """How many numbers in a row it is picked by."""
     match node:
         case cst.Subscript(value=value, slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer()))]):
-            return _depth(value) + 1
+            return _picked_by(value) + 1
     return 0
 
 
-def _is_piece(binding: Binding, context: Context) -> bool:
+def _is_piece(binder: cst.CSTNode, context: Context) -> bool:
     """Whether a comprehension binds it to the elements of a name that is a part of a batch itself."""
-    if binding.binder is not Binder.LOOP or not isinstance(binding.value, cst.Name) or binding.path:
-        return False
-    return isinstance(binding.node, (cst.CompFor, *Comprehension)) and any(
-        _siblings(outer) for outer in context.reaching(binding.value)
-    )
+    match binder:
+        case cst.CompFor(target=cst.Name(), iter=cst.Name() as part):
+            return any(map(_siblings, context.binders(part)))
+    return False
 
 
 def _is_for_a_detector(name: cst.Name, context: Context) -> bool:
@@ -116,20 +110,20 @@ def _gives_losses(node: cst.CSTNode) -> bool:
     return False
 
 
-def _is_beside_pieces(binding: Binding, name: str) -> bool:
+def _is_beside_pieces(binder: cst.CSTNode, name: str) -> bool:
     """Whether another part of the same batch is gone through in the loop: `for target in targets`."""
-    if not isinstance(binding.node, cst.For):
+    if not isinstance(binder, cst.For):
         return False
-    others = _siblings(binding) - {name}
+    others = _siblings(binder) - {name}
     return any(
         isinstance(node, (cst.CompFor, cst.For)) and isinstance(node.iter, cst.Name) and node.iter.value in others
-        for node in descendants(binding.node.body)
+        for node in descendants(binder.body)
     )
 
 
-def _siblings(binding: Binding) -> set[str]:
+def _siblings(binder: cst.CSTNode) -> set[str]:
     """The names of the parts that a batch is taken apart to, where it is."""
-    match binding.node:
+    match binder:
         case cst.For(target=target) | cst.Assign(targets=[cst.AssignTarget(target=target)]):
             if isinstance(target, (cst.Tuple, cst.List)):
                 return {node.value for node in descendants(target) if isinstance(node, cst.Name)}
@@ -162,7 +156,7 @@ def is_of_calibration(moved: cst.CSTNode, context: Context) -> bool:
     Their name says it, or a call of the function around, `quantizer.enable_calib()`.
     """
     loop, function = context.frequencies.batch_loop(moved), context.function(moved)
-    if not isinstance(loop, cst.For) or not CALIBRATION.suggests(context.source.text.lower()):
+    if not isinstance(loop, cst.For) or not CALIBRATION.suggests(context.program.code.lower()):
         return False
     if any(isinstance(node, cst.Name) and CALIBRATION.suggests(node.value.lower()) for node in descendants(loop.iter)):
         return True
@@ -176,15 +170,10 @@ def is_without_cuda(moved: cst.Call, context: Context) -> bool:
     """Whether a move by `to` stands in a branch for what is not CUDA: behind `if device.type == "cuda": … else:`."""
     if not isinstance(moved.func, cst.Attribute) or moved.func.attr.value != "to":
         return False
-    child: cst.CSTNode = moved
-    for above in context.ancestors(moved):
-        if isinstance(above, (cst.FunctionDef, cst.Lambda)):
-            return False
-        if isinstance(above, (cst.If, cst.IfExp)) and child is not above.test:
-            is_cuda = _asks_for_cuda(above.test, context)
-            if is_cuda is not None and is_cuda is not (child is above.body):
-                return True
-        child = above
+    for test, is_taken in context.conditions(moved):
+        is_cuda = _asks_for_cuda(test, context)
+        if is_cuda is not None and is_cuda is not is_taken:
+            return True
     return False
 
 

@@ -26,7 +26,6 @@ RULE = Rule(
 _STEPS = frozenset(
     "div mul sub add div_ mul_ sub_ add_ unsqueeze unsqueeze_ squeeze view reshape permute transpose contiguous".split()
 )
-_DEEPEST = 12
 
 
 @RULE.on(Method("to"), Method("cuda"))
@@ -67,7 +66,7 @@ def _bytes(number: int) -> str:
 
 def _cast(node: cst.BaseExpression) -> cst.Call | None:
     """The last cast in a chain of methods, behind which only arithmetic with numbers and changes of shape follow."""
-    for _ in range(_DEEPEST):
+    while True:
         match node:
             case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=name)), args=args):
                 if name in ("float", "double", "to", "type"):
@@ -81,7 +80,6 @@ def _cast(node: cst.BaseExpression) -> cst.Call | None:
                 node = left
             case _:
                 return None
-    return None
 
 
 def _is_computed(node: cst.BaseExpression) -> bool:

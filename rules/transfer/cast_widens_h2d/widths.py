@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.names.bindings import Binder
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.values.lattice import Kind
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
-_DEEPEST = 8
 _OF_TYPES = {
     **dict.fromkeys(("bool", "uint8", "int8", "bool_", "byte", "char"), 1),
     **dict.fromkeys(("float16", "half", "bfloat16", "int16", "short", "uint16"), 2),
@@ -60,58 +59,50 @@ def cast_width(call: cst.Call, context: Context) -> int | None:
     return None
 
 
-def width(node: cst.BaseExpression, context: Context, depth: int = 0) -> int | None:
+@query(bottom=None)
+def width(node: cst.BaseExpression, context: Context) -> int | None:
     """The bytes of one element; None where nothing says so."""
-    if depth > _DEEPEST:
-        return None
     match node:
         case cst.Comparison(left=left):
-            is_tensor = context.kind(node) is Kind.TENSOR or width(left, context, depth + 1) is not None
+            is_tensor = context.kind(node) is Kind.TENSOR or width(left, context) is not None
             return 1 if is_tensor else None
         case cst.UnaryOperation(operator=cst.BitInvert(), expression=inner):
-            return width(inner, context, depth + 1)
+            return width(inner, context)
         case cst.BinaryOperation(left=left, operator=cst.BitAnd() | cst.BitOr(), right=right):
-            both = {width(left, context, depth + 1), width(right, context, depth + 1)}
+            both = {width(left, context), width(right, context)}
             return 1 if both == {1} else None
         case cst.Subscript(value=owner):
-            return width(owner, context, depth + 1)
+            return width(owner, context)
         case cst.Name():
-            bindings = context.reaching(node)
-            found = {
-                width(binding.value, context, depth + 1)
-                if binding.binder is Binder.ASSIGN and binding.value is not None and not binding.path
-                else None
-                for binding in bindings
-            }
+            origins = context.origins(node)
+            found = {width(value, context) for value in origins.nodes} if origins.is_whole else set()
             return found.pop() if len(found) == 1 else None
         case cst.Call():
-            return _of_call(node, context, depth + 1)
+            return _of_call(node, context)
     return None
 
 
-def is_mask(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
+@query(bottom=False)
+def is_mask(node: cst.BaseExpression, context: Context) -> bool:
     """Whether it is what a comparison gives of tensors of which nothing is in sight, neither device nor type."""
-    if depth > _DEEPEST:
-        return False
     match node:
         case cst.Comparison(left=left):
             return width(left, context) is None
         case cst.UnaryOperation(expression=inner) | cst.Subscript(value=inner):
-            return is_mask(inner, context, depth + 1)
+            return is_mask(inner, context)
         case cst.BinaryOperation(left=left, right=right):
-            return is_mask(left, context, depth + 1) or is_mask(right, context, depth + 1)
+            return is_mask(left, context) or is_mask(right, context)
         case cst.Name():
-            values = (binding.value for binding in context.reaching(node))
-            return any(value is not None and is_mask(value, context, depth + 1) for value in values)
+            return context.origins(node).some(lambda value: is_mask(value, context))
         case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=name)), args=args):
             if name in _COMPARES:
                 compared = args[0].value if context.qualified_name(node.func) and args else owner
                 return width(compared, context) is None
-            return name in _SHAPES and is_mask(owner, context, depth + 1)
+            return name in _SHAPES and is_mask(owner, context)
     return False
 
 
-def _of_call(call: cst.Call, context: Context, depth: int) -> int | None:
+def _of_call(call: cst.Call, context: Context) -> int | None:
     name = context.qualified_name(call.func) or ""
     if name in _IMAGES or name == "cv2.imread":
         return 1
@@ -122,9 +113,9 @@ def _of_call(call: cst.Call, context: Context, depth: int) -> int | None:
     if name in ("torch.ByteTensor", "torch.BoolTensor"):
         return 1
     if name == "cv2.cvtColor" or (name in _FROM_ARRAYS and len(call.args) == 1):
-        return width(first, context, depth) if first is not None and not _is_literal(first) else None
+        return width(first, context) if first is not None and not _is_literal(first) else None
     if name in _FROM_IMAGES and len(call.args) == 1 and first is not None:
-        return 1 if _is_image(first, context) else width(first, context, depth)
+        return 1 if _is_image(first, context) else width(first, context)
     if name.startswith("torch.") and name[6:] in _COMPARES:
         return 1
     if not isinstance(call.func, cst.Attribute) or name:
@@ -137,7 +128,7 @@ def _of_call(call: cst.Call, context: Context, depth: int) -> int | None:
         return type_width(first, context) if not _is_small(owner) else None
     if method in _COMPARES and context.kind(owner) is Kind.TENSOR:
         return 1
-    return width(owner, context, depth) if method in _SHAPES | _ARRAY_SHAPES else None
+    return width(owner, context) if method in _SHAPES | _ARRAY_SHAPES else None
 
 
 def _is_small(array: cst.BaseExpression) -> bool:
@@ -153,6 +144,7 @@ def _is_literal(node: cst.BaseExpression) -> bool:
     return isinstance(node, (cst.List, cst.Tuple, cst.BaseNumber, cst.ListComp))
 
 
+@query(bottom=False)
 def _is_image(node: cst.BaseExpression, context: Context) -> bool:
     """Whether this is an image of Pillow as it was read: `Image.open(path).convert("RGB")`."""
     match node:
@@ -161,9 +153,5 @@ def _is_image(node: cst.BaseExpression, context: Context) -> bool:
         case cst.Call():
             return context.qualified_name(node.func) == "PIL.Image.open"
         case cst.Name():
-            bindings = context.reaching(node)
-            return bool(bindings) and all(
-                isinstance(binding.value, cst.Call) and not binding.path and _is_image(binding.value, context)
-                for binding in bindings
-            )
+            return context.origins(node).every(lambda value: _is_image(value, context))
     return False

@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from torchlint.analyses.tensors.factories import NAMES, Sameness
-from torchlint.rule import Applicability, Call, Flag, Rule
+from torchlint.rule import Applicability, Call, Doubt, Flag, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -24,6 +24,11 @@ RULE = Rule(
     since="0.1.0",
     fix=(Applicability.SAFE, Applicability.UNSAFE),
     eager=True,
+    doubts=(
+        (Doubt.SMALL, ""),
+        (Doubt.RUNS_ONCE, ""),
+        (Doubt.RARE, "What tries a model out, exports it or gives it first weights is not what anybody waits for."),
+    ),
 )
 # Fewer elements than this take no time worth a word, unless it adds up.
 _SMALL = 10_000
@@ -33,15 +38,21 @@ _TINY = 100
 @RULE.on(*(Call(name) for name in NAMES))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the move of what a factory makes: in the same expression, or by the next use of the name it is given."""
+    from torchlint.analyses.tensors.element_counts import amount
     from torchlint.analyses.tensors.factories import factory
     from torchlint.analyses.transfer.moves import move
+    from torchlint.semantics.execution.first_time import is_for_another
 
     from .placement import is_same, placed
 
     made = factory(node, context)
     moved = move(made, context) if made is not None else None
-    if made is None or moved is None or _costs_nothing(made, moved, context):
+    if made is None or moved is None:
         return
+    number = amount(made.call, context)
+    if number == 0 or is_for_another(moved.call, context.names):
+        return
+    doubts = tuple(dict.fromkeys(_doubts(made, moved, number, context)))
     verb = "draws" if made.sameness is Sameness.RANDOM else "allocates" if made.successor == "empty" else "fills"
     yield Flag(
         moved.call,
@@ -49,11 +60,12 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         title=f"Make it on the device: `device={moved.destination.device}`",
         edits=placed(made, moved, context),
         applicability=Applicability.SAFE if is_same(made, moved) else Applicability.UNSAFE,
+        doubts=doubts,
     )
 
 
-def _costs_nothing(made: Factory, moved: Move, context: Context) -> bool:
-    """Whether there is nothing to copy, or so little, and that once, that nobody could tell."""
+def _doubts(made: Factory, moved: Move, number: int | None, context: Context) -> Iterator[Doubt]:
+    """Why it may cost too little to tell: little is copied, and that once; of `number` elements, if that is known."""
     from torchlint.analyses.execution.occasions import (
         is_made_once,
         is_made_to_look,
@@ -63,27 +75,25 @@ def _costs_nothing(made: Factory, moved: Move, context: Context) -> bool:
         runs_once,
     )
     from torchlint.analyses.sync.finite_checks import is_exceptional
-    from torchlint.analyses.tensors.element_counts import amount, is_an_image, sizes
+    from torchlint.analyses.tensors.element_counts import is_an_image, sizes
     from torchlint.analyses.transfer.moves import is_enlarged
-    from torchlint.semantics.execution.first_time import is_for_another
 
-    number = amount(made.call, context)
-    if number == 0 or is_made_to_look(moved.call, context) or is_exceptional(moved.call, context):
-        return True
-    if is_for_another(moved.call, context.names):
-        return True
+    asked = (is_exceptional, is_preparation, is_made_to_look)
+    if any(is_such(moved.call, context) for is_such in asked):
+        yield Doubt.RARE
+    if is_set_up(moved.call, context):
+        yield Doubt.RUNS_ONCE
     axes = sizes(made.call, context)
     is_no_block = axes is not None and axes.count(None) <= 1 and prod(size or 1 for size in axes) < _SMALL
     if is_no_block and is_made_once(moved.call, context):
-        return True
+        yield from (Doubt.SMALL, Doubt.RUNS_ONCE)
     # A move in another block is one that somebody thought about.
     limit = _SMALL if _share_a_block(made.call, moved.call, context) else _TINY
     is_small = number is not None and number < limit and not is_enlarged(moved)
     if is_small and runs_once(moved.call, context):
-        return True
+        yield from (Doubt.SMALL, Doubt.RUNS_ONCE)
     if is_an_image(made.call) and (runs_once(moved.call, context) or is_warm_up(moved.call, context)):
-        return True
-    return is_set_up(moved.call, context) or is_preparation(moved.call, context)
+        yield Doubt.RUNS_ONCE
 
 
 def _share_a_block(first: cst.CSTNode, second: cst.CSTNode, context: Context) -> bool:

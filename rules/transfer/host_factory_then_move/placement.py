@@ -186,7 +186,7 @@ def _may_be_asked_earlier(
     between = [*beside, *lines[lines.index(first) + 1 : lines.index(second)]]
     node = moved.destination.node
     if node is None or isinstance(node, (cst.SimpleString, cst.Integer)):
-        return not any(DEVICE_SETTING_CALL.suggests(context.code(line)) for line in between)
+        return not any(DEVICE_SETTING_CALL.suggests(context.uncommented(line)) for line in between)
     if not is_plain(node):
         return False
     asked = {name.value for name in descendants(node) if isinstance(name, cst.Name)}

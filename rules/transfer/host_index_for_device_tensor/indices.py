@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -11,7 +10,7 @@ import libcst as cst
 from torchlint.analyses.provenance.network import is_with_the_network
 from torchlint.analyses.tensors.aliasing import reflects
 from torchlint.analyses.tensors.factories import Factory, factory, is_whole
-from torchlint.semantics.names.bindings import Binder, Binding, dotted
+from torchlint.semantics.names.bindings import dotted
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import Comprehension, descendants
 
@@ -28,7 +27,6 @@ _RESHAPING = frozenset(
 )
 _INTEGERS = frozenset("int64 long int32 int int16 short int8 uint8".split())
 _SHAPE = frozenset({"size", "dim", "numel", "shape", "ndim", "dtype"})
-_DEEPEST = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ def host_index(call: cst.Call, context: Context) -> HostIndex | None:
     if made is None:
         return None
     found: list[cst.Subscript] = []
-    for subscript in _indexed(call, context, 0):
+    for subscript in _indexed(call, context):
         if subscript is None or _is_moved(subscript, context) or not _is_on_device(subscript.value, context):
             return None
         found.append(subscript)
@@ -72,7 +70,7 @@ def is_sure(index: HostIndex, context: Context) -> bool:
     codes = {context.code(subscript.value) for subscript in index.indexed}
     if len(codes) != 1 or not all(context.kinds.is_tensor(subscript.value) for subscript in index.indexed):
         return False
-    if not _is_of_integers(made, context) or not _stays_whole(made, context, 0):
+    if not _is_of_integers(made, context) or not _stays_whole(made, context):
         return False
     return all(
         _has_no_walrus(subscript)
@@ -102,13 +100,12 @@ def _follows_at_once(made: cst.Call, subscript: cst.Subscript, context: Context)
         return False
     if any(reflects(node) or isinstance(node, cst.NamedExpr) for node in descendants(function.body)):
         return False
-    above = list(takewhile(lambda node: node is not last, context.ancestors(subscript)))
-    if any(isinstance(node, (cst.IfExp, cst.BooleanOperation, cst.Lambda, *Comprehension)) for node in above):
+    if context.enclosing(subscript, cst.IfExp, cst.BooleanOperation, cst.Lambda, *Comprehension, within=last):
         return False
     lines = list(block.body)
     between = [node for line in lines[lines.index(first) : lines.index(last) + 1] for node in descendants(line)]
     tensor = context.code(subscript.value)
-    before = [node for node in between[: between.index(subscript)] if not any(node is other for other in above)]
+    before = [node for node in between[: between.index(subscript)] if not context.tree.within(subscript, node)]
     return not any(
         isinstance(node, (cst.Return, cst.Raise, cst.Yield, cst.Await, cst.Continue, cst.Break))
         or (isinstance(node, cst.AssignTarget) and dotted(node.target) == f"{tensor}.data")
@@ -116,22 +113,16 @@ def _follows_at_once(made: cst.Call, subscript: cst.Subscript, context: Context)
     )
 
 
-def _stays_whole(node: cst.BaseExpression, context: Context, depth: int) -> bool:
+def _stays_whole(made: cst.Call, context: Context) -> bool:
     """Whether all that is done with the index gives the same whole numbers on each device, without another tensor."""
-    while True:
-        parent = context.parent(node)
+
+    def exactly(node: cst.BaseExpression, parent: cst.CSTNode) -> cst.BaseExpression | None:
+        """What the parent computes of the index, if that is exact."""
         match parent:
-            case cst.Index():
-                return True
-            case cst.Attribute(attr=cst.Name(value=name)):
+            case cst.Attribute(attr=cst.Name(value=name)) if name not in _SHAPE:
                 call = context.parent(parent)
-                if name in _SHAPE:
-                    return True
-                if not isinstance(call, cst.Call) or not all(
-                    _is_size(argument.value, context) for argument in call.args
-                ):
-                    return False
-                node = call
+                is_sized = isinstance(call, cst.Call) and all(_is_size(given.value, context) for given in call.args)
+                return call if isinstance(call, cst.Call) and is_sized else None
             case cst.Subscript():
                 bounds = [
                     part
@@ -139,22 +130,26 @@ def _stays_whole(node: cst.BaseExpression, context: Context, depth: int) -> bool
                     if isinstance(element.slice, cst.Slice)
                     for part in (element.slice.lower, element.slice.upper, element.slice.step)
                 ]
-                if not all(bound is None or _is_size(bound, context) for bound in bounds):
-                    return False
-                node = parent
+                return parent if all(bound is None or _is_size(bound, context) for bound in bounds) else None
             case cst.BinaryOperation(left=left, operator=operator, right=right):
                 other = right if left is node else left
                 is_exact = isinstance(operator, (cst.Add, cst.Subtract, cst.Multiply)) and is_whole(other, context)
                 is_divided = isinstance(operator, (cst.FloorDivide, cst.Modulo)) and left is node
-                if not is_exact and not (is_divided and isinstance(right, cst.Integer) and right.evaluated_value):
-                    return False
-                node = parent
-            case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]) if depth < _DEEPEST:
-                binding = _binding(parent, name, context)
-                uses = context.names.uses(binding) if binding is not None else []
-                return all(_stays_whole(use, context, depth + 1) for use in uses)
-            case _:
-                return False
+                is_by_number = is_divided and isinstance(right, cst.Integer) and bool(right.evaluated_value)
+                return parent if is_exact or is_by_number else None
+        return None
+
+    return all(_is_end(node, context) for node in context.destinations(made, handed_on=exactly).nodes)
+
+
+def _is_end(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether the index is put to use here, or only looked at."""
+    match context.parent(node):
+        case cst.Index():
+            return True
+        case cst.Attribute(attr=cst.Name(value=name)):
+            return name in _SHAPE
+    return False
 
 
 def _is_size(node: cst.BaseExpression, context: Context) -> bool:
@@ -184,39 +179,34 @@ def _is_given_to_no_network(node: cst.BaseExpression, context: Context) -> bool:
         return False
     function = context.function(node)
     is_forward = isinstance(function, cst.FunctionDef) and function.name.value == "forward"
-    return not is_forward and any(binding.binder is Binder.PARAMETER for binding in context.reaching(node))
+    return not is_forward and any(isinstance(binder, cst.Param) for binder in context.binders(node))
 
 
-def _indexed(node: cst.BaseExpression, context: Context, depth: int) -> Iterator[cst.Subscript | None]:
-    """The subscripts in which the expression is an index; None for any other use of its values."""
-    while True:
-        parent = context.parent(node)
+def _indexed(made: cst.Call, context: Context) -> Iterator[cst.Subscript | None]:
+    """The subscripts in which the tensor is an index; None for any other use of its values."""
+
+    def again(node: cst.BaseExpression, parent: cst.CSTNode) -> cst.BaseExpression | None:
+        """What the parent makes of the index, if that is an index, too."""
         match parent:
-            case cst.Index():
-                subscript = context.parent(context.parent(parent) or parent)
-                yield subscript if isinstance(subscript, cst.Subscript) else None
-                return
-            case cst.Attribute(attr=cst.Name(value=name)) if name in _SHAPE:
-                return
             case cst.Attribute(attr=cst.Name(value=name)) if name in _RESHAPING:
                 call = context.parent(parent)
-                if not isinstance(call, cst.Call) or call.func is not parent:
-                    yield None
-                    return
-                node = call
+                return call if isinstance(call, cst.Call) and call.func is parent else None
             case cst.Subscript(value=value) if value is node and _is_part(parent):
-                node = parent
+                return parent
             case cst.BinaryOperation(left=left, right=right):
-                if context.kind(right if left is node else left) is not Kind.NUMBER:
-                    yield None
-                    return
-                node = parent
-            case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]) if depth < _DEEPEST:
-                yield from _uses(parent, name, context, depth)
-                return
-            case _:
-                yield None
-                return
+                is_by_number = context.kind(right if left is node else left) is Kind.NUMBER
+                return parent if is_by_number else None
+        return None
+
+    destinations = context.destinations(made, handed_on=again)
+    if destinations.lost or not destinations.found:
+        yield None
+    for node, _, is_alone in destinations.found:
+        if not is_alone or not _is_end(node, context):
+            yield None
+        elif isinstance(index := context.parent(node), cst.Index):
+            subscript = context.parent(context.parent(index) or index)
+            yield subscript if isinstance(subscript, cst.Subscript) else None
 
 
 def _is_part(node: cst.Subscript) -> bool:
@@ -228,28 +218,8 @@ def _is_part(node: cst.Subscript) -> bool:
     ) and any(isinstance(element.slice, cst.Slice) for element in node.slice)
 
 
-def _uses(statement: cst.Assign, name: str, context: Context, depth: int) -> Iterator[cst.Subscript | None]:
-    binding = _binding(statement, name, context)
-    uses = context.names.uses(binding) if binding is not None else []
-    if not uses:
-        yield None
-    for use in uses:
-        if context.reaching(use) != (binding,):
-            yield None
-        else:
-            yield from _indexed(use, context, depth + 1)
-
-
-def _binding(statement: cst.Assign, name: str, context: Context) -> Binding | None:
-    for binding in context.names.scope_of(statement).bindings.get(name, ()):
-        if binding.node is statement and binding.binder is Binder.ASSIGN:
-            return binding
-    return None
-
-
 def _is_there(use: cst.Name, place: cst.CSTNode, context: Context) -> bool:
     """Whether the name holds at the place what it holds at its use."""
     if context.function(use) is not context.function(place):
         return False
-    bindings = context.reaching(use)
-    return len(bindings) == 1 and bindings[0].effect < context.tree.place(place)
+    return len(context.binders(use)) == 1 and context.is_bound_before(use, place)

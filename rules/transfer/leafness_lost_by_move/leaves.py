@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.knowledge.apis import FACTORIES
 from torchlint.semantics.values.lattice import Device, Kind
 
@@ -87,16 +88,13 @@ def _effect_on_name(uses: list[cst.Name], context: Context) -> str:
             if above.attr.value in _MENDING:
                 return ""
             found = found or ("`.grad` of the copy stays None" if above.attr.value == "grad" else "")
-        elif _is_optimized(use, context):
+        elif any(_is_optimized(node, context) for node in context.destinations(use, Through.PARTS).nodes):
             found = "the optimizer refuses it"
     return found
 
 
-def _is_optimized(use: cst.Name, context: Context) -> bool:
-    """Whether the name stands in a list that an optimizer is constructed with."""
-    for above in context.ancestors(use):
-        if isinstance(above, cst.Call):
-            return context.kind(above) is Kind.OPTIMIZER
-        if not isinstance(above, (cst.Arg, cst.List, cst.Tuple, cst.Element, cst.Dict, cst.DictElement)):
-            return False
-    return False
+def _is_optimized(given: cst.BaseExpression, context: Context) -> bool:
+    """Whether an optimizer is constructed with it."""
+    argument = context.parent(given)
+    call = context.parent(argument) if isinstance(argument, cst.Arg) else None
+    return isinstance(call, cst.Call) and context.kind(call) is Kind.OPTIMIZER

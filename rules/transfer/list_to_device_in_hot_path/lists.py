@@ -11,11 +11,13 @@ from torchlint.analyses.tensors.factories import Factory, Sameness
 from torchlint.analyses.transfer.moves import is_plain, move
 from torchlint.finding import Frequency
 from torchlint.role import Role
+from torchlint.semantics.flow.origins import ELEMENT, Origin, Through
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.apis import OF_LISTS
 from torchlint.semantics.knowledge.conventions.conditions import TRACED_CONDITION
 from torchlint.semantics.knowledge.conventions.functions import COLLATE_WORD
-from torchlint.semantics.knowledge.conventions.texts import GRADIENT_TAKEN, IMAGE_CLASS, STEP_TAKEN
-from torchlint.semantics.names.bindings import Binder, Binding, dotted
+from torchlint.semantics.knowledge.conventions.texts import GRADIENT_TAKEN, STEP_TAKEN
+from torchlint.semantics.names.bindings import dotted
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
 
@@ -31,7 +33,6 @@ _TELLING = frozenset({"pin_memory", "requires_grad"})
 _READS = frozenset("item tolist numpy cpu detach array asarray tensor as_tensor stack cat".split())
 _BACK = frozenset("item tolist numpy cpu".split())
 _REDUCTIONS = frozenset({"sum", "any", "all", "max", "min", "mean"})
-_DEEPEST = 4
 # So many names are followed to where the CPU reads what they hold.
 _MOST = 4
 
@@ -83,7 +84,7 @@ def sent_list(call: cst.Call, context: Context) -> SentList | None:
 def _is_device(node: cst.BaseExpression, context: Context) -> bool:
     if isinstance(node, cst.Name) and node.value == "None":
         return False
-    if isinstance(node, cst.Name) and any(map(_is_unpacked, context.reaching(node))):
+    if any(map(_is_unpacked, context.origins(node, Through.PARTS | Through.ELEMENTS).found)):
         return False  # one of several things that a call gives, such as the device of a generator of random numbers
     if is_left_out(node, context):
         return False
@@ -100,8 +101,8 @@ def _does_not_block(moved: cst.Call) -> bool:
     )
 
 
-def _is_unpacked(binding: Binding) -> bool:
-    return bool(binding.path) and isinstance(binding.value, cst.Call)
+def _is_unpacked(origin: Origin) -> bool:
+    return isinstance(origin.node, cst.Call) and any(step != ELEMENT for step in origin.path)
 
 
 # The list
@@ -119,38 +120,31 @@ def _may_be_list(node: cst.BaseExpression) -> bool:
     return isinstance(node, (cst.List, cst.Tuple, cst.ListComp, cst.Name))
 
 
-def _is_list(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
+@query(bottom=False)
+def _is_list(node: cst.BaseExpression, context: Context) -> bool:
     """Whether the expression is a list of numbers that the CPU has, and some of them computed or looked up."""
-    if depth > _DEEPEST or _reads(node):
+    if _reads(node):
         return False
     match node:
         case cst.List(elements=elements) | cst.Tuple(elements=elements):
             return bool(elements) and all(
-                not isinstance(element, cst.StarredElement) and _is_number(element.value, context, depth)
+                not isinstance(element, cst.StarredElement) and _is_number(element.value, context)
                 for element in elements
             )
         case cst.ListComp(elt=element):
-            return _is_number(element, context, depth)
+            return _is_number(element, context)
         case cst.Name():
-            bindings = context.reaching(node)
-            return bool(bindings) and all(
-                binding.binder is Binder.ASSIGN
-                and not binding.path
-                and isinstance(binding.node, (cst.Assign, cst.AnnAssign))
-                and isinstance(binding.value, (cst.List, cst.Tuple, cst.ListComp))
-                and _is_list(binding.value, context, depth + 1)
-                for binding in bindings
-            )
+            return context.origins(node).every(lambda value: _is_list(value, context))
     return False
 
 
-def _is_number(node: cst.BaseExpression, context: Context, depth: int) -> bool:
+def _is_number(node: cst.BaseExpression, context: Context) -> bool:
     """Whether it is a number for certain, or a list of them, or an attribute of a module that nobody says is more."""
     if isinstance(node, (cst.List, cst.Tuple, cst.ListComp)):
-        return _is_list(node, context, depth + 1)
+        return _is_list(node, context)
     match node:
         case cst.BinaryOperation(left=left, right=right):
-            return _is_number(left, context, depth) and _is_number(right, context, depth)
+            return _is_number(left, context) and _is_number(right, context)
         case cst.Subscript(value=cst.Attribute(attr=cst.Name(value="shape"))):
             return True
     value = context.value(node)
@@ -196,25 +190,22 @@ def _is_elsewhere(node: cst.Call, context: Context) -> bool:
         if any(context.qualified_name(item.decorator) == "torch.jit.script" for item in function.decorators):
             return True
         # Gradients that nobody steps with are there to be looked at, for one input after the other.
-        text = context.source.text
+        text = context.program.code
         if (
             GRADIENT_TAKEN.suggests(text)
             and not STEP_TAKEN.suggests(text)
-            and GRADIENT_TAKEN.suggests(context.code(function.body))
+            and GRADIENT_TAKEN.suggests(context.uncommented(function.body))
         ):
             return True
     class_ = context.tree.enclosing_class(node)
     if class_ is not None and _is_of_traced_parts(class_, context):
         return True
     # A transform of images is what the workers of a loader run.
-    is_of_images = (
-        class_ is not None and IMAGE_CLASS.suggests(context.source.text) and IMAGE_CLASS.suggests(context.code(class_))
-    )
-    if is_of_images or context.settings.role is Role.TRANSFORMS:
+    if context.settings.role is Role.TRANSFORMS:
         return True
     above: cst.CSTNode | None = node
     while above is not None and above is not function:
-        if isinstance(above, (cst.If, cst.IfExp)) and TRACED_CONDITION.suggests(context.code(above.test)):
+        if isinstance(above, (cst.If, cst.IfExp)) and TRACED_CONDITION.suggests(context.uncommented(above.test)):
             return True
         above = context.parent(above)
     return not _is_run_per_batch(node, context)

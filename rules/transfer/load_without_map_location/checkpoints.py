@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.knowledge.conventions.conditions import RANK_CONDITION, SEVERAL_PROCESSES, SINGLED_OUT
 from torchlint.semantics.knowledge.conventions.packages import CHECKPOINTING_PACKAGE
 from torchlint.semantics.knowledge.conventions.texts import CUDA_TEXT, OPTIMIZER_TEXT, SHARDED_TRAINING
@@ -13,8 +14,6 @@ from torchlint.semantics.names.bindings import final_part
 from torchlint.syntax.tree import descendants
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from torchlint.semantics.context import Context
 
 # What shows that several processes with a GPU each run the file.
@@ -29,7 +28,7 @@ _PROCESSES = frozenset(
 
 def is_loaded_by_each_process(load: cst.Call, context: Context) -> bool:
     """Whether the file sets up several processes, and each of them gets here."""
-    text = context.source.text
+    text = context.program.code
     if SHARDED_TRAINING.suggests(text) or CHECKPOINTING_PACKAGE.suggests_any(context.names.imported):
         return False
     calls = {context.qualified_name(call.func) for call in context.tree.of(cst.Call)}
@@ -39,16 +38,17 @@ def is_loaded_by_each_process(load: cst.Call, context: Context) -> bool:
         return False
     if any(_saves_from_the_cpu(function, context) for function in context.tree.of(cst.FunctionDef)):
         return False
-    return not any(SINGLED_OUT.suggests(context.code(test).lower()) for test in _tests(load, context))
+    return not any(
+        SINGLED_OUT.suggests(context.uncommented(condition.test).lower())
+        for condition in context.conditions(load, across_functions=True)
+    )
 
 
 def _has_its_own(load: cst.Call, context: Context) -> bool:
     """Whether each process loads a file of its own, which it has saved from its own GPU: `f"state_{rank}.pt"`."""
     path = load.args[0].value
-    given = [path]
-    if isinstance(path, cst.Name):
-        given += [binding.value for binding in context.reaching(path) if binding.value is not None]
-    return any(RANK_CONDITION.suggests(context.code(value).lower()) for value in given)
+    given = (path, *context.origins(path, Through.ELEMENTS).nodes)
+    return any(RANK_CONDITION.suggests(context.uncommented(value).lower()) for value in given)
 
 
 def _saves_from_the_cpu(function: cst.FunctionDef, context: Context) -> bool:
@@ -57,19 +57,15 @@ def _saves_from_the_cpu(function: cst.FunctionDef, context: Context) -> bool:
     is_saving = any(context.qualified_name(call.func) == "torch.save" for call in calls)
     if not is_saving or not any(final_part(call.func) == "cpu" for call in calls):
         return False
-    return not OPTIMIZER_TEXT.suggests(context.code(function.body).lower())
+    return not OPTIMIZER_TEXT.suggests(context.uncommented(function.body).lower())
 
 
 def _is_of_one_process(node: cst.CSTNode, context: Context) -> bool:
     """Whether the branch around the node runs where the program has but one process: `if distributed: … else: …`."""
-    child = node
-    for above in context.ancestors(node):
-        if isinstance(above, (cst.If, cst.IfExp)) and child is not above.test:
-            asked = context.code(above.test).lower()
-            is_denied = isinstance(above.test, cst.UnaryOperation) and isinstance(above.test.operator, cst.Not)
-            if SEVERAL_PROCESSES.suggests(asked) and (child is above.orelse) is not is_denied:
-                return True
-        child = above
+    for test, is_taken in context.conditions(node, across_functions=True):
+        is_denied = isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not)
+        if is_taken is is_denied and SEVERAL_PROCESSES.suggests(context.uncommented(test).lower()):
+            return True
     return False
 
 
@@ -82,14 +78,7 @@ def _is_of_the_cpu(context: Context) -> bool:
         and call.args[0].value.evaluated_value == "cpu"
         for call in devices
     ]
-    return bool(is_cpu) and all(is_cpu) and not CUDA_TEXT.suggests(context.source.text)
-
-
-def _tests(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]:
-    """The conditions on which the node runs."""
-    for above in context.ancestors(node):
-        if isinstance(above, (cst.If, cst.IfExp)):
-            yield above.test
+    return bool(is_cpu) and all(is_cpu) and not CUDA_TEXT.suggests(context.program.code)
 
 
 def is_taken_over(load: cst.Call, context: Context) -> bool:

@@ -59,7 +59,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 def _is_unseen(context: Context) -> bool:
     """Whether nobody asks if the memory is pinned, and no class of the file has a `to` of its own."""
-    return not OWN_MOVE.suggests(context.source.text)
+    return not OWN_MOVE.suggests(context.program.code)
 
 
 def _waiting(node: cst.Call, flag: cst.Arg, context: Context) -> tuple[NodeEdit, ...]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.syntax.tree import descendants, descendants_in_scope
+from torchlint.syntax.tree import descendants_in_scope
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -81,14 +81,11 @@ def _may_have_waited(
     statement: cst.CSTNode, read: cst.BaseExpression, context: Context, since: cst.CSTNode | None = None
 ) -> bool:
     """Whether anything else that the statement calls may run before the read, and behind `since`."""
-    passed = {id(above) for above in (read, *context.ancestors(read))}
-    start = -1
-    if since is not None:
-        passed |= {id(part) for part in descendants(since)}
-        start = context.tree.place(since)
+    start = -1 if since is None else context.tree.place(since)
     return any(
         isinstance(part, cst.Call)
-        and id(part) not in passed
+        and not context.tree.within(read, part)
+        and (since is None or not context.tree.within(part, since))
         and context.tree.place(part) > start
         and not _goes_on(part)
         and not (isinstance(part.func, cst.Attribute) and part.func.attr.value in _VIEWS)

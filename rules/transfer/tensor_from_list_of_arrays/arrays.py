@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.names.bindings import Binder, Binding
+from torchlint.semantics.flow.origins import Through
+from torchlint.semantics.flow.query import query
+from torchlint.semantics.names.bindings import Binder
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants_in_scope
 
@@ -55,40 +57,39 @@ _IMAGES = frozenset(
     for name in "imread imdecode resize cvtColor GaussianBlur medianBlur blur warpAffine warpPerspective remap flip "
     "rotate copyMakeBorder normalize addWeighted dilate erode".split()
 )
-_DEEPEST = 6
 # Of so many words or numbers nobody could tell how they become a tensor.
 _FEW = 100
 
 
-def axes(node: cst.BaseExpression, context: Context, depth: int = 0) -> int:
+@query(bottom=0)
+def axes(node: cst.BaseExpression, context: Context) -> int:
     """How many axes an array has at least; 0 where it may be a number, or no array at all."""
-    if depth > _DEEPEST:
-        return 0
     match node:
         case cst.Call():
-            return _of_call(node, context, depth)
+            return _of_call(node, context)
         case cst.BinaryOperation(left=left, right=right):
-            found = max(axes(left, context, depth + 1), axes(right, context, depth + 1))
+            found = max(axes(left, context), axes(right, context))
             is_product = isinstance(node.operator, cst.MatrixMultiply)
             return 0 if is_product or context.kind(node) is not Kind.NDARRAY else found
         case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=operator, comparator=right)]):
             if isinstance(operator, (cst.In, cst.NotIn, cst.Is, cst.IsNot)):
                 return 0
-            return max(axes(left, context, depth + 1), axes(right, context, depth + 1))
+            return max(axes(left, context), axes(right, context))
         case cst.UnaryOperation(operator=cst.Minus() | cst.BitInvert() | cst.Plus(), expression=inner):
-            return axes(inner, context, depth + 1)
+            return axes(inner, context)
         case cst.Attribute(value=value, attr=cst.Name(value="T")):
-            return axes(value, context, depth + 1)
+            return axes(value, context)
         case cst.Subscript(value=value):
-            return _of_part(node, axes(value, context, depth + 1), context)
+            return _of_part(node, axes(value, context), context)
         case cst.Name() if context.kind(node) is Kind.NDARRAY:
-            return min((_of_binding(binding, context, depth) for binding in context.reaching(node)), default=0)
+            origins = context.origins(node, Through.UPDATES)  # `x /= 255` leaves the axes that `x` had before
+            return min(axes(value, context) for value in origins.nodes) if origins.is_whole else 0
     return 0
 
 
 def is_list_of_arrays(node: cst.BaseExpression, context: Context) -> bool:
     """Whether the expression holds a list, maybe of lists, of arrays that have axes of their own."""
-    elements = list(_elements(node, context, 0))
+    elements = list(_elements(node, context))
     return bool(elements) and all(
         element is not None and (axes(element, context) > 0 or _is_sequence_of_arrays(element, context))
         for element in elements
@@ -97,17 +98,14 @@ def is_list_of_arrays(node: cst.BaseExpression, context: Context) -> bool:
 
 def is_of_examples(node: cst.BaseExpression, context: Context) -> bool:
     """Whether each array is made in a loop over a few words or numbers that are written out in the file."""
-    elements = list(_elements(node, context, 0))
+    elements = list(_elements(node, context))
     return bool(elements) and all(element is not None and _is_of_an_example(element, context) for element in elements)
 
 
 def _is_of_an_example(element: cst.BaseExpression, context: Context) -> bool:
-    for above in context.ancestors(element):
-        match above:
-            case cst.FunctionDef():
-                return False
-            case cst.For(iter=iterated) | cst.ListComp(for_in=cst.CompFor(iter=iterated)):
-                return all(map(_is_written_out, _held(iterated, context)))
+    match context.enclosing(element, cst.FunctionDef, cst.For, cst.ListComp):
+        case cst.For(iter=iterated) | cst.ListComp(for_in=cst.CompFor(iter=iterated)):
+            return all(map(_is_written_out, _held(iterated, context)))
     return False
 
 
@@ -138,33 +136,25 @@ def name_of(module: str, place: cst.CSTNode, context: Context) -> str | None:
     return None
 
 
-def _of_binding(binding: Binding, context: Context, depth: int) -> int:
-    if isinstance(binding.node, cst.AugAssign):  # `x /= 255` leaves the axes of the array that `x` held before
-        return axes(binding.node.target, context, depth + 1)
-    if binding.binder is not Binder.ASSIGN or binding.path or binding.value is None:
-        return 0
-    return axes(binding.value, context, depth + 1)
-
-
 # Calls
 
 
-def _of_call(call: cst.Call, context: Context, depth: int) -> int:
+def _of_call(call: cst.Call, context: Context) -> int:
     qualified = context.qualified_name(call.func) or ""
     if qualified in _IMAGES:
         return 2
     if qualified.startswith("numpy."):
-        return _of_function(call, qualified.removeprefix("numpy."), context, depth)
+        return _of_function(call, qualified.removeprefix("numpy."), context)
     if isinstance(call.func, cst.Attribute):
-        return _of_method(call, call.func.value, call.func.attr.value, context, depth)
+        return _of_method(call, call.func.value, call.func.attr.value, context)
     target = context.calls.target(call)
     if isinstance(target, cst.FunctionDef) and context.kind(call) is Kind.NDARRAY:
         returned = [node.value for node in descendants_in_scope(target.body) if isinstance(node, cst.Return)]
-        return min((axes(value, context, depth + 1) if value is not None else 0 for value in returned), default=0)
+        return min((axes(value, context) if value is not None else 0 for value in returned), default=0)
     return 0
 
 
-def _of_function(call: cst.Call, name: str, context: Context, depth: int) -> int:
+def _of_function(call: cst.Call, name: str, context: Context) -> int:
     given = [argument.value for argument in call.args if argument.keyword is None and not argument.star]
     if name in _AXES:
         return _AXES[name]
@@ -172,11 +162,11 @@ def _of_function(call: cst.Call, name: str, context: Context, depth: int) -> int
         shape = context.argument(call, "shape", 0)
         return len(shape.elements) if isinstance(shape, (cst.Tuple, cst.List)) else 1 if shape is not None else 0
     if name in _CONVERSIONS and given:
-        return _of_data(given[0], context, depth)
+        return _of_data(given[0], context)
     if name == "expand_dims" and given:
-        return axes(given[0], context, depth + 1) + 1
+        return axes(given[0], context) + 1
     if name in _ALIKE:
-        return max((axes(value, context, depth + 1) for value in given), default=0)
+        return max((axes(value, context) for value in given), default=0)
     if name in ("random.randn", "random.rand"):
         return len(given)
     family, _, last = name.rpartition(".")
@@ -187,23 +177,23 @@ def _of_function(call: cst.Call, name: str, context: Context, depth: int) -> int
     return 0
 
 
-def _of_data(data: cst.BaseExpression, context: Context, depth: int) -> int:
+def _of_data(data: cst.BaseExpression, context: Context) -> int:
     """The axes of `np.array(data)`."""
     match data:
         case cst.List(elements=[first, *_]) | cst.Tuple(elements=[first, *_]):
-            return 1 + _of_data(first.value, context, depth + 1)
+            return 1 + _of_data(first.value, context)
         case cst.ListComp(elt=element):
-            return 1 + _of_data(element, context, depth + 1)
+            return 1 + _of_data(element, context)
     if context.kind(data) is Kind.SEQUENCE:
         return 1
-    return axes(data, context, depth + 1)
+    return axes(data, context)
 
 
-def _of_method(call: cst.Call, owner: cst.BaseExpression, name: str, context: Context, depth: int) -> int:
+def _of_method(call: cst.Call, owner: cst.BaseExpression, name: str, context: Context) -> int:
     if context.kind(call) is not Kind.NDARRAY:
         return 0
     if name in _ALIKE_METHODS:
-        return axes(owner, context, depth + 1)
+        return axes(owner, context)
     if name in _FLAT:
         return 1
     if name == "reshape" and call.args and not context.has_unpacking(call):
@@ -226,7 +216,7 @@ def _of_part(node: cst.Subscript, whole: int, context: Context) -> int:
                 whole += 1
             case cst.Index(value=value) if context.qualified_name(value) == "numpy.newaxis":
                 whole += 1
-            case cst.Index(value=value) if axes(value, context, _DEEPEST - 1) > 0:
+            case cst.Index(value=value) if axes(value, context) > 0:
                 whole = max(whole, 1) if len(node.slice) == 1 else whole - 1
             case _:
                 whole -= 1
@@ -240,46 +230,28 @@ def _is_sequence_of_arrays(node: cst.BaseExpression, context: Context) -> bool:
     return isinstance(node, (cst.List, cst.ListComp)) and is_list_of_arrays(node, context)
 
 
-def _elements(node: cst.BaseExpression, context: Context, depth: int) -> Iterator[cst.BaseExpression | None]:
-    """What goes into a list; None for what is not known."""
-    match node:
-        case cst.ListComp(elt=element):
-            yield element
-        case cst.List(elements=elements):
-            yield from (element.value if isinstance(element, cst.Element) else None for element in elements)
-        case cst.Name() if depth < _DEEPEST:
-            for binding in context.reaching(node):
-                yield from _bound(binding, node, context, depth)
-        case _:
-            yield None
-
-
-def _bound(binding: Binding, use: cst.Name, context: Context, depth: int) -> Iterator[cst.BaseExpression | None]:
-    value = binding.value
-    if binding.binder is not Binder.ASSIGN or value is None:
+def _elements(node: cst.BaseExpression, context: Context) -> Iterator[cst.BaseExpression | None]:
+    """What goes into a list, which a function of this module may return; None for what is not known."""
+    origins = context.origins(node, Through.PARTS | Through.CALLS)
+    if not origins.is_whole:
         yield None
-    elif isinstance(value, cst.Call):
-        yield from _returned(value, binding.path, context, depth)
-    elif (part := _part(value, binding.path)) is None:
-        yield None
-    else:
-        yield from _elements(part, context, depth + 1)
-        yield from _added(binding, use, context)
+    for made, _ in origins.found:
+        match made:
+            case cst.ListComp(elt=element):
+                yield element
+            case cst.List(elements=elements):
+                yield from (element.value if isinstance(element, cst.Element) else None for element in elements)
+            case _:
+                yield None
+        yield from _added(made, node, context)
 
 
-def _part(value: cst.BaseExpression, path: tuple[int, ...]) -> cst.BaseExpression | None:
-    """What unpacking a tuple leads to."""
-    for step in path:
-        if not isinstance(value, cst.Tuple) or not 0 <= step < len(value.elements):
-            return None
-        value = value.elements[step].value
-    return value
-
-
-def _added(binding: Binding, use: cst.Name, context: Context) -> Iterator[cst.BaseExpression | None]:
-    """What is appended to a list; anything else that may fill it is not known."""
-    for name in context.names.uses(binding):
-        if name is use or context.tree.place(name) > context.tree.place(use):
+def _added(made: cst.BaseExpression, use: cst.BaseExpression, context: Context) -> Iterator[cst.BaseExpression | None]:
+    """What is appended to a list before its use; anything else that may fill it is not known."""
+    for name, path, _ in context.destinations(made, Through.PARTS).found:
+        if path:
+            continue
+        if context.function(name) is context.function(use) and context.tree.place(name) >= context.tree.place(use):
             continue
         attribute = context.parent(name)
         call = context.parent(attribute) if isinstance(attribute, cst.Attribute) else None
@@ -287,17 +259,3 @@ def _added(binding: Binding, use: cst.Name, context: Context) -> Iterator[cst.Ba
             yield call.args[0].value if attribute.attr.value == "append" else None
         elif isinstance(attribute, cst.AugAssign):
             yield None
-
-
-def _returned(
-    call: cst.Call, path: tuple[int, ...], context: Context, depth: int
-) -> Iterator[cst.BaseExpression | None]:
-    """The elements of the list that a function of this module returns, alone or in a tuple."""
-    target = context.calls.target(call)
-    if not isinstance(target, cst.FunctionDef):
-        yield None
-        return
-    for node in descendants_in_scope(target.body):
-        if isinstance(node, cst.Return):
-            part = _part(node.value, path) if node.value is not None else None
-            yield from _elements(part, context, depth + 1) if part is not None else (None,)

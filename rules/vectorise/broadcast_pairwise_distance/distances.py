@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.batching.extent import is_sure_tensor
-from torchlint.analyses.iteration.targets import names_in
-from torchlint.semantics.knowledge.conventions.values import COORDINATES
 from torchlint.semantics.names.bindings import method_name
 from torchlint.syntax.literals import integer
 
@@ -83,17 +81,14 @@ def distances(call: cst.Call, context: Context) -> Distances | None:
 
 def _is_one_point(points: cst.BaseExpression, context: Context) -> bool:
     """Whether all that the name is given is one point: `p.reshape(1, 1, 3)`, `torch.randn(1, 3)`."""
-    if not isinstance(points, cst.Name):
-        return False
-    values = [binding.value for binding in context.reaching(points)]
-    return bool(values) and all(value is not None and any(map(_has_one_row, _chain(value))) for value in values)
+    return isinstance(points, cst.Name) and context.origins(points).every(
+        lambda value: any(map(_has_one_row, _chain(value)))
+    )
 
 
 def _is_in_space(points: cst.BaseExpression, context: Context) -> bool:
-    """Whether the points have two or three coordinates: `torch.stack((x, y), 1)`, `boxes[:, :2]`, `xyz`."""
-    return any(COORDINATES.suggests(name) for name in names_in(points)) or all(
-        _has_few_columns(value) for value in context.origins(points).nodes
-    )
+    """Whether the points have two or three coordinates: `torch.stack((x, y), 1)`, `boxes[:, :2]`."""
+    return all(_has_few_columns(value) for value in context.origins(points).nodes)
 
 
 def _has_few_columns(value: cst.BaseExpression) -> bool:

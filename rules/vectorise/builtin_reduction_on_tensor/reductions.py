@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.batching.extent import FEW_IN_ALL, is_sure_tensor, is_worth_batching
 from torchlint.analyses.tensors.element_counts import amount
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.values.lattice import Device
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
-_DEEPEST = 4
 _CASTS = frozenset("int long short byte bool float double half".split())
 BUILTINS = ("sum", "max", "min", "any", "all", "sorted")
 # What a tensor may be the value of; most calls are given a list or a generator.
@@ -40,22 +39,23 @@ def _is_handful(tensor: cst.BaseExpression, context: Context) -> bool:
     """Whether the tensor is made with a few elements on the CPU, or of a list that Python has been over as well."""
     if context.device(tensor) is not Device.CPU:
         return False
-    found = list(_made(tensor, context))
+    found = _made(tensor, context)
     return bool(found) and all(_is_repeated(call, context) or _is_short(call, context) for call in found)
 
 
-def _made(tensor: cst.BaseExpression, context: Context, depth: int = 0) -> Iterator[cst.Call]:
+@query(bottom=())
+def _made(tensor: cst.BaseExpression, context: Context) -> tuple[cst.Call, ...]:
     """The calls that make the tensor, before it is cast or compared."""
+    found: list[cst.Call] = []
     for value in context.origins(tensor).nodes:
         match value:
-            case cst.Comparison(left=inner) if depth < _DEEPEST:
-                yield from _made(inner, context, depth + 1)
-            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=name)), args=[]) if (
-                name in _CASTS and depth < _DEEPEST
-            ):
-                yield from _made(inner, context, depth + 1)
+            case cst.Comparison(left=inner):
+                found += _made(inner, context)
+            case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=name)), args=[]) if name in _CASTS:
+                found += _made(inner, context)
             case cst.Call():
-                yield value
+                found.append(value)
+    return tuple(found)
 
 
 def _is_short(call: cst.Call, context: Context) -> bool:

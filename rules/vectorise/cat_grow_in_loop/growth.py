@@ -19,7 +19,7 @@ from torchlint.semantics.execution.frequency import LoopKind
 from torchlint.semantics.knowledge.conventions.conditions import FIRST_FLAG
 from torchlint.semantics.knowledge.conventions.counts import FEW_PARTS, MANY_PARTS
 from torchlint.semantics.knowledge.conventions.functions import PICTURE_WRITER
-from torchlint.semantics.names.bindings import Binder, last_part
+from torchlint.semantics.names.bindings import last_part
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.literals import integer
 from torchlint.syntax.tree import descendants, descendants_in_scope
@@ -136,10 +136,8 @@ def _is_reflected(scope: cst.CSTNode) -> bool:
 
 def _begins(name: cst.CSTNode, statement: cst.Assign, loop: cst.CSTNode, context: Context) -> bool:
     """Whether the name stands in a branch of the first turn: `if t is None: t = x`, where it grows in the `else`."""
-    for above in context.ancestors(name):
-        if above is loop:
-            return False
-        if isinstance(above, cst.If) and context.tree.within(statement, above):
+    for above in context.around(name, cst.If, within=loop):
+        if context.tree.within(statement, above):
             if context.tree.within(name, above.test):
                 return _is_first(above.test, name, loop)
             is_other_branch = context.tree.within(name, above.body) != context.tree.within(statement, above.body)
@@ -243,18 +241,19 @@ def _way(found: Growth, context: Context) -> str | None:
 
 def _start(found: Growth, context: Context) -> str | None:
     """What the list begins with: the name as it comes into the loop, or nothing where that is None."""
-    before = [binding for binding in context.reaching(found.name) if not context.tree.within(binding.node, found.loop)]
+    before = [binder for binder in context.binders(found.name) if not context.tree.within(binder, found.loop)]
     if found.first is not None:
-        is_none = [isinstance(binding.value, cst.Name) and binding.value.value == "None" for binding in before]
         is_alike = len(found.parts) == 1 and context.code(found.first) == context.code(found.parts[0])
-        return "" if is_alike and is_none == [True] and not before[0].path else None
-    blocks = {id(above) for above in context.ancestors(found.loop)}
-    is_bound = any(
-        binding.binder is Binder.PARAMETER
-        or id(context.parent(context.tree.line(binding.node) or binding.node)) in blocks
-        for binding in before
-    )
+        return "" if is_alike and len(before) == 1 and _gives_none(before[0]) else None
+    is_bound = any(isinstance(binder, cst.Param) or context.is_above(binder, found.loop) for binder in before)
     return found.name.value if is_bound else None
+
+
+def _gives_none(binder: cst.CSTNode) -> bool:
+    match binder:
+        case cst.Assign(value=value) | cst.AnnAssign(value=value) | cst.Param(default=value):
+            return isinstance(value, cst.Name) and value.value == "None"
+    return False
 
 
 def _may_wait(found: Growth, context: Context) -> bool:
@@ -266,12 +265,8 @@ def _may_wait(found: Growth, context: Context) -> bool:
     mentions = context.uses.mentions(found.name) or []
     if found.loop.orelse is not None and any(context.tree.within(name, found.loop.orelse) for name in mentions):
         return False
-    for above in context.ancestors(found.loop):
-        if isinstance(above, (cst.FunctionDef, cst.Lambda, cst.ClassDef)):
-            break
-        if isinstance(above, (cst.Try, cst.TryStar)) or (
-            isinstance(above, cst.With) and not _is_of_torch(above, context)
-        ):
+    for above in context.around(found.loop, cst.Try, cst.TryStar, cst.With, within=context.function(found.loop)):
+        if not isinstance(above, cst.With) or not _is_of_torch(above, context):
             return False  # what leaves the loop by an exception may be caught, and the name be looked at
     return not any(is_changed_in_place(owner, context) for part in found.parts for owner in _owners(part)) and all(
         _is_own(part) for part in found.parts

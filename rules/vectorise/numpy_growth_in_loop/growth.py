@@ -45,9 +45,9 @@ def grows(grown: cst.Name | cst.Attribute, join: cst.Call, context: Context) -> 
     loop = context.frequencies.batch_loop(join)
     if loop is None:
         return False
-    bindings = context.reaching(grown)
-    is_carried = any(binding.node is statement for binding in bindings)
-    is_from_before = any(not context.tree.within(binding.node, loop) for binding in bindings)
+    binders = context.binders(grown)
+    is_carried = any(binder is statement for binder in binders)
+    is_from_before = any(not context.tree.within(binder, loop) for binder in binders)
     return is_carried and is_from_before and not _is_used(grown.value, statement, loop, context)
 
 
@@ -84,14 +84,8 @@ def _is_used(name: str, statement: cst.Assign, loop: cst.For | cst.While, contex
 
 def _is_start(target: cst.AssignTarget, loop: cst.For | cst.While, context: Context) -> bool:
     """Whether the loop binds the name here only in some turns: `if step == 0: a = b`, `else: a = join`."""
-    for above in context.ancestors(target):
-        if above is loop:
-            return False
-        if isinstance(above, (cst.If, cst.Else, cst.ExceptHandler)):
-            return True
-        if isinstance(above, Loop):
-            return False
-    return False
+    nearest = context.enclosing(target, cst.If, cst.Else, cst.ExceptHandler, *Loop, within=loop)
+    return nearest is not None and not isinstance(nearest, Loop)
 
 
 def _is_all(statement: cst.Assign, context: Context) -> bool:

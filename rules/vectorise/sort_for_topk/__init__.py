@@ -51,7 +51,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 def _removes(node: cst.Call, context: Context) -> bool:
     """Whether this is a step of non-maximum suppression, where the number is a limit that is seldom reached."""
     function = context.function(node)
-    return function is not None and SUPPRESSION.suggests(context.code(function))
+    return function is not None and SUPPRESSION.suggests(context.uncommented(function))
 
 
 def _edits(found: Sort, largest: str, context: Context) -> tuple[NodeEdit, ...]:

@@ -10,6 +10,7 @@ import libcst as cst
 
 from torchlint.analyses.batching.extent import is_sure_tensor
 from torchlint.analyses.tensors.ranks import has_one_axis
+from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.knowledge.conventions.counts import CAP, SHARE
 from torchlint.semantics.knowledge.conventions.values import DRAWN_SCORES
 from torchlint.semantics.names.bindings import Binder
@@ -85,7 +86,7 @@ def partial_sort(call: cst.Call, context: Context) -> Sort | None:
 
 def _is_large(count: cst.BaseExpression, context: Context) -> bool:
     """Whether the number is a bound, or a large share of all: `int(len(x) * 0.5)`."""
-    if CAP.suggests(context.code(count)):
+    if CAP.suggests(context.uncommented(count)):
         return True
     return any(_is_share(part) for value in context.origins(count).nodes for part in (value, *descendants(value)))
 
@@ -103,12 +104,11 @@ def _is_share(node: cst.CSTNode) -> bool:
 
 
 def _is_drawn(tensor: cst.BaseExpression, context: Context) -> bool:
-    words = {part.value for part in descendants(tensor) if isinstance(part, cst.Name)}
+    written = [tensor]
     if isinstance(tensor, cst.Name):
-        for binding in context.reaching(tensor):
-            if binding.value is not None:
-                words |= {part.value for part in descendants(binding.value) if isinstance(part, cst.Name)}
-    return any(map(DRAWN_SCORES.suggests, words))
+        written += [origin.node for origin in context.bound_to(tensor, Through.PARTS).found]
+    parts = (part for whole in written for part in descendants(whole))
+    return any(isinstance(part, cst.Name) and DRAWN_SCORES.suggests(part.value) for part in parts)
 
 
 def _parts(

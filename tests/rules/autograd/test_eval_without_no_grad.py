@@ -330,7 +330,7 @@ def test_evaluations(code: str) -> None:
         """
         class Net(nn.Module):
             def predict(self, x):
-                return self(x).argmax(1).item()
+                return self(x).argmax(1).item()  # <- eval-without-no-grad?
         """,
         """
         def test():
@@ -726,3 +726,120 @@ def test_a_call_to_warm_up_is_no_evaluation() -> None:
     check_snippet(code.format('_ = model(image.half() if half else image) if device.type != "cpu" else None'), RULE)
     check_snippet(code.format("model(image)"), RULE)
     check_snippet(code.format(f"print(model(image).argmax())  # <- {RULE}"), RULE)
+
+
+TRAINING = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+    def forward(self, x):
+        return self.layer(x)
+net, judge = Net(), Net()
+optimizer = torch.optim.SGD(judge.parameters(), 0.1)
+def train(loader, memory):
+    for x, y in loader:
+        {}
+        optimizer.zero_grad()
+        loss = F.mse_loss(judge(x), y)
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        f"fake = net(x).detach(){HERE}",
+        f"fake = net(x){HERE}\n        y = y + judge(fake.detach()).detach(){HERE}",
+        f"hits = (net(x).argmax(1) == y).sum(){HERE}",
+        f"out = net(x){HERE}\n        shape, top = out.shape, out[:, 0].softmax(0).argmax()",
+        f"out = net(x){HERE}\n        near, top = (out - y).abs() < 1, out.argmax()",
+        f"action = torch.distributions.Categorical(logits=net(x)).sample(){HERE}",
+        f"y = net(x).data{HERE}",
+        f"aside = net(x).mean().item(){HERE}",
+    ],
+)
+def test_a_graph_that_all_uses_drop(lines: str) -> None:
+    check(TRAINING.format(lines))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "out = net(x)\n        loss = F.mse_loss(out, y) + out.detach().mean()\n        loss.backward()",
+        "fake = net(x)\n        memory.append(fake)\n        y = fake.detach()",
+        "fake = net(x)\n        y = look(fake) + fake.detach()",
+        "self.fake = fake = net(x)\n        y = fake.detach()",
+        "dist = torch.distributions.Normal(net(x), 1)\n        y = dist.sample()\n        (-dist.log_prob(y)).mean().backward()",
+        "dist = torch.distributions.Normal(net(x), 1)\n        y = dist.rsample().detach() + dist.rsample()",
+        "with torch.no_grad():\n            fake = net(x).detach()",
+        "out, state = net(x)\n        state = state.detach()",
+        "out = net(x)\n        print(out.shape)",
+        "y = F.relu(x).detach()",
+    ],
+)
+def test_a_graph_that_something_may_use(lines: str) -> None:
+    check(TRAINING.format(lines))
+
+
+def test_now_and_then_and_once() -> None:
+    check(TRAINING.format(f"if x.shape[0] % 100 == 0:\n            show(net(x).detach().numpy()){HERE}?"))
+    check(TRAINING.format("pass") + f"show(net(torch.load('x')).detach().numpy()){HERE}?\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "is_fixed"),
+    [
+        ("fake = net(x).detach()", True),
+        ("top = net(x).softmax(-1).detach().argmax(-1)", True),
+        ("loss = F.mse_loss(judge(x), net(x).detach())", False),
+        ("y = y + net(x).detach()", False),
+        ("y = net(x).detach().mul(y)", False),
+        ("fake = net(make(x)).detach()", False),
+        ("print(net(x).detach())", False),
+    ],
+)
+def test_a_fix_leaves_the_graphs_of_others_alone(line: str, *, is_fixed: bool) -> None:
+    code = HEAD + TRAINING.format(line)
+    result = lint(code, active(RULE))
+    (found,) = [each for each in result.findings if "uses of its output drop" in each.message]
+    assert (found.fix is not None) is is_fixed
+
+
+def test_a_method_that_a_base_elsewhere_may_call() -> None:
+    code = """
+        from policies import Base
+        class Net(nn.Module):
+            def forward(self, x):
+                return x
+        class Policy({}):
+            def __init__(self):
+                self.net = Net()
+            def act(self, loader):
+                for x in torch.utils.data.DataLoader(loader):
+                    y = self.net(x).argmax(1){}
+                    yield y
+    """
+    check(code.format("Base", f"{HERE}?"))
+    check(code.format("object", HERE))
+
+
+def test_in_a_function_whose_callers_turned_autograd_off() -> None:
+    check(
+        TRAINING.format("with torch.no_grad():\n            y = guess(x)")
+        + "def guess(x):\n    return net(x).argmax(1)\n"
+    )
+
+
+def test_without_the_graph_the_numbers_are_the_same() -> None:
+    torch.manual_seed(0)
+    net, x = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Dropout()), torch.randn(8, 4)
+    torch.manual_seed(1)
+    with_graph, state = net(x).detach(), {name: part.clone() for name, part in net.state_dict().items()}
+    net[1].reset_running_stats()
+    torch.manual_seed(1)
+    with torch.no_grad():
+        without = net(x).detach()
+    assert torch.equal(with_graph, without)
+    assert all(torch.equal(part, state[name]) for name, part in net.state_dict().items())

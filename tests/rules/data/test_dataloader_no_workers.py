@@ -654,21 +654,20 @@ def test_a_loop_that_takes_a_few_batches(body: str, flagged: bool) -> None:  # n
 @pytest.mark.parametrize(
     ("above", "between", "flagged"),
     [
-        ("# The rows are in memory, no need of workers", "", False),
-        ("# Loaders (they would not gain from num_workers)", "", False),
-        ("# The rows are in memory, no need of workers", "\n", False),
-        ("# The rows are in memory, no need of workers", "model = build()\n", True),
-        ("# Workers are given below", "", True),
-        ("# Loaders", "", True),
+        ("# The rows are in memory, no need of workers\n", "", False),
+        ("# Loaders (they would not gain from num_workers)\n", "", False),
+        ("# The rows are in memory,\n# no need of workers\n", "", False),
+        ("# The rows are in memory, no need of workers\n", "\n", True),
+        ("# The rows are in memory, no need of workers\n", "model = build()\n", True),
+        ("# The rows are in memory, no need of workers\n", "a = DataLoader(open_rows(), 8, num_workers=2)\n", True),
+        ("# Workers are given below\n", "", True),
+        ("# Loaders\n", "", True),
     ],
 )
-def test_a_comment_above(above: str, between: str, flagged: bool) -> None:  # noqa: FBT001
+def test_a_comment_right_above(above: str, between: str, flagged: bool) -> None:  # noqa: FBT001
     mark = f"  # <- {RULE}" if flagged else ""
-    loaders = (
-        f"a = DataLoader(open_rows(), 8, num_workers=2)\n{between}b = DataLoader(open_rows(), 8, num_workers=0){mark}\n"
-    )
-    check_snippet(f"{SHORT}{above}\n{loaders}fit(model, a, b)\n", RULE)
-    check_snippet(f"{SHORT}{above}\nb = DataLoader(open_rows(), 8)  # <- {RULE}\nfit(model, b)\n", RULE)
+    check_snippet(f"{SHORT}{above}{between}b = DataLoader(open_rows(), 8, num_workers=0){mark}\nfit(model, b)\n", RULE)
+    check_snippet(f"{SHORT}{above}b = DataLoader(open_rows(), 8)  # <- {RULE}\nfit(model, b)\n", RULE)
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,10 @@ def test_not_pinned(given: str, fixed: str) -> None:
     check_snippet(program(f"DataLoader(data, {given}){MARK}"), RULE, fixed=program(f"DataLoader(data, {fixed})"))
 
 
+def test_an_option_that_is_commented_out_is_not_given() -> None:
+    check_snippet(program(f"DataLoader(data, num_workers=4,{MARK}\n        # pin_memory=True\n    )"), RULE)
+
+
 def test_a_program_that_runs_without_cuda_too() -> None:
     code = program(f"DataLoader(data, num_workers=4){MARK}") + "use = torch.cuda.is_available()\n"
     pinning = "num_workers=4, pin_memory=torch.cuda.is_available()"
@@ -50,7 +54,6 @@ def test_a_program_that_runs_without_cuda_too() -> None:
         "num_workers=4, **options",
         "batch_size=4",
         "num_workers=0",
-        "num_workers=4,  # pin_memory=True\n    ",
     ],
 )
 def test_pinned_unknown_or_without_workers(given: str) -> None:

@@ -53,6 +53,12 @@ def collate(batch):
             "return DataLoader(Local(), num_workers=4)" + MARK,
         ),
         ("return DataLoader(data, num_workers=4, collate_fn=lambda b: b, multiprocessing_context='spawn')" + MARK,),
+        (
+            "photos = datasets.FakeData(transform=lambda x: x)" + MARK,
+            "for fold in args.folds:",
+            "    photos = Subset(photos, fold)",
+            "return DataLoader(photos, num_workers=4)",
+        ),
         ("options = {'num_workers': 4}", "return DataLoader(data, collate_fn=lambda b: b, **options)" + MARK),
     ],
 )

@@ -29,6 +29,7 @@ LOOP = "for batch in loader:\n    print(batch)\n"
     "code",
     [
         f"loader = DataLoader(dataset, num_workers=4){MARK}\n{LOOP}",
+        f"# %%\nloader = DataLoader(dataset, num_workers=4){MARK}\n{LOOP}",
         f"loader = DataLoader(dataset, num_workers=options.workers){MARK}\n{LOOP}",
         f"loader = DataLoader(dataset, num_workers=4){MARK}\nfor i, batch in enumerate(loader):\n    print(i)\n",
         f"for batch in DataLoader(dataset, num_workers=4):{MARK}\n    print(batch)\n",
@@ -68,7 +69,7 @@ def test_on_import(code: str) -> None:
         f"loader = DataLoader(dataset, num_workers=0 if sys.platform == 'win32' else 4)\n{LOOP}",
         f"loader = DataLoader(dataset, num_workers=4, multiprocessing_context='fork')\n{LOOP}",
         f"multiprocessing.set_start_method('fork')\nloader = DataLoader(dataset, num_workers=4)\n{LOOP}",
-        f"# %%\nloader = DataLoader(dataset, num_workers=4)\n{LOOP}",
+        f"get_ipython().run_line_magic('time', '')\nloader = DataLoader(dataset, num_workers=4)\n{LOOP}",
         """
         def main():
             for batch in DataLoader(dataset, num_workers=4):

@@ -56,6 +56,10 @@ POSITIVE = {
     "added up": """
         total += reduce_tensor(loss.detach()).item()  # <- collective-every-step-for-logging
 """,
+    "whatever it is called": """
+        dist.all_reduce(x)  # <- collective-every-step-for-logging
+        print(x)
+""",
     "a barrier": """
         dist.barrier()  # <- collective-every-step-for-logging
 """,
@@ -74,7 +78,6 @@ NEGATIVE = {
         "value = reduce_tensor(loss.data).item()\n        print(value)\n        if np.isnan(value):\n            raise ValueError"
     ),
     "computed with": "loss = reduce_tensor(loss)\n        loss.backward()",
-    "no metric": "dist.all_reduce(x)\n        print(x)",
     "features": "loss_features = reduce_features(x)\n        print(loss_features)",
     "no reader": "dist.all_reduce(loss)",
     "a handle": "work = dist.all_reduce(loss, async_op=True)\n        work.wait()\n        print(loss)",

@@ -79,6 +79,21 @@ def test_other_formulas_are_not(expression: str) -> None:
     check_snippet(function(expression), RULE)
 
 
+def test_constants_may_be_computed_under_names() -> None:
+    code = f"{TOP}def act(x):\n    k = 1 / 2\n    half = k\n    return x * half * (1 + torch.erf(x / 2**half)){MARK}\n"
+    check_snippet(code, RULE)
+
+
+def test_a_name_is_computed_once_for_all_its_uses() -> None:
+    """Thirty lines that use the line above twice would be a thousand million ways."""
+    lines = "".join(f"    a{n + 1} = torch.tanh(a{n}) * a{n}\n" for n in range(30))
+    check_snippet(f"{TOP}def act(x):\n    a0 = x\n{lines}    return a30\n", RULE)
+
+
+def test_what_is_made_of_itself_is_no_formula() -> None:
+    check_snippet(f"{TOP}def act(n):\n    while n:\n        x = x * torch.sigmoid(x + x * 0)\n    return x\n", RULE)
+
+
 def test_parts_may_have_names() -> None:
     check_snippet(
         f"""
@@ -159,8 +174,7 @@ def {name}(x):
         ("x.exp()", "swish", "", True),
         ("x.mul(x.sigmoid())", "swish", "", False),
         ("x.exp()", "swish_ref", "", False),
-        ("x.exp()", "swish", '"""A reference implementation."""; ', False),
-        ("x.exp()", "swish", '"""In reference to the paper."""; ', True),
+        ("x.exp()", "swish", '"""A reference implementation."""; ', True),
     ],
 )
 def test_what_stands_beside_a_faster_one(forward: str, name: str, body: str, flagged: bool) -> None:  # noqa: FBT001
@@ -173,10 +187,20 @@ def test_a_table_that_a_reference_uses() -> None:
     check_snippet(f"{table}\ndef act_ref(x, name):\n    return table[name]['func'](x)\n", RULE)
 
 
-def test_a_comment_that_says_why() -> None:
-    code = "import torch\n{comment}\nclass Swish(torch.nn.Module):\n    def forward(self, x):\n        return x * torch.sigmoid(x)"
-    check_snippet(code.format(comment="# PyTorch 1.7 has SiLU, we run with 1.5"), RULE)
-    check_snippet(code.format(comment="# Swish of the paper") + MARK, RULE)
+@pytest.mark.parametrize(
+    ("far", "near", "behind", "flagged"),
+    [
+        ("", "", "  # PyTorch 1.7 has SiLU, we run with 1.5", False),
+        ("", "# PyTorch 1.7 has SiLU, we run with 1.5", "", False),
+        ("# PyTorch 1.7 has SiLU, we run with 1.5", "", "", True),
+        ("", "# Swish of the paper", "", True),
+        ("", "", "  # Swish of the paper", True),
+    ],
+)
+def test_a_comment_at_the_line_that_says_why(far: str, near: str, behind: str, flagged: bool) -> None:  # noqa: FBT001
+    mark = MARK if flagged else ""
+    body = f"    def forward(self, x):\n        {near}\n        return x * torch.sigmoid(x){behind}{mark}\n"
+    check_snippet(f"import torch\n{far}\nclass Swish(torch.nn.Module):\n{body}", RULE)
 
 
 TABLE = """

@@ -30,6 +30,7 @@ def module(*lines: str) -> str:
         ("m = y.bool()", "return F.mse_loss(x[m], y[m])" + MARK),
         ("m = torch.gt(y, 0)", "return F.smooth_l1_loss(x[m], y[m])" + MARK),
         ("return x[y > 0].mean() + x[y < 0].mean()" + MARK,),
+        ("a = y > 0", "b = ~a", "c = ~b", "d = ~c", "e = ~d", "f = ~e", "g = ~f", "return x[g].mean()" + MARK),
     ],
 )
 def test_only_reduced(lines: tuple[str, ...]) -> None:

@@ -255,6 +255,10 @@ def test_names_texts_and_rare_lines(lines: str) -> None:
     check_snippet(LOOP.format(lines), RULE)
 
 
+def test_what_is_said_where_nothing_is_wrong() -> None:
+    check_snippet(LOOP.format(f'if not self.has_overflow:\n            print(f"{{loss}}")  # <- {RULE}'), RULE)
+
+
 def test_an_option_to_see_more_is_off_by_default() -> None:
     options = """
 import argparse

@@ -130,7 +130,7 @@ def test_reads_at_each_batch(code: str) -> None:
         def generate(model, tokens, end):
             while True:
                 token = model(tokens.cuda()).argmax()
-                if token.item() == end:
+                if token.item() == end:  # <- item-in-eval-loop?
                     return tokens
                 tokens = torch.cat([tokens, token[None]])
         """,

@@ -263,7 +263,7 @@ def test_reads_at_each_step(code: str) -> None:
             loss = criterion(model(x.cuda()))
             loss.backward()
             optimizer.step()
-            return loss.item()
+            return loss.item()  # <- item-in-train-loop?
         def find(model, loader, criterion, optimizer, best):
             for x in loader:
                 loss = step(model, x, criterion, optimizer)
@@ -277,7 +277,7 @@ def test_reads_at_each_step(code: str) -> None:
                 loss = criterion(model(x.cuda()), y.cuda())
                 loss.backward()
                 optimizer.step()
-                if stopper.is_done(loss.item()):
+                if stopper.is_done(loss.item()):  # <- item-in-train-loop?
                     break
         """,
         """
@@ -366,7 +366,7 @@ def test_reads_at_each_step(code: str) -> None:
         def rollout(policy, env, optimizer, state):
             for t in range(1000):
                 dist = policy(state.cuda())
-                action = dist.sample().item()
+                action = dist.sample().item()  # <- item-in-train-loop?
                 state, reward, done, info = env.step(action)
                 loss = dist.log_prob(action).mean()
                 loss.backward()
@@ -376,7 +376,7 @@ def test_reads_at_each_step(code: str) -> None:
         import torch
         def rollout(policy, env, state):
             for t in range(1000):
-                state, reward, done, info = env.step(policy(state.cuda()).argmax().item())
+                state, reward, done, info = env.step(policy(state.cuda()).argmax().item())  # <- item-in-train-loop?
         """,
         """
         import torch
@@ -426,7 +426,7 @@ def test_reads_at_each_step(code: str) -> None:
         def train(model, loader, optimizer, criterion):
             for x, lengths in loader:
                 x, lengths = x.cuda(), lengths.cuda()
-                longest = lengths.max().item()
+                longest = lengths.max().item()  # <- item-in-train-loop?
                 loss = criterion(model(x[:, :longest]))
                 loss.backward()
                 optimizer.step()
@@ -437,7 +437,7 @@ def test_reads_at_each_step(code: str) -> None:
             for x, y in loader:
                 out = model(x.cuda())
                 loss = criterion(out, y.cuda())
-                kl = (out - y.cuda()).mean().item()
+                kl = (out - y.cuda()).mean().item()  # <- item-in-train-loop?
                 if kl > target_kl:
                     break
                 loss.backward()
@@ -469,7 +469,7 @@ def test_reads_at_each_step(code: str) -> None:
         def train(model, loader, optimizer, criterion, limit):
             for x, y in loader:
                 loss = criterion(model(x.cuda()), y.cuda())
-                if loss.item() > limit:
+                if loss.item() > limit:  # <- item-in-train-loop?
                     print(f"skipped: {loss.item()}")
                     continue
                 loss.backward()

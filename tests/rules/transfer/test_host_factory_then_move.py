@@ -418,7 +418,7 @@ def test_no_elements_are_copied(expression: str) -> None:
     ],
 )
 def test_small_and_once(expression: str, found: bool) -> None:  # noqa: FBT001
-    mark = f"  # <- {RULE}" if found else ""
+    mark = f"  # <- {RULE}" if found else f"  # <- {RULE}?"
     check_snippet(f"import torch\ny = {expression}.cuda(){mark}\n", RULE)
     check_snippet(f"import torch\nif __name__ == '__main__':\n    y = {expression}.cuda(){mark}\n", RULE)
     check_snippet(f"import torch\nfor _ in steps:\n    y = {expression}.cuda()  # <- {RULE}\n", RULE)
@@ -433,7 +433,9 @@ def test_a_move_in_a_branch_of_its_own_is_reported_however_small() -> None:
 
 
 def test_hardly_anything_and_once_is_no_matter_in_a_branch_either() -> None:
-    check_snippet("import torch\nx = torch.FloatTensor(1)\nif args.gpu:\n    x = x.cuda()\nwrite(net, x)\n", RULE)
+    check_snippet(
+        f"import torch\nx = torch.FloatTensor(1)\nif args.gpu:\n    x = x.cuda(){MARK}?\nwrite(net, x)\n", RULE
+    )
 
 
 @pytest.mark.parametrize("name", ["_init_weights", "reset_parameters", "make_dummy_batch"])
@@ -446,7 +448,7 @@ def test_a_dictionary_of_the_module_keeps_it() -> None:
         "import torch\nwindows = {}\ndef spectrum(y, size, known):\n    if size not in %s:\n"
         "        windows[size] = torch.hann_window(size).to(y.device)%s\n    return y * windows[size]\n"
     )
-    check_snippet(code % ("windows", ""), RULE)
+    check_snippet(code % ("windows", f"  # <- {RULE}?"), RULE)
     check_snippet(code % ("known", f"  # <- {RULE}"), RULE)
 
 
@@ -535,7 +537,7 @@ def test_what_tries_out_a_module_in_a_function_for_that() -> None:
 def test_made_once_and_kept(test: str, kept: str, found: bool) -> None:  # noqa: FBT001
     code = "import torch\nclass Net:\n    def forward(self, x, n, mean):\n        if {}:\n            {}{}\n"
     small, large = "torch.randn(3, x.shape[1], 1, 1).to(x.device)", "torch.randn(n, n).to(x.device)"
-    check_snippet(code.format(test, kept.format(small), f"  # <- {RULE}" if found else ""), RULE)
+    check_snippet(code.format(test, kept.format(small), f"  # <- {RULE}" if found else f"  # <- {RULE}?"), RULE)
     check_snippet(code.format(test, kept.format(large), f"  # <- {RULE}"), RULE)
 
 
@@ -552,7 +554,7 @@ def test_made_once_and_kept(test: str, kept: str, found: bool) -> None:  # noqa:
 )
 def test_one_image_to_try_a_model_on(sizes: str, found: bool) -> None:  # noqa: FBT001
     code = "import torch\nx = torch.ones({}).to(device){}\nnet(x)\n"
-    check_snippet(code.format(sizes, f"  # <- {RULE}" if found else ""), RULE)
+    check_snippet(code.format(sizes, f"  # <- {RULE}" if found else f"  # <- {RULE}?"), RULE)
     looped = "import torch\nfor _ in steps:\n    net(torch.ones({}).to(device))  # <- " + RULE + "\n"
     check_snippet(looped.format(sizes), RULE)
 
@@ -571,7 +573,7 @@ def test_one_image_to_try_a_model_on(sizes: str, found: bool) -> None:  # noqa: 
     ],
 )
 def test_one_image_that_warms_a_model_up(line: str, found: bool) -> None:  # noqa: FBT001
-    mark = f"  # <- {RULE}" if found else ""
+    mark = f"  # <- {RULE}" if found else f"  # <- {RULE}?"
     check_snippet(
         f"import torch\nclass Run:\n    def start(self, net, size, sizes, device, y, w):\n        {line}{mark}\n", RULE
     )
@@ -617,8 +619,8 @@ MARK = f"  # <- {RULE}"
 @pytest.mark.parametrize(
     ("base", "rest", "first", "second"),
     [
-        ("torch.nn.Module", "net = Net(3)", "", ""),
-        ("torch.nn.Module", "net = Net(3)\nfor x in steps:\n    net.start(3)", "", MARK),
+        ("torch.nn.Module", "net = Net(3)", f"{MARK}?", f"{MARK}?"),
+        ("torch.nn.Module", "net = Net(3)\nfor x in steps:\n    net.start(3)", f"{MARK}?", MARK),
         (
             "torch.nn.Module",
             "class Outer(torch.nn.Module):\n    def forward(self, x):\n        return Net(3)(x)",
@@ -637,8 +639,8 @@ def test_what_a_class_that_learns_is_set_up_with() -> None:
         "import torch\nclass Agent:\n    def __init__(self, net, n):\n"
         "        self.memory = torch.zeros(n, n).cuda(){}\n        self.optimizer = {}\n"
     )
-    check_snippet(code.format("", "torch.optim.Adam(net.parameters())"), RULE)
-    check_snippet(code.format("", "torch.nn.Parameter(net.start)"), RULE)
+    check_snippet(code.format(f"{MARK}?", "torch.optim.Adam(net.parameters())"), RULE)
+    check_snippet(code.format(f"{MARK}?", "torch.nn.Parameter(net.start)"), RULE)
     check_snippet(code.format(MARK, "None"), RULE)
 
 
@@ -919,3 +921,10 @@ def test_a_type_on_the_gpu_moves_too(types: str, line: str) -> None:
 def test_other_types_do_not(types: str, line: str) -> None:
     head = HEAD.replace("device = torch.device('cuda')", types)
     check_snippet(f"{head}{line}\n", RULE)
+
+
+def test_no_fix_where_it_may_be_a_tensor() -> None:
+    """Where two things go is likely a device; `device=` takes no tensor."""
+    code = "import torch\ndef f(a, b, {0}):\n    a, b = a.to({0}), b.to({0})\n    c = torch.zeros(3).to({0})\n    return a + b + c\n"
+    assert applicability(code.format("device")) is not None
+    assert applicability(code.format("like_this")) is None

@@ -348,11 +348,11 @@ INDEPENDENT = {
                 found.append(x[..., i].cos())
             return torch.stack(found)
         """,
-    "a comment above the list that is filled": """
+    "a comment right above the loop": """
         import torch
         def scores(x: torch.Tensor, y: torch.Tensor):
-            # One at a time: fits in memory.
             found = []
+            # One at a time: fits in memory.
             for i in range(x.size(0)):
                 for j in range(y.size(0)):
                     found.append((x[i] * y[j]).sum())
@@ -859,13 +859,12 @@ NEAR = {
         "loop to reduce peak mem consumption",
         "one entropy for each row of the memory bank",
     ),
-    "a reason in the loop": (
+    "a reason behind its first line": (
         """
         import torch
         def scale(x: torch.Tensor, w):
             out = torch.zeros_like(x)
-            for i in range(x.size(0)):{mark}
-                # {part}
+            for i in range(x.size(0)):  # {part}{mark}
                 out[i] = x[i] * w
             return out
         """,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.data.sample_code import is_in_a_dataset
 from torchlint.analyses.execution.hot import is_exceptional
+from torchlint.analyses.execution.meant import is_meant
 from torchlint.analyses.execution.occasions import runs_once
 from torchlint.analyses.execution.rarity import runs_rarely, words_of
 from torchlint.analyses.host.reads import is_host_only
@@ -17,7 +16,7 @@ from torchlint.analyses.iteration.targets import LoopNode, Visit, is_surely_no_t
 from torchlint.analyses.tensors.lengths import has_one_row, length_along, written_length
 from torchlint.finding import Frequency
 from torchlint.semantics.execution.frequency import LoopKind
-from torchlint.semantics.knowledge.conventions.comments import MEMORY_COMMENT, MEMORY_WORD
+from torchlint.semantics.knowledge.conventions.comments import MEMORY_COMMENT
 from torchlint.semantics.knowledge.conventions.conditions import MEMORY_OPTION
 from torchlint.semantics.knowledge.conventions.counts import BEST_FEW, CLASS_NUMBER, STRUCTURE
 from torchlint.semantics.knowledge.conventions.values import CHANNEL_STATISTICS, PYRAMID
@@ -26,8 +25,6 @@ from torchlint.syntax.tree import descendants, descendants_in_scope
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
-_COMMENT = re.compile(r"#[^\n]*")
-_EMPTY = re.compile(r"= *(\[\]|list\(\)|\{\}|dict\(\))")
 FEW = 4
 # As many turns are few where they are all there are.
 FEW_IN_ALL = 16
@@ -100,9 +97,9 @@ def _literal(node: cst.BaseExpression, context: Context) -> int | None:
         case cst.Integer(value=text):
             return int(text.replace("_", ""), 0)
         case cst.Name():
-            bindings = context.reaching(node)
-            if len(bindings) == 1 and isinstance(bindings[0].value, cst.Integer) and not bindings[0].path:
-                return _literal(bindings[0].value, context)
+            parameter = context.parameter(node)
+            value = context.stands_for(node) if parameter is None else parameter.default
+            return _literal(value, context) if isinstance(value, cst.Integer) else None
         case cst.Call(func=cst.Name(value="min"), args=args):
             numbers = (_literal(argument.value, context) for argument in args)
             return min((number for number in numbers if number is not None), default=None)
@@ -160,28 +157,12 @@ def may_wait(tensor: cst.BaseExpression, context: Context) -> bool:
 
 def saves_memory(loop: LoopNode, context: Context) -> bool:
     """Whether the author chose the loop for the memory that one batched operation would take, or says so beside it."""
-    text = context.source.text.lower()
-    if not MEMORY_WORD.suggests(text):
-        return False
-    around = (loop, *loops_around(loop, context))
-    if any(MEMORY_COMMENT.suggests(comment) for each in around for comment in _comments(each, context)):
-        return True
+    for each in (loop, *loops_around(loop, context)):
+        head = each.test if isinstance(each, cst.While) else each.iter
+        if is_meant(head, context, behind=MEMORY_COMMENT, above=MEMORY_COMMENT):
+            return True
     function = context.function(loop)
     return function is not None and any(
         isinstance(part, cst.If) and any(map(MEMORY_OPTION.suggests, words_of(part.test)))
         for part in descendants(function.body)
     )
-
-
-def _comments(loop: LoopNode, context: Context) -> list[str]:
-    """The comments in the loop, right above it and behind its first line, and above the empty list that it fills."""
-    owner = owner_of(loop, context)
-    line = context.tree.line(owner)
-    whole = line if isinstance(line, cst.SimpleStatementLine) else owner
-    comments = _COMMENT.findall(context.code(whole))
-    block = context.parent(whole)
-    if isinstance(block, (cst.IndentedBlock, cst.Module)) and whole is not block.body[0]:
-        above = next(before for before, line in pairwise(block.body) if line is whole)
-        if isinstance(above, cst.SimpleStatementLine) and _EMPTY.search(context.code(above)):
-            comments += _COMMENT.findall(context.code(above))
-    return comments

@@ -11,7 +11,6 @@ from torchlint.analyses.batching.comprehension_reads import is_listed
 from torchlint.analyses.batching.extent import is_sure_tensor, is_worth_batching
 from torchlint.analyses.iteration.targets import names_in, picks_one
 from torchlint.analyses.tensors.ranks import Numbers, numbers_of
-from torchlint.semantics.knowledge.conventions.values import MASK_WORD
 from torchlint.semantics.values.lattice import Kind, item_of
 from torchlint.syntax.literals import integer
 
@@ -78,14 +77,8 @@ def is_list(node: cst.BaseExpression, context: Context) -> bool:
         case cst.Call(func=cst.Attribute(attr=cst.Name(value="tolist"))):
             return True
         case cst.Name():
-            bindings = context.reaching(node)
-            return bool(bindings) and all(
-                binding.value is not None
-                and not binding.path
-                and not isinstance(binding.value, cst.Name)
-                and context.kind(node) is Kind.SEQUENCE
-                and is_list(binding.value, context)
-                for binding in bindings
+            return context.kind(node) is Kind.SEQUENCE and context.origins(node).every(
+                lambda value: not isinstance(value, cst.Name) and is_list(value, context)
             )
     return False
 
@@ -135,11 +128,7 @@ def _are_numbers(indices: cst.BaseExpression, context: Context) -> bool:
     value = context.value(indices)
     if value.kind is Kind.TENSOR:
         is_mask = any(numbers_of(made, context) is Numbers.BOOL for made in context.origins(indices).nodes)
-        return is_sure_tensor(indices, context) and not is_mask and not _is_called_a_mask(indices)
+        return is_sure_tensor(indices, context) and not is_mask
     if value.kind is Kind.NDARRAY:
-        return not _is_called_a_mask(indices)
+        return True
     return value.kind is Kind.SEQUENCE and item_of(value).kind is Kind.NUMBER
-
-
-def _is_called_a_mask(node: cst.BaseExpression) -> bool:
-    return any(MASK_WORD.suggests(name) for name in names_in(node))

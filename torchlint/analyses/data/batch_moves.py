@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
@@ -14,10 +14,12 @@ from torchlint.analyses.provenance.constants import constant
 from torchlint.analyses.tensors.aliasing import reflects
 from torchlint.analyses.transfer.moves import is_cuda_type
 from torchlint.finding import Frequency
+from torchlint.semantics.flow.origins import ELEMENT, Origin, Through
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.convention import remembered
 from torchlint.semantics.knowledge.conventions.texts import APPLE_DEVICE, MOVED_BY_FRAMEWORK, OTHER_DEVICE
-from torchlint.semantics.knowledge.conventions.values import BATCH_DEVICE, SETTINGS
+from torchlint.semantics.knowledge.conventions.values import DTYPE_NAME, SETTINGS
 from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import Binder, Binding, dotted
 from torchlint.semantics.values.lattice import Device, Kind
@@ -26,7 +28,6 @@ from torchlint.syntax.tree import descendants
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
-_DEEPEST = 6
 # What is done with a tensor on the host that neither changes it nor gives it to others.
 _LOOKS = frozenset({"size", "shape", "dim", "ndim", "dtype", "numel", "device", "is_cuda"})
 # What keeps the batches that it is given.
@@ -86,7 +87,7 @@ def batch_moves(context: Context) -> list[BatchMove]:
 
 def batch_move(call: cst.Call, context: Context) -> BatchMove | None:
     """What a call moves, if that comes out of a loader and goes to an accelerator, per batch."""
-    if not isinstance(call.func, cst.Attribute) or _is_left_to_others(context.source.text):
+    if not isinstance(call.func, cst.Attribute) or _is_left_to_others(context.program.code):
         return None
     origin = _origin(call.func.value, context)
     if origin is None or not is_to_accelerator(call, context) or context.frequency(call) < Frequency.BATCH:
@@ -96,7 +97,7 @@ def batch_move(call: cst.Call, context: Context) -> BatchMove | None:
 
 def loop_of(node: cst.CSTNode, context: Context) -> cst.For | None:
     """The statement that loops around this, nearest first: a comprehension over the parts of a batch is none."""
-    return next((above for above in context.ancestors(node) if isinstance(above, cst.For)), None)
+    return context.enclosing(node, cst.For)
 
 
 def is_made_anew(loop: cst.For, context: Context) -> bool:
@@ -116,19 +117,17 @@ def is_made_anew(loop: cst.For, context: Context) -> bool:
     return False
 
 
-def _is_computed(name: cst.Name, context: Context, depth: int = 0) -> bool:
+@query(bottom=False)
+def _is_computed(name: cst.Name, context: Context) -> bool:
     """Whether a name holds the result of arithmetic, or of a function of torch or NumPy, or a view of one."""
-    for binding in context.reaching(name):
-        value = binding.value
-        if binding.binder is not Binder.ASSIGN or value is None or depth > _DEEPEST:
-            continue
+    for value, path in context.bound_to(name, Through.PARTS).found:
         function = context.qualified_name(value.func) if isinstance(value, cst.Call) else None
         if isinstance(value, cst.BinaryOperation) or (
             function is not None and function.startswith(("torch.", "numpy.")) and not function.endswith(".Variable")
         ):
             return True
-        inner = _first_name(value) if function is None and not binding.path else None
-        if inner is not None and _is_computed(inner, context, depth + 1):
+        inner = _first_name(value) if function is None and not path else None
+        if inner is not None and _is_computed(inner, context):
             return True
     return False
 
@@ -156,7 +155,7 @@ def is_to_accelerator(call: cst.Call, context: Context) -> bool:
         is_known = value.proven and value.device is not Device.UNKNOWN
         return value.device is not Device.CPU and (is_known or not _is_of_data(given, context))
     name = dotted(given)
-    return value.kind is Kind.UNKNOWN and name is not None and BATCH_DEVICE.suggests(name.rpartition(".")[2])
+    return value.kind is Kind.UNKNOWN and name is not None and not DTYPE_NAME.suggests(name.rpartition(".")[2])
 
 
 def _is_of_data(node: cst.BaseExpression, context: Context) -> bool:
@@ -168,57 +167,44 @@ def _is_of_data(node: cst.BaseExpression, context: Context) -> bool:
     return False
 
 
-def _origin(
-    node: cst.BaseExpression, context: Context, depth: int = 0, *, is_part: bool = False
-) -> tuple[cst.BaseExpression, bool] | None:
+_Taken: TypeAlias = "tuple[cst.BaseExpression, bool]"
+
+
+@query(bottom=None)
+def _origin(node: cst.BaseExpression, context: Context) -> _Taken | None:
     """The loader of which this is a batch, or a part of one, as it was given; and whether it is a part."""
-    if depth > _DEEPEST:
-        return None
     match node:
         case cst.Subscript(value=owner):
-            return _origin(owner, context, depth + 1, is_part=True)
+            return _part_of(_origin(owner, context))
         case cst.Call(func=func, args=[cst.Arg(value=first), *_]) if context.qualified_name(func) in (
             "torch.autograd.Variable",
             "enumerate",
             "reversed",
         ):
-            return _origin(first, context, depth + 1, is_part=is_part)
+            return _origin(first, context)
         case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="items" | "values")), args=[]):
-            return _origin(owner, context, depth + 1, is_part=True)
+            return _part_of(_origin(owner, context))
         case cst.Call(func=cst.Name(value="next"), args=[cst.Arg(value=first)]):
-            return (first, is_part) if _is_loader(first, context) else None
+            return (first, False) if _is_loader(first, context) else None
         case cst.Name():
-            bindings = context.reaching(node)
-            found = {_origin_of(binding, context, depth, is_part=is_part) for binding in bindings}
-            return found.pop() if len(found) == 1 else None
+            origins = context.bound_to(node, Through.PARTS | Through.ELEMENTS)
+            found = {_taken(origin, context) for origin in origins.found}
+            return found.pop() if len(found) == 1 and origins.is_complete else None
     return None
 
 
-def _origin_of(
-    binding: Binding, context: Context, depth: int, *, is_part: bool
-) -> tuple[cst.BaseExpression, bool] | None:
-    if binding.value is None:
-        return None
-    if binding.binder is Binder.LOOP:
-        is_part = is_part or len(binding.path) > (1 if _is_numbered(binding.value, context) else 0)
-        if isinstance(binding.node, cst.For) and _is_loader(binding.value, context):
-            return binding.value, is_part
-        return _origin(binding.value, context, depth + 1, is_part=True)
-    if binding.binder is Binder.ASSIGN:
-        value, path = _element(binding)
-        return _origin(value, context, depth + 1, is_part=is_part or bool(path))
-    return None
+def _part_of(taken: _Taken | None) -> _Taken | None:
+    return None if taken is None else (taken[0], True)
 
 
-def _element(binding: Binding) -> tuple[cst.BaseExpression, tuple[int, ...]]:
-    """What a name is assigned, and its place in that: `b[0]` for the first of `x, y = b[0], b[1]`."""
-    value, path = binding.value, binding.path
-    assert value is not None
-    while path and isinstance(value, (cst.Tuple, cst.List)) and path[0] < len(value.elements):
-        if any(isinstance(part, cst.StarredElement) for part in descendants(binding.node)):
-            break
-        value, path = value.elements[path[0]].value, path[1:]
-    return value, path
+def _taken(origin: Origin, context: Context) -> _Taken | None:
+    value, path = origin
+    if path[:1] != (ELEMENT,):
+        found = _origin(value, context)
+        return _part_of(found) if path else found
+    if isinstance(context.parent(value), cst.For) and _is_loader(value, context):
+        return value, len(path) > (2 if _is_numbered(value, context) else 1)
+    return _part_of(_origin(value, context))
 
 
 def _is_numbered(node: cst.BaseExpression, context: Context) -> bool:
@@ -294,7 +280,7 @@ def may_be_a_tensor(move: BatchMove, context: Context) -> bool:
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]) as statement:
             uses += context.uses.of(name, statement)
     if isinstance(move.receiver, cst.Name):
-        uses += [use for binding in context.reaching(move.receiver) for use in context.names.uses(binding)]
+        uses += context.readers(move.receiver)
     attributes = (context.parent(use) for use in uses)
     return all(
         attribute.attr.value in METHODS or attribute.attr.value in apis.TENSOR_ATTRIBUTES
@@ -305,10 +291,13 @@ def may_be_a_tensor(move: BatchMove, context: Context) -> bool:
 
 def _may_be_none(node: cst.BaseExpression, context: Context) -> bool:
     """Whether it is `None`, or a name that is given that somewhere, by default too."""
-    if not isinstance(node, cst.Name):
-        return False
-    return node.value == "None" or any(
-        isinstance(binding.value, cst.Name) and binding.value.value == "None" for binding in context.reaching(node)
+
+    def is_none(value: cst.BaseExpression | None) -> bool:
+        return isinstance(value, cst.Name) and value.value == "None"
+
+    return isinstance(node, cst.Name) and (
+        context.origins(node).some(is_none)
+        or any(isinstance(binder, cst.Param) and is_none(binder.default) for binder in context.binders(node))
     )
 
 
@@ -370,7 +359,8 @@ def _gives_batches(binding: Binding, context: Context) -> bool:
     return is_next or (binding.binder is Binder.LOOP and _is_loader(value, context))
 
 
-def _keeps_batches(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
+@query(bottom=False)
+def _keeps_batches(node: cst.BaseExpression, context: Context) -> bool:
     """Whether the batches outlive their turn, as those of `list(loader)` do: others may write to them at any time."""
     match node:
         case cst.Call(func=func) if context.qualified_name(func) in _KEEPING:
@@ -378,12 +368,9 @@ def _keeps_batches(node: cst.BaseExpression, context: Context, depth: int = 0) -
         case cst.Call() if context.kinds.is_loader_like(node):
             return False
         case cst.Name():
-            values = [binding.value for binding in context.reaching(node) if binding.binder is Binder.ASSIGN]
-            return any(
-                value is not None and depth < _DEEPEST and _keeps_batches(value, context, depth + 1) for value in values
-            )
+            return any(_keeps_batches(origin.node, context) for origin in context.origins(node, Through.PARTS).found)
         case cst.Call(args=args):
-            return any(_keeps_batches(argument.value, context, depth) for argument in args)
+            return any(_keeps_batches(argument.value, context) for argument in args)
     return isinstance(node, (cst.List, cst.Tuple, cst.ListComp, cst.Dict))
 
 
@@ -444,7 +431,7 @@ def _bound_by(
 
 def is_for_cuda(call: cst.Call, context: Context) -> bool | None:
     """Whether a call moves to CUDA or leaves it on the CPU: None where nothing says so, False where it may not."""
-    if _speaks_of_others(context.source.text):
+    if _speaks_of_others(context.program.code):
         return False
     assert isinstance(call.func, cst.Attribute)
     if call.func.attr.value == "cuda":
@@ -456,26 +443,18 @@ def is_for_cuda(call: cst.Call, context: Context) -> bool | None:
     return True if is_cuda and given is not None and _says_cuda(given, context) else None
 
 
-def _says_cuda(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
+@query(bottom=False)
+def _says_cuda(node: cst.BaseExpression, context: Context) -> bool:
     """Whether the text `"cuda…"` stands behind a device, everywhere where it may come from."""
-    if depth > _DEEPEST:
-        return False
     match node:
         case cst.SimpleString():
             return str(node.evaluated_value).startswith(("cuda", "cpu"))
         case cst.FormattedString():
             return context.code(node).strip("rfRF\"'").startswith("cuda")
         case cst.IfExp(body=body, orelse=orelse):
-            return _says_cuda(body, context, depth + 1) and _says_cuda(orelse, context, depth + 1)
+            return _says_cuda(body, context) and _says_cuda(orelse, context)
         case cst.Call(args=[cst.Arg(value=first), *_]) if context.qualified_name(node.func) == "torch.device":
-            return _says_cuda(first, context, depth + 1)
+            return _says_cuda(first, context)
         case cst.Name():
-            bindings = context.reaching(node)
-            return bool(bindings) and all(
-                binding.binder is Binder.ASSIGN
-                and binding.value is not None
-                and not binding.path
-                and _says_cuda(binding.value, context, depth + 1)
-                for binding in bindings
-            )
+            return context.origins(node).every(lambda value: _says_cuda(value, context))
     return False

@@ -15,28 +15,24 @@ from torchlint.analyses.data.single_process import in_one_process
 from torchlint.analyses.execution.occasions import is_guarded
 from torchlint.analyses.provenance.constants import constant, keywords
 from torchlint.semantics.execution.frequency import LoopKind
+from torchlint.semantics.flow.origins import Through
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.apis import FACTORIES, LEGACY_TENSORS
 from torchlint.semantics.knowledge.conventions.functions import (
     COLLATING_NAME,
     DATASET_BASE,
     ITERABLE_BASE,
-    KEEPING_METHOD,
     LOADER_HOOK,
-    MEMORY_DATASET,
     PROGRESS_BAR,
 )
 from torchlint.semantics.knowledge.conventions.packages import PROMPT_READER
-from torchlint.semantics.knowledge.conventions.texts import FORMATTED_DATASET, WORKER_INFO
-from torchlint.semantics.names.bindings import Binder, dotted, last_part
+from torchlint.semantics.knowledge.conventions.texts import WORKER_INFO
+from torchlint.semantics.names.bindings import dotted, last_part
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import Loop, descendants, descendants_in_scope
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
-
-_DEEPEST = 8
-# How many calls away `__getitem__` is followed.
-_CALLS_DEEP = 2
 
 
 class Work(IntEnum):
@@ -153,21 +149,20 @@ _LIGHT_METHODS = frozenset(
 )
 
 
-def work(dataset: cst.CSTNode, context: Context, depth: int = 0) -> Work:
+@query(bottom=Work.UNKNOWN)
+def work(dataset: cst.CSTNode, context: Context) -> Work:
     """What making one sample of the dataset takes."""
-    if depth > _DEEPEST:
-        return Work.UNKNOWN
     if isinstance(dataset, (cst.List, cst.Tuple, cst.ListComp)):
         return Work.INDEXES
     if isinstance(dataset, cst.Call):
-        return _constructed(dataset, context, depth + 1)
+        return _constructed(dataset, context)
     if _is_formatted(dataset, context) or _is_arithmetic(dataset):
         return Work.INDEXES
     held = list(sources(dataset, context))
     if held:
         # What was stored once is what is made where nothing is.
         made = [source for source in held if not _is_stored(source, context)] or held
-        return max(work(source, context, depth + 1) for source in made)
+        return max(work(source, context) for source in made)
     value = context.value(dataset)
     if value.kind in (Kind.TENSOR, Kind.NDARRAY, Kind.SEQUENCE) and value.proven and not value.batch:
         return Work.INDEXES
@@ -199,13 +194,13 @@ def sources(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]
     """The expressions whose value a name, attribute or entry may hold; none where any of them is out of sight."""
     match node:
         case cst.Name():
-            bindings = context.reaching(node)
-            if all(binding.binder is Binder.ASSIGN and binding.value is not None for binding in bindings):
-                for binding in bindings:
-                    if binding.value is not None:
-                        yield from _unpacked(binding.value, binding.path, context)
-            elif len(bindings) == 1 and bindings[0].binder is Binder.PARAMETER:
-                yield from _passed(bindings[0].node, context)
+            origins = context.bound_to(node, Through.PARTS)
+            parameter = context.parameter(node)
+            if origins.is_complete:
+                for value, path in origins.found:
+                    yield from _unpacked(value, path, context)
+            elif parameter is not None:
+                yield from _passed(parameter, context)
         case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
             class_ = context.classes.self_class(owner)
             sets = context.classes.attribute_sets(class_, name) if class_ is not None else []
@@ -251,18 +246,18 @@ def _passed(parameter: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpres
         yield from (argument for argument in passed if argument is not None)
 
 
-def _constructed(call: cst.Call, context: Context, depth: int) -> Work:
+def _constructed(call: cst.Call, context: Context) -> Work:
     name = context.qualified_name(call.func) or ""
     if name in _IN_MEMORY or name.startswith("torch_geometric.datasets."):
         return Work.INDEXES
     if name in _WRAPPERS and call.args:
         first = call.args[0].value
         parts = [first] if not isinstance(first, (cst.List, cst.Tuple)) else [part.value for part in first.elements]
-        return max((work(part, context, depth) for part in parts), default=Work.UNKNOWN)
+        return max((work(part, context) for part in parts), default=Work.UNKNOWN)
     if name.startswith(_DATASETS):
         return Work.LOADS
     if name.startswith("datasets.load"):
-        return Work.INDEXES if FORMATTED_DATASET.suggests(context.source.text) else Work.UNKNOWN
+        return Work.UNKNOWN
     if any(_is_generator(argument.value, context) for argument in call.args):
         return Work.STREAMS
     if isinstance(call.func, cst.Attribute) and call.func.attr.value in ("to", "cuda", "cpu"):
@@ -278,17 +273,17 @@ def _constructed(call: cst.Call, context: Context, depth: int) -> Work:
         value = context.value(call)
         known = value.kind in (Kind.TENSOR, Kind.NDARRAY) and value.proven
         return Work.INDEXES if known else Work.UNKNOWN
-    return returned_work(function, context, depth)
+    return returned_work(function, context)
 
 
-def returned_work(function: cst.FunctionDef, context: Context, depth: int = 0) -> Work:
+def returned_work(function: cst.FunctionDef, context: Context) -> Work:
     """What making one sample takes of what a function returns, among other things perhaps."""
     returned = [
         node.value for node in descendants_in_scope(function.body) if isinstance(node, cst.Return) and node.value
     ]
     found = Work.UNKNOWN
     if not any(isinstance(value, cst.Tuple) for value in returned):
-        found = max((work(value, context, depth) for value in returned), default=Work.UNKNOWN)
+        found = max((work(value, context) for value in returned), default=Work.UNKNOWN)
     return Work.INDEXES if found is Work.UNKNOWN and _makes_tensors_only(function, context) else found
 
 
@@ -320,19 +315,17 @@ def _is_generator(node: cst.BaseExpression, context: Context) -> bool:
 def class_work(class_: cst.ClassDef, context: Context) -> Work:
     """What making one sample takes, of a dataset that the module defines."""
     bases = [base for base in context.classes.lineage(class_) if isinstance(base, str)]
-    code = context.code(class_)
+    code = context.uncommented(class_)
     if any(ITERABLE_BASE.suggests(base.rpartition(".")[2]) for base in bases):
         return Work.UNKNOWN if WORKER_INFO.suggests(code) else Work.STREAMS
     if any(is_put_on_device(node, context) for node in descendants(class_.body)):
         return Work.ON_DEVICE
-    if any(MEMORY_DATASET.suggests(base.rpartition(".")[2]) for base in bases):
-        return Work.INDEXES
     getter = context.classes.method(class_, "__getitem__") or context.classes.method(class_, "__getitems__")
     if getter is None:
         return Work.LOADS if any(base.startswith(_DATASETS) for base in bases) else Work.UNKNOWN
     if in_one_process(class_, getter, context):
         return Work.STREAMS
-    return Work.INDEXES if _is_light(getter, context, 0) else Work.LOADS
+    return Work.INDEXES if _is_light(getter, context) else Work.LOADS
 
 
 def is_put_on_device(node: cst.CSTNode, context: Context) -> bool:
@@ -351,13 +344,14 @@ def is_put_on_device(node: cst.CSTNode, context: Context) -> bool:
     )
 
 
-def uses_device(code: cst.CSTNode, context: Context, depth: int = 0) -> bool:
+@query(bottom=False)
+def uses_device(code: cst.CSTNode, context: Context) -> bool:
     """Whether code puts something on an accelerator, or calls a function that does, of another file for a collator."""
     calls = [node for node in descendants(code) if isinstance(node, cst.Call)]
     if any(is_put_on_device(call, context) for call in calls):
         return True
-    targets = [context.calls.target(call) for call in calls] if depth < _CALLS_DEEP else ()
-    if any(target is not None and uses_device(target, context, depth + 1) for target in targets):
+    targets = map(context.calls.target, calls)
+    if any(target is not None and uses_device(target, context) for target in targets):
         return True
     is_collator = isinstance(code, cst.FunctionDef) and COLLATING_NAME.suggests(code.name.value)
     return is_collator and any(_uses_device_elsewhere(call.func, context) for call in calls)
@@ -368,20 +362,19 @@ def _uses_device_elsewhere(function: cst.BaseExpression, context: Context) -> bo
     return described is not None and described.uses_device
 
 
-def _is_light(function: cst.FunctionDef, context: Context, depth: int) -> bool:
+@query(bottom=False)
+def _is_light(function: cst.FunctionDef, context: Context) -> bool:
     """Whether a function only picks, converts and returns."""
-    return all(
-        _is_light_call(node, context, depth) for node in descendants(function.body) if isinstance(node, cst.Call)
-    )
+    return all(_is_light_call(node, context) for node in descendants(function.body) if isinstance(node, cst.Call))
 
 
-def _is_light_call(call: cst.Call, context: Context, depth: int) -> bool:
+def _is_light_call(call: cst.Call, context: Context) -> bool:
     name = context.qualified_name(call.func) or ""
     if name in _LIGHT_CALLS or name.startswith(_LIGHT_ROOTS):
         return True
     target = context.calls.target(call)
-    if target is not None and depth < _CALLS_DEEP:
-        return _is_light(target, context, depth + 1)
+    if target is not None:
+        return _is_light(target, context)
     return not name and isinstance(call.func, cst.Attribute) and call.func.attr.value in _LIGHT_METHODS
 
 
@@ -476,7 +469,6 @@ class _Readers:
         if not isinstance(call, cst.Call):
             return Reader.UNSEEN
         name = self.context.qualified_name(call.func) or dotted(call.func) or ""
-        last = name.rpartition(".")[2]
         if name in _LOOKS or (name == "list" and isinstance(self.context.parent(call), cst.Expr)):
             return Reader.NOBODY  # the second goes through it once, to leave it where it ends
         if PROMPT_READER.suggests(name):
@@ -499,10 +491,7 @@ class _Readers:
         ) or PROGRESS_BAR.suggests(name):
             return max(self.of(call), Reader.LOOP if name in ("list", "tuple", "map") else Reader.UNSEEN)
         if target is None:
-            # Something elsewhere takes it, to fit or to evaluate with it; what wraps it gives it back.
-            if KEEPING_METHOD.suggests(last):
-                return max(self.of(call), self._receiver(call))
-            return Reader.LOOP
+            return Reader.LOOP  # something elsewhere takes it, to fit or to evaluate with it
         for parameter in (*target.params.posonly_params, *target.params.params, *target.params.kwonly_params):
             passed = self.context.calls.argument_for(call, target, parameter)
             if passed is argument.value:
@@ -538,14 +527,6 @@ class _Readers:
         is_one = loop is None or (self._root is not None and self.context.tree.within(self._root, loop))
         return Reader.PEEK if is_one else Reader.LOOP
 
-    def _receiver(self, call: cst.Call) -> Reader:
-        """What reads `loaders` of `loaders.append(loader)`."""
-        match call.func:
-            case cst.Attribute(value=cst.Name(value=name) as owner, attr=cst.Name(value="append")):
-                for binding in self.context.reaching(owner):
-                    return self._named(name, binding.node)
-        return Reader.LOOP
-
     def _target(self, target: cst.CSTNode, statement: cst.CSTNode) -> Reader:
         match target:
             case cst.Name(value=name):
@@ -556,8 +537,8 @@ class _Readers:
                 uses = [node for node in self.context.uses.attributes(name) if not self.context.uses.is_target(node)]
                 return max((self.of(use) for use in uses), default=Reader.UNSEEN)
             case cst.Subscript(value=cst.Name(value=name) as owner):
-                for binding in self.context.reaching(owner):
-                    return self._named(name, binding.node)
+                for binder in self.context.binders(owner):
+                    return self._named(name, binder)
         return Reader.UNSEEN
 
     def _named(self, name: str, node: cst.CSTNode) -> Reader:
@@ -654,7 +635,7 @@ def _zero(given: cst.BaseExpression, context: Context) -> NoWorkers | None:
 
 def is_self_check(loader: cst.Call, context: Context) -> bool:
     """Whether `if __name__ == "__main__"` loops over the loader only to show what the file's dataset gives."""
-    block = next((above for above in context.ancestors(loader) if isinstance(above, (cst.FunctionDef, cst.If))), None)
+    block = context.enclosing(loader, cst.FunctionDef, cst.If)
     assign = context.parent(loader)
     if (
         not isinstance(block, cst.If)

@@ -61,7 +61,7 @@ def computes_nothing(loop: cst.For, context: Context) -> bool:
 
 def takes_few(loop: cst.For, context: Context) -> bool:
     """Whether a loop that runs once and trains nothing ends with so many batches: `if i == shown: break`."""
-    if context.loop(loop) is not None or TRAINING_CODE.suggests(context.code(loop.body)):
+    if context.loop(loop) is not None or TRAINING_CODE.suggests(context.uncommented(loop.body)):
         return False
     match loop:
         case cst.For(
@@ -81,7 +81,7 @@ def _ends_at_few(line: cst.CSTNode, counter: str, context: Context) -> bool:
         ) if name == counter:
             if isinstance(number, cst.Integer):
                 return number.evaluated_value < _MANY
-            return SHOWN_NUMBER.suggests(context.code(number))
+            return SHOWN_NUMBER.suggests(context.uncommented(number))
     return False
 
 

@@ -10,8 +10,6 @@ import libcst as cst
 from torchlint.analyses.provenance.constants import keywords
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.functions import (
-    BARE_WRAPPER,
-    PREPARING_METHOD,
     PROGRESS_BAR,
     WRAPPING_METHOD,
 )
@@ -121,10 +119,7 @@ def _called(call: cst.Call, context: Context, path: tuple[int, ...], depth: int)
     if is_loader(call, context):
         return Made((call,)) if not path or path == (-1,) else _UNSEEN
     name = context.qualified_name(call.func) or dotted(call.func) or ""
-    last = name.rpartition(".")[2]
     given = [argument.value for argument in call.args if argument.keyword is None and not argument.star]
-    if PREPARING_METHOD.suggests(last) and path and len(given) > path[0] >= 0:
-        return made(given[path[0]], context, path[1:], depth)
     inner = wrapped(call, context)
     if inner is not None:
         return made(inner, context, path, depth)
@@ -147,7 +142,6 @@ def wrapped(call: cst.Call, context: Context) -> cst.BaseExpression | None:
     name = context.qualified_name(call.func) or dotted(call.func) or method
     is_wrapper = (
         name in _WRAPPERS
-        or BARE_WRAPPER.suggests(name)
         or name in apis.PASS_THROUGH
         or WRAPPING_METHOD.suggests(name.rpartition(".")[2])
         or PROGRESS_BAR.suggests(name.lower())

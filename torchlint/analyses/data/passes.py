@@ -12,6 +12,7 @@ from torchlint.analyses.data.idle_loops import computes_nothing
 from torchlint.analyses.data.loaders import is_loader, made, wrapped
 from torchlint.analyses.provenance.constants import constant
 from torchlint.semantics.execution.frequency import LoopKind
+from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.names.bindings import Binder, Binding, dotted
 from torchlint.syntax.tree import Loop, descendants
 
@@ -77,29 +78,20 @@ class Passes:
         return any(
             self.context.tree.within(node, loop.body)
             and not self.context.tree.within(loader, loop)
-            and self._runs_from_the_second_turn(binding.node, loop)
+            and self._runs_from_the_second_turn(made, loop)
             for name in descendants(self._core(iterated))
             if isinstance(name, cst.Name)
-            for binding in self.context.reaching(name)
-            if binding.binder is Binder.ASSIGN
-            and isinstance(binding.value, cst.Call)
-            and isinstance(loop := self.context.loop(binding.node), (cst.For, cst.While))
+            for made, _ in self.context.bound_to(name, Through.PARTS).found
+            if isinstance(made, cst.Call) and isinstance(loop := self.context.loop(made), (cst.For, cst.While))
         )
 
     def _runs_from_the_second_turn(self, node: cst.CSTNode, loop: cst.CSTNode) -> bool:
         """Whether the nearest `if` in the loop around this is `if epoch > 0:`."""
-        child = node
-        for above in self.context.ancestors(node):
-            match above:
-                case cst.If(test=cst.Comparison(comparisons=[cst.ComparisonTarget(operator=operator, comparator=end)])):
-                    first = end.value if isinstance(end, cst.Integer) and child is above.body else ""
-                    is_later = isinstance(operator, (cst.GreaterThan, cst.NotEqual)) and first == "0"
-                    return is_later or (isinstance(operator, cst.GreaterThanEqual) and first == "1")
-                case cst.If():
-                    return False
-            if above is loop:
-                return False
-            child = above
+        match next(self.context.conditions(node, within=loop), None):
+            case (cst.Comparison(comparisons=[cst.ComparisonTarget(operator=operator, comparator=end)]), True):
+                first = end.value if isinstance(end, cst.Integer) else ""
+                is_later = isinstance(operator, (cst.GreaterThan, cst.NotEqual)) and first == "0"
+                return is_later or (isinstance(operator, cst.GreaterThanEqual) and first == "1")
         return False
 
     def varies(self, expression: cst.BaseExpression, loop: cst.For | cst.While) -> bool:
@@ -107,10 +99,7 @@ class Passes:
         if any(root is loop for root in self._roots(expression)):
             return True
         return any(
-            self.context.tree.within(binding.node, loop.body)
-            for name in descendants(expression)
-            if isinstance(name, cst.Name)
-            for binding in self.context.reaching(name)
+            isinstance(name, cst.Name) and self.context.is_bound_in(name, loop.body) for name in descendants(expression)
         ) or any(self.context.tree.within(call, loop.body) for call in made(expression, self.context).calls)
 
     def overlap(self, loader: cst.Call) -> bool:

@@ -7,35 +7,39 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.data.datasets import is_put_on_device
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.functions import COLLATOR, TRANSFORM_CLASS
 from torchlint.semantics.knowledge.conventions.values import IMAGE_AND_TARGET, SEEN_TARGET
 from torchlint.syntax.tree import descendants
 
 if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+    from collections.abc import Iterator
 
-# How many calls away a dataset is looked for.
-_CALLS_DEEP = 2
+    from torchlint.semantics.context import Context
 
 
 def is_in_a_dataset(node: cst.CSTNode, context: Context) -> bool:
     """Whether the node stands in a dataset, sampler or collator that puts nothing on an accelerator: on the host."""
     return any(
         _prepares(above, context) and not any(is_put_on_device(part, context) for part in descendants(above.body))
-        for above in context.ancestors(node)
-        if isinstance(above, (cst.ClassDef, cst.FunctionDef))
+        for above in _definitions(node, context)
     )
 
 
-def is_for_samples(node: cst.CSTNode, context: Context, depth: int = 0) -> bool:
+def _definitions(node: cst.CSTNode, context: Context) -> Iterator[cst.ClassDef | cst.FunctionDef]:
+    return context.around(node, cst.ClassDef, cst.FunctionDef)
+
+
+@query(bottom=False)
+def is_for_samples(node: cst.CSTNode, context: Context) -> bool:
     """Whether the node stands there, or in a function that nothing else is known to call."""
     if is_in_a_dataset(node, context):
         return True
     function = context.function(node)
-    if not isinstance(function, cst.FunctionDef) or depth > _CALLS_DEEP:
+    if not isinstance(function, cst.FunctionDef):
         return False
     here = context.calls.callers(function)
-    if not all(is_for_samples(call, context, depth + 1) for call in here):
+    if not all(is_for_samples(call, context) for call in here):
         return False
     others = context.elsewhere.callers(function)
     return bool(here or others) and all(call.prepares for call in others)

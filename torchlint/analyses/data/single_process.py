@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -15,23 +14,24 @@ if TYPE_CHECKING:
 
 # What opens a file whose place a forked worker has in common with the others.
 _OPENERS = frozenset({"open", "io.open", "h5py.File", "zipfile.ZipFile", "tarfile.open"})
-_CALLS_DEEP = 2
 
 
 def in_one_process(class_: cst.ClassDef, getter: cst.FunctionDef, context: Context) -> bool:
     """Whether samples are right only where one process makes all of them, each time in the same order."""
-    functions = list(_reached(getter, context))
+    functions = _reached(getter, context)
     return _shares_a_file(class_, functions, context) or any(_follows_the_order(function) for function in functions)
 
 
-def _reached(function: cst.FunctionDef, context: Context, depth: int = 0) -> Iterator[cst.FunctionDef]:
-    """The function and the methods that it calls."""
-    yield function
-    for call in descendants(function.body) if depth < _CALLS_DEEP else ():
-        if isinstance(call, cst.Call) and (dotted(call.func) or "").startswith("self."):
-            target = context.calls.target(call)
-            if target is not None and target is not function:
-                yield from _reached(target, context, depth + 1)
+def _reached(function: cst.FunctionDef, context: Context) -> list[cst.FunctionDef]:
+    """The function and the methods that it calls, and those that they call."""
+    found = [function]
+    for reached in found:
+        for call in descendants(reached.body):
+            if isinstance(call, cst.Call) and (dotted(call.func) or "").startswith("self."):
+                target = context.calls.target(call)
+                if target is not None and target not in found:
+                    found.append(target)
+    return found
 
 
 def _shares_a_file(class_: cst.ClassDef, functions: list[cst.FunctionDef], context: Context) -> bool:

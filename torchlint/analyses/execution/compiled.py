@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
+from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.names.bindings import dotted
 from torchlint.syntax.tree import descendants, descendants_in_scope
 
@@ -154,18 +155,10 @@ class Compiled:
     def _made(self, compiled: cst.BaseExpression) -> Iterator[cst.CSTNode]:
         """The expressions that constructed it, where it is none of this module's classes: an `nn.Sequential`."""
         match compiled:
-            case cst.Call():
-                yield compiled
-            case cst.Name():
-                for binding in self._context.reaching(compiled):
-                    if isinstance(binding.value, cst.Call) and not binding.path:
-                        yield binding.value
-            case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
-                class_ = self._context.classes.self_class(owner)
-                if class_ is not None:
-                    for entry in self._context.classes.attribute_sets(class_, name):
-                        if isinstance(entry.value, cst.Call):
-                            yield entry.value
+            case cst.Call() | cst.Name() | cst.Attribute():
+                for made, path in self._context.origins(compiled, Through.ATTRIBUTES).found:
+                    if isinstance(made, cst.Call) and not path:
+                        yield made
 
     def _parts(self, node: cst.CSTNode) -> Iterator[cst.FunctionDef]:
         """The entries of the modules of this file that are constructed anywhere below the node."""

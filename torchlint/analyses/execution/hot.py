@@ -8,7 +8,9 @@ import libcst as cst
 
 from torchlint.analyses.execution.training_steps import is_in_training
 from torchlint.analyses.execution.untaken_branches import is_untaken
-from torchlint.finding import Frequency
+from torchlint.finding import Doubt, Frequency
+from torchlint.semantics.execution.frequency import LoopKind
+from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.functions import ALARM_CALL, ASSERTING_CALL, FALLBACK, GENERATING_METHOD
 from torchlint.semantics.names.bindings import dotted
 from torchlint.syntax.tree import descendants_in_scope
@@ -26,6 +28,45 @@ def is_hot(node: cst.CSTNode, context: Context) -> bool:
     return not _is_behind_generation(node, context)
 
 
+def rate_doubts(node: cst.CSTNode, context: Context) -> tuple[Doubt, ...]:
+    """Why the node may not run at each batch, in code that is there to train or to serve; none where it `is_hot`."""
+    if context.frequencies.is_diagnostic(node) or is_exceptional(node, context) or is_untaken(node, context):
+        return (Doubt.RARE,)
+    match context.frequency(node):
+        case Frequency.ONCE:
+            return (Doubt.RUNS_ONCE,)
+        case Frequency.EPOCH:
+            return (Doubt.RARE,)
+        case Frequency.UNKNOWN if _goes_over_batches(node, context):
+            return (Doubt.RARE,)
+        case Frequency.UNKNOWN:
+            return (Doubt.UNCALLED if _is_called_by_nobody(node, context) else Doubt.RATE_UNKNOWN,)
+    return (Doubt.WAITS_ANYWAY,) if _is_behind_generation(node, context) else ()
+
+
+def _goes_over_batches(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the node stands outside of the loops of a function that goes over batches, and so is no step itself."""
+    function = context.function(node)
+    if not isinstance(function, cst.FunctionDef) or context.loop(node) is not None:
+        return False
+    loops = (loop for loop in descendants_in_scope(function.body) if isinstance(loop, (cst.For, cst.While)))
+    return any(context.frequencies.loop_kind(loop) is not LoopKind.OTHER for loop in loops)
+
+
+def _is_called_by_nobody(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the function around the node is not seen to be called, and nothing says that somebody else does."""
+    function = context.function(node)
+    if not isinstance(function, cst.FunctionDef) or function.decorators:
+        return False
+    name = function.name.value
+    is_method = context.classes.owner(function) is not None
+    if name.startswith("__") or (is_method and name in apis.BATCH_METHODS):
+        return False
+    return not (
+        context.calls.callers(function) or context.elsewhere.callers(function) or context.uses.of(name, function)
+    )
+
+
 def is_exceptional(node: cst.CSTNode, context: Context) -> bool:
     """Whether the branch around the node tells of something gone wrong: it warns, fails or ends the program.
 
@@ -36,7 +77,7 @@ def is_exceptional(node: cst.CSTNode, context: Context) -> bool:
         if isinstance(above, (cst.Lambda, cst.ClassDef)):
             return False
         if isinstance(above, cst.FunctionDef):
-            if not FALLBACK.suggests(context.source.text):
+            if not FALLBACK.suggests(context.program.code):
                 return False  # cheap to ask, unlike who calls a function
             callers = (context.function(call) for call in context.calls.callers(above))
             return _is_fallback(above) or (bool(found := list(callers)) and all(map(_is_fallback, found)))

@@ -11,6 +11,7 @@ from torchlint.role import Role
 from torchlint.semantics.execution.first_time import is_first_of_its_kind
 from torchlint.semantics.execution.frequency import LoopKind
 from torchlint.semantics.execution.guards import kept, missing
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.functions import COUNTING_FUNCTION, INITIALISER, MADE_UP_FUNCTION
 from torchlint.semantics.knowledge.conventions.texts import GRADIENT_CHECK
 from torchlint.semantics.names.bindings import last_part
@@ -19,7 +20,6 @@ from torchlint.syntax.tree import Comprehension, Loop, descendants_in_scope
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
-_DEEPEST = 3
 _DEFINITIONS = (cst.FunctionDef, cst.Lambda, cst.ClassDef)
 
 
@@ -27,9 +27,9 @@ def runs_once(node: cst.CSTNode, context: Context) -> bool:
     """Whether this runs once: at module level outside of loops, or in a function called once from there."""
     seen: set[cst.CSTNode] = set()
     while True:
-        if any(isinstance(above, (*Loop, *Comprehension)) for above in context.ancestors(node)):
+        if context.enclosing(node, *Loop, *Comprehension) is not None:
             return False
-        function = next((above for above in context.ancestors(node) if isinstance(above, _DEFINITIONS)), None)
+        function = context.enclosing(node, *_DEFINITIONS)
         if function is None:
             return True
         if not isinstance(function, cst.FunctionDef) or function in seen:
@@ -43,18 +43,19 @@ def runs_once(node: cst.CSTNode, context: Context) -> bool:
         node = uses[0]
 
 
-def is_set_up(node: cst.CSTNode, context: Context, depth: int = 0) -> bool:
+@query(bottom=False)
+def is_set_up(node: cst.CSTNode, context: Context) -> bool:
     """Whether this runs as a module is made and at no other time: in `__init__`, or in a method that it alone calls."""
     function = context.function(node)
     class_ = context.classes.owner(function) if isinstance(function, cst.FunctionDef) else None
-    if class_ is None or not isinstance(function, cst.FunctionDef) or depth > _DEEPEST:
+    if class_ is None or not isinstance(function, cst.FunctionDef):
         return False
     callers = context.calls.callers(function)
     if function.name.value == "__init__":
         # Some make a module at each step.
         is_made_often = any(context.frequency(call) >= Frequency.EPOCH for call in callers)
         return not is_made_often and (_is_a_module(class_, context) or _makes_parameters(function, context))
-    is_called_by_such = bool(callers) and all(is_set_up(call, context, depth + 1) for call in callers)
+    is_called_by_such = bool(callers) and all(is_set_up(call, context) for call in callers)
     return is_called_by_such and not context.elsewhere.callers(function)
 
 
@@ -79,9 +80,7 @@ def _makes_parameters(init: cst.FunctionDef, context: Context) -> bool:
 
 def is_guarded(node: cst.CSTNode, context: Context) -> bool:
     """Whether the node stands in `if __name__ == "__main__"`."""
-    return any(
-        isinstance(above, cst.If) and "__name__" in context.code(above.test) for above in context.ancestors(node)
-    )
+    return any("__name__" in context.code(above.test) for above in context.around(node, cst.If))
 
 
 def is_trial(node: cst.CSTNode, context: Context) -> bool:
@@ -141,7 +140,7 @@ def is_preparation(node: cst.CSTNode, context: Context) -> bool:
     """Whether the node is not part of what a program is there for: it tries out, exports, or makes first weights."""
     if is_export(context) or is_trial(node, context):
         return True
-    if GRADIENT_CHECK.suggests(context.source.text) and context.tree.enclosing_class(node) is None:
+    if GRADIENT_CHECK.suggests(context.program.code) and context.tree.enclosing_class(node) is None:
         return True
     function = context.function(node)
     return isinstance(function, cst.FunctionDef) and bool(
@@ -167,15 +166,11 @@ def _stands_for_an_operator(function: cst.FunctionDef, context: Context) -> bool
 def is_made_once(value: cst.CSTNode, context: Context) -> bool:
     """Whether the value is kept as an attribute, by a branch that asks whether it is there already."""
     name = _kept_as(value, context)
-    child = value
-    for above in context.ancestors(value):
-        if isinstance(above, _DEFINITIONS):
-            return False
-        if isinstance(above, cst.If) and child is above.body:
-            is_first = is_first_of_its_kind(above, context.names)
-            if is_first or missing(above.test) == name is not None:
+    for guard in context.guards(value):
+        if isinstance(guard.node, cst.If) and guard.part is guard.node.body:
+            is_first = is_first_of_its_kind(guard.node, context.names)
+            if is_first or missing(guard.node.test) == name is not None:
                 return True
-        child = above
     return False
 
 
@@ -225,12 +220,11 @@ def is_warm_up(value: cst.CSTNode, context: Context) -> bool:
 
 def _is_exported(node: cst.CSTNode, context: Context) -> bool:
     """Whether the node goes into `torch.onnx.export`, or what counts operations, as it is or in a tuple."""
-    for above in context.ancestors(node):
-        if isinstance(above, cst.Call):
-            name = context.qualified_name(above.func) or ""
-            return name.startswith(("torch.onnx.", "torch.jit.trace")) or bool(
-                COUNTING_FUNCTION.suggests(last_part(above.func))
-            )
-        if not isinstance(above, (cst.Arg, cst.Tuple, cst.Element)):
-            return False
-    return False
+    above = context.parent(node)
+    while isinstance(above, (cst.Arg, cst.Tuple, cst.Element)):
+        above = context.parent(above)
+    if not isinstance(above, cst.Call):
+        return False
+    name = context.qualified_name(above.func) or ""
+    is_counting = COUNTING_FUNCTION.suggests(last_part(above.func))
+    return bool(is_counting) or name.startswith(("torch.onnx.", "torch.jit.trace"))

@@ -31,7 +31,4 @@ def runs_rarely(loop: cst.CSTNode, context: Context) -> bool:
         function = context.function(function)
     if context.frequencies.is_diagnostic(loop) or context.frequencies.is_rate_limited(loop):
         return True
-    return any(
-        isinstance(above, cst.If) and any(map(SHOWING_CONDITION.suggests, words_of(above.test)))
-        for above in context.ancestors(loop)
-    )
+    return any(any(map(SHOWING_CONDITION.suggests, words_of(above.test))) for above in context.around(loop, cst.If))

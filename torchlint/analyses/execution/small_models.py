@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.names.bindings import Binder, last_part
+from torchlint.semantics.flow.origins import Through
+from torchlint.semantics.flow.query import query
+from torchlint.semantics.names.bindings import last_part
 from torchlint.syntax.tree import descendants
 
 if TYPE_CHECKING:
@@ -26,14 +28,14 @@ def _is_parallel(call: cst.Call, context: Context) -> bool:
     return bool(call.args) and (context.qualified_name(call.func) or "").endswith("DataParallel")
 
 
-def is_small(owner: cst.BaseExpression, context: Context, wrapped: int = 0) -> bool:
-    """Whether a model has one or two layers, as its class in this file shows; `wrapped` so many times around it."""
-    if isinstance(owner, cst.Name) and wrapped <= _FEW:  # `net = DataParallel(net)` may stand in a loop
-        made = [binding.value for binding in context.reaching(owner) if binding.binder is Binder.ASSIGN]
-        if made and all(isinstance(value, cst.Call) and _is_parallel(value, context) for value in made):
-            return all(
-                isinstance(value, cst.Call) and is_small(value.args[0].value, context, wrapped + 1) for value in made
-            )
+@query(bottom=False)
+def is_small(owner: cst.BaseExpression, context: Context) -> bool:
+    """Whether a model has one or two layers, as its class in this file shows, wrapped or not."""
+    if isinstance(owner, cst.Name):
+        made = [origin.node for origin in context.bound_to(owner, Through.PARTS).found]
+        wrapped = [value for value in made if isinstance(value, cst.Call) and _is_parallel(value, context)]
+        if made and len(wrapped) == len(made):  # `net = DataParallel(net)`, which may stand in a loop
+            return all(is_small(value.args[0].value, context) for value in wrapped)
     value = context.value(owner)
     if isinstance(value.definition, cst.ClassDef):
         names = [

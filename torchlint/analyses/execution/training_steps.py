@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.execution.grad_mode import GradMode
+from torchlint.semantics.flow.query import query
 from torchlint.syntax.tree import Loop, descendants_in_scope
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
-
-
-# How many calls away a training step is looked for.
-_CALLS_DEEP = 3
 
 
 def is_evaluating(node: cst.CSTNode, context: Context) -> bool:
@@ -33,14 +30,15 @@ def is_evaluating(node: cst.CSTNode, context: Context) -> bool:
     )
 
 
-def is_part_of_a_step(node: cst.CSTNode, context: Context, depth: int = 0) -> bool:
+@query(bottom=False)
+def is_part_of_a_step(node: cst.CSTNode, context: Context) -> bool:
     """Whether the node, its function, or one that calls it with autograd on, takes a training step."""
     if is_in_training(node, context):
         return True
     function = context.function(node)
-    if not isinstance(function, cst.FunctionDef) or depth >= _CALLS_DEEP:
+    if not isinstance(function, cst.FunctionDef):
         return False
-    is_called_by_one = any(is_part_of_a_step(call, context, depth + 1) for call in context.calls.callers(function))
+    is_called_by_one = any(is_part_of_a_step(call, context) for call in context.calls.callers(function))
     # Last, since the callers in other files may have to be asked.
     return is_called_by_one and context.grads.function(function) is not GradMode.OFF
 

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.semantics.names.bindings import Binder, dotted
+from torchlint.semantics.flow.query import query
+from torchlint.semantics.names.bindings import dotted
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
-
-# How many calls away such an option is looked for.
-_CALLS_DEEP = 2
 
 
 def is_untaken(node: cst.CSTNode, context: Context) -> bool:
@@ -25,36 +23,27 @@ def is_untaken(node: cst.CSTNode, context: Context) -> bool:
     often = [call for call in callers if context.frequency(call) >= Frequency.BATCH]
     if not often:
         return False
-    child = node
-    for above in context.ancestors(node):
-        if above is function:
-            return False
-        if isinstance(above, cst.If) and child is not above.test:
-            option, is_wanted = _option(above.test, is_true=child is above.body)
-            if option is not None and all(_passes(call, option, not is_wanted, function, context) for call in often):
-                return True
-        child = above
+    for test, is_taken in context.conditions(node):
+        option, is_wanted = _option(test, is_true=is_taken)
+        if option is not None and all(_passes(call, option, not is_wanted, function, context) for call in often):
+            return True
     return False
 
 
-def is_left_off(node: cst.CSTNode, context: Context, depth: int = 0) -> bool:
+@query(bottom=False)
+def is_left_off(node: cst.CSTNode, context: Context) -> bool:
     """Whether the node, or each call of its method, waits for an option of the class that nobody here switches on.
 
     `if self.include_nms:`, where the class says `include_nms = False` and no line of the file sets it.
     """
     function = context.function(node)
     class_ = context.classes.owner(function) if isinstance(function, cst.FunctionDef) else None
-    if class_ is None or not isinstance(function, cst.FunctionDef) or depth > _CALLS_DEEP:
+    if class_ is None or not isinstance(function, cst.FunctionDef):
         return False
-    child = node
-    for above in context.ancestors(node):
-        if above is function:
-            break
-        if isinstance(above, cst.If) and child is above.body and _is_off(above.test, class_, context):
-            return True
-        child = above
+    if any(is_taken and _is_off(test, class_, context) for test, is_taken in context.conditions(node)):
+        return True
     callers = context.calls.callers(function) if function.name.value != "forward" else []
-    return bool(callers) and all(is_left_off(call, context, depth + 1) for call in callers)
+    return bool(callers) and all(is_left_off(call, context) for call in callers)
 
 
 def _is_off(test: cst.BaseExpression, class_: cst.ClassDef, context: Context) -> bool:
@@ -87,8 +76,8 @@ def _option(test: cst.BaseExpression, *, is_true: bool) -> tuple[cst.Name | None
 
 def _passes(call: cst.Call, option: cst.Name, value: bool, function: cst.FunctionDef, context: Context) -> bool:  # noqa: FBT001
     """Whether a call passes this constant for the parameter that the option is."""
-    bindings = context.reaching(option)
-    if len(bindings) != 1 or bindings[0].binder is not Binder.PARAMETER or not isinstance(bindings[0].node, cst.Param):
+    parameter = context.parameter(option)
+    if parameter is None:
         return False
-    given = context.calls.argument_for(call, function, bindings[0].node)
+    given = context.calls.argument_for(call, function, parameter)
     return isinstance(given, cst.Name) and given.value == str(value)

@@ -47,9 +47,9 @@ def formatted(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpressio
 
 def is_written(loop: cst.CSTNode, context: Context) -> bool:
     """Whether the loop, a comprehension, makes a text that is printed or logged then and there."""
-    for above in context.ancestors(loop):
+    for above in context.around(loop, cst.Call, cst.Lambda, within=context.tree.statement(loop)):
         match above:
-            case cst.BaseStatement() | cst.BaseSmallStatement() | cst.Lambda():
+            case cst.Lambda():
                 return False
             case cst.Call(func=cst.Name(value="print")):
                 return True
@@ -73,26 +73,20 @@ def _writes_at_once(call: cst.Call, context: Context) -> bool:
 
 def is_alarm(node: cst.CSTNode, context: Context) -> bool:
     """Whether it is said only where something holds what it should not, or nothing: `if x.max() > 1`, `if overflow`."""
-    child = node
-    for above in context.ancestors(node):
-        if isinstance(above, cst.If):
-            words = context.bare_code(above.test)
-            if OVERFLOW_CONDITION.suggests(words) or (child is above.body and NOTHING_THERE.suggests(words)):
-                return True
-            if tests_a_tensor(above.test, context):
-                return True
-        child = above
+    for above in context.around(node, cst.If):
+        words = context.uncommented(above.test.with_changes(lpar=(), rpar=()))
+        if OVERFLOW_CONDITION.suggests(words) or tests_a_tensor(above.test, context):
+            return True
+        if NOTHING_THERE.suggests(words) and context.tree.within(node, above.body):
+            return True
     return False
 
 
 def is_of_an_episode(node: cst.CSTNode, context: Context) -> bool:
     """Whether it is said where an episode ends: `if done:`, and for `ended` in `enumerate(dones)` `if ended and …:`."""
-    child = node
-    for above in context.ancestors(node):
-        if isinstance(above, cst.If) and child is above.body and _is_an_end(above.test, context):
-            return True
-        child = above
-    return False
+    return any(
+        is_taken and _is_an_end(test, context) for test, is_taken in context.conditions(node, across_functions=True)
+    )
 
 
 def _is_an_end(test: cst.BaseExpression, context: Context) -> bool:
@@ -105,28 +99,26 @@ def _is_an_end(test: cst.BaseExpression, context: Context) -> bool:
         case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
             if EPISODE_END.suggests(name):
                 return True
-            bindings = context.reaching(test) if isinstance(test, cst.Name) else ()
-            loops = [binding.node.iter for binding in bindings if isinstance(binding.node, cst.For)]
+            binders = context.binders(test) if isinstance(test, cst.Name) else ()
+            loops = [binder.iter for binder in binders if isinstance(binder, cst.For)]
             return any(EPISODE_END.suggests(final_part(part)) for walked in loops for part in iterables(walked))
     return False
 
 
 def is_key(text: cst.CSTNode, context: Context) -> bool:
     """Whether the text names something, or is one that a model reads: a key, what a tokenizer is given."""
-    child = text
-    for above in context.ancestors(text):
+    statement, within = context.tree.statement(text), context.tree.within
+    holders = (cst.DictElement, cst.StarredDictElement, cst.SubscriptElement)
+    for above in context.around(text, *holders, cst.Call, within=statement):
         match above:
-            case cst.DictElement(key=key) | cst.StarredDictElement(value=key) if key is child:
+            case cst.DictElement(key=key) if not within(text, key):
+                continue
+            case cst.Call(func=func):
+                name = (dotted(func) or "").rpartition(".")[2]
+                if not within(text, func) and TOKENISING_CALL.suggests(name):
+                    return True
+            case _:
                 return True
-            case cst.SubscriptElement():
-                return True
-            case cst.Call(func=func) if child is not func and TOKENISING_CALL.suggests(
-                (dotted(func) or "").rpartition(".")[2]
-            ):
-                return True
-            case cst.BaseSmallStatement() | cst.BaseCompoundStatement():
-                return False
-        child = above
     return False
 
 
@@ -160,17 +152,16 @@ def _formats_a_number(node: cst.CSTNode, context: Context) -> bool:
 
 def _is_shown(node: cst.CSTNode, context: Context) -> bool:
     """Whether the node shows or logs something, or makes a text in the arguments of a call that does."""
-    child: cst.CSTNode | None = None
-    for above in (node, *context.ancestors(node)):
+    around = context.around(node, cst.Call, cst.Lambda, within=context.tree.statement(node))
+    for above in (node, *around):
         match above:
-            case cst.Call(func=func) if child is not func:
+            case cst.Call(func=func) if above is node or not context.tree.within(node, func):
                 if LOG_WRITER.suggests(final_part(func)) or LOG_SHOWER.suggests(final_part(func)):
                     return True
-                if child is not None and not TEXT_MAKER.suggests(final_part(func)):
+                if above is not node and not TEXT_MAKER.suggests(final_part(func)):
                     return False
-            case cst.BaseSmallStatement() | cst.BaseCompoundStatement() | cst.Lambda():
+            case cst.Lambda():
                 return False
-        child = above
     return False
 
 
@@ -191,10 +182,7 @@ def is_read_the_old_way(tensor: cst.BaseExpression, context: Context) -> bool:
     """Whether this is `loss.data[0]`, or made of such: a number in the releases of torch where the line runs at all."""
     if ".data[0]" not in context.source.text:
         return False
-    parts: list[cst.CSTNode] = list(descendants(tensor))
-    for name in [part for part in parts if isinstance(part, cst.Name) and context.names.is_read(part)]:
-        parts += [part for binding in context.reaching(name) if binding.value for part in descendants(binding.value)]
-    return any(_is_first_of_data(part) for part in parts)
+    return any(_is_first_of_data(part) for part in context.ingredients(tensor))
 
 
 def _is_first_of_data(node: cst.CSTNode) -> bool:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.facts import Purpose
+from torchlint.semantics.flow.guards import Role
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.functions import (
     COLLECTING_METHOD,
     CPU_OPERATION,
@@ -15,7 +17,7 @@ from torchlint.semantics.knowledge.conventions.functions import (
     SHOWING_FUNCTION,
 )
 from torchlint.semantics.knowledge.conventions.packages import HOST_LIBRARY
-from torchlint.semantics.names.bindings import dotted, final_part
+from torchlint.semantics.names.bindings import dotted, final_part, method_name
 from torchlint.semantics.names.loop_headers import walks_keys
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import Comprehension, descendants
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from torchlint.semantics.names.bindings import Binding
 
 
-_DEEPEST = 4
 _CONVERSIONS = frozenset(
     "float int round abs min max sum str bool format repr array asarray sqrt exp log isclose mean".split()
 )
@@ -37,7 +38,8 @@ _ARITHMETIC = frozenset(
 )
 
 
-def purpose(read: cst.CSTNode, context: Context, depth: int = 0) -> Purpose:
+@query(bottom=Purpose.OTHER)
+def purpose(read: cst.CSTNode, context: Context) -> Purpose:
     """What the value of the expression is used for."""
     child: cst.CSTNode = read
     for above in context.ancestors(read):
@@ -63,9 +65,9 @@ def purpose(read: cst.CSTNode, context: Context, depth: int = 0) -> Purpose:
             case cst.For():
                 return Purpose.OTHER
             case cst.Return():
-                return _returned(above, context, depth)
+                return _returned(above, context)
             case cst.Assign() | cst.AnnAssign() | cst.AugAssign():
-                return _assigned(above, context, depth)
+                return _assigned(above, context)
             case cst.NamedExpr() | cst.Lambda() | cst.BaseSmallStatement() | cst.BaseCompoundStatement():
                 return Purpose.OTHER
         child = above
@@ -126,19 +128,19 @@ def _keeps_the_best(statement: cst.If, read: cst.CSTNode, context: Context) -> b
     )
 
 
-def _returned(statement: cst.Return, context: Context, depth: int) -> Purpose:
+def _returned(statement: cst.Return, context: Context) -> Purpose:
     """A training step's return value is what gets logged; of another function's, its callers tell."""
     function = context.function(statement)
-    if not isinstance(function, cst.FunctionDef) or depth >= _DEEPEST:
+    if not isinstance(function, cst.FunctionDef):
         return Purpose.OTHER
-    found = {purpose(call, context, depth + 1) for call in context.calls.callers(function)}
+    found = {purpose(call, context) for call in context.calls.callers(function)}
     if Purpose.NEEDED not in found and context.frequencies.steps(function.body):
         return Purpose.DEFER
     found |= {Purpose(call.purpose) for call in context.elsewhere.callers(function)}
     return next((known for known in (Purpose.NEEDED, Purpose.DEFER) if known in found), Purpose.OTHER)
 
 
-def _assigned(statement: cst.Assign | cst.AnnAssign | cst.AugAssign, context: Context, depth: int) -> Purpose:
+def _assigned(statement: cst.Assign | cst.AnnAssign | cst.AugAssign, context: Context) -> Purpose:
     targets = (
         [target.target for target in statement.targets] if isinstance(statement, cst.Assign) else [statement.target]
     )
@@ -146,12 +148,10 @@ def _assigned(statement: cst.Assign | cst.AnnAssign | cst.AugAssign, context: Co
     for target in targets:
         match target:
             case cst.Name():
-                found.add(_used(target, statement, context, depth))
+                found.add(_used(target, statement, context))
             case cst.Tuple(elements=elements):
                 found.update(
-                    _used(part.value, statement, context, depth)
-                    for part in elements
-                    if isinstance(part.value, cst.Name)
+                    _used(part.value, statement, context) for part in elements if isinstance(part.value, cst.Name)
                 )
             case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=cst.SimpleString()))]):
                 found.add(Purpose.DEFER)
@@ -164,26 +164,24 @@ def _assigned(statement: cst.Assign | cst.AnnAssign | cst.AugAssign, context: Co
     return Purpose.OTHER
 
 
-def _used(name: cst.Name, statement: cst.CSTNode, context: Context, depth: int) -> Purpose:
+def _used(name: cst.Name, statement: cst.CSTNode, context: Context) -> Purpose:
     """What the name is used for where the loop around the assignment repeats."""
-    if depth >= _DEEPEST:
-        return Purpose.OTHER
     region = context.loop(statement) or context.function(statement) or context.tree.module
     found: set[Purpose] = set()
     for use in _reads_of(name.value, statement, region, context):
-        found.add(_use(use, context, depth))
+        found.add(_use(use, context))
     if Purpose.NEEDED in found:
         return Purpose.NEEDED
     return Purpose.DEFER if Purpose.DEFER in found else Purpose.OTHER
 
 
-def _use(use: cst.Name, context: Context, depth: int) -> Purpose:
+def _use(use: cst.Name, context: Context) -> Purpose:
     parent = context.parent(use)
     if isinstance(parent, cst.BinaryOperation):
         other = parent.right if parent.left is use else parent.left
         if context.kind(other) is Kind.TENSOR:
             return Purpose.DEFER
-    return purpose(use, context, depth + 1)
+    return purpose(use, context)
 
 
 def _reads_of(name: str, statement: cst.CSTNode, region: cst.CSTNode, context: Context) -> list[cst.Name]:
@@ -192,7 +190,7 @@ def _reads_of(name: str, statement: cst.CSTNode, region: cst.CSTNode, context: C
         for node in context.names.spelt(name)
         if context.names.is_read(node)
         and context.tree.within(node, region)
-        and any(binding.node is statement for binding in context.reaching(node))
+        and any(binder is statement for binder in context.binders(node))
     ]
 
 
@@ -201,18 +199,17 @@ def is_averaged(copy: cst.Call, context: Context) -> bool:
 
     `meter.update(x.cpu().numpy())`, `total += x.cpu().sum()`; not a list that the copies are collected in.
     """
-    names: set[str] = set()
-    for above in context.ancestors(copy):
-        match above:
-            case cst.Call(func=cst.Attribute(attr=cst.Name(value="update" | "add")), args=args):
-                return not _compares(args, context)
-            case cst.AugAssign(value=value):
-                return _reduces(value)
-            case cst.Assign(targets=targets, value=value):
-                names = {node.value for target in targets for node in descendants(target) if isinstance(node, cst.Name)}
-                break
-            case cst.BaseSmallStatement() | cst.BaseCompoundStatement():
-                return False
+    statement = context.tree.statement(copy)
+    for call in context.around(copy, cst.Call, within=statement):
+        if method_name(call.func) in ("update", "add"):
+            return not _compares(call.args, context)
+    match statement:
+        case cst.AugAssign(value=value):
+            return _reduces(value)
+        case cst.Assign(targets=targets, value=value):
+            names = {node.value for target in targets for node in descendants(target) if isinstance(node, cst.Name)}
+        case _:
+            return False
     loop = context.frequencies.batch_loop(copy)
     if loop is None or not names or _is_looked_into(names, loop):
         return False
@@ -262,18 +259,7 @@ _REDUCTIONS = frozenset("sum mean item float int max min".split())
 def is_known_already(read: cst.CSTNode, tensor: cst.BaseExpression, context: Context) -> bool:
     """Whether the read stands in a branch that was taken because of the tensor: the CPU has waited by then."""
     wanted = dotted(tensor)
-    child: cst.CSTNode = read
-    for above in context.ancestors(read):
-        if isinstance(above, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
-            return False
-        if (
-            isinstance(above, (cst.If, cst.IfExp))
-            and child is not above.test
-            and _asks_for(above.test, wanted, context)
-        ):
-            return True
-        child = above
-    return False
+    return any(_asks_for(condition.test, wanted, context) for condition in context.conditions(read))
 
 
 def _asks_for(test: cst.BaseExpression, wanted: str | None, context: Context) -> bool:
@@ -320,7 +306,7 @@ def is_copied_before(copy: cst.Call, context: Context) -> bool:
     wanted = {
         node.value for node in descendants(copy) if isinstance(node, cst.Name) and context.kind(node) is Kind.TENSOR
     }
-    line = next((above for above in context.ancestors(copy) if isinstance(above, cst.SimpleStatementLine)), None)
+    line = context.enclosing(copy, cst.SimpleStatementLine)
     block = context.parent(line) if line is not None else None
     if not wanted or not isinstance(block, cst.IndentedBlock):
         return False
@@ -366,15 +352,11 @@ def is_appended(read: cst.CSTNode, context: Context) -> bool:
 
 
 def _innermost(node: cst.CSTNode, context: Context) -> cst.For | Comprehension | None:  # type: ignore[valid-type]
-    child = node
-    for above in context.ancestors(node):
-        if isinstance(above, (cst.FunctionDef, cst.ClassDef, cst.Lambda, cst.While)):
-            return None
-        if isinstance(above, cst.For) and child is above.body:
-            return above
-        if isinstance(above, Comprehension) and child is not above.for_in:
-            return above
-        child = above
+    for guard in context.guards(node):
+        if guard.role is Role.LOOP:
+            return guard.node if isinstance(guard.node, cst.For) else None
+        if guard.role is Role.EACH and isinstance(guard.node, Comprehension):
+            return guard.node
     return None
 
 
@@ -390,9 +372,7 @@ def _is_outside(base: cst.BaseExpression, loop: cst.CSTNode, context: Context) -
     if root is None or not names:
         return False
     value = context.value(base)
-    return value.kind is Kind.TENSOR and not any(
-        context.tree.within(binding.node, loop) for binding in context.reaching(names[0])
-    )
+    return value.kind is Kind.TENSOR and not context.is_bound_in(names[0], loop)
 
 
 def _iterates_tensor(binding: Binding, context: Context) -> bool:

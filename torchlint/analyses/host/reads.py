@@ -9,8 +9,9 @@ import libcst as cst
 from torchlint.analyses.execution.training_steps import is_in_training
 from torchlint.analyses.tensors.host_resident import stays_on_host
 from torchlint.finding import Frequency
+from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.knowledge.conventions.functions import ACTING_METHOD, CRITERION_CALL, ENVIRONMENT_STEP
-from torchlint.semantics.names.bindings import dotted
+from torchlint.semantics.names.bindings import dotted, final_part
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
 
@@ -103,11 +104,11 @@ def _is_read_of_a_batch(node: cst.BaseExpression, context: Context) -> bool:
         return True
     if not isinstance(node, cst.Name) or context.frequency(node) < Frequency.BATCH:
         return False
-    bindings = context.reaching(node)
-    calls = [binding.value for binding in bindings if isinstance(binding.value, cst.Call)]
+    origins = context.bound_to(node, Through.PARTS)
+    calls = [origin.node for origin in origins.found if isinstance(origin.node, cst.Call)]
     return (
         bool(calls)
-        and len(calls) == len(bindings)
+        and len(calls) == len(context.binders(node))
         and any(
             context.kind(argument.value) is Kind.TENSOR or _is_criterion(call.func)
             for call in calls
@@ -154,17 +155,11 @@ def is_needed_on_host(node: cst.CSTNode, context: Context) -> bool:
 
     An action for an environment (`env.step(action.item())`), directly or through names.
     """
-    for above in context.ancestors(node):
-        match above:
-            case cst.Call(func=cst.Attribute(attr=cst.Name(value=name)) | cst.Name(value=name)) if (
-                ENVIRONMENT_STEP.suggests(name)
-            ):
-                return True
-            case cst.Assign():
-                return _is_stepped_with(above, context)
-            case cst.BaseSmallStatement() | cst.BaseCompoundStatement():
-                return False
-    return False
+    statement = context.tree.statement(node)
+    calls = context.around(node, cst.Call, within=statement)
+    if any(ENVIRONMENT_STEP.suggests(final_part(call.func)) for call in calls):
+        return True
+    return isinstance(statement, cst.Assign) and _is_stepped_with(statement, context)
 
 
 def _is_stepped_with(assign: cst.Assign, context: Context) -> bool:

@@ -84,7 +84,7 @@ class _Body:
     def is_new(self, node: cst.CSTNode) -> bool:
         """Whether this turn made the object itself."""
         return isinstance(node, cst.Name) and all(
-            binding.node in self.inside or binding.node is self.loop for binding in self.context.reaching(node)
+            binder in self.inside or binder is self.loop for binder in self.context.binders(node)
         )
 
 

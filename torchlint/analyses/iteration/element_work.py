@@ -320,7 +320,7 @@ class _Following:
 
     def _indexed(self, above: cst.Index, element: Element) -> Element | None:
         """An element as an index: of a tensor, which gathers, or of a list, which reads it."""
-        subscript = next((node for node in self.context.ancestors(above) if isinstance(node, cst.Subscript)), None)
+        subscript = self.context.enclosing(above, cst.Subscript)
         if subscript is None:
             return None
         owner, kind = subscript.value, self.context.kind(subscript.value)
@@ -342,7 +342,7 @@ class _Following:
 
     def _bound(self, above: cst.Slice, element: Element) -> None:
         """`mask[i, :length[i]] = 1` reads the length, where a comparison with `arange` would do."""
-        subscript = next((node for node in self.context.ancestors(above) if isinstance(node, cst.Subscript)), None)
+        subscript = self.context.enclosing(above, cst.Subscript)
         self._pending = [step for step in self._pending if step.work is not Work.KERNEL]
         if subscript is not None and not is_read(subscript, self.context):
             self._note(Work.READ, above, element)
@@ -370,11 +370,13 @@ class _Following:
 
     def _has_rows(self, name: cst.Name) -> bool:
         """Whether the tensor is made with more than one axis, so that no part of it is a single value."""
-        made = [binding.value for binding in self.context.reaching(name)]
-        return bool(made) and all(
-            isinstance(call, cst.Call)
-            and (sum(argument.keyword is None for argument in call.args) > 1 or any(part.star for part in call.args))
-            for call in made
+        return self.context.origins(name).every(
+            lambda call: (
+                isinstance(call, cst.Call)
+                and (
+                    sum(argument.keyword is None for argument in call.args) > 1 or any(part.star for part in call.args)
+                )
+            )
         )
 
     def _compared(self, above: cst.Comparison, child: cst.CSTNode, element: Element) -> Element | None:

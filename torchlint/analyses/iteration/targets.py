@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
+from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.functions import BAR_CALL
 from torchlint.semantics.names.bindings import dotted
@@ -62,15 +63,11 @@ def visit(loop: LoopNode, context: Context) -> Visit:
 
 def loops_around(node: cst.CSTNode, context: Context) -> Iterator[LoopNode]:
     """The loops in the same function each of whose turns runs the node, nearest first."""
-    child = node
-    for above in context.ancestors(node):
-        if isinstance(above, (cst.FunctionDef, cst.Lambda, cst.ClassDef)):
-            return
-        if isinstance(above, cst.CompFor) or (isinstance(above, (cst.For, cst.While)) and child is above.body):
-            yield above
-        elif isinstance(above, Comprehension) and child is not above.for_in:
-            yield above.for_in
-        child = above
+    for guard in context.guards(node):
+        if guard.role is Role.LOOP and isinstance(guard.node, (cst.For, cst.While)):
+            yield guard.node
+        elif guard.role is Role.EACH and isinstance(guard.node, (cst.CompFor, *Comprehension)):
+            yield guard.node if isinstance(guard.node, cst.CompFor) else guard.node.for_in
 
 
 def visit_of(target: cst.BaseExpression, iterated: cst.BaseExpression, context: Context) -> Visit:

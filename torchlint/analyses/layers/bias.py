@@ -45,13 +45,8 @@ def is_optional(read: cst.Attribute, context: Context, switch: str = "") -> bool
 
 def _tests(read: cst.Attribute, context: Context) -> list[str]:
     """The conditions behind which an expression stands, innermost first."""
-    tests: list[str] = []
-    child: cst.CSTNode = read
-    for above in context.ancestors(read):
-        if isinstance(above, (cst.If, cst.IfExp)) and child is above.body:
-            tests.append(context.code(above.test))
-        child = above
-    return tests
+    conditions = context.conditions(read, across_functions=True)
+    return [context.code(test) for test, is_taken in conditions if is_taken]
 
 
 def _is_own(read: cst.Attribute, context: Context) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.layers.followers import Layers
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.conditions import NORM_CONDITION
 from torchlint.semantics.knowledge.conventions.functions import LOADING_METHOD, SWITCHING_METHOD
 
@@ -21,20 +22,20 @@ _INSTANCE_NORMS = frozenset(f"torch.nn.{lazy}InstanceNorm{rank}d" for lazy in ("
 # What lets a shift of a whole channel through, and so puts nothing between the layer and the norm.
 _MAX_POOLS = re.compile(r"torch\.nn\.(MaxPool[123]d|AdaptiveMaxPool[123]d|functional\.(adaptive_)?max_pool[123]d)")
 _AVERAGE_POOLS = re.compile(r"torch\.nn\.(AvgPool[123]d|functional\.avg_pool[123]d)")
-_DEEPEST = 4
 
 
-def norms_behind(layer: cst.Call, context: Context, depth: int = 0) -> list[cst.Call]:
+@query(bottom=())
+def norms_behind(layer: cst.Call, context: Context) -> tuple[cst.Call, ...]:
     """The norms that take all of the layer's output and subtract its bias again; none if anything else takes it."""
     norms: list[cst.Call] = []
     for follower in context[Layers].followers(layer):
         found = [follower] if _cancels(follower, context) else []
-        if not found and depth < _DEEPEST and _lets_shifts_through(follower, context):
-            found = norms_behind(follower, context, depth + 1)
+        if not found and _lets_shifts_through(follower, context):
+            found = [*norms_behind(follower, context)]
         if not found:
-            return []
+            return ()
         norms += found
-    return norms
+    return tuple(norms)
 
 
 def _cancels(norm: cst.Call, context: Context) -> bool:
@@ -85,12 +86,15 @@ def freezes_norms(context: Context) -> bool:
 
 def _is_about_norms(call: cst.Call, context: Context) -> bool:
     """Whether the call stands in an overridden `train`, or behind a test for a norm."""
-    for above in context.ancestors(call):
-        if isinstance(above, cst.FunctionDef):
-            return SWITCHING_METHOD.suggests(above.name.value) and context.classes.owner(above) is not None
-        if isinstance(above, cst.If) and NORM_CONDITION.suggests(context.code(above.test)):
-            return True
-    return False
+    function = context.enclosing(call, cst.FunctionDef)
+    branches = context.around(call, cst.If, within=function)
+    if any(NORM_CONDITION.suggests(context.uncommented(branch.test)) for branch in branches):
+        return True
+    return (
+        function is not None
+        and SWITCHING_METHOD.suggests(function.name.value)
+        and context.classes.owner(function) is not None
+    )
 
 
 def _is_of_its_own(owner: cst.BaseExpression, context: Context) -> bool:

@@ -62,7 +62,7 @@ def wrapper_of(call: cst.Call, context: Context) -> Wrapper | None:
     class_ = context.constructions.class_of(call)
     if class_ is None and context.value(call.func).definition is None:
         return _imported(call, name, context)
-    if class_ is None or (isinstance(call.func, cst.Name) and len(context.reaching(call.func)) > 1):
+    if class_ is None or (isinstance(call.func, cst.Name) and len(context.binders(call.func)) > 1):
         return None
     return wrapper(class_, context)
 

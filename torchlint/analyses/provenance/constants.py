@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.names.bindings import Binder, parameters
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
     from torchlint.semantics.names.bindings import Binding
-
-_DEEPEST = 8
 
 
 def constant(node: cst.BaseExpression, context: Context) -> cst.BaseExpression:
@@ -59,41 +58,42 @@ def _is_unpacked(use: cst.CSTNode, context: Context) -> bool:
     return isinstance(parent, cst.Arg) and parent.star == "**"
 
 
-def may_pass(call: cst.Call, keyword: str, context: Context, depth: int = 0) -> bool:
+def may_pass(call: cst.Call, keyword: str, context: Context) -> bool:
     """Whether a call may pass a keyword: itself, or through the `**kwargs` of a function and what its callers pass."""
+    return _passes(call, context, keyword)
+
+
+@query(bottom=False)
+def _passes(call: cst.Call, context: Context, keyword: str) -> bool:
     for argument in call.args:
         if argument.keyword is not None and argument.keyword.value == keyword:
             return True
-        if argument.star == "*" or (argument.star and _may_hold(argument.value, keyword, context, depth)):
+        if argument.star == "*" or (argument.star and _may_hold(argument.value, keyword, context)):
             return True
     return False
 
 
-def _may_hold(unpacked: cst.BaseExpression, keyword: str, context: Context, depth: int) -> bool:
+def _may_hold(unpacked: cst.BaseExpression, keyword: str, context: Context) -> bool:
     known = keywords(unpacked, context)
     if known is not None:
         return keyword in known
     function = _collecting(unpacked, context)
-    if function is None or depth > _DEEPEST:
+    if function is None:
         return True
     owner = context.classes.owner(function)
     named: cst.FunctionDef | cst.ClassDef = function if owner is None else owner
     callers = context.calls.callers(function)
     if not callers or any(context.parent(use) not in callers for use in context.uses.of(named.name.value, named)):
         return True
-    return any(may_pass(call, keyword, context, depth + 1) for call in callers)
+    return any(_passes(call, context, keyword) for call in callers)
 
 
 def _collecting(unpacked: cst.BaseExpression, context: Context) -> cst.FunctionDef | None:
     """The function whose `**kwargs` this is, if it only passes them on here."""
-    if not isinstance(unpacked, cst.Name):
+    parameter = context.parameter(unpacked)
+    if parameter is None or len(context.uses.of(parameter.name.value, parameter)) > 1:
         return None
-    bindings = context.reaching(unpacked)
-    if len(bindings) != 1 or bindings[0].binder is not Binder.PARAMETER:
-        return None
-    if len(context.uses.of(unpacked.value, bindings[0].node)) > 1:
-        return None
-    function = context.tree.function_of_parameter(bindings[0].node)
+    function = context.tree.function_of_parameter(parameter)
     return function if isinstance(function, cst.FunctionDef) else None
 
 
@@ -111,10 +111,9 @@ def decided(test: cst.BaseExpression, context: Context) -> bool | None:
 
 
 def _decided_by_callers(name: cst.Name, context: Context) -> bool | None:
-    bindings = context.reaching(name)
-    parameter = bindings[0].node if len(bindings) == 1 else None
-    function = context.tree.function_of_parameter(parameter) if isinstance(parameter, cst.Param) else None
-    if not isinstance(function, cst.FunctionDef) or not isinstance(parameter, cst.Param):
+    parameter = context.parameter(name)
+    function = context.tree.function_of_parameter(parameter) if parameter is not None else None
+    if not isinstance(function, cst.FunctionDef) or parameter is None:
         return None
     calls = context.calls.callers(function)
     passed = [context.calls.argument_for(call, function, parameter) for call in calls]
@@ -167,13 +166,8 @@ def handed_on(call: cst.Call, keyword: str, place: int, method: cst.FunctionDef,
 
 def _passed_parameter(node: cst.BaseExpression, method: cst.FunctionDef, context: Context) -> cst.Param | None:
     """The parameter of a method whose value, as it was passed, an expression holds."""
-    if not isinstance(node, cst.Name):
-        return None
-    bindings = context.reaching(node)
-    if len(bindings) != 1 or bindings[0].binder is not Binder.PARAMETER:
-        return None
-    found = bindings[0].node
-    return found if isinstance(found, cst.Param) and context.tree.function_of_parameter(found) is method else None
+    found = context.parameter(node)
+    return found if found is not None and context.tree.function_of_parameter(found) is method else None
 
 
 def _literal(node: cst.BaseExpression | None) -> bool | None:

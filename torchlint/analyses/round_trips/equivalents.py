@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from torchlint.semantics.knowledge.apis import LEGACY_TENSORS
-from torchlint.semantics.knowledge.conventions.functions import HOST_NMS
-from torchlint.semantics.names.bindings import last_part
 from torchlint.semantics.values.lattice import Kind
 
 if TYPE_CHECKING:
@@ -92,8 +90,6 @@ def work(call: cst.Call, context: Context) -> Work | None:
         found = _of_function(module, last, call, context)
         if found is not None:
             return found
-    if HOST_NMS.suggests(last_part(call.func)) and call.args and context.kind(call.args[0].value) is Kind.NDARRAY:
-        return Work("torchvision.ops.nms", (call.args[0].value,))
     return _of_method(call, context)
 
 

@@ -96,7 +96,7 @@ def _gate(back: cst.Call, context: Context) -> cst.If | None:
     gate = context.parent(block) if block is not None else None
     if not isinstance(gate, cst.If) or gate.body is not block or gate.orelse is not None:
         return None
-    if not CUDA_CONDITION.suggests(context.code(gate.test).lower()):
+    if not CUDA_CONDITION.suggests(context.uncommented(gate.test).lower()):
         return None
     match line:
         case cst.SimpleStatementLine(body=[*_, cst.Return()]):
@@ -167,18 +167,12 @@ def _is_accelerator(node: cst.BaseExpression, way: Way, context: Context) -> boo
 
 def _tests(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]:
     """The conditions under which the function runs the node."""
-    child = node
-    for above in context.ancestors(node):
-        if isinstance(above, (cst.FunctionDef, cst.ClassDef)):
-            return
-        if isinstance(above, (cst.If, cst.IfExp)) and child is not above.test:
-            yield above.test
-        child = above
+    yield from (condition.test for condition in context.conditions(node))
 
 
 def _is_on_purpose(read: cst.Call, back: cst.Call, context: Context) -> bool:
     """Whether the author seems to know: the device cannot do it, or the data makes room for something else there."""
-    if any(DEVICE_LIMIT.suggests(context.code(test).lower()) for test in _tests(read, context)):
+    if any(DEVICE_LIMIT.suggests(context.uncommented(test).lower()) for test in _tests(read, context)):
         return True
     first, last = context.tree.line(read), context.tree.line(back)
     if first is last or first is None or last is None:

@@ -123,6 +123,6 @@ def _is_there(tensor: cst.BaseExpression, wait: cst.CSTNode, context: Context) -
     """Whether all that the tensor is computed from was bound before the wait."""
     names = [node for node in descendants(tensor) if isinstance(node, cst.Name) and context.names.is_read(node)]
     place = context.tree.place(wait)
-    return all(
-        context.tree.place(binding.node) < place for name in names for binding in context.reaching(name)
-    ) and not any(isinstance(node, cst.Call) and context.kind(node.func) is Kind.MODULE for node in descendants(tensor))
+    return all(context.tree.place(binder) < place for name in names for binder in context.binders(name)) and not any(
+        isinstance(node, cst.Call) and context.kind(node.func) is Kind.MODULE for node in descendants(tensor)
+    )

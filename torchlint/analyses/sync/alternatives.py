@@ -11,7 +11,8 @@ from torchlint.analyses.host.purpose import purpose
 from torchlint.analyses.host.reads import tests_a_tensor
 from torchlint.analyses.sync.implicit_reads import conditions, is_buffer, joined
 from torchlint.facts import Purpose
-from torchlint.semantics.names.bindings import Binder, dotted, final_part
+from torchlint.semantics.flow.guards import Role
+from torchlint.semantics.names.bindings import dotted, final_part
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
 
@@ -131,9 +132,8 @@ def _parts(condition: cst.BaseExpression, context: Context) -> Iterator[cst.Base
     if not isinstance(condition, cst.Name):
         yield condition
         return
-    for binding in context.reaching(condition):
-        if binding.value is not None and not binding.path:
-            yield from joined(binding.value)
+    for origin in context.bound_to(condition).found:
+        yield from joined(origin.node)
 
 
 def _sides(condition: cst.BaseExpression) -> list[cst.BaseExpression]:
@@ -152,8 +152,8 @@ def _asks_a_buffer(condition: cst.BaseExpression, context: Context) -> bool:
 def _is_element(side: cst.BaseExpression, context: Context) -> bool:
     """`words[i]` in a loop over `i`, or a name for it: one of many elements that are there before the loop."""
     if isinstance(side, cst.Name):
-        values = [binding.value for binding in context.reaching(side) if not binding.path]
-        return len(values) == 1 and isinstance(values[0], cst.Subscript) and _is_element(values[0], context)
+        value = context.stands_for(side)
+        return isinstance(value, cst.Subscript) and _is_element(value, context)
     loop = context.loop(side)
     if not isinstance(side, cst.Subscript) or not isinstance(loop, cst.For):
         return False
@@ -167,7 +167,7 @@ def _is_element(side: cst.BaseExpression, context: Context) -> bool:
         bool(turns & walked)
         and isinstance(whole, cst.Name)
         and context.kind(whole) is Kind.TENSOR
-        and not any(context.tree.within(binding.node, loop) for binding in context.reaching(whole))
+        and not context.is_bound_in(whole, loop)
     )
 
 
@@ -179,7 +179,7 @@ def _asks_for_an_argument(condition: cst.BaseExpression, context: Context) -> bo
         and not any(context.kind(other) is Kind.TENSOR for other in sides if other is not side)
         and isinstance(side.value, cst.Name)
         and all(isinstance(part.slice, cst.Index) and _is_literal(part.slice.value) for part in side.slice)
-        and any(binding.binder is Binder.PARAMETER for binding in context.reaching(side.value))
+        and any(isinstance(binder, cst.Param) for binder in context.binders(side.value))
         for side in sides
     )
 
@@ -196,25 +196,16 @@ def _compares_all(condition: cst.BaseExpression) -> bool:
 
 def is_under_a_test(node: cst.CSTNode, context: Context) -> bool:
     """Whether this is asked only where another tensor's value has led to."""
-    child = node
-    for above in context.ancestors(node):
-        if isinstance(above, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
-            return False
-        if isinstance(above, cst.If) and child is not above.test and tests_a_tensor(above.test, context):
-            return True
-        child = above
-    return False
+    return any(
+        isinstance(guard.node, cst.If) and tests_a_tensor(guard.node.test, context) for guard in context.guards(node)
+    )
 
 
 def is_caught(node: cst.If, context: Context) -> bool:
     """Whether the function catches the error that the branch raises: one that the device raises ends the program."""
-    child: cst.CSTNode = node
-    for above in context.ancestors(node):
-        if isinstance(above, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
-            return False
-        if isinstance(above, cst.Try) and child is above.body:
-            return any(_catches(handler.type, node.body.body[-1]) for handler in above.handlers)
-        child = above
+    for guard in context.guards(node):
+        if isinstance(guard.node, cst.Try) and guard.role is Role.TRY:
+            return any(_catches(handler.type, node.body.body[-1]) for handler in guard.node.handlers)
     return False
 
 
@@ -262,16 +253,12 @@ def _is_summand(node: cst.CSTNode, side: cst.CSTNode, context: Context) -> bool:
 
 
 def _is_number_here(use: cst.Name | cst.Call, context: Context) -> bool:
-    for above in context.ancestors(use):
-        match above:
-            case cst.Slice():
-                return True
-            case cst.Tuple() | cst.List():
-                return isinstance(context.parent(above), cst.Arg)
-            case cst.Call(func=cst.Name(value="range")):
-                return True
-            case cst.Call() | cst.Index() | cst.BaseSmallStatement() | cst.BaseCompoundStatement():
-                return False
+    others = (cst.Tuple, cst.List, cst.Call, cst.Index)
+    match context.enclosing(use, cst.Slice, *others, within=context.tree.statement(use)):
+        case cst.Slice() | cst.Call(func=cst.Name(value="range")):
+            return True
+        case (cst.Tuple() | cst.List()) as sequence:
+            return isinstance(context.parent(sequence), cst.Arg)
     return False
 
 
@@ -339,7 +326,7 @@ def _values(node: cst.BaseExpression, context: Context) -> list[cst.BaseExpressi
     """The expression, or what a name for it is bound to."""
     if not isinstance(node, cst.Name):
         return [node]
-    return [binding.value for binding in context.reaching(node) if binding.value is not None and not binding.path]
+    return [origin.node for origin in context.bound_to(node).found]
 
 
 def _may_give_none(line: cst.CSTNode, context: Context) -> bool:

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.analyses.execution.hot import is_hot
-from torchlint.analyses.execution.training_steps import is_part_of_a_step
+from torchlint.analyses.execution.hot import rate_doubts
+from torchlint.analyses.execution.training_steps import is_in_training, is_part_of_a_step
 from torchlint.analyses.host.purpose import is_element_read, is_known_already, purpose
 from torchlint.analyses.host.reads import is_needed_on_host, scalar_read
 from torchlint.analyses.sync.adjacent_waits import is_beside_a_wait
 from torchlint.analyses.sync.inherent_branches import is_switched_on
 from torchlint.facts import Purpose
+from torchlint.finding import Doubt
+from torchlint.semantics.values.lattice import Device
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
+
+
+class Read(NamedTuple):
+    """A tensor of which one element is read, and why no later read, or none at all, may do as well."""
+
+    tensor: cst.BaseExpression
+    doubts: tuple[Doubt, ...] = ()
 
 
 def avoidable_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | None:
@@ -24,18 +34,37 @@ def avoidable_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | 
     None where it reads none, or where no later read, of many values at once or none at all, would do as well.
     """
     tensor = scalar_read(node, context)
-    if tensor is None or is_needed_on_host(node, context):
+    return tensor if tensor is not None and next(_doubts(node, tensor, context), None) is None else None
+
+
+def doubtful_read(node: cst.CSTNode, context: Context) -> Read | None:
+    """The tensor that the expression reads one element of, and all that speaks against sparing the read."""
+    tensor = scalar_read(node, context)
+    if tensor is None:
         return None
+    doubts = [*_doubts(node, tensor, context)]
+    # In a training step that runs for each batch, what is computed is on the device that the model is on.
+    if doubts and context.device(tensor) is Device.UNKNOWN and not is_in_training(node, context):
+        doubts.append(Doubt.DEVICE_UNKNOWN)
+    return Read(tensor, tuple(dict.fromkeys(doubts)))
+
+
+def _doubts(node: cst.CSTNode, tensor: cst.BaseExpression, context: Context) -> Iterator[Doubt]:
+    """What speaks against sparing the read, in the order of what it costs to know."""
+    if is_needed_on_host(node, context):
+        yield Doubt.HOST_NEEDS_IT
     if isinstance(context.parent(node), cst.Expr) or is_beside_a_wait(node, tensor, context):
-        return None  # the statement, or one right beside it, is there to wait
+        yield Doubt.WAITS_ANYWAY  # the statement, or one right beside it, is there to wait
     if not is_element_read(tensor, context):
         if is_known_already(node, tensor, context):
-            return None
+            yield Doubt.WAITS_ANYWAY
         found = purpose(node, context)
+        if found is Purpose.NEEDED:
+            yield Doubt.VALUE_DECIDES
         # In a loop that trains, what is not acted upon is there to be looked at.
-        if found is Purpose.NEEDED or (found is Purpose.OTHER and not is_part_of_a_step(node, context)):
-            return None
+        elif found is Purpose.OTHER and not is_part_of_a_step(node, context):
+            yield Doubt.USE_UNKNOWN
     if is_switched_on(node, context):
-        return None
+        yield Doubt.RARE
     # Last, since the callers in other files may have to be asked.
-    return tensor if is_hot(node, context) else None
+    yield from rate_doubts(node, context)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import dropwhile
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -21,6 +22,7 @@ from torchlint.analyses.sync.alternatives import (
 )
 from torchlint.analyses.sync.avoidable import avoidable_read
 from torchlint.analyses.sync.implicit_reads import conditions, waits
+from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.knowledge.conventions.functions import LOGGING_CALL
 from torchlint.semantics.knowledge.conventions.values import SCALER
 from torchlint.semantics.names.bindings import Binder, dotted, last_part
@@ -76,13 +78,9 @@ def _reads(condition: cst.BaseExpression, context: Context) -> bool:
 
 def is_exceptional(node: cst.CSTNode, context: Context) -> bool:
     """Whether the branch around the node tells of something gone wrong, NaN among it."""
-    child = node
-    for above in context.ancestors(node):
-        if isinstance(above, (cst.FunctionDef, cst.Lambda, cst.ClassDef)):
-            break
-        if isinstance(above, cst.If) and child is above.body and is_check_for_nan(above.test, context):
+    for guard in context.guards(node):
+        if isinstance(guard.node, cst.If) and guard.role is Role.TAKEN and is_check_for_nan(guard.node.test, context):
             return True
-        child = above
     return hot.is_exceptional(node, context)
 
 
@@ -122,13 +120,11 @@ def _is_read_next(condition: cst.BaseExpression, context: Context) -> bool:
 
 def _next(node: cst.CSTNode, context: Context) -> cst.CSTNode | None:
     """The statement behind the one that the node is a part of."""
-    child = node
-    for above in context.ancestors(node):
-        if isinstance(above, (cst.IndentedBlock, cst.Module)):
-            place = next((place for place, line in enumerate(above.body) if line is child), len(above.body))
-            return above.body[place + 1] if place + 1 < len(above.body) else None
-        child = above
-    return None
+    suite = next(context.suites(node), None)
+    if suite is None:
+        return None
+    behind = [*dropwhile(lambda line: line is not suite.line, suite.block.body)]
+    return behind[1] if len(behind) > 1 else None
 
 
 def _is_asked(read: cst.Call, context: Context) -> bool:

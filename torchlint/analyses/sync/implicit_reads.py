@@ -134,17 +134,13 @@ def _holds_a_judgement(node: cst.Name, context: Context, *, anytime: bool) -> bo
 
     `if x:` asks other things far more often than for a tensor.
     """
-    bindings = context.reaching(node)
     found = False
-    for binding in bindings:
-        if binding.binder is not Binder.ASSIGN or binding.path or binding.value is None:
-            return False
-        if isinstance(binding.value, cst.Name) and binding.value.value in ("True", "False"):
+    origins = context.bound_to(node)
+    for value in origins.nodes if origins.is_whole else ():
+        if isinstance(value, cst.Name) and value.value in ("True", "False"):
             continue
         if not any(
-            is_waited_for(part, context, anytime=anytime)
-            for part in joined(binding.value)
-            if not isinstance(part, cst.Name)
+            is_waited_for(part, context, anytime=anytime) for part in joined(value) if not isinstance(part, cst.Name)
         ):
             return False
         found = True
@@ -273,8 +269,8 @@ def is_buffer(node: cst.Attribute, context: Context) -> bool:
 
 def asks_before(name: cst.Name, context: Context) -> bool:
     """Whether an earlier condition of the function asks for the same value of the name."""
-    place, bindings = context.tree.place(name), context.reaching(name)
+    place = context.tree.place(name)
     return any(
-        context.tree.place(other) < place and _is_joined(other, context) and context.reaching(other) == bindings
+        context.tree.place(other) < place and _is_joined(other, context) and context.holds_the_same(other, name)
         for other in context.names.spelt(name.value)
     )

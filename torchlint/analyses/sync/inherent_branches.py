@@ -9,6 +9,7 @@ import libcst as cst
 
 from torchlint.analyses.batching.batchable import batchable_reads
 from torchlint.analyses.iteration.targets import loops_around
+from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.knowledge.conventions.conditions import CHECKING_OPTION, DEBUG_SWITCH, SHOWING_OPTION
 from torchlint.semantics.knowledge.conventions.functions import (
     ASSERTING_CALL,
@@ -26,27 +27,25 @@ if TYPE_CHECKING:
 
 def is_by_design(node: cst.CSTNode, context: Context) -> bool:
     """Whether the algorithm is there to go by the data, or it runs where the data is loaded or when one asks for it."""
-    child: cst.CSTNode = node
-    for above in context.ancestors(node):
-        match above:
-            case cst.FunctionDef(name=cst.Name(value=name), decorators=decorators):
-                if DYNAMIC_FUNCTION.suggests(name) or SAMPLE_CODE.suggests(name):
-                    return True
-                if any((context.qualified_name(item.decorator) or "").startswith("torch.jit") for item in decorators):
-                    return True
-            case cst.ClassDef():
-                names = _lineage(above, context)
-                return any(SAMPLE_CODE.suggests(name) or DYNAMIC_CLASS.suggests(name) for name in names)
-            case cst.If(test=test) | cst.IfExp(test=test) if child is not test:
-                if CHECKING_OPTION.suggests(context.code(test)) or _is_off_by_default(test, context):
-                    return True
-            case cst.BooleanOperation(left=left, operator=cst.And(), right=right) if child is right:
-                if context.frequencies.is_rate_limit(left) or CHECKING_OPTION.suggests(context.code(left)):
-                    return True
-                if _is_off_by_default(left, context):
-                    return True
-        child = above
-    return False
+    class_ = context.enclosing(node, cst.ClassDef)
+    for function in context.around(node, cst.FunctionDef, within=class_):
+        if DYNAMIC_FUNCTION.suggests(function.name.value) or SAMPLE_CODE.suggests(function.name.value):
+            return True
+        decorators = (context.qualified_name(item.decorator) or "" for item in function.decorators)
+        if any(name.startswith("torch.jit") for name in decorators):
+            return True
+    for guard in context.guards(node, within=class_, across_functions=True):
+        is_branch = isinstance(guard.node, (cst.If, cst.IfExp))
+        is_both = isinstance(guard.node, cst.BooleanOperation) and guard.role is Role.TAKEN
+        if guard.test is None or not (is_branch or is_both):
+            continue
+        if CHECKING_OPTION.suggests(context.uncommented(guard.test)) or _is_off_by_default(guard.test, context):
+            return True
+        if is_both and context.frequencies.is_rate_limit(guard.test):
+            return True
+    return class_ is not None and any(
+        SAMPLE_CODE.suggests(name) or DYNAMIC_CLASS.suggests(name) for name in _lineage(class_, context)
+    )
 
 
 def is_for_data(node: cst.CSTNode, context: Context) -> bool:
@@ -63,19 +62,17 @@ def _lineage(class_: cst.ClassDef, context: Context) -> list[str]:
 
 def is_switched_on(node: cst.CSTNode, context: Context) -> bool:
     """Whether the node runs only if somebody asks for it: `if args.verbose`, `if debug`."""
-    child = node
-    for above in context.ancestors(node):
-        if isinstance(above, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
-            return False
-        if isinstance(above, cst.If) and child is above.body and _is_switch(above.test, context):
-            return True
-        child = above
-    return False
+    return any(
+        isinstance(guard.node, cst.If) and guard.role is Role.TAKEN and _is_switch(guard.node.test, context)
+        for guard in context.guards(node)
+    )
 
 
 def _is_switch(test: cst.BaseExpression, context: Context) -> bool:
     return (
-        DEBUG_SWITCH.suggests(context.code(test)) or _is_off_by_default(test, context) or _is_asked_for(test, context)
+        DEBUG_SWITCH.suggests(context.uncommented(test))
+        or _is_off_by_default(test, context)
+        or _is_asked_for(test, context)
     )
 
 
@@ -84,16 +81,14 @@ def _is_asked_for(test: cst.BaseExpression, context: Context) -> bool:
     if not isinstance(test, cst.Attribute) or not SHOWING_OPTION.suggests(test.attr.value):
         return False
     option = re.compile(rf"""["']--{test.attr.value.replace("_", "[-_]")}["'][^()]*["']store_true["']""")
-    return option.search(context.source.text) is not None
+    return option.search(context.program.code) is not None
 
 
 def _is_off_by_default(test: cst.BaseExpression, context: Context) -> bool:
     """`if error_if_nonfinite`, of a parameter whose default is `False`."""
     return isinstance(test, cst.Name) and any(
-        isinstance(binding.node, cst.Param)
-        and isinstance(binding.node.default, cst.Name)
-        and binding.node.default.value == "False"
-        for binding in context.reaching(test)
+        isinstance(binder, cst.Param) and isinstance(binder.default, cst.Name) and binder.default.value == "False"
+        for binder in context.binders(test)
     )
 
 
@@ -113,12 +108,11 @@ def is_told_apart(condition: cst.BaseExpression, context: Context) -> bool:
 
 def _is_insisted_on(test: cst.Call, context: Context) -> bool:
     """`assert isinstance(x, Tensor)`, `torch._assert(isinstance(x, Tensor), …)`: nothing else gets past it."""
-    for above in context.ancestors(test):
-        if isinstance(above, (cst.Assert, cst.Call)):
-            return isinstance(above, cst.Assert) or ASSERTING_CALL.suggests(last_part(above.func))
-        if isinstance(above, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
-            return False
-    return False
+    statement = context.tree.statement(test)
+    call = context.enclosing(test, cst.Call, within=statement)
+    if call is None:
+        return isinstance(statement, cst.Assert)
+    return ASSERTING_CALL.suggests(last_part(call.func))
 
 
 def decides_by_design(node: cst.CSTNode, condition: cst.BaseExpression, context: Context) -> bool:

@@ -168,9 +168,8 @@ def is_whole(node: cst.BaseExpression, context: Context) -> bool:
 
 
 def _is_bound_to_whole(name: cst.Name, context: Context) -> bool:
-    bindings = context.reaching(name)
-    values = [binding.value for binding in bindings if binding.value is not None and not binding.path]
-    return len(bindings) == len(values) == 1 and bindings[0].binder.value == "assign" and is_whole(values[0], context)
+    value = context.stands_for(name)
+    return value is not None and is_whole(value, context)
 
 
 def _integer(node: cst.BaseExpression) -> bool:

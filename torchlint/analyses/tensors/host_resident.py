@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.tensors.host_computed import is_computed_on_host
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.texts import MAIN_BLOCK, MOVED_TRIAL, PACKED_SEQUENCE, RANDOM_TRIAL
 from torchlint.semantics.knowledge.conventions.values import PACKED_SIZES
 from torchlint.semantics.names.bindings import Binder
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 _PACKS = "pack_padded_sequence"
 # How many calls away the packing is looked for.
-_CALLS_DEEP = 2
 _PAIRS = ("zip", "enumerate", "reversed", "list", "len", "range", "print", "str", "int", "float")
 
 
@@ -48,12 +48,12 @@ def _tells(context: Context) -> bool:
 
 
 def _is_on_host(name: cst.Name, context: Context) -> bool:
-    return _is_seen_as_array(name, context) or _is_length(name, context, 0) or _is_of_packed(name, context)
+    return _is_seen_as_array(name, context) or _is_length(name, context) or _is_of_packed(name, context)
 
 
 def _is_of_packed(name: cst.Name, context: Context) -> bool:
     """Whether these are the `batch_sizes` of a `PackedSequence`, which are on the CPU always."""
-    return PACKED_SIZES.suggests(name.value) and PACKED_SEQUENCE.suggests(context.source.text)
+    return PACKED_SIZES.suggests(name.value) and PACKED_SEQUENCE.suggests(context.program.code)
 
 
 def _is_of_a_data_set(node: cst.CSTNode, context: Context) -> bool:
@@ -65,27 +65,27 @@ def _is_of_a_data_set(node: cst.CSTNode, context: Context) -> bool:
     return owner is not None and not context.classes.is_module(owner)
 
 
-def _is_length(name: cst.Name, context: Context, depth: int) -> bool:
+@query(bottom=False)
+def _is_length(name: cst.Name, context: Context) -> bool:
     """Whether sequences are packed by the same value of the name: `pack_padded_sequence` raises unless it is here."""
     if _PACKS not in context.source.text or context.kind(name) is not Kind.TENSOR:
         return False
     here = context.function(name)
-    bindings = set(context.reaching(name))
-    if bindings and any(
-        context.function(given) is here and bindings == set(context.reaching(given))
+    if any(
+        context.function(given) is here and context.holds_the_same(given, name)
         for given in _lengths(context.tree, context.names)
         if given.value == name.value
     ):
         return True
-    if depth == _CALLS_DEEP or not isinstance(here, cst.FunctionDef):
+    if not isinstance(here, cst.FunctionDef):
         return False
     given = [
-        context.calls.argument_for(call, here, binding.node)
-        for binding in bindings
-        if isinstance(binding.node, cst.Param)
+        context.calls.argument_for(call, here, binder)
+        for binder in context.binders(name)
+        if isinstance(binder, cst.Param)
         for call in context.calls.callers(here)
     ]
-    return any(isinstance(argument, cst.Name) and _is_length(argument, context, depth + 1) for argument in given)
+    return any(isinstance(argument, cst.Name) and _is_length(argument, context) for argument in given)
 
 
 @lru_cache(maxsize=4)
@@ -103,11 +103,11 @@ def _lengths(tree: Tree, names: Names) -> list[cst.Name]:
 
 def _is_tried_out(node: cst.CSTNode, context: Context) -> bool:
     """Whether the main block of a file of modules tries them out on random numbers, and moves nothing anywhere."""
-    if not MAIN_BLOCK.suggests(context.source.text) or not RANDOM_TRIAL.suggests(context.source.text):
+    if not MAIN_BLOCK.suggests(context.program.code) or not RANDOM_TRIAL.suggests(context.program.code):
         return False
-    for above in context.ancestors(node):
-        if isinstance(above, cst.If) and "__name__" in context.code(above.test):
-            text = context.code(above.body)
+    for above in context.around(node, cst.If):
+        if "__name__" in context.uncommented(above.test):
+            text = context.uncommented(above.body)
             is_moving = MOVED_TRIAL.suggests(text)
             is_random = RANDOM_TRIAL.suggests(text) and not is_moving
             return is_random and any(map(context.classes.is_module, context.tree.of(cst.ClassDef)))
@@ -119,9 +119,8 @@ def _is_seen_as_array(name: cst.Name, context: Context) -> bool:
     if ".numpy()" not in context.source.text:
         return False
     here = context.function(name)
-    bindings = set(context.reaching(name))
-    return bool(bindings) and any(
-        seen is not name and context.function(seen) is here and bindings == set(context.reaching(seen))
+    return any(
+        seen is not name and context.function(seen) is here and context.holds_the_same(seen, name)
         for seen in _seen_as_arrays(context.tree).get(name.value, ())
     )
 

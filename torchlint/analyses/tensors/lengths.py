@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.flow.query import query
 from torchlint.syntax.literals import integer
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 _TABLES = ("torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.LongTensor", "torch.FloatTensor")
 
 # How many calls one after the other are followed.
-_DEEPEST = 4
 # Methods that leave the axes as they are.
 _SAME = frozenset(
     "cpu cuda to type type_as float double half bfloat16 long int short byte bool detach clone contiguous masked_fill_ "
@@ -23,12 +23,13 @@ _SAME = frozenset(
 )
 
 
-def has_one_row(tensor: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
+@query(bottom=False)
+def has_one_row(tensor: cst.BaseExpression, context: Context) -> bool:
     """Whether the first axis of all that the tensor may be is one long: `x.unsqueeze(0)`, `x.view(1, n)`, `x[None]`."""
-    return depth < _DEEPEST and all(_is_single(value, context, depth) for value in context.origins(tensor).nodes)
+    return all(_is_single(value, context) for value in context.origins(tensor).nodes)
 
 
-def _is_single(value: cst.BaseExpression, context: Context, depth: int) -> bool:
+def _is_single(value: cst.BaseExpression, context: Context) -> bool:
     match value:
         case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Name(value="None"))), *_]):
             return True
@@ -37,7 +38,7 @@ def _is_single(value: cst.BaseExpression, context: Context, depth: int) -> bool:
         case cst.Call(func=cst.Attribute(attr=cst.Name(value="view" | "reshape")), args=[first, _, *_]):
             return integer(first.value) == 1
         case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=name))) if name in _SAME:
-            return has_one_row(owner, context, depth + 1)
+            return has_one_row(owner, context)
     return False
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.names.bindings import Binder
 from torchlint.semantics.values.lattice import Kind
 
 if TYPE_CHECKING:
@@ -94,18 +93,15 @@ def _is_flat(owner: cst.BaseExpression, shape: cst.Arg, context: Context) -> boo
 
 def _held(name: cst.Name, context: Context) -> Numbers | None:
     """What a local name holds that is bound once, and only looked at since."""
-    bindings = context.reaching(name)
-    function = context.function(name)
-    if len(bindings) != 1 or function is None:
+    function, value = context.function(name), context.stands_for(name)
+    if function is None or value is None:
         return None
     scope, _ = context.names.lookup(name)
     if scope is None or scope.node is not function:
         return None
-    binding = bindings[0]
-    if binding.binder is not Binder.ASSIGN or binding.path or binding.value is None:
-        return None
-    uses = context.uses.of(name.value, binding.node)
-    return vector(binding.value, context) if all(_only_looks(use, context) for use in uses) else None
+    [binder] = context.binders(name)
+    uses = context.uses.of(name.value, binder)
+    return vector(value, context) if all(_only_looks(use, context) for use in uses) else None
 
 
 def _only_looks(use: cst.Name, context: Context) -> bool:

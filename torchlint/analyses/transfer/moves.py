@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.tensors.factories import Factory, Sameness, filled_with
+from torchlint.semantics.knowledge.conventions.values import DEVICE
 from torchlint.semantics.names.bindings import Binder, Binding
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants
@@ -211,13 +212,11 @@ class _Way:
         return False
 
     def _is_bound_to_number(self, name: cst.Name) -> bool:
-        bindings = self.context.reaching(name)
         for size in self._sizes():
-            if isinstance(size, cst.Name) and size.value == name.value and self.context.reaching(size) == bindings:
+            if isinstance(size, cst.Name) and size.value == name.value and self.context.holds_the_same(size, name):
                 return True
-        if len(bindings) != 1 or bindings[0].binder is not Binder.ASSIGN or bindings[0].path:
-            return False
-        return bindings[0].value is not None and self._is_number(bindings[0].value)
+        value = self.context.stands_for(name)
+        return value is not None and self._is_number(value)
 
     def _sizes(self) -> Iterator[cst.Name | cst.Attribute]:
         """The names and attributes of which the factory's arguments are computed: it takes nothing but numbers."""
@@ -269,7 +268,7 @@ def _next_use(binding: Binding, context: Context) -> cst.Name | None:
     """The first use of the name, if it holds nothing else there and runs as often as the binding."""
     uses = context.names.uses(binding)
     first = next((use for use in uses if context.tree.place(use) > binding.effect), None)
-    if first is None or context.reaching(first) != (binding,):
+    if first is None or context.binders(first) != (binding.node,):
         return None
     if context.names.scope_of(first) is not context.names.scope_of(binding.node):
         return None
@@ -313,7 +312,7 @@ def is_cuda_type(node: cst.BaseExpression, context: Context) -> bool:
             return is_cuda_type(body, context) or is_cuda_type(orelse, context)
         case cst.SimpleString():
             name = str(node.evaluated_value)
-        case cst.Name() if context.reaching(node):
+        case cst.Name() if context.binders(node):
             key = ("type on the GPU", node)
             settle = partial(_is_bound_to_cuda_type, context=context)
             return context.kinds.settled(key, False, settle, node)  # noqa: FBT003
@@ -323,14 +322,10 @@ def is_cuda_type(node: cst.BaseExpression, context: Context) -> bool:
 
 
 def _is_bound_to_cuda_type(name: cst.Name, context: Context) -> bool:
-    bindings = context.reaching(name)
-    are_types = all(
-        binding.binder is Binder.ASSIGN
-        and not binding.path
-        and isinstance(binding.value, (cst.Attribute, cst.IfExp, cst.SimpleString))
-        for binding in bindings
+    values = context.bound_to(name)
+    return values.every(lambda value: isinstance(value, (cst.Attribute, cst.IfExp, cst.SimpleString))) and values.some(
+        lambda value: is_cuda_type(value, context)
     )
-    return are_types and any(binding.value is not None and is_cuda_type(binding.value, context) for binding in bindings)
 
 
 def _cuda(device: cst.BaseExpression | None, context: Context) -> Destination:
@@ -358,7 +353,7 @@ def _to(call: cst.Call, context: Context) -> Destination | None:
         return Destination("", like=True)
     if value.kind not in (Kind.DEVICE, Kind.STRING, Kind.NUMBER) or value.device is Device.CPU:
         return None
-    if "memory_format" in keywords:
+    if "memory_format" in keywords or (value.kind is Kind.DEVICE and _is_known_by_moves_alone(first, context)):
         return Destination("")
     dtype = keywords.get("dtype", positional[1] if len(positional) > 1 else None)
     if dtype is None:
@@ -368,6 +363,15 @@ def _to(call: cst.Call, context: Context) -> Destination | None:
     code = context.code(dtype)
     cast = call.with_changes(args=[cst.Arg(dtype)], whitespace_before_args=cst.SimpleWhitespace(""))
     return Destination(context.code(first), code, cast, first)
+
+
+def _is_known_by_moves_alone(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether nothing but what is moved there says that a name holds a device: it may be a tensor all the same."""
+    return (
+        isinstance(node, cst.Name)
+        and not DEVICE.suggests(node.value)
+        and not any(context.kinds.binding(binding) for binding in context.reaching(node))
+    )
 
 
 def _like(other: cst.BaseExpression | None, call: cst.Call, context: Context) -> Destination | None:
@@ -383,8 +387,7 @@ def _is_index(node: cst.BaseExpression, context: Context) -> bool:
     """Whether this goes with a range as an index elsewhere, `t[range(n), x]`, so that it is a tensor, or an array."""
     if not isinstance(node, cst.Name):
         return False
-    uses = (use for binding in context.reaching(node) for use in context.names.uses(binding))
-    return any(_is_beside_a_range(use, context) for use in uses)
+    return any(_is_beside_a_range(use, context) for use in context.readers(node))
 
 
 def _is_beside_a_range(use: cst.Name, context: Context) -> bool:

@@ -12,9 +12,8 @@ from torchlint.finding import Frequency
 from torchlint.semantics.execution.first_time import is_first_time, makes_an_entry
 from torchlint.semantics.execution.guards import is_missing
 from torchlint.semantics.knowledge import apis
-from torchlint.semantics.knowledge.conventions.conditions import LAST_TURN, LIMIT_FLAG, TIME_CONDITION
+from torchlint.semantics.knowledge.conventions.conditions import LAST_TURN, LIMIT_FLAG
 from torchlint.semantics.knowledge.conventions.counts import (
-    BATCH_NUMBER,
     BATCH_SIZE_WORD,
     COUNTER,
     EPOCH,
@@ -25,7 +24,6 @@ from torchlint.semantics.knowledge.conventions.functions import (
     CLIPPING_FUNCTION,
     COLLATE_FUNCTION,
     DIAGNOSTIC_FUNCTION,
-    LIMIT_FUNCTION,
     METER_CLASS,
     METER_METHOD,
     METRIC_BASE,
@@ -34,7 +32,7 @@ from torchlint.semantics.knowledge.conventions.functions import (
     TRIAL_ENTRY,
     VISUALISER,
 )
-from torchlint.semantics.knowledge.conventions.values import LOSS, OPTIMIZER_LIST
+from torchlint.semantics.knowledge.conventions.values import LOSS
 from torchlint.semantics.names.bindings import Names, dotted, final_part, last_part, method_name
 from torchlint.semantics.names.loop_headers import (
     asks_for_a_list,
@@ -303,7 +301,7 @@ class Frequencies:
         bindings = self.names.reaching(name)
         if len(bindings) == 1 and bindings[0].value is not None and not bindings[0].path:
             return self._loader_length(bindings[0].value)
-        return BATCH_NUMBER.suggests(name.value)
+        return False
 
     def _names_epochs(self, loop: cst.For) -> bool:
         words = [dotted(node) or "" for node in descendants(loop.target)]
@@ -319,8 +317,7 @@ class Frequencies:
         if item is not None and item.kind in (Kind.OPTIMIZER, Kind.SCHEDULER, Kind.MODULE):
             return True
         walked = iterated.func if isinstance(iterated, cst.Call) else iterated
-        text = dotted(walked) or ""
-        return MODEL_PARTS.suggests(final_part(walked)) or OPTIMIZER_LIST.suggests(text)
+        return MODEL_PARTS.suggests(final_part(walked))
 
     def _is_over_samples(self, loop: cst.CSTNode) -> bool:
         """Whether the loop may go over the samples of a batch: not over parts of a model, or a few things that it has.
@@ -652,17 +649,12 @@ class Frequencies:
                     return is_at_an_end or _is_a_set_turn(*sides) or _is_a_set_turn(*reversed(sides))
                 if isinstance(target.operator, (cst.LessThan, cst.LessThanEqual)) and is_size(left):
                     return isinstance(left, cst.Call)  # `len(buffer) < capacity`: until it is full
-                if isinstance(target.operator, (cst.GreaterThan, cst.GreaterThanEqual)):
-                    return TIME_CONDITION.suggests(_text(left) + _text(target.comparator))
                 return False
             case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
                 if LIMIT_FLAG.suggests(name) or LAST_TURN.suggests(name):
                     return True
                 return isinstance(test, cst.Name) and self._holds_a_limit(test)
-            case cst.Call(func=func):
-                name = (dotted(func) or "").rpartition(".")[2]
-                if LIMIT_FUNCTION.suggests(name):
-                    return True
+            case cst.Call():
                 return self._divides(test)
         return False
 

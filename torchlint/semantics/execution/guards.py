@@ -5,7 +5,6 @@ from __future__ import annotations
 import libcst as cst
 
 from torchlint.semantics.knowledge.conventions.conditions import STARTED_FLAG
-from torchlint.semantics.knowledge.conventions.values import OPTIMIZER_STATE
 from torchlint.semantics.names.bindings import dotted
 from torchlint.syntax.tree import descendants
 
@@ -27,8 +26,6 @@ def missing(test: cst.BaseExpression) -> str | None:
             left=cst.Call(func=cst.Name(value="len"), args=[cst.Arg(value=cst.Name(value=name))]),
             comparisons=[cst.ComparisonTarget(operator=cst.Equal(), comparator=cst.Integer(value="0"))],
         ):
-            return f"{name}[]"
-        case cst.UnaryOperation(operator=cst.Not(), expression=cst.Name(value=name)) if OPTIMIZER_STATE.suggests(name):
             return f"{name}[]"
     return None
 

@@ -10,7 +10,7 @@ import libcst as cst
 
 from torchlint.semantics.names.bindings import Binder
 from torchlint.syntax.literals import integer
-from torchlint.syntax.tree import descendants_in_scope
+from torchlint.syntax.tree import children, descendants, descendants_in_scope
 
 if TYPE_CHECKING:
     from torchlint.semantics.flow.uses import Uses
@@ -25,7 +25,8 @@ class Through(Flag):
 
     PARTS: unpacking of and subscripts into what is written as a tuple or list. BRANCHES: `a if c else b`, `a or b`.
     ATTRIBUTES: what the class assigns to them. PARAMETERS: what the calls in the module pass, and defaults. CALLS: what
-    functions of the module return.
+    functions of the module return. ELEMENTS: what a loop takes them from. CONTEXTS: the context manager that gives it.
+    UPDATES: what a name held before `x += y`.
     """
 
     NAMES = 0
@@ -34,7 +35,13 @@ class Through(Flag):
     ATTRIBUTES = auto()
     PARAMETERS = auto()
     CALLS = auto()
+    ELEMENTS = auto()
+    CONTEXTS = auto()
+    UPDATES = auto()
 
+
+# An element of what a loop goes over, in the path of an origin.
+ELEMENT = -2
 
 EVERYTHING = Through.PARTS | Through.BRANCHES | Through.ATTRIBUTES | Through.PARAMETERS | Through.CALLS
 
@@ -43,7 +50,10 @@ MOST_STEPS = 200
 
 
 class Origin(NamedTuple):
-    """An expression whose value it may be; with a `path`, a part of that value, -1 standing for a starred one."""
+    """An expression whose value it may be; with a `path`, a part of that value.
+
+    In the path -1 stands for a starred part, and `ELEMENT` for any element.
+    """
 
     node: cst.BaseExpression
     path: tuple[int, ...] = ()
@@ -68,6 +78,22 @@ class Origins(NamedTuple):
     def is_complete(self) -> bool:
         """Whether nothing else in the module can be where the value comes from."""
         return not self.lost
+
+    def every(self, holds: Callable[[cst.BaseExpression], bool]) -> bool:
+        """Whether it is known to be one of some expressions, as a whole, and this holds for each.
+
+        Among them may be None, True and False, which are names: what asks this of each name has to be a query.
+        """
+        return self.is_whole and all(holds(origin.node) for origin in self.found)
+
+    def some(self, holds: Callable[[cst.BaseExpression], bool]) -> bool:
+        """Whether this holds for an expression whose whole value it may be."""
+        return any(holds(origin.node) for origin in self.found if not origin.path)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that it may be is in sight, and written as an expression for itself."""
+        return not self.lost and bool(self.found) and not any(origin.path for origin in self.found)
 
 
 class _Step(NamedTuple):
@@ -125,6 +151,51 @@ class Sources:
             elif not step.further:
                 found.append(origin)
         return Origins(tuple(found), tuple(lost))
+
+    def bound_to(self, name: cst.Name, through: Through = Through.NAMES) -> Origins:
+        """What the bindings of a name give it, as it is written there: the first step of where its value comes from."""
+        step = self._named(name, (), through)
+        if not step.further and not step.is_lost:
+            return Origins((Origin(name),))
+        further = map(_written, step.further) if Through.PARTS in through else step.further
+        return Origins(tuple(dict.fromkeys(further)), (Origin(name),) if step.is_lost else ())
+
+    def ingredients(
+        self,
+        node: cst.CSTNode,
+        *,
+        bound_by: Callable[[cst.CSTNode], bool] | None = None,
+        is_end: Callable[[cst.CSTNode], bool] | None = None,
+    ) -> Iterator[cst.CSTNode]:
+        """All that goes into what a node computes: the nodes below it, and those of what their names are bound to.
+
+        Names are followed to the bindings that `bound_by` allows, and nothing below what `is_end` names is looked at.
+        Each node comes once; the order is that of the source within what one name is bound to.
+        """
+        waiting = [node]
+        seen: set[int] = set()
+        while waiting:
+            current = waiting.pop()
+            if id(current) in seen:
+                continue
+            seen.add(id(current))
+            if not isinstance(current, cst.Name):
+                yield current
+                if is_end is None or not is_end(current):
+                    waiting += reversed(children(current))
+            elif self.names.is_read(current) or isinstance(self.tree.parent(current), cst.AugAssign):
+                yield current
+                if is_end is None or not is_end(current):
+                    waiting += reversed([*self._operands(current, bound_by)])
+
+    def _operands(self, name: cst.Name, bound_by: Callable[[cst.CSTNode], bool] | None) -> Iterator[cst.BaseExpression]:
+        """What the name is bound to, and for `x += y` what it held before."""
+        for binding in self.names.reaching(name):
+            if bound_by is None or bound_by(binding.node):
+                if binding.value is not None:
+                    yield binding.value
+                if isinstance(binding.node, cst.AugAssign):
+                    yield binding.node.target
 
     def stands_for(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
         """The one expression that a name is bound to, by one assignment as a whole; a node that is no name, itself."""
@@ -197,11 +268,19 @@ class Sources:
             if binding.node.default is not None:
                 given.append(binding.node.default)
             return _Step(tuple(Origin(argument, path) for argument in given), is_lost=not given)
-        if binding.binder not in (Binder.ASSIGN, Binder.ANNOTATION) or binding.value is None:
+        if binding.binder is Binder.AUGMENTED and Through.UPDATES in through:
+            before = binding.node.target if isinstance(binding.node, cst.AugAssign) else None
+            return _Step((Origin(before, path),)) if before is not None else _LOST
+        if binding.value is None:
+            return _LOST
+        if binding.binder is Binder.LOOP and Through.ELEMENTS in through:
+            return _Step((Origin(binding.value, (ELEMENT, *binding.path, *path)),))
+        is_followed = binding.binder in (Binder.ASSIGN, Binder.ANNOTATION)
+        if not is_followed and (binding.binder is not Binder.CONTEXT or Through.CONTEXTS not in through):
             return _LOST
         if binding.path and Through.PARTS not in through:
             return _LOST
-        return _Step((Origin(binding.value, (*binding.path, *path)),))
+        return _Step((Origin(binding.value, (*_places(binding), *path)),))
 
     def _attribute(self, node: cst.Attribute, path: tuple[int, ...]) -> _Step:
         class_ = self.uses.owner(node)
@@ -219,6 +298,23 @@ class Sources:
             return _END
         values = [inner.value for inner in body if isinstance(inner, cst.Return) and inner.value is not None]
         return _Step(tuple(Origin(value, path) for value in values)) if values else _END
+
+
+def _places(binding: Binding) -> tuple[int, ...]:
+    """The path to what a name is bound to; a starred target moves what comes after it, nobody knows how far."""
+    if not binding.path or binding.path[-1] == -1 or not isinstance(binding.node, cst.Assign):
+        return binding.path
+    parts = (part for target in binding.node.targets for part in descendants(target))
+    is_moved = any(isinstance(part, cst.StarredElement) for part in parts)
+    return (ELEMENT,) * len(binding.path) if is_moved else binding.path
+
+
+def _written(origin: Origin) -> Origin:
+    """The part of what is written as a tuple or list, as far as the path leads into it."""
+    node, path = origin
+    while path and isinstance(node, (cst.Tuple, cst.List)) and (part := _element(node.elements, path[0])) is not None:
+        node, path = part, path[1:]
+    return Origin(node, path)
 
 
 def _element(elements: object, place: int) -> cst.BaseExpression | None:

@@ -58,6 +58,20 @@ TENSOR_ONLY_METHODS = frozenset(
     "baddbmm lerp lerp_ erf expm1 log1p exp_ tanh_ relu relu_ nonzero_static unbind byte "
     "transpose_ t_ bool".split()
 )
+# Those of them that take nothing by position: with an argument they are functions, as in `backend.relu(x)`.
+TENSOR_METHODS_OF_NOTHING = frozenset(
+    "bool byte contiguous data_ptr detach detach_ erf exp_ expm1 is_floating_point log1p long numel relu relu_ "
+    "retain_grad rsqrt sigmoid sigmoid_ storage storage_offset t_ tanh_ zero_".split()
+)
+# Those that take one thing at most: `backend.matmul(a, b)` is a function.
+TENSOR_METHODS_OF_ONE = frozenset(
+    "bmm clamp_max clamp_min copy_ expand_as fill_ matmul mm requires_grad_ stride type_as unbind unsqueeze "
+    "unsqueeze_".split()
+)
+# Those that begin with a dimension. Plots have a `scatter`, processes and trackers of them a `gather`.
+TENSOR_METHODS_BY_DIMENSION = frozenset("gather scatter".split())
+# Packages of engines that run the backward pass of the loss that they are given: `accelerator.backward(loss)`.
+ENGINE_PACKAGES = frozenset({"accelerate", "deepspeed", "lightning"})
 # `.size(1)` and `.dim()` are methods on a tensor only, but other things have a `size()` of their own.
 TENSOR_SHAPE_METHODS = frozenset({"size", "dim"})
 # Attributes of a tensor, as the codes of torch_table.

@@ -4,25 +4,37 @@ from __future__ import annotations
 
 import builtins
 from bisect import bisect_right
-from dataclasses import dataclass, field
-from enum import Enum
 from functools import cached_property, lru_cache
-from operator import itemgetter
-from typing import TYPE_CHECKING, TypeAlias
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.semantics.knowledge.conventions.packages import STAR_IMPORTED
-from torchlint.syntax.tree import LOOPS, SCOPES, Comprehension, Loop, Tree
+from torchlint.semantics.names.reaching import Reaching
+from torchlint.semantics.names.scopes import Binder, Binding, Bodied, ComprehensionNode, Scope, ScopeNode
+from torchlint.semantics.names.spelling import dotted, final_part, last_part, method_name
+from torchlint.syntax.tree import Comprehension, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_Bodied: TypeAlias = "cst.ClassDef | cst.FunctionDef | cst.Lambda"
-_Comprehension: TypeAlias = "cst.ListComp | cst.SetComp | cst.DictComp | cst.GeneratorExp"
-ScopeNode: TypeAlias = "cst.Module | _Bodied | _Comprehension"
+__all__ = [
+    "Binder",
+    "Binding",
+    "Names",
+    "Scope",
+    "canonical",
+    "dotted",
+    "final_part",
+    "last_part",
+    "method_name",
+    "parameters",
+]
+
 _BUILTINS = frozenset(dir(builtins))
 _FIRST = itemgetter(0)
+_EFFECT = attrgetter("effect")
 # Where the same thing has several homes, its documented one.
 _CANONICAL_PREFIXES = (
     ("torch.utils.data.dataloader.", "torch.utils.data."),
@@ -39,55 +51,6 @@ _CANONICAL_PREFIXES = (
 )
 
 
-class Binder(Enum):
-    """The kind of statement that binds a name."""
-
-    ASSIGN = "assign"
-    AUGMENTED = "augmented"
-    ANNOTATION = "annotation"
-    LOOP = "loop"
-    CONTEXT = "context"
-    PARAMETER = "parameter"
-    IMPORT = "import"
-    FUNCTION = "function"
-    CLASS = "class"
-    OTHER = "other"
-
-
-@dataclass(slots=True, eq=False)  # not frozen: that doubles what making one costs, and there are many
-class Binding:
-    """One place that gives a name a value, never changed.
-
-    `value` is the expression bound (for a loop what is iterated, for `with` the context manager); `path` leads from
-    it to the name through unpacking, -1 standing for a starred target. `effect` is the place in source order from
-    which on the name holds the value. `target` is the qualified name of an import.
-    """
-
-    name: str
-    binder: Binder
-    node: cst.CSTNode
-    value: cst.BaseExpression | None
-    effect: int
-    path: tuple[int, ...] = ()
-    target: str = ""
-
-
-@dataclass(slots=True, eq=False)
-class Scope:
-    """A namespace of the source."""
-
-    node: ScopeNode
-    parent: Scope | None
-    bindings: dict[str, list[Binding]] = field(default_factory=dict)
-    globals: set[str] = field(default_factory=set)
-    nonlocals: set[str] = field(default_factory=set)
-
-    @property
-    def is_class(self) -> bool:
-        """Whether names bound here are hidden from functions inside."""
-        return isinstance(self.node, cst.ClassDef)
-
-
 @lru_cache(maxsize=4096)
 def canonical(name: str) -> str:
     """The documented home of a qualified name."""
@@ -97,41 +60,6 @@ def canonical(name: str) -> str:
         if name.startswith(prefix):
             return home + name[len(prefix) :]
     return name
-
-
-def dotted(node: cst.CSTNode | None) -> str | None:
-    """`a.b.c` for a chain of names and attributes."""
-    parts: list[str] = []
-    while isinstance(node, cst.Attribute):
-        parts.append(node.attr.value)
-        node = node.value
-    if not isinstance(node, cst.Name):
-        return None
-    parts.append(node.value)
-    return ".".join(reversed(parts))
-
-
-def last_part(node: cst.CSTNode) -> str:
-    """`c` for an expression that spells `a.b.c`, or `c` alone; nothing for others."""
-    root = node
-    while isinstance(root, cst.Attribute):
-        root = root.value
-    if not isinstance(root, cst.Name):
-        return ""
-    return node.attr.value if isinstance(node, cst.Attribute) else root.value
-
-
-def final_part(node: cst.CSTNode) -> str:
-    """`f` of `a().f` and of `f`; nothing for what ends in no name."""
-    match node:
-        case cst.Attribute(attr=cst.Name(value=name)) | cst.Name(value=name):
-            return name
-    return ""
-
-
-def method_name(func: cst.CSTNode) -> str:
-    """`f` of `a().f`; nothing for what is no attribute."""
-    return func.attr.value if isinstance(func, cst.Attribute) else ""
 
 
 class Names:
@@ -145,6 +73,7 @@ class Names:
         self._scope_from: list[Scope] = []
         self._read: dict[str, list[cst.Name]] = {}
         self._reaching: dict[cst.Name, tuple[Binding, ...]] = {}
+        self.flow = Reaching(tree, self.scope_of, self.lookup)
         self._qualified: dict[cst.CSTNode, str | None] = {}
         self.star_imports: list[str] = []
         self.module = self._scopes[tree.module] = Scope(tree.module, None)
@@ -184,10 +113,10 @@ class Names:
     def _stretches(self) -> Iterator[tuple[int, int, ScopeNode | None]]:
         """Where scopes begin and end; None for the outermost iterable of one, which belongs to the scope around it."""
         of, place, end = self.tree.of, self.tree.place, self.tree.end
-        bodied: list[_Bodied] = [*of(cst.FunctionDef), *of(cst.Lambda), *of(cst.ClassDef)]
+        bodied: list[Bodied] = [*of(cst.FunctionDef), *of(cst.Lambda), *of(cst.ClassDef)]
         for node in bodied:
             yield place(node.body), end(node), node
-        comprehensions: list[_Comprehension] = [
+        comprehensions: list[ComprehensionNode] = [
             *of(cst.ListComp), *of(cst.SetComp), *of(cst.DictComp), *of(cst.GeneratorExp)
         ]  # fmt: skip
         for comprehension in comprehensions:
@@ -228,7 +157,7 @@ class Names:
         self._bind_blocks()
         self._bind_imports()
         for bindings in (found for scope in self._scopes.values() for found in scope.bindings.values()):
-            bindings.sort(key=lambda binding: binding.effect)
+            bindings.sort(key=_EFFECT)
 
     def _bind_blocks(self) -> None:
         """Names bound by loops, `with`, functions, classes, handlers and patterns."""
@@ -240,7 +169,7 @@ class Names:
         for with_ in of(cst.With):
             for item in with_.items:
                 if item.asname is not None:
-                    effect = self.tree.place(with_.body)
+                    effect = self.tree.end(item)
                     self._bind_target(item.asname.name, with_, item.item, Binder.CONTEXT, effect)
         functions: list[cst.FunctionDef | cst.Lambda] = [*of(cst.FunctionDef), *of(cst.Lambda)]
         for function in functions:
@@ -338,12 +267,13 @@ class Names:
         target: str = "",
         scope: Scope | None = None,
     ) -> None:
-        scope = scope or self.scope_of(node)
+        scope = own = scope or self.scope_of(node)
         if name in scope.globals:
             scope = self.module
         elif name in scope.nonlocals and scope.parent is not None:
             scope = self._owner(name, scope.parent) or scope
-        scope.bindings.setdefault(name, []).append(Binding(name, binder, node, value, effect, path, target))
+        binding = Binding(name, binder, node, value, effect, path, target, scope is not own)
+        scope.bindings.setdefault(name, []).append(binding)
 
     def _owner(self, name: str, scope: Scope | None) -> Scope | None:
         while scope is not None:
@@ -398,85 +328,21 @@ class Names:
         """The bindings whose value the name may hold at this use, in source order."""
         found = self._reaching.get(node)
         if found is None:
-            scope, bindings = self.lookup(node)
-            if scope is None or len(bindings) < 2 or self._function_scope(self.scope_of(node)) is not scope:
-                found = bindings
-            else:
-                found = self._flow(node, bindings)
+            scope, found = self.lookup(node)
+            if scope is not None and (len(found) > 1 or scope.is_class):
+                found = self._flowing(node, scope, found)
             self._reaching[node] = found
         return found
 
-    @staticmethod
-    def _function_scope(scope: Scope) -> Scope:
-        """The scope itself, or for a comprehension's the one around it: they run together."""
-        while isinstance(scope.node, Comprehension) and scope.parent is not None:
-            scope = scope.parent
-        return scope
-
-    def _flow(self, node: cst.Name, bindings: tuple[Binding, ...]) -> tuple[Binding, ...]:
-        tree = self.tree
-        place = tree.place(node)
-        above = {id(ancestor) for ancestor in tree.ancestors(node)}
-        found: list[Binding] = []
-        killer: Binding | None = None
-        branches: dict[int, set[bool]] = {}
-        for binding in reversed(bindings):
-            if binding.effect >= place or self._excludes(binding.node, above):
-                continue
-            found.append(binding)
-            if self._dominates(binding, above, branches):
-                killer = binding
-                break
-        for loop in tree.ancestors(node):
-            if type(loop) in SCOPES:
-                break
-            if type(loop) in LOOPS:
-                if killer is not None and tree.within(killer.node, loop):
-                    break
-                found += [
-                    binding
-                    for binding in bindings
-                    if binding not in found and binding.effect >= place and tree.within(binding.node, loop)
-                ]
-        return tuple(sorted(found, key=lambda binding: binding.effect)) or bindings
-
-    def _excludes(self, binder: cst.CSTNode, above_use: set[int]) -> bool:
-        """Whether what binds is never followed by the use: in the other branch of an `if`, or in one that returns."""
-        child = binder
-        is_left = False
-        for above in self.tree.ancestors(binder):
-            if id(above) in above_use:
-                if isinstance(above, cst.If):
-                    taken = child is above.body
-                    return (taken and id(above.orelse) in above_use) or (
-                        child is above.orelse and id(above.body) in above_use
-                    )
-                return is_left and not isinstance(above, (cst.Try, cst.TryStar))  # `finally` runs behind a `return`
-            is_left = is_left or (isinstance(above, cst.IndentedBlock) and _returns(above))
-            child = above
-        return False
-
-    def _dominates(self, binding: Binding, above_use: set[int], branches: dict[int, set[bool]]) -> bool:
-        """Whether the use can't be reached without passing the binding."""
-        node: cst.CSTNode = binding.node
-        if binding.binder is Binder.LOOP and isinstance(node, cst.For):
-            return id(node.body) in above_use
-        if binding.binder is Binder.PARAMETER:
-            return True
-        child = node
-        for above in self.tree.ancestors(node):
-            if id(above) in above_use:
-                # The same suite holds both, or a part of a statement that runs first.
-                return not isinstance(above, (cst.If, *Loop, cst.IfExp)) or child is above.body
-            if isinstance(above, cst.If) and (child is above.body or child is above.orelse):
-                seen = branches.setdefault(id(above), set())
-                seen.add(child is above.body)
-                if len(seen) < 2:
-                    return False
-            elif isinstance(above, (*Loop, cst.ExceptHandler, cst.ExceptStarHandler, cst.MatchCase)):
-                return False
-            child = above
-        return True
+    def _flowing(self, node: cst.Name, scope: Scope, bindings: tuple[Binding, ...]) -> tuple[Binding, ...]:
+        found, unbound = self.flow.bindings(node, scope, bindings)
+        if not (unbound and scope.is_class):
+            return found or bindings
+        # A name that a class body binds, but has not yet, is looked up in the module: functions around it are left out.
+        others = tuple(self.module.bindings.get(node.value, ()))
+        if len(others) > 1:
+            others = self.flow.bindings(node, self.module, others)[0]
+        return tuple(sorted((*found, *others), key=_EFFECT)) or bindings
 
     def is_read(self, node: cst.Name) -> bool:
         """Whether the name stands for its value here, not as a target, a parameter, a keyword or an attribute."""
@@ -584,12 +450,6 @@ class Names:
             if binding.binder is Binder.IMPORT
         }
         return frozenset(found | {name.partition(".")[0] for name in self.star_imports})
-
-
-def _returns(block: cst.IndentedBlock) -> bool:
-    """Whether a block ends with a `return`."""
-    last = block.body[-1] if block.body else None
-    return isinstance(last, cst.SimpleStatementLine) and isinstance(last.body[-1], cst.Return)
 
 
 def parameters(function: cst.FunctionDef | cst.Lambda) -> Iterator[cst.Param]:

@@ -9,6 +9,7 @@ import libcst as cst
 
 from torchlint.semantics.knowledge.torch_signatures import MODULES
 from torchlint.semantics.names.bindings import dotted, last_part
+from torchlint.semantics.names.narrowing import Narrowing
 from torchlint.semantics.values.lattice import (
     DTYPE,
     NDARRAY,
@@ -24,7 +25,6 @@ from torchlint.semantics.values.lattice import (
     sequence_of,
 )
 from torchlint.semantics.values.usage import LISTS
-from torchlint.syntax.tree import BRANCHES, SCOPES
 
 if TYPE_CHECKING:
     from torchlint.semantics.values.evaluator import Kinds
@@ -63,6 +63,7 @@ class Annotations:
         self.tree = kinds.tree
         self.names = kinds.names
         self.kinds = kinds
+        self._narrowing = Narrowing(kinds.names)
 
     def value(self, node: cst.CSTNode) -> Value:
         """What an annotation promises."""
@@ -111,34 +112,38 @@ class Annotations:
         return UNKNOWN
 
     def narrowed(self, node: cst.Name, value: Value) -> Value:
-        """What `isinstance(x, torch.Tensor)` or `torch.is_tensor(x)` around the use says."""
+        """What `isinstance(x, torch.Tensor)` or `torch.is_tensor(x)` says that holds where the name is used."""
         if node.value not in self._tested:
             return value
-        child: cst.CSTNode = node
-        for above in self.tree.ancestors(node):
-            kind = type(above)
-            if kind in SCOPES:
-                break
-            if kind in BRANCHES and child is above.body:  # type: ignore[attr-defined]
-                shown = self._shown_by(above.test, node.value)  # type: ignore[attr-defined]
-                if shown.kind is Kind.TENSOR and self._is_a_keyword_number(node):
-                    return NUMBER  # the branch is there for other callers
-                if shown:
-                    return shown if value.kind is not shown.kind else value
-            child = above
+        for test, holds in self._narrowing.conditions(node):
+            shown = self._shown_by(test, node.value)
+            if not holds:
+                if shown.kind is Kind.TENSOR is value.kind:
+                    return UNKNOWN
+            elif shown.kind is Kind.TENSOR and self._is_a_keyword_number(node):
+                return NUMBER  # the branch is there for other callers
+            elif shown:
+                return shown if value.kind is not shown.kind else value
         return value
 
     @cached_property
     def _tested(self) -> frozenset[str]:
-        """The names that any branch hands to a function to decide: most names are in no such test."""
+        """The names of which any test asks for their type: most names are in no such test."""
         found: set[str] = set()
-        tests = [branch.test for branch in self.tree.of(cst.If)] + [branch.test for branch in self.tree.of(cst.IfExp)]
+        of = self.tree.of
+        branches: list[cst.If | cst.IfExp | cst.While | cst.Assert | cst.CompIf] = [
+            *of(cst.If), *of(cst.IfExp), *of(cst.While), *of(cst.Assert), *of(cst.CompIf)
+        ]  # fmt: skip
+        tests = [branch.test for branch in branches]
+        tests += [part for node in of(cst.BooleanOperation) for part in (node.left, node.right)]
+        tests += [case.guard for case in of(cst.MatchCase) if case.guard is not None]
         while tests:
             match tests.pop():
-                case cst.BooleanOperation(left=left, right=right):
-                    tests += [left, right]
-                case cst.Call(args=[cst.Arg(value=cst.Name(value=name)), *_]):
-                    found.add(name)
+                case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+                    tests.append(inner)
+                case cst.Call(func=func, args=[cst.Arg(value=cst.Name(value=name)), *_]) as call if name not in found:
+                    if self._shows_a_type(func, len(call.args)):
+                        found.add(name)
         return frozenset(found)
 
     def _is_a_keyword_number(self, node: cst.Name) -> bool:
@@ -167,17 +172,21 @@ class Annotations:
 
     def _shown_by(self, test: cst.CSTNode, name: str) -> Value:
         match test:
-            case cst.BooleanOperation(left=left, operator=cst.And(), right=right):
-                return self._shown_by(left, name) or self._shown_by(right, name)
             case cst.Call(
                 func=cst.Name(value="isinstance"), args=[cst.Arg(value=cst.Name(value=tested)), cst.Arg(value=kind)]
             ):
                 if tested == name:
                     return _ANNOTATIONS.get(self.names.qualified(kind) or "") or self._one_of(kind)
             case cst.Call(func=func, args=[cst.Arg(value=cst.Name(value=tested))]):
-                if tested == name and self.names.qualified(func) == "torch.is_tensor":
+                if tested == name and self._shows_a_type(func, 1):
                     return TENSOR
         return UNKNOWN
+
+    def _shows_a_type(self, func: cst.BaseExpression, arguments: int) -> bool:
+        """Whether a call asks for the type of its first argument."""
+        if arguments == 2:
+            return isinstance(func, cst.Name) and func.value == "isinstance"
+        return arguments == 1 and self.names.qualified(func) == "torch.is_tensor"
 
 
 def _types(kind: cst.BaseExpression) -> list[cst.BaseExpression]:

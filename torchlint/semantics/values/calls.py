@@ -17,6 +17,7 @@ from torchlint.semantics.values.lattice import (
     UNKNOWN,
     Device,
     Kind,
+    Rank,
     Value,
     item_of,
     mapping_of,
@@ -101,13 +102,13 @@ class Results:
             if forward is not None:
                 result = self.kinds.returns(forward)
                 if result:
-                    return result.on(module.device) if module.device is not Device.UNKNOWN else off_cpu(result)
+                    return result.on(module.devices) if module.device is not Device.UNKNOWN else off_cpu(result)
         last = module.qualified.rpartition(".")[2]
         if last in _TUPLE_MODULES:
-            return sequence(tensor(module.device), tensor(module.device, proven=False))
+            return sequence(tensor(module.devices), tensor(module.devices, rank=Rank.CALLED))
         if module.qualified.startswith("torch.nn.") and last in MODULES and last not in _ANY_RESULT:
-            return tensor(module.device, scalar=last.endswith("Loss"))
-        return tensor(module.device, proven=False, scalar=module.scalar)
+            return tensor(module.devices, scalar=last.endswith("Loss"))
+        return tensor(module.devices, rank=Rank.CALLED, scalar=module.scalar)
 
     def _method_call(self, node: cst.Call, func: cst.Attribute) -> Value:
         name = func.attr.value
@@ -138,7 +139,7 @@ class Results:
                 return UNKNOWN
             case Kind.DISTRIBUTION:
                 gives = name in ("sample", "rsample", "log_prob", "entropy", "mode", "cdf")
-                return tensor(owner.device) if gives else UNKNOWN
+                return tensor(owner.devices) if gives else UNKNOWN
             case Kind.SCALER:
                 return self.operands.first(node) if name == "scale" else UNKNOWN
             case Kind.SEQUENCE:
@@ -149,7 +150,7 @@ class Results:
 
     def _unknown_method(self, node: cst.Call, name: str) -> Value:
         """A method of something unknown: some methods only a tensor has."""
-        if name in apis.TENSOR_ONLY_METHODS:
+        if name in apis.TENSOR_ONLY_METHODS and self.evidence.shows_a_tensor(name, node):
             return self.operands.coded(METHODS.get(name, "T"), TENSOR, node)
         if name == "view" and self.evidence.marked(name, node) != name:
             return TENSOR
@@ -181,7 +182,7 @@ class Results:
             device = self._destination(node, owner)
         if not base:
             # Only tensors and modules move, and what is unknown here is far more often the tensor.
-            return tensor(device, proven=False) if name != "to" or device is not Device.UNKNOWN else UNKNOWN
+            return tensor(device, rank=Rank.CALLED) if name != "to" or device is not Device.UNKNOWN else UNKNOWN
         return base.on(device)
 
     def _destination(self, node: cst.Call, owner: Value) -> Device:
@@ -189,12 +190,12 @@ class Results:
         if explicit is None and node.args and node.args[0].keyword is None:
             explicit = node.args[0].value
         if explicit is None:
-            return owner.device
+            return owner.devices
         value = self.kinds.value(explicit)
         if value.kind is Kind.DTYPE:
-            return owner.device
+            return owner.devices
         if value.kind is Kind.TENSOR:
-            return value.device
+            return value.devices
         return self.operands.device(explicit)
 
     def _tensor_method(self, node: cst.Call, name: str, owner: Value) -> Value:
@@ -210,16 +211,16 @@ class Results:
             return owner if node.args else STRING
         if name in ("split", "nonzero", "unique", "norm", "where"):
             if name == "split":
-                return sequence_of(tensor(owner.device))
-            return tensor(owner.device)
+                return sequence_of(tensor(owner.devices))
+            return tensor(owner.devices)
         if name in ("type_as", "to_dense", "index_put"):
             first = self.operands.first(node)
-            return tensor(first.device if name == "type_as" else owner.device)
+            return tensor(first.devices if name == "type_as" else owner.devices)
         code = METHODS.get(name)
         if code is None:
             return UNKNOWN
         if name in _CASTS:
-            return tensor(owner.device, scalar=owner.scalar)
+            return tensor(owner.devices, scalar=owner.scalar)
         reduces = name in ("sum", "mean", "max", "min", "median", "prod", "all", "any", "norm") and not node.args
         return self.operands.coded(code, owner, node, scalar=reduces)
 
@@ -227,17 +228,17 @@ class Results:
         if name in ("train", "eval", "float", "half", "double", "bfloat16", "requires_grad_", "apply", "share_memory"):
             return owner
         if name == "parameters":
-            return sequence_of(tensor(owner.device))
+            return sequence_of(tensor(owner.devices))
         if name == "named_parameters":
-            return sequence_of(sequence(STRING, tensor(owner.device)))
+            return sequence_of(sequence(STRING, tensor(owner.devices)))
         if name in ("modules", "children"):
-            return sequence_of(Value(Kind.MODULE, owner.device))
+            return sequence_of(Value(Kind.MODULE, owner.devices))
         if name == "state_dict":
-            return mapping_of(tensor(owner.device))
+            return mapping_of(tensor(owner.devices))
         if isinstance(owner.definition, cst.ClassDef):
             method = self.classes.method(owner.definition, name)
             if method is not None:
                 return self.kinds.returns(method)
         if name == "forward" or GENERATING_CALL.suggests(name):
-            return tensor(owner.device, proven=False)
+            return tensor(owner.devices, rank=Rank.CALLED)
         return UNKNOWN

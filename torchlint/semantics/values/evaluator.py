@@ -17,15 +17,18 @@ from torchlint.semantics.names.classes import AttributeSet, Classes, class_attri
 from torchlint.semantics.names.loop_headers import walks_keys
 from torchlint.semantics.values.annotations import Annotations
 from torchlint.semantics.values.calls import Results
-from torchlint.semantics.values.fixpoint import Questions
+from torchlint.semantics.values.fixpoint import Ends, Questions
 from torchlint.semantics.values.lattice import (
     BATCH,
+    BOTTOM,
     DTYPE,
     NONE,
     NUMBER,
+    TOP,
     UNKNOWN,
     Device,
     Kind,
+    Rank,
     Value,
     arithmetic,
     join,
@@ -54,6 +57,24 @@ _DTYPES = frozenset(
     "float32 float float64 double float16 half bfloat16 int8 int16 short int32 int int64 long uint8 bool complex64 "
     "complex128 cfloat cdouble float8_e4m3fn float8_e5m2".split()
 )
+_ENDS = Ends(UNKNOWN, TOP, join)
+# What is computed from values alone: from one that is not known yet comes one that is not known yet.
+_STRICT = frozenset(
+    {
+        cst.BinaryOperation,
+        cst.Call,
+        cst.Comparison,
+        cst.Dict,
+        cst.DictComp,
+        cst.GeneratorExp,
+        cst.List,
+        cst.ListComp,
+        cst.SetComp,
+        cst.Subscript,
+        cst.Tuple,
+        cst.UnaryOperation,
+    }
+)
 _CONSTANTS = {"None": NONE, "True": NUMBER, "False": NUMBER}
 
 
@@ -70,6 +91,8 @@ class Kinds:
         self.evidence = Evidence(tree, names, classes)
         self.operands = Operands(self.value)
         self.parameters = Parameters(self)
+        # Whether what is being evaluated has read a value that is not known yet.
+        self._waits = False
         # What is found by node and otherwise, such as the callers of a function, may depend on each other.
         questions = Questions()
         self.settled, self._known = questions.settled, questions.known
@@ -84,11 +107,25 @@ class Kinds:
     def value(self, node: cst.CSTNode) -> Value:
         """What the expression may hold."""
         found: Value | None = self._known.get(node)
-        return self.settled(node, UNKNOWN, self._evaluate, node) if found is None else found
+        if found is None:
+            waits = self._waits
+            found = self.settled(node, BOTTOM, self._evaluate, node, _ENDS)
+            self._waits = waits or found is BOTTOM
+        return found
 
     def _evaluate(self, node: cst.CSTNode) -> Value:
         handler = self._handlers.get(type(node))
-        return handler(node) if handler is not None else UNKNOWN
+        if handler is None:
+            return UNKNOWN
+        outer, self._waits = self._waits, False
+        value = handler(node)
+        if self._waits:
+            if type(node) in _STRICT:
+                value = BOTTOM
+        elif value is BOTTOM:
+            value = UNKNOWN  # indexing None gives nothing, but the code does run
+        self._waits = outer
+        return value
 
     # Names
 
@@ -103,16 +140,20 @@ class Kinds:
         if qualified and any(binding.binder is Binder.IMPORT for binding in bindings):
             return _named(qualified)
         value = self.annotations.narrowed(node, join([self.binding(binding) for binding in bindings]))
+        if value is BOTTOM and self._waits:
+            return BOTTOM
         is_likely = value.kind is Kind.TENSOR and not value.proven and not value.batch
         if is_likely and "copy" in self.evidence.uses(node, bindings):
             value = UNKNOWN  # an array has it, and a list, but no tensor
         if value.kind in (Kind.UNKNOWN, Kind.NONE):
             value = self.evidence.of_name(node, bindings) or value
         if value.kind in (Kind.UNKNOWN, Kind.NONE):
-            value = _conventional(name) or value
+            value = _conventional(name) or self.evidence.likely(node, bindings) or value
         if value.kind is Kind.TENSOR and not value.proven and not value.batch and MODULE.suggests(name):
             # `model = build().to(device)`: what moves is more often a tensor, but not under this name.
-            value = _conventional(name).on(value.device)
+            value = _conventional(name).on(value.devices)
+        if value.kind is Kind.TENSOR and not value.scalar and self.evidence.goes_backward(node, bindings):
+            value = replace(value, scalar=True, rank=max(value.rank, Rank.USED))
         return value
 
     def binding(self, binding: Binding) -> Value:
@@ -139,6 +180,8 @@ class Kinds:
             if annotated:
                 return annotated
         value = self.value(binding.value)
+        if value is BOTTOM:
+            return BOTTOM
         if binding.binder is Binder.LOOP:
             if value.kind is Kind.TENSOR and not value.proven and walks_keys(binding.node):
                 return UNKNOWN
@@ -190,6 +233,8 @@ class Kinds:
             if class_ is not None:
                 return self._self_attribute(class_, name)
         owner = self.value(node.value)
+        if owner is BOTTOM:
+            return BOTTOM
         if owner.kind is Kind.TENSOR:
             code = apis.TENSOR_ATTRIBUTES.get(name)
             if code is not None:
@@ -198,11 +243,11 @@ class Kinds:
         if owner.kind in (Kind.MODULE, Kind.OBJECT, Kind.SEQUENCE) and isinstance(owner.definition, cst.ClassDef):
             return self._instance_attribute(owner.definition, name)
         if owner.kind is Kind.MODULE and name in ("weight", "bias"):
-            return tensor(owner.device)
+            return tensor(owner.devices)
         if owner.kind is Kind.MODULE and name == "module":
-            return Value(Kind.MODULE, owner.device)
+            return Value(Kind.MODULE, owner.devices)
         if name == "device":
-            return Value(Kind.DEVICE, owner.device if owner.kind is Kind.MODULE else Device.MAYBE, proven=False)
+            return Value(Kind.DEVICE, owner.devices if owner.kind is Kind.MODULE else Device.MAYBE, rank=Rank.CALLED)
         if name == "shape":
             return sequence_of(NUMBER)
         if name in ("ndim", "dtype"):
@@ -211,17 +256,19 @@ class Kinds:
 
     def _self_attribute(self, class_: cst.ClassDef, name: str) -> Value:
         value = self._instance_attribute(class_, name)
+        if value is BOTTOM and self._waits:
+            return BOTTOM
         if value.kind in (Kind.UNKNOWN, Kind.NONE):
             value = self.evidence.of_attribute(class_, name) or value
         if value.kind in (Kind.UNKNOWN, Kind.NONE):
-            value = _conventional(name) or value
+            value = _conventional(name) or self.evidence.likely_of_attribute(class_, name) or value
         return value
 
     def _instance_attribute(self, class_: cst.ClassDef, name: str) -> Value:
         sets = self.classes.attribute_sets(class_, name)
         if sets:
             values = [self._attribute_set(entry) for entry in sets if not entry.augmented or len(sets) == 1]
-            return join(values)
+            return join(values) if values else UNKNOWN
         method = self.classes.method(class_, name)
         if method is not None:
             if any(last_part(item.decorator) in ("property", "cached_property") for item in method.decorators):
@@ -267,7 +314,8 @@ class Kinds:
         if isinstance(yielded, cst.BaseExpression):
             return sequence_of(self.value(yielded))
         values = [self.value(node.value) for node in given if isinstance(node.value, cst.BaseExpression)]
-        return join([value for value in values if value.kind is not Kind.NONE])
+        values = [value for value in values if value.kind is not Kind.NONE]
+        return join(values) if values else UNKNOWN
 
     @cached_property
     def _given(self) -> dict[cst.CSTNode, list[cst.Return | cst.Yield]]:
@@ -309,6 +357,10 @@ class Kinds:
 
     # What a rule may rely on
 
+    def likely(self, name: cst.Name) -> Value:
+        """What the loops that use a name make likely that it holds, where nothing proves anything."""
+        return self.evidence.likely(name, self.names.reaching(name))
+
     def is_tensor(self, node: cst.CSTNode) -> bool:
         """Whether the expression surely holds a tensor: by what it is made of or, where that is only likely, by use."""
         value = self.value(node)
@@ -347,6 +399,8 @@ class Kinds:
         value = self.value(node)
         if value:
             return value.kind is Kind.LOADER or (value.kind is Kind.SEQUENCE and _is_batched(value))
+        if node in self.evidence.walks.walked:
+            return True
         name = dotted(node)
         if name is None and isinstance(node, cst.Subscript):
             name = dotted(node.value)
@@ -372,13 +426,13 @@ def _named(qualified: str | None) -> Value:
 def _conventional(name: str) -> Value:
     """What the name alone makes likely."""
     if DEVICE.suggests(name):
-        return Value(Kind.DEVICE, Device.MAYBE, proven=False)
+        return Value(Kind.DEVICE, Device.MAYBE, rank=Rank.CALLED)
     if LOADER.suggests(name):
-        return Value(Kind.LOADER, proven=False)
+        return Value(Kind.LOADER, rank=Rank.CALLED)
     if MODULE.suggests(name) and not is_class_name(name):
-        return Value(Kind.MODULE, proven=False, scalar=LOSS.suggests(name))
+        return Value(Kind.MODULE, rank=Rank.CALLED, scalar=LOSS.suggests(name))
     if OPTIMIZER.suggests(name):
-        return Value(Kind.OPTIMIZER, proven=False)
+        return Value(Kind.OPTIMIZER, rank=Rank.CALLED)
     return UNKNOWN
 
 

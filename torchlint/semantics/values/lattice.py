@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import Enum
+from enum import Enum, IntEnum, IntFlag
+from functools import cache, reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
     import libcst as cst
 
 
@@ -35,13 +39,16 @@ class Kind(Enum):
     OBJECT = "object"
 
 
-class Device(Enum):
-    """Where a tensor or module lives. MAYBE: a device that is an accelerator wherever there is one."""
+class Device(IntFlag):
+    """Where a tensor or module may live: a set, of what the ways that lead to it tell.
 
-    UNKNOWN = "unknown"
-    CPU = "cpu"
-    MAYBE = "maybe"
-    ACCELERATOR = "accelerator"
+    UNKNOWN: on one way nothing tells. MAYBE: on an accelerator wherever there is one, or on some ways only.
+    """
+
+    CPU = 1
+    ACCELERATOR = 2
+    UNKNOWN = 4
+    MAYBE = CPU | ACCELERATOR
 
     @property
     def may_be_accelerator(self) -> bool:
@@ -49,52 +56,120 @@ class Device(Enum):
         return self is not Device.CPU
 
 
+# What each set comes to in one word: where one way tells of an accelerator, it may be there.
+_IN_A_WORD = (
+    Device.UNKNOWN,
+    Device.CPU,
+    Device.ACCELERATOR,
+    Device.MAYBE,
+    Device.UNKNOWN,
+    Device.UNKNOWN,
+    Device.MAYBE,
+    Device.MAYBE,
+)
+
+
+class Rank(IntEnum):
+    """What speaks for a kind, the weakest first.
+
+    CALLED: a convention, such as a name. USED: how it is used, as `x.backward()` shows a tensor. PROVEN: the language
+    and what is known of libraries.
+    """
+
+    CALLED = 0
+    USED = 1
+    PROVEN = 2
+
+
+class Also(IntFlag):
+    """What a value may be besides what its kind says.
+
+    NUMBER and NONE give way to a tensor, and NONE to anything (`loss = 0` before `loss = loss + …`). UNTOLD: on one
+    way nothing tells what it is. CONFLICT: the ways contradict each other.
+    """
+
+    NOTHING = 0
+    NONE = 1
+    NUMBER = 2
+    UNTOLD = 4
+    CONFLICT = 8
+
+
 @dataclass(frozen=True, slots=True)
 class Value:
-    """An abstract value.
+    """An abstract value: what the ways that lead to an expression tell of it, together.
 
-    `item` is what iterating or indexing gives, `items` the parts of a tuple of known length. `qualified` names the
-    class of an instance (`torch.nn.Conv2d`) or the function or class itself; `definition` is its node where this
-    file defines it. `proven` is False where only a conventional name or a likely shape speaks for the kind. `batch`
-    marks what a loader yields.
+    Values form a lattice, with `join` for the ways that meet. `item` is what iterating or indexing gives, `items` the
+    parts of a tuple of known length. `qualified` names the class of an instance (`torch.nn.Conv2d`) or the function or
+    class itself; `definition` is its node where this file defines it. `batch` marks what a loader yields, `scalar` a
+    tensor of one element. All but `also` speak of the values of the kind that is named. What gives way is not looked
+    at again: of it nothing but that it is there is kept.
     """
 
     kind: Kind = Kind.UNKNOWN
-    device: Device = Device.UNKNOWN
+    devices: Device = Device.UNKNOWN
     item: Value | None = None
     items: tuple[Value, ...] = ()
     qualified: str = ""
     definition: cst.CSTNode | None = None
-    proven: bool = True
+    rank: Rank = Rank.PROVEN
     batch: bool = False
     scalar: bool = False
+    also: Also = Also.NOTHING
 
-    def on(self, device: Device) -> Value:
-        """The same value on another device."""
-        return replace(self, device=device)
+    @property
+    def device(self) -> Device:
+        """Where it lives in a word: CPU, ACCELERATOR, MAYBE or UNKNOWN."""
+        return _IN_A_WORD[self.devices]
+
+    @property
+    def untold(self) -> bool:
+        """Whether on one way nothing tells what it is."""
+        return self.also is not Also.NOTHING and bool(self.also & Also.UNTOLD)
+
+    @property
+    def proven(self) -> bool:
+        """Whether more than a convention speaks for the kind, and does so on all ways."""
+        return self.rank is not Rank.CALLED and not self.untold
+
+    def on(self, devices: Device) -> Value:
+        """The same value on other devices."""
+        if self.kind is Kind.UNKNOWN or self.devices is devices:
+            return self
+        return replace(self, devices=devices)
 
     def likely(self) -> Value:
-        """The same value, no longer proven."""
-        return replace(self, proven=False) if self.proven else self
+        """The same value, for which a convention speaks."""
+        return self.ranked(Rank.CALLED)
+
+    def ranked(self, rank: Rank) -> Value:
+        """The same value, for which no more speaks than this."""
+        return self if self.rank <= rank or self.kind is Kind.UNKNOWN else replace(self, rank=rank)
 
     def __bool__(self) -> bool:
         """Whether anything is known."""
         return self.kind is not Kind.UNKNOWN
 
 
-UNKNOWN = Value()
+# The three values of no kind; there are no others, and each is one object. No way leads there, or none is known yet:
+BOTTOM = Value()
+# One way does, and nothing tells what it gives:
+UNKNOWN = Value(also=Also.UNTOLD)
+# Several do, and contradict each other:
+TOP = Value(also=Also.NONE | Also.NUMBER | Also.UNTOLD | Also.CONFLICT)
 NUMBER = Value(Kind.NUMBER)
 STRING = Value(Kind.STRING)
 NONE = Value(Kind.NONE)
 DTYPE = Value(Kind.DTYPE)
 NDARRAY = Value(Kind.NDARRAY, Device.CPU)
 TENSOR = Value(Kind.TENSOR)
-BATCH = Value(Kind.TENSOR, Device.CPU, proven=False, batch=True)  # what a loader yields
+BATCH = Value(Kind.TENSOR, Device.CPU, rank=Rank.CALLED, batch=True)  # what a loader yields
 
 
-def tensor(device: Device = Device.UNKNOWN, *, proven: bool = True, scalar: bool = False) -> Value:
+@cache
+def tensor(devices: Device = Device.UNKNOWN, *, rank: Rank = Rank.PROVEN, scalar: bool = False) -> Value:
     """A tensor on a device."""
-    return Value(Kind.TENSOR, device, proven=proven, scalar=scalar)
+    return Value(Kind.TENSOR, devices, rank=rank, scalar=scalar)
 
 
 # How many parts of a container are told apart, by the number of containers around it; what is below that is unknown.
@@ -132,97 +207,117 @@ def _within(value: Value, depth: int) -> Value:
     return value if item == value.item and items == value.items else replace(value, item=item, items=items)
 
 
-def join_device(devices: list[Device]) -> Device:
-    """The device of a result computed from tensors on these (a CPU operand must then be a scalar or an index)."""
-    for device in (Device.ACCELERATOR, Device.MAYBE, Device.UNKNOWN):
-        if device in devices:
-            return device
-    return devices[0] if devices else Device.UNKNOWN
+def join(values: Iterable[Value]) -> Value:
+    """What a name holds that holds one of these, depending on the way taken: their least upper bound.
 
-
-def merge_device(devices: list[Device]) -> Device:
-    """The device of a name that holds a value on one of these, depending on the way taken."""
-    if all(device is devices[0] for device in devices):
-        return devices[0]
-    if Device.ACCELERATOR in devices or Device.MAYBE in devices:
-        return Device.MAYBE
-    return Device.UNKNOWN
-
-
-def join(values: tuple[Value, ...] | list[Value]) -> Value:
-    """What a name holds that holds one of these.
-
-    None and numbers give way to a tensor (`loss = 0` before `loss = loss + …`); an unknown part leaves the rest
-    likely; parts that contradict each other leave nothing.
+    None and numbers give way to a tensor; a part of which nothing is told leaves the rest likely; kinds that contradict
+    each other leave nothing. BOTTOM changes nothing, and TOP everything.
     """
-    known = [value for value in values if value]
-    if not known:
-        return UNKNOWN
-    if len(values) == 1:
-        return known[0]
-    strong = [value for value in known if value.kind is not Kind.NONE] or known
-    kinds = {value.kind for value in strong}
-    if kinds == {Kind.TENSOR, Kind.NUMBER}:
-        strong = [value for value in strong if value.kind is Kind.TENSOR]
-    elif len(kinds) > 1:
-        return UNKNOWN
-    first = strong[0]
-    if all(value == first for value in strong[1:]):
-        result = first
-    else:
-        items = first.items if all(len(value.items) == len(first.items) for value in strong) else ()
-        inner = [value.item for value in strong if value.item is not None]
-        same_class = len({(value.qualified, id(value.definition)) for value in strong}) == 1
-        result = Value(
-            first.kind,
-            merge_device([value.device for value in strong]),
-            item=join(inner) if inner else None,
-            items=tuple(join([value.items[place] for value in strong]) for place in range(len(items))),
-            qualified=first.qualified if same_class else "",
-            definition=first.definition if same_class else None,
-            proven=all(value.proven for value in strong),
-            batch=any(value.batch for value in strong),
-            scalar=all(value.scalar for value in strong),
-        )
-    return result if len(known) == len(values) else result.likely()
+    result = BOTTOM
+    for value in values:
+        result = _joined(result, value)
+    return result
+
+
+def _joined(one: Value, other: Value) -> Value:
+    if one is other or other is BOTTOM:
+        return one
+    if one is BOTTOM:
+        return other
+    if one is TOP or other is TOP:
+        return TOP
+    if one is UNKNOWN or other is UNKNOWN:
+        return _also(other if one is UNKNOWN else one, Also.UNTOLD)
+    if one == other:
+        return one
+    also = one.also if one.also is other.also else one.also | other.also
+    if one.kind is not other.kind:
+        if other.kind is Kind.NONE or (other.kind is Kind.NUMBER and one.kind is Kind.TENSOR):
+            one, other = other, one
+        if one.kind is Kind.NONE:
+            return _also(other, also | Also.NONE)
+        if one.kind is Kind.NUMBER and other.kind is Kind.TENSOR:
+            return _also(other, also | Also.NUMBER)
+        return TOP
+    return Value(
+        one.kind,
+        one.devices if one.devices is other.devices else one.devices | other.devices,
+        item=_joined_items(one.item, other.item),
+        items=tuple(map(_joined, one.items, other.items)) if len(one.items) == len(other.items) else (),
+        qualified=one.qualified if one.qualified == other.qualified else "",
+        definition=one.definition if one.definition is other.definition else None,
+        rank=min(one.rank, other.rank),
+        batch=one.batch or other.batch,
+        scalar=one.scalar and other.scalar,
+        also=also,
+    )
+
+
+def _joined_items(one: Value | None, other: Value | None) -> Value | None:
+    if one is other:
+        return one
+    return _joined(UNKNOWN if one is None else one, UNKNOWN if other is None else other)
+
+
+def _also(value: Value, also: Also) -> Value:
+    """The value, and what else may be there."""
+    if value.also is not Also.NOTHING:
+        also |= value.also
+    return value if also is value.also else replace(value, also=also)
 
 
 def item_of(value: Value) -> Value:
-    """What indexing or unpacking the value gives."""
+    """What indexing or unpacking the value gives: of a number and of None, nothing."""
+    return _item_of(value) if value.also is Also.NOTHING else as_far_as_told(value, _item_of(value))
+
+
+def _item_of(value: Value) -> Value:
     match value.kind:
         case Kind.LOADER:
             return BATCH
         case Kind.TENSOR:
             if value.batch:
-                return value
-            return tensor(value.device, proven=value.proven, scalar=value.scalar)
+                return _alone(value)
+            return tensor(value.devices, rank=value.rank, scalar=value.scalar)
         case Kind.NDARRAY:
             return NDARRAY
         case Kind.STRING:
             return STRING
         case Kind.MODULE:
-            return Value(Kind.MODULE, value.device, proven=value.proven)
+            return Value(Kind.MODULE, value.devices, rank=value.rank)
         case Kind.SEQUENCE | Kind.MAPPING:
             return value.item if value.item is not None else UNKNOWN
+        case Kind.NUMBER | Kind.NONE | Kind.UNKNOWN:
+            return BOTTOM
     return UNKNOWN
+
+
+def as_far_as_told(value: Value, result: Value) -> Value:
+    """The result of something done to the value, which nothing tells on the ways on which nothing tells the value."""
+    if value is BOTTOM or value is TOP:
+        return value
+    return _joined(result, UNKNOWN) if value.untold else result
+
+
+def _alone(value: Value) -> Value:
+    """What its kind says, without what else may be there."""
+    return value if value.also is Also.NOTHING else replace(value, also=Also.NOTHING)
 
 
 def turn_of(value: Value) -> Value:
     """What one turn of a loop over the value gives: of a batch a sample, where unpacking it gives its parts."""
     if value.kind is Kind.TENSOR and value.batch:
-        return tensor(value.device, proven=value.proven)
+        return as_far_as_told(value, tensor(value.devices, rank=value.rank))
     return item_of(value)
 
 
 def part_of(value: Value, path: tuple[int, ...]) -> Value:
     """What unpacking leads to."""
     for step in path:
-        if step >= 0 and step < len(value.items):
-            value = value.items[step]
-        elif value.items and step >= 0:
-            value = UNKNOWN  # an annotation with fewer parts than there are
-        elif step == -1:
+        if step == -1:
             value = sequence_of(item_of(value))
+        elif step < len(value.items):
+            value = as_far_as_told(value, value.items[step])
         else:
             value = item_of(value)
     return value
@@ -230,16 +325,38 @@ def part_of(value: Value, path: tuple[int, ...]) -> Value:
 
 def arithmetic(left: Value, right: Value) -> Value:
     """What an operator gives between the two."""
+    if left and right and left.also is right.also is Also.NOTHING:
+        return _computed(left, right)
+    if left is BOTTOM or right is BOTTOM:
+        return BOTTOM
+    if left is TOP or right is TOP:
+        return TOP
+    return join([_computed(one, other) for one in _alternatives(left) for other in _alternatives(right)])
+
+
+def _alternatives(value: Value) -> Iterator[Value]:
+    """All that a value may be, each by itself."""
+    if value:
+        yield _alone(value)
+    if Also.NUMBER in value.also:
+        yield NUMBER
+    if Also.NONE in value.also:
+        yield NONE
+    if Also.UNTOLD in value.also:
+        yield UNKNOWN
+
+
+def _computed(left: Value, right: Value) -> Value:
+    """What an operator gives between values that are one thing each."""
     kinds = {left.kind, right.kind}
     if Kind.TENSOR in kinds:
         if kinds & {Kind.STRING, Kind.SEQUENCE, Kind.MAPPING, Kind.DEVICE}:
             return UNKNOWN
         operands = [value for value in (left, right) if value.kind is Kind.TENSOR]
-        unknown = Kind.UNKNOWN in kinds
         return tensor(
-            join_device([value.device for value in operands]),
-            proven=any(value.proven for value in operands) if unknown else all(value.proven for value in operands),
-            scalar=all(value.scalar for value in operands) and not unknown,
+            computed_on([value.devices for value in operands]),
+            rank=max(value.rank for value in operands),  # whatever is computed with a tensor gives one
+            scalar=all(value.scalar for value in operands) and Kind.UNKNOWN not in kinds,
         )
     if Kind.NDARRAY in kinds:
         return NDARRAY
@@ -251,14 +368,31 @@ def arithmetic(left: Value, right: Value) -> Value:
         if left.items and right.items:
             return sequence(*left.items, *right.items)
         return sequence_of(join([item_of(left), item_of(right)]) if right.kind is Kind.SEQUENCE else item_of(left))
-    return UNKNOWN
+    return BOTTOM if Kind.NONE in kinds else UNKNOWN
+
+
+def computed_on(operands: Sequence[Device]) -> Device:
+    """Where a result is computed from tensors on these; a CPU operand beside another is a scalar or an index."""
+    return reduce(_computed_on, operands) if operands else Device.UNKNOWN
+
+
+@cache
+def _computed_on(one: Device, other: Device) -> Device:
+    """For each place that one may be on, and each that the other may be on, where the result is."""
+    places = (Device.ACCELERATOR, Device.UNKNOWN, Device.CPU)
+    pairs = [(left, right) for left in places if left in one for right in places if right in other]
+    return reduce(or_, [next(place for place in places if place in pair) for pair in pairs])
 
 
 def off_cpu(value: Value) -> Value:
     """What is on the CPU as it is made, and elsewhere when it is used: a module's result, parameter or buffer."""
-    return value if value.device is not Device.CPU else value.on(Device.UNKNOWN)
+    if Device.CPU not in value.devices:
+        return value
+    return value.on(value.devices & ~Device.CPU | Device.UNKNOWN)
 
 
 def overridable(default: Value) -> Value:
     """A default: `device="cpu"` is there to be given another."""
-    return default.on(Device.MAYBE) if default.kind is Kind.STRING and default.device is Device.CPU else default
+    if default.kind is Kind.STRING and Device.CPU in default.devices:
+        return default.on(default.devices | Device.MAYBE)
+    return default

@@ -112,12 +112,15 @@ class Libraries:
             )
         if name in ("abs", "min", "max", "sum"):
             if first.kind is Kind.TENSOR and len(values) == 1:
-                return tensor(first.device)
-            return item_of(first) if len(values) == 1 and first.kind is Kind.SEQUENCE else join(values)
+                return tensor(first.devices)
+            if len(values) == 1 and first.kind is Kind.SEQUENCE:
+                return item_of(first)
+            return join(values) if values else UNKNOWN
         if name in ("next", "__next__"):
             return item_of(first)
         if name == "dict":
-            return mapping_of(join([self.kinds.value(argument.value) for argument in node.args if argument.keyword]))
+            named = [self.kinds.value(argument.value) for argument in node.args if argument.keyword]
+            return mapping_of(join(named) if named else UNKNOWN)
         if name == "map" and len(values) > 1:
             return sequence_of(NUMBER if dotted(arguments[0]) in ("int", "float", "len") else UNKNOWN)
         if name in apis.PASS_THROUGH:
@@ -153,7 +156,7 @@ class Libraries:
         if rest.endswith("_like"):
             template = self.operands.first(node)
             device = argument(node, "device")
-            return tensor(self.operands.device(device) if device is not None else template.device)
+            return tensor(self.operands.device(device) if device is not None else template.devices)
         if rest in FUNCTIONS or rest in apis.TORCH_PYTHON:
             return self.operands.coded(
                 FUNCTIONS.get(rest, "?") if FUNCTIONS.get(rest, "?") != "?" else apis.TORCH_PYTHON.get(rest, "?"),
@@ -194,7 +197,7 @@ class Libraries:
             return Value(Kind.DATASET, Device.CPU, qualified=f"torch.{rest}")
         if rest.startswith("distributions."):
             given = [self.kinds.value(argument.value) for argument in node.args]
-            devices = {value.device for value in given if value.kind is Kind.TENSOR}
+            devices = {value.devices for value in given if value.kind is Kind.TENSOR}
             return Value(
                 Kind.DISTRIBUTION, devices.pop() if len(devices) == 1 else Device.UNKNOWN, qualified=f"torch.{rest}"
             )

@@ -18,6 +18,7 @@ from torchlint.semantics.knowledge.conventions.texts import (
 from torchlint.semantics.knowledge.torch_signatures import MODULES
 from torchlint.semantics.names.bindings import Binder
 from torchlint.semantics.values.lattice import Device, Kind
+from torchlint.syntax.uncommented import uncommented
 
 if TYPE_CHECKING:
     from torchlint.semantics.names.bindings import Names
@@ -34,9 +35,14 @@ class Program:
         self._text = text
 
     @cached_property
+    def code(self) -> str:
+        """The text of the file without comments, docstrings and messages: what alone may suggest something."""
+        return uncommented(self._text)
+
+    @cached_property
     def mentions_accelerator(self) -> bool:
         """Whether anything in the file speaks of an accelerator."""
-        text = self._text.lower()
+        text = self.code.lower()
         if ACCELERATOR_CHECKED.suggests(text):
             text = ACCELERATOR_CHECK.removed_from(text)
         return ACCELERATOR_PARTS.suggests(text) or ACCELERATOR_WORDS.suggests(text)
@@ -62,7 +68,7 @@ class Program:
     @cached_property
     def changes_default_device(self) -> bool:
         """Whether factories without `device=` may give a tensor elsewhere than on the CPU."""
-        if DEVICE_SETTER.suggests(self._text):
+        if DEVICE_SETTER.suggests(self.code):
             return True
         return any(self._is_device_call(item.item) for with_ in self.tree.of(cst.With) for item in with_.items)
 

@@ -15,6 +15,7 @@ from torchlint.semantics.values.lattice import (
     Kind,
     Value,
     arithmetic,
+    as_far_as_told,
     item_of,
     join,
     mapping_of,
@@ -85,7 +86,7 @@ class Operators:
             case Kind.TENSOR:
                 if isinstance(index, cst.Index) and isinstance(index.value, cst.SimpleString):
                     return owner.likely()
-                return tensor(owner.device, proven=owner.proven)
+                return as_far_as_told(owner, tensor(owner.devices, rank=owner.rank))
             case Kind.SEQUENCE:
                 if isinstance(index, cst.Slice):
                     return sequence_of(item_of(owner))
@@ -123,7 +124,7 @@ class Operators:
 
     def _dict(self, node: cst.Dict) -> Value:
         values = [self.value(element.value) for element in node.elements if isinstance(element, cst.DictElement)]
-        return mapping_of(join(values))
+        return mapping_of(join(values) if values else UNKNOWN)
 
     def _comprehension(self, node: cst.ListComp | cst.GeneratorExp | cst.SetComp) -> Value:
         return sequence_of(self.value(node.elt))

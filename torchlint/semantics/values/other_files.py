@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from torchlint.facts import ANY, Called, Described, Facts, FunctionName, Passed
 from torchlint.finding import Wanted
-from torchlint.semantics.values.lattice import UNKNOWN, Device, Kind, Value, join
+from torchlint.semantics.values.lattice import UNKNOWN, Device, Kind, Rank, Value, join
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -120,4 +120,5 @@ def _passed(call: Called, place: int | None, keyword: str) -> Value:
 
 
 def _value(argument: Passed) -> Value:
-    return Value(Kind[argument.kind], Device[argument.device], proven=False)
+    kind = Kind[argument.kind]
+    return UNKNOWN if kind is Kind.UNKNOWN else Value(kind, Device[argument.device], rank=Rank.CALLED)

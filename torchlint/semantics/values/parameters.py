@@ -9,9 +9,11 @@ import libcst as cst
 from torchlint.semantics.names.bindings import parameters
 from torchlint.semantics.names.classes import is_static
 from torchlint.semantics.values.lattice import (
+    BOTTOM,
     UNKNOWN,
     Device,
     Kind,
+    Rank,
     Value,
     join,
     mapping_of,
@@ -53,11 +55,11 @@ class Parameters:
         if owner is not None and first and isinstance(function, cst.FunctionDef) and not is_static(function):
             return self.kinds.instance(owner)
         value = self._from_callers(function, parameter)
-        if value:
+        if value or value is BOTTOM:
             return value
         if owner is not None and function is self.classes.methods(owner).get("forward"):  # noqa: SIM102 - two questions
             if self.classes.is_module(owner) and parameter.default is None:
-                return tensor(proven=False)
+                return tensor(rank=Rank.CALLED)
         if parameter.default is not None and not isinstance(parameter.default, cst.Name):
             default = self.kinds.value(parameter.default)
             if default.kind in (Kind.NUMBER, Kind.STRING):
@@ -71,6 +73,8 @@ class Parameters:
         if not function.name.value.startswith("_") or function.name.value.endswith("__"):
             return annotated
         given = self._from_callers(function, parameter)
+        if given is BOTTOM:
+            return BOTTOM
         return annotated.on(Device.CPU) if given.kind is Kind.TENSOR and given.device is Device.CPU else annotated
 
     def of_keywords(self, parameter: cst.Param) -> Value:
@@ -101,7 +105,7 @@ class Parameters:
             self.kinds.elsewhere.callers(function)
             elsewhere = self._from_elsewhere(function, parameter)
             return join([here, elsewhere]).likely() if elsewhere.kind is Kind.TENSOR else here
-        return here or self._from_elsewhere(function, parameter)
+        return here if here or here is BOTTOM else self._from_elsewhere(function, parameter)
 
     def _from_elsewhere(self, function: cst.FunctionDef, parameter: cst.Param) -> Value:
         order = [found for found in parameters(function) if not found.star]
@@ -118,6 +122,9 @@ class Parameters:
                 return UNKNOWN
             value = self.kinds.value(argument)
             values.append(overridable(value) if argument is parameter.default else value)
+        if values and all(value is BOTTOM for value in values):
+            return BOTTOM
+        values = [value for value in values if value is not BOTTOM]
         known = [value for value in values if value]
         # A caller elsewhere may pass something else: what callers here agree on is likely, unless only they can call.
         if not known or len(known) < len(values):

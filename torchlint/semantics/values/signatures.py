@@ -13,7 +13,7 @@ from torchlint.semantics.values.lattice import (
     Device,
     Kind,
     Value,
-    join_device,
+    computed_on,
     sequence,
     sequence_of,
     tensor,
@@ -39,7 +39,7 @@ class Operands:
         if value.kind in (Kind.DEVICE, Kind.STRING):
             if value.device is Device.UNKNOWN:
                 return Device.MAYBE
-            return value.device
+            return value.devices
         if value.kind is Kind.NUMBER:
             return Device.ACCELERATOR
         if value.kind is Kind.NONE:
@@ -53,12 +53,12 @@ class Operands:
         if code == "z":
             return sequence_of(NUMBER)
         if code == "d":
-            return Value(Kind.DEVICE, owner.device)
+            return Value(Kind.DEVICE, owner.devices)
         if code == "y":
             return DTYPE
         if code == "-":
             return NONE
-        device = owner.device if owner.kind is Kind.TENSOR else self._operands_device(node)
+        device = owner.devices if owner.kind is Kind.TENSOR else self._operands_device(node)
         if code == "T/2":
             code = "2" if node is not None and self._reduces_dim(node, method=owner.kind is Kind.TENSOR) else "T"
         if code == "T":
@@ -88,10 +88,10 @@ class Operands:
                 # `cat([a, b])`; a sequence further behind is one of sizes.
                 value = value.item if value.item is not None and place == 0 else NUMBER
             if value.kind is Kind.TENSOR:
-                devices.append(value.device)
+                devices.append(value.devices)
             elif not value:
                 devices.append(Device.UNKNOWN)
-        return join_device(devices)
+        return computed_on(devices)
 
 
 def argument(node: cst.Call, keyword: str) -> cst.BaseExpression | None:

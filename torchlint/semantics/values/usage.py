@@ -9,8 +9,11 @@ import libcst as cst
 
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.packages import ARRAY_PACKAGE
+from torchlint.semantics.knowledge.conventions.values import DTYPE_NAME
 from torchlint.semantics.knowledge.torch_signatures import FUNCTIONAL, FUNCTIONS, METHODS
-from torchlint.semantics.values.lattice import TENSOR, UNKNOWN, Kind, Value, tensor
+from torchlint.semantics.names.bindings import dotted
+from torchlint.semantics.values.batch_walks import BatchWalks
+from torchlint.semantics.values.lattice import UNKNOWN, Device, Kind, Rank, Value, tensor
 from torchlint.syntax.literals import integer
 from torchlint.syntax.tree import descendants
 
@@ -23,7 +26,13 @@ if TYPE_CHECKING:
 
 # What a batch that is a mapping is used for, and what lists and models have too.
 _OF_A_MAPPING = frozenset("items keys values get update pop append extend insert".split())
-_OF_OTHERS_TOO = frozenset("sort split index count copy to cpu cuda float half .device .dtype .data".split())
+# A loop takes batches of it, such a loop calls it with them, and something is moved to it.
+WALKED, CALLED, PLACE = "for batch in x", "x(batch)", "to x: "
+_OF_OTHERS_TOO = frozenset(
+    [*"sort split index count copy to cpu cuda float half .device .dtype .data".split(), WALKED, CALLED]
+)
+# The mark of a use that tells nothing.
+_TELLS_NOTHING = "otherwise"
 LISTS = ("list", "tuple", "List", "Tuple", "Sequence", "Iterable")
 
 
@@ -34,6 +43,7 @@ class Evidence:
         self.tree = tree
         self.names = names
         self.classes = classes
+        self.walks = BatchWalks(tree, names)
         self._uses: dict[tuple[str, tuple[Binding, ...]], frozenset[str]] = {}
         self._marks: dict[str, list[tuple[cst.Name, str]]] = {}
 
@@ -47,8 +57,31 @@ class Evidence:
             and "tensor(x)" not in uses
             and not ARRAY_PACKAGE.suggests_any(self.names.imported)
         ):
-            return tensor(proven=False)
+            return tensor(rank=Rank.CALLED)
         return value
+
+    def goes_backward(self, node: cst.Name, bindings: tuple[Binding, ...]) -> bool:
+        """Whether the backward pass begins at what these bindings give the name: at a tensor of one element."""
+        return node.value in self._ends_of_graphs and "backward()" in self.uses(node, bindings)
+
+    @cached_property
+    def _ends_of_graphs(self) -> frozenset[str]:
+        """The names that stand in a call of `backward`, as its owner or what it is given: few do."""
+        found: set[str] = set()
+        for call in self.tree.of(cst.Call):
+            match call.func:
+                case cst.Attribute(value=owner, attr=cst.Name(value=method)) if method in apis.BACKWARD_METHODS:
+                    first = call.args[0].value if call.args else owner
+                    found.update(name.value for name in (owner, first) if isinstance(name, cst.Name))
+        return frozenset(found)
+
+    def likely(self, node: cst.Name, bindings: tuple[Binding, ...]) -> Value:
+        """What a name likely holds that no use proves to hold anything."""
+        return _likely_by(self.uses(node, bindings))
+
+    def likely_of_attribute(self, class_: cst.ClassDef, name: str) -> Value:
+        """What `self.name` likely holds, as for a name."""
+        return _likely_by(self.uses_of_attribute(class_, name))
 
     def of_attribute(self, class_: cst.ClassDef, name: str) -> Value:
         """What the uses of `self.name` in a class say."""
@@ -70,8 +103,17 @@ class Evidence:
         """The methods called on `self.name` in a class, marked as those on a name are."""
         return self._by_attribute.get((class_, name), frozenset())
 
+    def shows_a_tensor(self, method: str, call: cst.Call) -> bool:
+        """Whether a method that only tensors have is called as on a tensor."""
+        return self.marked(method, call) != _TELLS_NOTHING
+
     def marked(self, method: str, call: cst.Call) -> str:
-        """The method, with a mark where its use makes it a tensor's own: `size(i)`, `view(i, j)`, `cpu().numpy()`."""
+        """The method, with a mark where its use makes it a tensor's own: `size(i)`, `view(i, j)`, `cpu().numpy()`.
+
+        Where a method that only tensors have is called as none of a tensor can be, it tells nothing.
+        """
+        if method in apis.TENSOR_ONLY_METHODS:
+            return self._marked_as_a_tensors(method, call)
         if method == "size" and call.args:
             return "size(i)"
         if method == "view" and (len(call.args) > 1 or (call.args and integer(call.args[0].value) is not None)):
@@ -80,6 +122,33 @@ class Evidence:
         if method == "cpu" and isinstance(outer, cst.Attribute) and outer.attr.value in ("numpy", "tolist", "item"):
             return "cpu().numpy"
         return method
+
+    def _marked_as_a_tensors(self, method: str, call: cst.Call) -> str:
+        given = [argument for argument in call.args if argument.keyword is None]
+        match method, given:
+            case "backward", []:
+                has_gradient = any(found.keyword and found.keyword.value == "gradient" for found in call.args)
+                return method if has_gradient else "backward()"
+            case "backward", [cst.Arg(value=cst.Name(value="None")), *_]:
+                return "backward()"
+            case "backward", [cst.Arg(value=cst.Call(func=func)), *_]:
+                return method if self._makes_a_gradient(func) else _TELLS_NOTHING
+            case "backward", _:
+                return _TELLS_NOTHING  # of a gradient, or by an engine of a loss
+            case "expand", [] | [cst.Arg(star="", value=cst.Name())]:
+                return _TELLS_NOTHING  # a node of a tree does so, too
+            case _, [cst.Arg(value=cst.SimpleString() | cst.FormattedString()), *_]:
+                return _TELLS_NOTHING
+        if method in apis.TENSOR_METHODS_BY_DIMENSION:
+            by_name = any(found.keyword and found.keyword.value == "dim" for found in call.args)
+            return method if by_name or (given and integer(given[0].value) is not None) else _TELLS_NOTHING
+        most = 0 if method in apis.TENSOR_METHODS_OF_NOTHING else 1 if method in apis.TENSOR_METHODS_OF_ONE else None
+        return method if most is None or len(given) <= most else _TELLS_NOTHING
+
+    def _makes_a_gradient(self, func: cst.BaseExpression) -> bool:
+        """`torch.ones_like`, and no `torch.mean`, which makes the loss that an engine takes."""
+        root, _, name = (self.names.qualified(func) or "").partition(".")
+        return root == "torch" and (name in apis.FACTORIES or name.endswith("_like"))
 
     def _marked(self, name: str) -> list[tuple[cst.Name, str]]:
         """The uses of a name that tell what it holds, each with its mark: the method called on it, or another."""
@@ -103,13 +172,25 @@ class Evidence:
                         found.setdefault(name.value, []).append((name, "torch(x)"))
             for name in _given(call.args[0].value) if call.args else ():
                 found.setdefault(name.value, []).append((name, call))
+            for place, moved in _places(call):
+                found.setdefault(place.value, []).append((place, f"{PLACE}{moved}"))
         for subscript in self.tree.of(cst.Subscript):
             if isinstance(subscript.value, cst.Name) and has_several_axes(subscript):
                 found.setdefault(subscript.value.value, []).append((subscript.value, "x[:, i]"))
         for attribute in self.tree.of(cst.Attribute):
             if isinstance(attribute.value, cst.Name) and attribute.attr.value in apis.TENSOR_ATTRIBUTES:
                 found.setdefault(attribute.value.value, []).append((attribute.value, f".{attribute.attr.value}"))
+        for used, mark in self._in_walks():
+            if isinstance(used, cst.Name):
+                found.setdefault(used.value, []).append((used, mark))
         return found
+
+    def _in_walks(self) -> Iterator[tuple[cst.CSTNode, str]]:
+        """What loops over batches go over, and what they call, each with its mark."""
+        for walked in self.walks.walked:
+            yield walked, WALKED
+        for called in self.walks.called:
+            yield called, CALLED
 
     def _told(self, by: str | cst.Call) -> Iterator[str]:
         """The mark itself, or those of a first argument of the call."""
@@ -123,6 +204,8 @@ class Evidence:
                 yield "tensor(x)"
             if self._takes_a_tensor(by.func):
                 yield "torch(x)"
+            if isinstance(by.func, cst.Attribute) and self._goes_backward(by, by.func):
+                yield "backward()"
 
     @cached_property
     def _by_attribute(self) -> dict[tuple[cst.ClassDef, str], frozenset[str]]:
@@ -136,6 +219,12 @@ class Evidence:
                     class_ = self.classes.self_class(owner)
                     if class_ is not None:
                         found.setdefault((class_, name), set()).add(self.marked(method, call))
+        for used, mark in self._in_walks():
+            match used:
+                case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
+                    class_ = self.classes.self_class(owner)
+                    if class_ is not None:
+                        found.setdefault((class_, name), set()).add(mark)
         return {key: frozenset(methods) for key, methods in found.items()}
 
     def _tells_lists_apart(self, call: cst.Call) -> bool:
@@ -149,6 +238,16 @@ class Evidence:
             return False
         last = test.body.body[-1]
         return isinstance(last, cst.SimpleStatementLine) and isinstance(last.body[-1], cst.Return)
+
+    def _goes_backward(self, call: cst.Call, func: cst.Attribute) -> bool:
+        """`accelerator.backward(loss)`, `self.manual_backward(loss)`."""
+        if func.attr.value == "manual_backward":
+            return True
+        return (
+            func.attr.value == "backward"
+            and self.marked("backward", call) == _TELLS_NOTHING
+            and not apis.ENGINE_PACKAGES.isdisjoint(self.names.imported)
+        )
 
     def _makes_a_tensor(self, func: cst.BaseExpression) -> bool:
         """Whether a tensor is made of what is given, which therefore is none: `torch.FloatTensor(x[0, :])`."""
@@ -168,24 +267,47 @@ class Evidence:
 
 def _told_by(methods: frozenset[str]) -> Value:
     """What only something with these methods can be."""
+    if "backward()" in methods:
+        return tensor(rank=Rank.USED, scalar=True)
     if methods & apis.TENSOR_ONLY_METHODS or methods & {"size(i)", "view(i)", "cpu().numpy", "torch(x)"}:
-        return TENSOR
+        return tensor(rank=Rank.USED)
     if {"zero_grad", "step"} <= methods:
-        return Value(Kind.OPTIMIZER)
+        return Value(Kind.OPTIMIZER, rank=Rank.USED)
     if methods & {"parameters", "named_parameters", "eval", "named_modules", "children", "modules"}:
-        return Value(Kind.MODULE)
+        return Value(Kind.MODULE, rank=Rank.USED)
     if "train" in methods and methods & {"cuda", "to", "state_dict", "load_state_dict", "zero_grad"}:
-        return Value(Kind.MODULE)
+        return Value(Kind.MODULE, rank=Rank.USED)
     if "size" in methods:
-        return tensor(proven=False)
+        return tensor(rank=Rank.CALLED)
     return UNKNOWN
+
+
+def _likely_by(methods: frozenset[str]) -> Value:
+    """What loops over batches do with it, and what is moved to it, makes likely."""
+    if WALKED in methods:
+        return Value(Kind.LOADER, rank=Rank.CALLED)
+    if CALLED in methods:
+        return Value(Kind.MODULE, rank=Rank.CALLED)
+    if sum(method.startswith(PLACE) for method in methods) > 1:  # one may go where another tensor is
+        return Value(Kind.DEVICE, Device.MAYBE, rank=Rank.CALLED)
+    return UNKNOWN
+
+
+def _places(call: cst.Call) -> Iterator[tuple[cst.Name, str]]:
+    """The names of what something is moved to, with the name of that: a device, unless they speak of a type."""
+    match call:
+        case cst.Call(
+            func=cst.Attribute(value=moved, attr=cst.Name(value="to")), args=[cst.Arg(value=cst.Name() as to), *_]
+        ):
+            if not DTYPE_NAME.suggests(to.value):
+                yield to, dotted(moved) or type(moved).__name__
 
 
 def speak_for_a_tensor(uses: frozenset[str]) -> bool:
     """Whether uses of something that is likely a tensor make it sure."""
     if uses & _OF_A_MAPPING:
         return False
-    return any(use in METHODS or not use.isidentifier() for use in uses - _OF_OTHERS_TOO)
+    return any(use in METHODS or not (use.isidentifier() or use.startswith(PLACE)) for use in uses - _OF_OTHERS_TOO)
 
 
 def has_several_axes(node: cst.Subscript) -> bool:

@@ -17,6 +17,9 @@ from torchlint.verify.inside.randomness import drawing_on_cpu, fingerprint
 __all__ = ["Capture", "Fact", "Leaf", "flatten", "leaves"]
 
 FORMAT = 1
+LARGEST = 64 << 20
+"""Bytes that are kept of a tensor. Of a larger one a sample of its elements is, and the means of all its parts."""
+_PARTS = 4096
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -29,7 +32,7 @@ def flatten(value: object, path: str = "out") -> Iterator[tuple[str, torch.Tenso
     for leaf in leaves(value, path):
         data = None if leaf.role == "container" else _data(leaf.value)
         if leaf.role != "container" and data is not NotImplemented:
-            yield leaf.path, data
+            yield leaf.path, data.sample if isinstance(data, _Large) else data
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +108,44 @@ class Capture:
         if data is NotImplemented:
             self.skipped.append(f"{leaf.path}: {leaf.kind}")
             return
+        if isinstance(data, _Large):
+            self._keep_large(leaf, data)
+            return
         if isinstance(data, torch.Tensor):
             self.values[leaf.path] = data
         elif data is not None:
             self.texts[leaf.path] = data
         self.facts[leaf.path] = _fact(leaf)
+
+    def _keep_large(self, leaf: Leaf, large: _Large) -> None:
+        fact = _fact(leaf)
+        self.facts[leaf.path] = fact
+        self.values[leaf.path] = large.sample
+        self.values[f"{leaf.path} (means of its parts)"] = large.means
+        self.facts[f"{leaf.path} (means of its parts)"] = fact
+        self.texts[f"{leaf.path} (shape)"] = str(list(large.shape))
+        self.facts[f"{leaf.path} (shape)"] = Fact("shape", leaf.role)
+
+
+@dataclass(frozen=True, slots=True)
+class _Large:
+    """Of a tensor that is too large to keep: some of its elements, the same of each of its size, and means of all."""
+
+    sample: torch.Tensor
+    means: torch.Tensor
+    shape: tuple[int, ...]
+
+
+@torch.no_grad()
+def _sampled(tensor: torch.Tensor) -> _Large:
+    flat = tensor.detach().reshape(-1)
+    count = LARGEST // flat.element_size()
+    drawn = torch.Generator().manual_seed(flat.numel())
+    index = torch.randint(flat.numel(), (count,), generator=drawn).sort().values
+    exact = torch.complex128 if flat.is_complex() else torch.float64
+    means = torch.stack([part.to(exact).mean() for part in flat.tensor_split(_PARTS)])
+    kept = means.to(flat.dtype) if flat.is_floating_point() or flat.is_complex() else means
+    return _Large(flat[index.to(flat.device)].cpu().clone(), kept.cpu(), tuple(tensor.shape))
 
 
 def _data(value: object) -> Any:  # noqa: ANN401 - NotImplemented has no better type
@@ -132,7 +168,7 @@ def _data(value: object) -> Any:  # noqa: ANN401 - NotImplemented has no better 
 
 
 @torch.no_grad()
-def _copy(tensor: Any) -> torch.Tensor:  # noqa: ANN401 - torch is untyped here
+def _copy(tensor: Any) -> torch.Tensor | _Large:  # noqa: ANN401 - torch is untyped here
     plain = tensor.detach()
     if plain.is_nested:
         plain = plain.to_padded_tensor(0.0)
@@ -140,6 +176,8 @@ def _copy(tensor: Any) -> torch.Tensor:  # noqa: ANN401 - torch is untyped here
         plain = plain.to_dense()
     if plain.is_quantized:
         plain = plain.dequantize()
+    if plain.numel() * plain.element_size() > LARGEST:
+        return _sampled(plain.resolve_conj().resolve_neg())
     plain = plain.cpu().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
     return plain if type(plain) is torch.Tensor else plain.as_subclass(torch.Tensor)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -20,6 +20,7 @@ CLASSES = frozenset("exact close lower-precision rng nondeterministic mapped-sta
 RELATIVE = 1e-2  # a correct bfloat16 product of 512 by 512 is off by 2.9e-3; this leaves a cosine of 0.99995
 GAIN = 5e-3  # rounding has no direction: a factor of 1 % on everything is a mistake, not a precision
 HIDDEN = 1e-2
+MANY = 32  # elements, whose mean error says something
 _TENFOLD = 10
 
 
@@ -94,12 +95,15 @@ def judge(
     """`actual` by the rule of the class; `slack` is what the two programs differ from themselves by, times three."""
     expected, actual = demand.cut(path, expected, actual)
     allowed = tolerance(expected.dtype, fact.kind)
+    absolute = allowed.absolute
+    if slack and demand.name == "exact":
+        allowed = replace(allowed, relative=0.0, absolute=0.0)  # what is exact may differ by noise, and by nothing else
     distance = measure(expected, actual, allowed, slack=slack)
-    degenerate = _degenerate(distance, allowed.absolute) if expected.is_floating_point() else ""
+    degenerate = _degenerate(distance, absolute) if expected.is_floating_point() else ""
     if distance.equal:
         return Judgement(path, distance, 0.0, degenerate=degenerate)
     count = f"{distance.count} of {distance.size} elements"
-    if demand.name == "exact":
+    if demand.name == "exact" and not slack:
         what = f"by at most {distance.largest:.2g}" if distance.largest else "in the sign of a zero, or in NaN"
         return Judgement(path, distance, distance.over, f"{path}: {count} differ, {what}", degenerate=degenerate)
     if not distance.pattern:
@@ -117,23 +121,71 @@ def judge(
     return Judgement(path, distance, distance.over, hidden=hidden, degenerate=degenerate)
 
 
-def as_exact_as_before(
-    expected: torch.Tensor, actual: torch.Tensor, kind: str, reference: torch.Tensor, reference_after: torch.Tensor
-) -> bool:
-    """Whether `actual` is about as near to float64 as `expected` is, and the two programs agree in float64.
+@dataclass(frozen=True, slots=True)
+class Four:
+    """A value as the two programs compute it, and as they do in float64; its kind is that of its `Fact`."""
 
-    rmse(actual) <= 3 * rmse(expected) + a tenth of the tolerance: the rule of PyTorch's own benchmarks for compilers.
+    kind: str
+    expected: torch.Tensor
+    actual: torch.Tensor
+    exact: torch.Tensor
+    exact_after: torch.Tensor
+
+
+@dataclass(slots=True)
+class Rounding:
+    """Whether all that two programs differ by is rounding, which float64 tells from a mistake.
+
+    They have to agree in float64, in every value, and the fixed one may be no more than three times as far from there
+    as the slow one is: rmse(actual) <= 3 * rmse(expected) + a tenth of the tolerance, the rule of PyTorch's own
+    benchmarks for compilers. A tensor of many elements is judged for itself. Of a few numbers an error of three times
+    another is chance, so that they are judged together, each error in units of its tolerance.
+
+    `complaint` is why it is more than that, so far; `old` and `new` are the errors of the two, of the worst so far.
     """
-    if not reference.shape == reference_after.shape == expected.shape == actual.shape:
-        return False
-    allowed = tolerance(expected.dtype, kind)
-    old, new = (measure(reference, tensor, allowed) for tensor in (expected, actual))
-    exact = measure(reference, reference_after, tolerance(torch.float64))
-    if not (old.pattern and new.pattern and exact.over <= 1 and exact.difference <= HIDDEN * exact.signal):
-        return False
-    # The absolute tolerance would hide the error of small numbers.
-    of_scale = allowed.relative * new.scale
-    return new.difference <= 3 * old.difference + (of_scale + min(allowed.absolute, of_scale)) / 10
+
+    complaint: str = ""
+    old: float = 0.0
+    new: float = 0.0
+    _few: list[tuple[float, float]] = field(default_factory=list)
+
+    def add(self, path: str, four: Four) -> None:
+        """Look at one value."""
+        if not four.exact.shape == four.exact_after.shape == four.expected.shape == four.actual.shape:
+            self._complain(f"{path}: of another shape in float64")
+            return
+        allowed = tolerance(four.expected.dtype, four.kind)
+        agreement = measure(four.exact, four.exact_after, tolerance(torch.float64))
+        old, new = (measure(four.exact, tensor, allowed) for tensor in (four.expected, four.actual))
+        if not (agreement.pattern and old.pattern and new.pattern):
+            self._complain(f"{path}: NaN or infinity at other places in float64")
+        elif agreement.over > 1 or agreement.difference > HIDDEN * agreement.signal:
+            self._complain(f"{path}: in float64, too, they differ, by up to {agreement.over:.3g} times its tolerance")
+        else:
+            # The absolute tolerance would hide the error of small numbers. Without it, of a few numbers one that
+            # happens to lie near zero would outweigh all others.
+            of_scale = allowed.relative * new.scale
+            unit = of_scale + (allowed.absolute if old.size < MANY else min(allowed.absolute, of_scale))
+            errors = [each.difference / unit if unit else math.inf if each.difference else 0.0 for each in (old, new)]
+            if old.size < MANY:
+                self._few += [(errors[0], errors[1])] * old.size
+            else:
+                self._judge(path, *errors)
+
+    def done(self) -> None:
+        """All values were looked at."""
+        if self._few:
+            squares = [sum(error * error for error in errors) for errors in zip(*self._few, strict=True)]
+            self._judge("the single numbers", *(math.sqrt(square / len(self._few)) for square in squares))
+
+    def _judge(self, what: str, old: float, new: float) -> None:
+        if new > self.new:
+            self.old, self.new = old, new
+        if new > 3 * old + 0.1:
+            self._complain(f"{what}: {new:.3g} times the tolerance from float64, and were {old:.3g}")
+
+    def _complain(self, complaint: str) -> None:
+        self.complaint = self.complaint or complaint
 
 
 def _judge_norms(path: str, distance: Distance) -> tuple[float, str]:

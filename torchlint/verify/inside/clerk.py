@@ -38,17 +38,33 @@ def _probe(message: dict[str, Any]) -> dict[str, Any]:
 
     from torchlint.verify.inside.devices import processor
 
-    found = torch.cuda.is_available()
+    # torch calls AMD's devices CUDA's, too; what is counted and timed here is known of NVIDIA's.
+    rocm = getattr(torch.version, "hip", None)
+    found = torch.cuda.is_available() and not rocm
     if found:
         why = ""
+    elif rocm:
+        why = f"torch {torch.__version__} is built for ROCm {rocm}, which is not measured yet"
     elif torch.version.cuda is None:
         why = f"torch {torch.__version__} was built without CUDA"
     else:
         why = f"torch {torch.__version__} is built for CUDA {torch.version.cuda}, and finds no device or driver"
+    other = "" if found else _other_accelerator(torch)
+    if other:
+        why += f"; there is an accelerator of type `{other}`, which is not measured yet"
     name = torch.cuda.get_device_name() if found else ""
     devices = torch.cuda.device_count() if found else 0
     versions = {"processor": processor(), "torch": str(torch.__version__)}
     return {"cuda": found, "devices": devices, "why": why, "name": name, **versions}
+
+
+def _other_accelerator(torch: Any) -> str:  # noqa: ANN401 - the module
+    """The type of an accelerator that is not CUDA's, as torch names it; empty if there is none."""
+    accelerator = getattr(torch, "accelerator", None)
+    if accelerator is None or not accelerator.is_available():
+        return ""
+    kind = str(accelerator.current_accelerator().type)
+    return "" if kind == "cuda" else kind
 
 
 def _compare(message: dict[str, Any]) -> dict[str, Any]:

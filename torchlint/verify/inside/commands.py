@@ -18,7 +18,7 @@ from torchlint.verify.inside import devices, entries
 from torchlint.verify.inside.capture import Capture
 from torchlint.verify.inside.coverage import watched
 from torchlint.verify.inside.pace import Ended, Pace
-from torchlint.verify.inside.randomness import DrawOnCpu, drawing_on_cpu, seed_everything
+from torchlint.verify.inside.randomness import DrawOnCpu, DrawSingle, WaitForCopies, drawing_on_cpu, seed_everything
 from torchlint.verify.inside.scaling import scale
 from torchlint.verify.inside.seeds import shifted
 from torchlint.verify.inside.statemap import adopt, keep
@@ -42,14 +42,13 @@ class Arm:
 
     def __init__(self, channel: Channel, config: dict[str, Any], held: list[str], stack: contextlib.ExitStack) -> None:
         torch.set_num_threads(config["threads"])
-        self._dtype = torch.get_default_dtype()
         self._first: Count | None = None
         self._config = config
         self._stack = stack
-        self._shift = stack.enter_context(contextlib.ExitStack())
+        self._once = stack.enter_context(contextlib.ExitStack())  # what holds until the next start
         self._device: Device = devices.open_device(config["device"], stack)
-        self._software = devices.software
         commands: dict[str, Handler] = {
+            "identify": lambda _: self._identity(),
             "start": self._start,
             "state": self._state,
             "calibrate": self._calibrate,
@@ -60,6 +59,7 @@ class Arm:
             "check": self._check,
             "moved": self._moved,
             "clock": self._clock,
+            "room": self._room,
         }
         self._pace = Pace(channel, commands)
         if config.get("watch"):
@@ -67,12 +67,17 @@ class Arm:
             stack.enter_context(watched(lines, config["record"]))
         seed_everything(config["seed"])  # the import of the code may draw random numbers too
         self._entry = self._opened()
-        identity = self._device.identity() | {"type": self._device.type}
-        channel.reply(ok=True, isolation=held, device=identity, software=devices.software())
+        # As the code has set them where it is loaded: that is part of what is measured.
+        self._dtype, self._determinism = torch.get_default_dtype(), torch.get_deterministic_debug_mode()
+        channel.reply(ok=True, isolation=held)
 
     def serve(self) -> None:
         """Run the code as far as the controller wants. Ends by `Closed`."""
         self._entry.drive(self._pace)
+
+    def _identity(self) -> dict[str, Any]:
+        """What the device is, and the versions and switches. Asked after the set-up: it makes the driver start."""
+        return {"device": self._device.identity() | {"type": self._device.type}, "software": devices.software()}
 
     def _opened(self) -> Entry | Script:
         entry = self._config["entry"]
@@ -93,25 +98,33 @@ class Arm:
     def _start(self, message: dict[str, Any]) -> Task:
         """Set the code up from a seed, up to its first unit of work.
 
-        A program's first step belongs to it; `count` keeps what it asks of the device for the command `count`.
+        `deterministic` is `error` or `warn`: what an operation does that cannot be repeated. `full_float32` keeps TF32
+        out of cuDNN. `wait` waits for each copy. What the device is comes back as well. A program's first step belongs
+        to it; `count` keeps what it asks of the device for the command `count`.
         """
+        self._once.close()
         torch.set_default_dtype(torch.float64 if message.get("double") else self._dtype)
         # As `use_deterministic_algorithms(..., warn_only=True)`, which loads the compiler too.
-        torch.set_deterministic_debug_mode("warn" if message.get("deterministic") else "default")
+        torch.set_deterministic_debug_mode(message.get("deterministic", self._determinism))
         if message.get("host_random") and drawing_on_cpu() is None:
             self._stack.enter_context(DrawOnCpu())
-        self._shift.close()
         if message.get("shift"):
-            self._shift.enter_context(shifted(message["shift"]))
+            self._once.enter_context(shifted(message["shift"]))
+        if message.get("double"):
+            self._once.enter_context(DrawSingle())
+        if message.get("wait"):
+            self._once.enter_context(WaitForCopies(self._device.sync))
         seed_everything(message["seed"])
-        with self._device.counting() if message.get("count") else contextlib.nullcontext() as self._first:
+        strictly = devices.full_float32 if message.get("full_float32") else contextlib.nullcontext
+        with strictly(), self._device.counting() if message.get("count") else contextlib.nullcontext() as self._first:
             yield
+        self._once.enter_context(strictly())  # also where the code has set it otherwise: its timed runs keep that
         if message.get("state"):
             adopt(self._entry.state, message["state"], message["dropped"], message["free"])
         scaled = scale(self._entry.state, message["scale"]) if message.get("scale") else 0
         self._device.sync()
         seed_everything(message["seed"] + 1)  # what set-up drew does not shift what the run draws
-        return {"scaled": scaled, "workers": loading()}
+        return {"scaled": scaled, "workers": loading(), **self._identity()}
 
     def _state(self, message: dict[str, Any]) -> dict[str, Any]:
         """Write the parameters and buffers of the modules that the state holds."""
@@ -119,9 +132,18 @@ class Arm:
         return {}
 
     def _calibrate(self, message: dict[str, Any]) -> Task:
-        """How many units make a sample of at least `min_ns` nanoseconds, after `warm` units; and how long one takes."""
+        """How many units make a sample of at least `min_ns` nanoseconds, after `warm` units; and how long one takes.
+
+        `first_ns` is how long the first of these took, in which code may compile.
+        """
+        self._device.sync()
+        begin = perf_counter_ns()
+        first = 0
         for _ in range(message["warm"]):
             yield
+            if not first:
+                self._device.sync()
+                first = perf_counter_ns() - begin
         inner = 1
         while True:
             self._device.sync()
@@ -132,16 +154,25 @@ class Arm:
             self._device.sync()
             taken = max(perf_counter_ns() - begin, 1)
             if taken >= message["min_ns"] or inner >= _MOST_INNER:
-                return {"inner": inner, "ns": taken / inner, "cpu_ns": (process_time_ns() - cpu) / inner}
+                spent = process_time_ns() - cpu
+                return {"inner": inner, "ns": taken / inner, "cpu_ns": spent / inner, "first_ns": first}
             inner = max(inner + 1, min(inner * 10, int(inner * message["min_ns"] * 1.2 / taken)))
 
     def _warm(self, message: dict[str, Any]) -> Task:
         """Run blocks of `inner` units until three in a row take about as long, ten were run, or `most_ns` have passed.
 
-        `workers` is the number of loader processes that load ahead from unit to unit.
+        One unit runs before them, in which code may compile or choose its algorithms: `first_ns` is how long that took.
+        Neither it nor the first block is part of `most_ns`, and three blocks are run in any case, since graphs are
+        recorded in the second and third call. `workers` is the number of loader processes that load ahead from unit to
+        unit.
         """
         times: list[int] = []
         gc.collect()  # what set-up has left is no unit's
+        self._device.sync()
+        begin = perf_counter_ns()
+        yield
+        self._device.sync()
+        first = perf_counter_ns() - begin
         while True:
             begin = perf_counter_ns()
             for _ in range(message["inner"]):
@@ -150,8 +181,9 @@ class Arm:
             times.append(perf_counter_ns() - begin)
             last = times[-_STEADY:]
             steady = len(last) == _STEADY and max(last) <= _SPREAD * min(last)
-            if steady or len(times) == _MOST_WARM or sum(times) >= message["most_ns"]:
-                return {"blocks": len(times), "workers": loading()}
+            over = len(times) >= _STEADY and sum(times[1:]) >= message["most_ns"]
+            if steady or over or len(times) == _MOST_WARM:
+                return {"blocks": len(times), "workers": loading(), "first_ns": first}
 
     def _block(self, message: dict[str, Any]) -> Task:
         """Samples of `inner` units each: nanoseconds a unit by the wall and of CPU time, and how often it lost the CPU.
@@ -198,8 +230,8 @@ class Arm:
     def _count(self, message: dict[str, Any]) -> Task:
         """What `units` units ask of the device, in all, and on which lines; of a program, all until its end.
 
-        `peak` is the most bytes held meanwhile. Of a program that has ended, its first step is one of the units if
-        `start` has counted it.
+        `peak` is the most bytes held meanwhile; `doubt` is why the counts cannot be right, empty if they can. Of a
+        program that has ended, its first step is one of the units if `start` has counted it.
         """
         for _ in range(message.get("warm", 1)):
             yield
@@ -223,6 +255,7 @@ class Arm:
             "units": done,
             "ended": ended is not None,
             "counts": count.totals,
+            "doubt": count.doubt,
             "sites": count.sites,
             "peak": self._device.peak(),
         }
@@ -257,10 +290,16 @@ class Arm:
             capture.save(message["file"])
         return {"moved": moved}
 
+    def _room(self, message: dict[str, Any]) -> dict[str, Any]:
+        """The bytes that this process takes of the device, and those that there are for all; None if nobody counts."""
+        del message
+        need, there = self._device.room() or (None, None)
+        return {"need": need, "there": there}
+
     def _clock(self, message: dict[str, Any]) -> dict[str, Any]:
         """The clock of the device in MHz."""
         del message
-        return {"mhz": self._device.clock(), "flags": self._software()["flags"]}
+        return {"mhz": self._device.clock()}
 
 
 def loading() -> int:

@@ -13,16 +13,21 @@ import torch
 from torchlint.verify.inside.profile import events_counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 COUNTED = tuple("syncs h2d_pageable h2d_pinned h2d_bytes d2h d2h_bytes launches allocations empty_cache".split())
 _SPUN_CYCLES = 5_000_000
+_CONTEXT = 1 << 29
 
 
 class Count:
-    """What was counted between entering and leaving: totals by kind, and by line of the code."""
+    """What was counted between entering and leaving: totals by kind, and by line of the code.
+
+    `doubt` is why the totals cannot be right; they can if it is empty.
+    """
 
     def __init__(self) -> None:
+        self.doubt = ""
         self.totals: dict[str, int] = dict.fromkeys(COUNTED, 0)
         self.sites: list[dict[str, Any]] = []
 
@@ -61,6 +66,9 @@ class Device(Protocol):
     def live(self) -> int:
         """Bytes held now."""
 
+    def room(self) -> tuple[int, int] | None:
+        """Bytes that this process takes of the device, and those that it and others like it may take together."""
+
     def clock(self) -> float | None:
         """The SM clock in MHz."""
 
@@ -92,6 +100,10 @@ class Cpu:
         """Bytes held now."""
         return 0
 
+    def room(self) -> tuple[int, int] | None:
+        """As much as the host has."""
+        return None
+
     def clock(self) -> float | None:
         """Not known."""
         return None
@@ -103,13 +115,16 @@ class Cpu:
 
 
 class Cuda:
-    """The current CUDA device."""
+    """The current CUDA device.
+
+    It is opened by the code, or by the first command that needs it: the driver reads its settings from the environment
+    when it starts, and a program may set them in its first lines.
+    """
 
     type = "cuda"
     target = "cuda"
 
     def __init__(self) -> None:
-        torch.cuda.init()
         # Bound before any measured code runs, which may patch the module's.
         self._synchronize = torch.cuda.synchronize
 
@@ -140,6 +155,12 @@ class Cuda:
         """Bytes held now."""
         return int(torch.cuda.memory_allocated())
 
+    def room(self) -> tuple[int, int]:
+        """By the allocator, whose cache stays, and by the driver; a context takes about half a GiB besides."""
+        own = int(torch.cuda.max_memory_reserved()) + _CONTEXT
+        free, _ = torch.cuda.mem_get_info()
+        return own, int(free) + own
+
     def clock(self) -> float | None:
         """From a kernel that spins for a known number of cycles, timed by events: needs neither NVML nor root."""
         spin = getattr(torch.cuda, "_sleep", None)
@@ -158,9 +179,10 @@ class Cuda:
     def counting(self) -> Iterator[Count]:
         """From the profiler's runtime events; lines from torch's own sync-debug mode, which misses some waits."""
         count = Count()
-        with _sync_warnings() as lines, events_counted() as events:
+        with events_counted(_known_work) as tally, _sync_warnings() as lines, _caches_emptied() as emptied:
             yield count
-        count.totals.update(events)
+        count.totals.update(tally.counts, empty_cache=len(emptied))
+        count.doubt = tally.doubt
         count.sites = [
             {"file": file, "line": line, "kind": "syncs", "count": n} for (file, line), n in sorted(lines.items())
         ]
@@ -194,6 +216,10 @@ class Sim:
         """Bytes held now."""
         return int(self._simulated.live())
 
+    def room(self) -> tuple[int, int] | None:
+        """As much as the host has."""
+        return None
+
     def clock(self) -> float | None:
         """Not known."""
         return None
@@ -209,7 +235,7 @@ class Sim:
 
 
 def open_device(kind: str, stack: contextlib.ExitStack) -> Device:
-    """The device of that kind, until `stack` closes. Raises `RuntimeError` if there is none."""
+    """The device of that kind, until `stack` closes. That there is no CUDA device is told by its first use."""
     if kind == "sim":
         from torchlint.verify.inside.sim import simulated_cuda  # patches torch: only where it is asked for
 
@@ -231,14 +257,65 @@ def software() -> dict[str, Any]:
     }
 
 
+@contextlib.contextmanager
+def full_float32() -> Iterator[None]:
+    """No TF32 in cuDNN inside, which uses it by default, for recurrent layers too: what does without cuDNN does not.
+
+    A program that was to be compared with one that takes another way would differ from it by 1e-3.
+    """
+    cudnn = torch.backends.cudnn
+    try:
+        before = cudnn.allow_tf32
+    except RuntimeError:  # set by the newer names, which the older one cannot be mixed with
+        kinds = [cudnn.conv, cudnn.rnn]
+        precisions = [kind.fp32_precision for kind in kinds]
+        for kind in kinds:
+            kind.fp32_precision = "ieee"
+        try:
+            yield
+        finally:
+            for kind, precision in zip(kinds, precisions, strict=True):
+                kind.fp32_precision = precision
+        return
+    cudnn.allow_tf32 = False
+    try:
+        yield
+    finally:
+        cudnn.allow_tf32 = before
+
+
 def flags() -> dict[str, Any]:
-    """Global switches of torch that change how fast or how exactly it computes."""
+    """Global switches of torch that change how fast or how exactly it computes.
+
+    The older names of what is set by a newer one (`torch.backends.cuda.matmul.fp32_precision = "tf32"`) cannot be read
+    any more where there is no one answer: they are `mixed` then. The newer ones are there since torch 2.9.
+    """
     return {
         "threads": torch.get_num_threads(),
         "cudnn_benchmark": bool(torch.backends.cudnn.benchmark),
-        "cudnn_allow_tf32": bool(torch.backends.cudnn.allow_tf32),
-        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+        "cudnn_allow_tf32": _unless_mixed(lambda: bool(torch.backends.cudnn.allow_tf32)),
+        "float32_matmul_precision": _unless_mixed(torch.get_float32_matmul_precision),
+        **_precisions(),
     }
+
+
+def _unless_mixed(read: Callable[[], Any]) -> Any:  # noqa: ANN401 - a switch's value
+    try:
+        return read()
+    except RuntimeError:
+        return "mixed"
+
+
+def _precisions() -> dict[str, str]:
+    """The precision of float32 by the newer names, where this torch has them."""
+    found = {}
+    for name in ("", "cuda.matmul", "cudnn.conv", "cudnn.rnn"):
+        place: Any = torch.backends
+        for part in filter(None, name.split(".")):
+            place = getattr(place, part, None)
+        with contextlib.suppress(AttributeError, RuntimeError):  # older versions have neither name nor meaning for it
+            found[f"{name}.fp32_precision".lstrip(".")] = str(place.fp32_precision)
+    return found
 
 
 def processor() -> str:
@@ -255,6 +332,31 @@ def _driver() -> str | None:
         words = file.readline().split()
         return next((word for word in words if word[:1].isdigit() and "." in word), None)
     return None
+
+
+def _known_work() -> None:
+    """A kernel, a copy to the device, and a wait for both: a profiler that does not see these sees nothing."""
+    ones = torch.ones(1, device="cuda")
+    ones.copy_(torch.zeros(1, device="cpu"))
+    torch.cuda.synchronize()
+
+
+@contextlib.contextmanager
+def _caches_emptied() -> Iterator[list[str]]:
+    """The calls inside that empty the allocator's cache: calls of the runtime do not tell what they are made for."""
+    calls: list[str] = []
+    with contextlib.ExitStack() as stack:
+        for name in ("_cuda_emptyCache", "_accelerator_emptyCache"):
+            original = getattr(torch._C, name, None)  # noqa: SLF001 - what all public names come to
+            if original is not None:
+
+                def noted(*arguments: Any, _name: str = name, _original: Any = original, **options: Any) -> Any:  # noqa: ANN401 - as the original
+                    calls.append(_name)
+                    return _original(*arguments, **options)
+
+                setattr(torch._C, name, noted)  # noqa: SLF001 - as above
+                stack.callback(setattr, torch._C, name, original)  # noqa: SLF001 - as above
+        yield calls
 
 
 @contextlib.contextmanager

@@ -173,11 +173,22 @@ def _kind(value: object) -> str:
 
 
 def _packed(sequence: Sequence[Any] | deque[Any]) -> torch.Tensor | None:
-    """A long list of Python numbers of one type as one tensor: a history of losses has thousands."""
-    kind = type(sequence[0]) if len(sequence) >= _LONG else None
-    if kind not in _NUMBERS or any(type(item) is not kind for item in sequence):
+    """A long list of Python numbers of one type as one tensor: a history of losses has thousands.
+
+    Lists of as many numbers each are rows.
+    """
+    rows: list[Any] = list(sequence)
+    shape: tuple[int, ...] = (len(rows),)
+    if rows and isinstance(rows[0], (list, tuple)) and rows[0]:
+        first = rows[0]
+        if any(type(row) is not type(first) or len(row) != len(first) for row in rows):
+            return None
+        shape = (len(rows), len(first))
+        rows = [item for row in rows for item in row]
+    kind = type(rows[0]) if len(rows) >= _LONG else None
+    if kind not in _NUMBERS or any(type(item) is not kind for item in rows):
         return None
     try:
-        return torch.tensor(list(sequence), dtype=_NUMBERS[kind])
+        return torch.tensor(rows, dtype=_NUMBERS[kind]).reshape(shape)
     except (OverflowError, RuntimeError):  # an integer of more than 64 bits
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -144,6 +144,83 @@ class DrawOnCpu(TorchDispatchMode):
             own = torch.Generator().manual_seed(generator.initial_seed())
             self._generators[id(generator)] = (generator, own)
         return self._generators[id(generator)][1]
+
+
+class DrawSingle(TorchDispatchMode):
+    """Draws the random numbers of code that runs in float64 as float32 ones, so that it gets those it has in float32.
+
+    That makes a run in float64 the exact answer to the same question: of each type other numbers are drawn. Code that
+    names float64 itself gets float32's as well, other ones than without this, which the streams' fingerprints tell.
+    """
+
+    def __torch_dispatch__(
+        self,
+        func: Any,  # noqa: ANN401 - torch is untyped here
+        types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:  # noqa: ANN401 - whatever the operation returns
+        del types
+        kwargs = kwargs or {}
+        if torch.Tag.nondeterministic_seeded not in getattr(func, "tags", ()):
+            return func(*args, **kwargs)
+        if func is torch.ops.aten.native_dropout.default and args[2] and args[0].dtype is torch.float64:
+            # What it drops is drawn; what it keeps is not to be rounded.
+            kept = func(torch.ones_like(args[0], dtype=torch.float32), *args[1:], **kwargs)[1]
+            return args[0] * kept / (1 - args[1] if args[1] < 1 else 1), kept
+        return self._draw(func, args, kwargs)
+
+    @staticmethod
+    def _draw(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:  # noqa: ANN401 - as above
+        stands_for: dict[int, torch.Tensor] = {}
+        kept: list[torch.Tensor] = []  # an object's number is its own only as long as it lives
+
+        def single(value: object) -> object:
+            if not isinstance(value, torch.Tensor) or value.dtype is not torch.float64:
+                return torch.float32 if value is torch.float64 else value
+            kept.append(value.to(torch.float32))
+            stands_for[id(kept[-1])] = value
+            return kept[-1]
+
+        def double(value: object) -> object:
+            if not isinstance(value, torch.Tensor):
+                return value
+            own = stands_for.get(id(value))
+            if own is not None:
+                return own.copy_(value)
+            return value.to(torch.float64) if value.dtype is torch.float32 else value
+
+        default = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float32)
+        try:
+            result = func(*tree_map(single, args), **tree_map(single, dict(kwargs)))
+        finally:
+            torch.set_default_dtype(default)
+        return tree_map(double, result)
+
+
+class WaitForCopies(TorchDispatchMode):
+    """Waits for each copy that the code does not wait for: so code that reads too early reads what it was to read."""
+
+    def __init__(self, wait: Callable[[], None]) -> None:
+        super().__init__()
+        self._wait = wait
+
+    def __torch_dispatch__(
+        self,
+        func: Any,  # noqa: ANN401 - torch is untyped here
+        types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:  # noqa: ANN401 - whatever the operation returns
+        del types
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        names = [argument.name for argument in func._schema.arguments]  # noqa: SLF001 - as above
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        if given.get("non_blocking"):
+            self._wait()
+        return result
 
 
 _ACTIVE: list[DrawOnCpu] = []

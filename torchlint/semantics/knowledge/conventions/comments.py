@@ -1,4 +1,4 @@
-"""What comments suggest that their author means."""
+"""What the comment of a line suggests that its author means: `is_meant` alone asks."""
 
 from __future__ import annotations
 
@@ -16,14 +16,6 @@ CHORE_REASON = Convention(
     ignore_case=True,
 )
 
-REFERENCE_DOCSTRING = Convention(
-    "reference-docstring",
-    suggests_that="the function is a reference that others are compared with",
-    why="It is slow on purpose.",
-    pattern=r"\breference (implementation|version|code)\b|\bfor (testing|comparison|debugging)\b",
-    ignore_case=True,
-)
-
 MEMORY_COMMENT = Convention(
     "memory-comment",
     suggests_that="the loop is meant to save memory",
@@ -35,13 +27,6 @@ MEMORY_COMMENT = Convention(
         r"without|instead of|not)\w*\W+materiali[sz]"
     ),
     ignore_case=True,
-)
-
-MEMORY_WORD = Convention(
-    "memory-word",
-    suggests_that="the file speaks of memory",
-    why="One of these stands in each comment that gives memory as the reason.",
-    pattern="oom|mem|materiali",
 )
 
 DIRECTIVE = Convention(
@@ -57,6 +42,7 @@ CUDNN_REASON = Convention(
     suggests_that="cuDNN is meant to be off",
     why="A comment speaks of what goes wrong, or of what cannot be had otherwise.",
     pattern="cudnn|bug|error|crash|memory|backward|support|slow|need|must|because|work",
+    ignore_case=True,
 )
 
 WORKER_REASON = Convention(
@@ -75,11 +61,4 @@ WORKERS_NOT_NEEDED = Convention(
     why="A comment above says so.",
     pattern=r"\b(no|not|without|zero|0|single|main|don't|can't)\b.{0,24}(worker|process)",
     ignore_case=True,
-)
-
-COMMENTED_PINNING = Convention(
-    "commented-pinning",
-    suggests_that="the batches are meant not to be pinned",
-    why="Somebody has taken the option out.",
-    pattern="# pin_memory",
 )

@@ -203,13 +203,6 @@ LAST_TURN = Convention(
     names=frozenset("last_batch last_iter last_iteration last_step".split()),
 )
 
-TIME_CONDITION = Convention(
-    "time-condition",
-    suggests_that="the condition holds when some time has passed",
-    why="Clocks have it in their names.",
-    pattern="time",
-)
-
 FIRST_FLAG = Convention(
     "first-flag",
     suggests_that="the condition holds at the first turn",
@@ -221,7 +214,7 @@ OVERFLOW_CONDITION = Convention(
     "overflow-condition",
     suggests_that="the condition asks whether something has gone wrong",
     why="It is said seldom.",
-    pattern="overflow",
+    pattern=r"(?<![\w.])(?<!not )[\w.]*overflow",
 )
 
 NORM_CONDITION = Convention(

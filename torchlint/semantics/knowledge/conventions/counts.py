@@ -130,10 +130,3 @@ BATCH_SIZE_WORD = Convention(
     why="`n // batch_size` counts the batches.",
     pattern=r"\A(?!num_|n_).*batch",
 )
-
-BATCH_NUMBER = Convention(
-    "batch-number",
-    suggests_that="a number is that of the batches",
-    why="A loop that counts so far goes over batches.",
-    names=frozenset("n_batches nb_batches num_batch num_batches".split()),
-)

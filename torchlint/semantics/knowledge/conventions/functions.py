@@ -28,13 +28,6 @@ EVALUATING_WORD = Convention(
     ),
 )
 
-TRAINING_WORD = Convention(
-    "training-word",
-    suggests_that="the function trains, whatever else its name says",
-    why="`train_and_validate` takes gradients.",
-    names=frozenset("adapt finetune fit meta optimise optimize train training".split()),
-)
-
 GRADIENT_WORD = Convention(
     "gradient-word",
     suggests_that="the function exists for a gradient",
@@ -131,13 +124,6 @@ CHANGING_METHOD = Convention(
         "^(set|update|add|append|extend|insert|push|store|put|clear|reset|shuffle|resample|reshuffle|enable|"
         "disable|close|switch|change|next|step|remove|pop|load|refresh|rebuild|generate|prepare|sample|on_)"
     ),
-)
-
-EARLY_METHOD = Convention(
-    "early-method",
-    suggests_that="the method runs before the first epoch",
-    why="Lightning calls `setup` and `prepare_data` so, and classes of projects follow it.",
-    names=frozenset("__init__ prepare_data setup".split()),
 )
 
 LAYER_FUNCTION = Convention(
@@ -271,13 +257,6 @@ STATE_LOADER = Convention(
     ignore_case=True,
 )
 
-MEMORY_DATASET = Convention(
-    "memory-dataset",
-    suggests_that="the dataset holds its samples in memory",
-    why="Libraries call the bases of such datasets so.",
-    names=frozenset("InMemoryDataset TensorDataset".split()),
-)
-
 EVALUATING_FILE = Convention(
     "evaluating-file",
     suggests_that="the file evaluates",
@@ -307,13 +286,6 @@ ENTRY_POINT = Convention(
     suggests_that="the function is where a program starts",
     why="Who calls it sets no grad mode.",
     names=frozenset("cli main main_worker run start worker".split()),
-)
-
-HOST_NMS = Convention(
-    "host-nms",
-    suggests_that="the function is a non-maximum suppression in NumPy",
-    why="Projects carry the same function under these names.",
-    names=frozenset("cpu_nms nms nms_cpu nms_np nms_numpy np_nms numpy_nms py_cpu_nms".split()),
 )
 
 NO_MODULE_BASE = Convention(
@@ -379,13 +351,6 @@ LOG_SHOWER = Convention(
     suggests_that="the function shows what it is given",
     why="Loggers and bars share the names of their functions.",
     names=frozenset("add_text error print print_log tqdm warn warning".split()),
-)
-
-REDUCING_NAME = Convention(
-    "reducing-name",
-    suggests_that="the function may sum its argument over all processes",
-    why="One of these stands in the name of each helper around `all_reduce`.",
-    pattern="reduce|mean",
 )
 
 PARALLEL_CLASS = Convention(
@@ -465,13 +430,6 @@ LOGGING_CALL = Convention(
     pattern="log",
 )
 
-LIMIT_FUNCTION = Convention(
-    "limit-function",
-    suggests_that="the function answers now and then",
-    why="It is asked whether it is time.",
-    pattern=r"\A(?:should_|is_time|every_|check_interval)",
-)
-
 PASSING_CALL = Convention(
     "passing-call",
     suggests_that="the call gives the elements of its argument as they are",
@@ -549,25 +507,11 @@ NO_PROCESSOR = Convention(
     pattern="okenizer|rocessor",
 )
 
-BARE_WRAPPER = Convention(
-    "bare-wrapper",
-    suggests_that="the function gives the elements of its argument as they are",
-    why="Projects write `cycle` themselves.",
-    names=frozenset("cycle islice".split()),
-)
-
 WRAPPING_METHOD = Convention(
     "wrapping-method",
     suggests_that="the method gives a loader back",
     why="Bars, Accelerate and Fabric wrap a loader.",
     names=frozenset("log_every prepare prepare_data_loader setup_dataloaders track".split()),
-)
-
-PREPARING_METHOD = Convention(
-    "preparing-method",
-    suggests_that="the method gives back as many loaders as it is given",
-    why="As Accelerate and Fabric do.",
-    names=frozenset("prepare setup_dataloaders".split()),
 )
 
 PROGRESS_BAR = Convention(
@@ -582,13 +526,6 @@ COLLATING_NAME = Convention(
     suggests_that="the function joins samples to a batch",
     why="It runs in a worker.",
     pattern="collat",
-)
-
-KEEPING_METHOD = Convention(
-    "keeping-method",
-    suggests_that="the method keeps a loader, or gives it back",
-    why="Whoever holds it then may read it.",
-    names=frozenset("append prepare prepare_data_loader setup_dataloaders update".split()),
 )
 
 LOADER_HOOK = Convention(
@@ -631,13 +568,6 @@ MADE_UP_FUNCTION = Convention(
     suggests_that="the function works on made up data",
     why="It runs once.",
     pattern="dummy",
-)
-
-OTHER_STEPPER = Convention(
-    "other-stepper",
-    suggests_that="the method takes a step with what it is given",
-    why="A gradient may be read there.",
-    names=frozenset("minimize step update".split()),
 )
 
 CALIBRATION = Convention(
@@ -760,32 +690,11 @@ SUPPRESSING_CONTEXT = Convention(
     names=frozenset("assertRaises raises suppress".split()),
 )
 
-SHUFFLING_FUNCTION = Convention(
-    "shuffling-function",
-    suggests_that="the function changes what it is given",
-    why="Workers that stay alive do not see it.",
-    names=frozenset("setattr shuffle".split()),
-)
-
 SHUFFLE_METHOD = Convention(
     "shuffle-method",
     suggests_that="the function changes what it is given",
     why="As `random.shuffle` does, whatever module it is from.",
     names=frozenset({"shuffle"}),
-)
-
-SAMPLED_WORD = Convention(
-    "sampled-word",
-    suggests_that="the function shows samples",
-    why="A look at the shapes is no evaluation.",
-    names=frozenset({"sample"}),
-)
-
-FREEZING_METHOD = Convention(
-    "freezing-method",
-    suggests_that="the method or function freezes what it is given",
-    why="What is frozen records nothing.",
-    pattern="freeze",
 )
 
 GRADIENT_SWITCH = Convention(

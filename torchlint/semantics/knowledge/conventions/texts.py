@@ -294,16 +294,9 @@ RMSNORM_KNOWN = Convention(
 
 CELL_MARK = Convention(
     "cell-mark",
-    suggests_that="the file is a notebook, or is run cell by cell",
+    suggests_that="the file is made of a notebook",
     why="Its cells are not imported by workers.",
-    pattern=r"# %%|# In\[|get_ipython\(",
-)
-
-EXPECTED_ERROR = Convention(
-    "expected-error",
-    suggests_that="the code is there to fail",
-    why="Tests wrap it in `pytest.raises` and its kind.",
-    pattern="raises",
+    pattern=r"get_ipython\(",
 )
 
 OWN_MOVE = Convention(
@@ -341,13 +334,6 @@ DEVICE_SETTING_CALL = Convention(
     pattern="set_device",
 )
 
-IMAGE_CLASS = Convention(
-    "image-class",
-    suggests_that="the class alters images",
-    why="It runs in a worker.",
-    pattern="PIL",
-)
-
 PACKED_SEQUENCE = Convention(
     "packed-sequence",
     suggests_that="the file packs sequences",
@@ -367,13 +353,6 @@ EPOCH_TEXT = Convention(
     suggests_that="the code depends on the epoch",
     why="Workers that stay alive hold the old one.",
     pattern="epoch",
-)
-
-SETUP_ONLY = Convention(
-    "setup-only",
-    suggests_that="a trainer goes through its data once, or makes its loaders anew",
-    why="Workers that stay alive gain nothing.",
-    pattern=r"reload_dataloaders|max_epochs\s*=\s*1\b",
 )
 
 LEGACY_MODE = Convention(
@@ -418,13 +397,6 @@ MAIN_BLOCK = Convention(
     pattern="__main__",
 )
 
-FORMATTED_DATASET = Convention(
-    "formatted-dataset",
-    suggests_that="datasets of the file hold tensors",
-    why="`set_format` makes samples cheap.",
-    pattern=r"_format\(",
-)
-
 RANDOM_TRIAL = Convention(
     "random-trial",
     suggests_that="the code works on random numbers",
@@ -460,13 +432,6 @@ VALIDATION_SETTER = Convention(
     pattern="set_default_validate_args",
 )
 
-COMPILE_IMPORT = Convention(
-    "compile-import",
-    suggests_that="the file compiles",
-    why="`from torch import compile` leaves no other trace.",
-    pattern="import compile",
-)
-
 TORCHSCRIPT = Convention(
     "torchscript",
     suggests_that="the file is compiled by TorchScript",
@@ -486,13 +451,6 @@ CAPTURED = Convention(
     suggests_that="reads, or results of unknown size, stay in the graph",
     why="The file sets an option of the compiler.",
     pattern="capture_scalar_outputs|capture_dynamic_output_shape_ops",
-)
-
-PARAM_GROUP_ADDED = Convention(
-    "param-group-added",
-    suggests_that="an optimizer gets parameters later",
-    why="Which network it steps is not in sight then.",
-    pattern="add_param_group",
 )
 
 MODE_SWITCHED = Convention(

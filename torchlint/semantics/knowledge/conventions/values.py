@@ -55,13 +55,6 @@ OUTPUT_FIELD = Convention(
     ),
 )
 
-COORDINATES = Convention(
-    "coordinates",
-    suggests_that="the tensor holds points of the plane or of space",
-    why="Rows of two or three numbers gain nothing from a matrix product.",
-    pattern=r"(^|_)(xyz?|uv)(_|s?$|\d)",
-)
-
 NO_MODEL = Convention(
     "no-model",
     suggests_that="what is called has no parameters: a criterion, a metric or a transform",
@@ -75,14 +68,6 @@ SAMPLE_SOURCE = Convention(
     suggests_that="the attribute may share itself out between workers",
     why="Datasets of other libraries and pipes do.",
     pattern="dataset|(^|_)ds$|stream|loader|source|gen|env|reader|iter|pipe|queue|func|fn$",
-    ignore_case=True,
-)
-
-METRIC = Convention(
-    "metric",
-    suggests_that="the value is looked at and not computed with",
-    why="A sum over the processes is needed where it is computed with.",
-    pattern="loss|acc(?!um)|correct|metric|top_?[15]|prec(?!ond)|score|ppl|perplex|err(?!or_grad)",
     ignore_case=True,
 )
 
@@ -162,11 +147,11 @@ STATELESS_LOSS = Convention(
     ignore_case=True,
 )
 
-BATCH_DEVICE = Convention(
-    "batch-device",
-    suggests_that="what a batch is moved to is a device",
-    why="Ranks and numbers of GPUs are devices for `to`.",
-    pattern="device|^dev$|gpu|rank|cuda",
+DTYPE_NAME = Convention(
+    "dtype-name",
+    suggests_that="what something is moved to is a type",
+    why="`to` takes types and devices alike, and types are called so.",
+    pattern="type|precision",
     ignore_case=True,
 )
 
@@ -244,20 +229,6 @@ OPTIMIZER_PREFIX = Convention(
     pattern=r"\A(?:optim|opt|scaler|grad_scaler)",
 )
 
-DEVICE_WORD = Convention(
-    "device-word",
-    suggests_that="the expression names a device",
-    why="Devices come from options and other files.",
-    pattern="device",
-)
-
-LOSS_ENDING = Convention(
-    "loss-ending",
-    suggests_that="what is called is a loss and no model",
-    why="Models are moved to half the precision, and losses are not.",
-    pattern=r"(?:loss|criterion)\Z",
-)
-
 LOADER_ENDING = Convention(
     "loader-ending",
     suggests_that="the name holds a loader",
@@ -270,13 +241,6 @@ PLATFORM_NAME = Convention(
     suggests_that="the name says on which platform the program runs",
     why="The number of workers depends on it.",
     pattern="platform|windows|fork",
-)
-
-DROPOUT_LAYER = Convention(
-    "dropout-layer",
-    suggests_that="what is called is a dropout",
-    why="Layers are made in other classes.",
-    pattern="drop",
 )
 
 OWN_DEVICE = Convention(
@@ -293,13 +257,6 @@ SCALER = Convention(
     pattern="scaler",
 )
 
-OPTIMIZER_LIST = Convention(
-    "optimizer-list",
-    suggests_that="what a loop goes over are optimizers",
-    why="There are a few of them.",
-    pattern="optimizers",
-)
-
 OPTIMIZER = Convention(
     "optimizer",
     suggests_that="the name holds an optimizer",
@@ -312,13 +269,6 @@ LOG_OWNER = Convention(
     suggests_that="the object logs",
     why="Loggers have it in their names.",
     pattern="log",
-)
-
-OPTIMIZER_STATE = Convention(
-    "optimizer-state",
-    suggests_that="the name holds the state of an optimizer for one parameter",
-    why="Optimizers of projects are written after those of torch.",
-    names=frozenset({"state"}),
 )
 
 LOSS_WORD = Convention(
@@ -351,13 +301,6 @@ TRAINER_OBJECT = Convention(
     ignore_case=True,
 )
 
-MASK_WORD = Convention(
-    "mask-word",
-    suggests_that="the name holds a mask",
-    why="What a mask picks has no fixed size.",
-    pattern="mask",
-)
-
 PACKED_SIZES = Convention(
     "packed-sizes",
     suggests_that="the name holds the sizes of a packed sequence",
@@ -370,13 +313,6 @@ OPTIONS = Convention(
     suggests_that="the name holds the options of the command line",
     why="They are parsed in another function.",
     names=frozenset("FLAGS args cfg flags hparams opt options opts".split()),
-)
-
-OPTION_PREFIX = Convention(
-    "option-prefix",
-    suggests_that="the expression is an option, and no data",
-    why="An option does not change between epochs.",
-    pattern=r"\A(?:args\.|opt\.|self)",
 )
 
 PYRAMID = Convention(

@@ -1,0 +1,179 @@
+"""Calls of a model whose graph nothing uses: all that is made of what they give drops it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.semantics.execution.grad_mode import GradMode
+from torchlint.semantics.flow.origins import MOST_STEPS, Through
+from torchlint.semantics.knowledge.torch_signatures import METHODS
+from torchlint.semantics.values.lattice import Kind
+from torchlint.syntax.tree import descendants
+
+from .evaluation import Evaluation, Evaluations, lines_of
+from .output_flow import DETACHING, PLAIN_ATTRIBUTES, PLAIN_FUNCTIONS
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+_THROUGH = Through.PARTS | Through.BRANCHES
+_MOVES = frozenset({"cpu", "cuda", "to", "float", "half", "double"})
+_HOST = ("numpy.", "math.", "cv2.")
+# Bases that call methods of a class with the grad mode that is known of them.
+_KNOWN = ("torch.", "lightning.")
+# Attributes that say something of a tensor and nothing of its values: to ask for them drops no graph.
+_DESCRIBING = PLAIN_ATTRIBUTES - {"data", "indices"}
+
+
+def unused_graphs(drop: cst.Call | cst.Attribute, context: Context) -> Iterator[Evaluation]:
+    """The calls that record the graph which `x.detach()`, `x.item()` or the like drops, where nothing else uses it."""
+    match drop:
+        case cst.Call(func=cst.Attribute(value=dropped)) | cst.Attribute(value=dropped, attr=cst.Name(value="data")):
+            made_by = _model_calls(dropped, context)
+        case _:
+            return
+    for call in made_by:
+        is_sure = context.value(call.func).proven  # what is called a model and nothing more may be anything
+        if (
+            is_sure
+            and context.grad(call) is GradMode.ON
+            and not _is_known(call, context)
+            and _is_dropped(call, context)
+        ):
+            line = context.tree.line(call)
+            yield Evaluation(lines_of([line]) if line is not None else (), (call,))
+
+
+def is_entered_unseen(call: cst.Call, context: Context) -> bool:
+    """Whether a method leads to the call that nobody in sight calls; a base may, which another file defines."""
+    waiting = [context.function(call)]
+    seen: set[cst.CSTNode] = set()
+    while waiting:
+        function = waiting.pop()
+        if not isinstance(function, cst.FunctionDef) or function in seen:
+            continue
+        seen.add(function)
+        callers = context.calls.callers(function)
+        waiting += [context.function(caller) for caller in callers]
+        owner = context.classes.owner(function)
+        if callers or owner is None or context.elsewhere.callers(function):
+            continue
+        bases = context.classes.lineage(owner)
+        if any(isinstance(base, str) and base != "object" and not base.startswith(_KNOWN) for base in bases):
+            return True
+    return False
+
+
+def is_alone(call: cst.Call, context: Context) -> bool:
+    """Whether the statement computes what the call gives, moved or reshaped, and nothing else that may want a graph."""
+    statement = context.tree.statement(call)
+    value: cst.CSTNode | None = statement.value if isinstance(statement, cst.Assign) else None
+    given = list(call.args)
+    while value is not call:
+        match value:
+            case cst.Call(func=cst.Attribute(value=inner), args=args):
+                given_there = (part for each in args for part in (each.value, *descendants(each.value)))
+                if any(isinstance(part, cst.Name) for part in given_there):
+                    return False
+                value = inner
+            case cst.Attribute(value=inner):
+                value = inner
+            case _:
+                return False
+    strange = (cst.Call, cst.Await, cst.NamedExpr)
+    return not any(isinstance(part, strange) for each in given for part in (each.value, *descendants(each.value)))
+
+
+def _model_calls(node: cst.BaseExpression, context: Context) -> Iterator[cst.Call]:
+    """The calls of models that an expression may be made of, each once."""
+    waiting = [node]
+    seen: set[int] = set()
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen or len(seen) > MOST_STEPS:
+            continue
+        seen.add(id(part))
+        match part:
+            case cst.Name():
+                waiting += context.origins(part, _THROUGH).nodes
+            case cst.Call() if context[Evaluations].is_model_call(part):
+                yield part
+            case cst.Call(func=func, args=args) if (context.qualified_name(func) or "").startswith("torch."):
+                waiting += [argument.value for argument in args]
+            case cst.Call(func=cst.Attribute(value=value, attr=cst.Name(value=method))):
+                waiting += [value] if method in METHODS or method in _MOVES else []
+            case cst.Subscript(value=value) | cst.Attribute(value=value):
+                waiting.append(value)
+            case cst.BinaryOperation(left=left, right=right):
+                waiting += [left, right]
+            case cst.UnaryOperation(expression=inner):
+                waiting.append(inner)
+
+
+def _is_known(call: cst.Call, context: Context) -> bool:
+    """Whether the call needs no word: in code that evaluates by other marks, beside a gradient, in a test."""
+    unit = context.function(call) or context.tree.module
+    if isinstance(unit, cst.Lambda):
+        return True
+    evaluations = context[Evaluations]
+    if isinstance(unit, cst.FunctionDef) and (
+        evaluations.is_of_a_test_case(unit) or evaluations.is_entered_without(unit)
+    ):
+        return True
+    line = context.tree.line(call)
+    if line is not None and evaluations.takes_gradients(line):
+        return True
+    return any(call in evaluation.calls for evaluation in evaluations.within(unit))
+
+
+def _is_dropped(call: cst.Call, context: Context) -> bool:
+    """Whether each place that what a call gives gets to drops its graph, or only asks what it is like."""
+    gone = context.sinks.of(call, _THROUGH, handed_on=lambda node, taker: _handed_on(node, taker, context))
+    takes = [_drops(place.node, context) for place in gone.found]
+    return not gone.lost and None not in takes and True in takes
+
+
+def _handed_on(node: cst.BaseExpression, taker: cst.CSTNode, context: Context) -> cst.BaseExpression | None:
+    """The expression around one that holds its graph too."""
+    if _drops(node, context) is not None:
+        return None
+    match taker:
+        case cst.Attribute() if taker.value is node:
+            call = context.parent(taker)
+            if not isinstance(call, cst.Call) or call.func is not taker:
+                return taker
+            return call if taker.attr.value in METHODS or taker.attr.value in _MOVES else None
+        case cst.Subscript() if taker.value is node:
+            return taker
+        case cst.BinaryOperation() | cst.UnaryOperation():
+            return taker
+        case cst.Arg():
+            call = context.parent(taker)
+            if isinstance(call, cst.Call) and (context.qualified_name(call.func) or "").startswith("torch."):
+                return call
+    return None
+
+
+def _drops(node: cst.BaseExpression, context: Context) -> bool | None:
+    """Whether what takes the expression drops its graph; False where it only asks what it is like, None if neither."""
+    match context.parent(node):
+        case cst.Attribute(attr=cst.Name(value=name)) as taker if taker.value is node:
+            call = context.parent(taker)
+            if not isinstance(call, cst.Call) or call.func is not taker:
+                return None if name not in PLAIN_ATTRIBUTES else name not in _DESCRIBING
+            is_drawn = name == "sample" and context.kind(node) is Kind.DISTRIBUTION
+            return True if name in DETACHING or is_drawn else None
+        case cst.ComparisonTarget() | cst.FormattedStringExpression():
+            return True
+        case cst.Comparison() as taker if taker.left is node:
+            return True
+        case cst.Arg() as argument:
+            call = context.parent(argument)
+            if not isinstance(call, cst.Call):
+                return None
+            name = context.qualified_name(call.func) or ""
+            return True if name in PLAIN_FUNCTIONS or name.startswith(_HOST) else None
+    return None

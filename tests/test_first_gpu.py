@@ -1,0 +1,87 @@
+"""The slices of the first contact with a GPU: what they would run exists, fits its time, and comes home."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from torchlint.registry import find
+from torchlint.verify.workload import workload
+
+TOOLS = Path(__file__).parents[1] / "tools" / "first_gpu"
+sys.path.insert(0, str(TOOLS))
+
+import prepare  # noqa: E402 - beside the script that it belongs to
+
+LONGEST_S = 600  # that one command may take
+TOO_HEAVY = {"TL406", "TL608", "TL219", "TL652", "TL905"}
+
+
+def dry(name: str) -> tuple[int, str]:
+    done = subprocess.run(
+        ["bash", str(TOOLS / "run.sh"), name],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "DRY": "1"},
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell script")
+@pytest.mark.parametrize("name", "123456")
+def test_a_slice_fits_its_time_and_measures_what_one_gpu_can(name: str) -> None:
+    status, said = dry(name)
+    assert status == 0, said
+    seconds = [int(each) for each in re.findall(r"^== at most (\d+) s:", said, re.MULTILINE)]
+    assert seconds
+    assert sum(seconds) <= LONGEST_S
+    for limit, budget in re.findall(r"at most (\d+) s:.*--budget (\d+)s", said):
+        assert int(budget) < int(limit)
+    codes = re.findall(r"--rule (\S+)", said)
+    assert not TOO_HEAVY & set(codes)
+    assert all(workload(find(code)).devices == 1 for code in codes)
+    for file in re.findall(r"(?:tools|tests)/\S+\.py", said):
+        assert (TOOLS.parents[1] / file).is_file()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell script")
+def test_no_other_slice_runs_anything() -> None:
+    status, said = dry("7")
+    assert (status, said) == (2, "no slice is called 7\n")
+
+
+def packed(folder: Path, *names: str) -> Path:
+    archive = folder / "ev.tgz"
+    with tarfile.open(archive, "w:gz") as made:
+        for name in names:
+            member = tarfile.TarInfo(name)
+            member.size = 2
+            made.addfile(member, io.BytesIO(b"{}"))
+    return archive
+
+
+def test_evidence_comes_home_beside_its_pair(tmp_path: Path) -> None:
+    (tmp_path / "fixtures" / "repeated_item").mkdir(parents=True)
+    name = "repeated_item/evidence/nvidia-h200.json"
+    archive = packed(tmp_path, f"ev/{name}", "ev/.measuring-nvidia-h200.json")
+    assert prepare.home(archive, tmp_path / "fixtures") == [name]
+    assert (tmp_path / "fixtures" / name).read_bytes() == b"{}"
+
+
+@pytest.mark.parametrize(
+    "name", ["ev/../x/evidence/a.json", "ev/unknown/evidence/a.json", "other.json", "ev/repeated_item/a.json"]
+)
+def test_nothing_else_is_unpacked(tmp_path: Path, name: str) -> None:
+    (tmp_path / "fixtures" / "repeated_item").mkdir(parents=True)
+    (tmp_path / "x").mkdir()
+    with pytest.raises(ValueError, match="is no evidence of a pair"):
+        prepare.home(packed(tmp_path, name), tmp_path / "fixtures")

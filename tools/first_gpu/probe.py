@@ -1,0 +1,54 @@
+"""Looks at what the verifier stands on: how long a process takes to reach the GPU, and whether the profiler sees it.
+
+usage: python3 tools/first_gpu/probe.py start | profiler [--empty-session-first]
+
+`profiler` has to show `cudaLaunchKernel` 20 or more, `cudaMemcpyAsync` 20, `Memcpy HtoD` and `Memcpy DtoH` 10 each.
+With an empty session first it may show less: CUPTI of CUDA 13.0 is reported to die of it. It needs torch and nothing
+else.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections import Counter
+
+RUNS = 10
+
+
+def start() -> None:
+    """Seconds until the first tensor is on the GPU, in two fresh processes: the second finds files in memory."""
+    for which in ("first", "second"):
+        begin = time.monotonic()
+        subprocess.run([sys.executable, "-c", "import torch; torch.ones(1).cuda()"], check=True)
+        print(f"{which} start: {time.monotonic() - begin:.1f} s")
+
+
+def profiler(*, empty_session_first: bool) -> None:
+    """How many calls, launches and copies the profiler sees of ten kernels with a read and ten copies."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    activities = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+    x = torch.ones(1 << 20, device="cuda")
+    (x + 1).sum().item()
+    if empty_session_first:
+        with profile(activities=activities):
+            pass
+    with profile(activities=activities) as profiled:
+        for _ in range(RUNS):
+            (x + 1).sum().item()
+            torch.ones(9).cuda()  # torchlint: ignore[host-factory-then-move] the copy is what is counted
+    names = (event.name().partition(" (")[0] for event in profiled.profiler.kineto_results.events())
+    seen = Counter(name for name in names if name.startswith(("cuda", "Memcpy")))
+    print(f"empty session first: {empty_session_first}; {dict(sorted(seen.items()))}")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["start"]:
+        start()
+    elif sys.argv[1:2] == ["profiler"]:
+        profiler(empty_session_first="--empty-session-first" in sys.argv)
+    else:
+        sys.exit(__doc__)

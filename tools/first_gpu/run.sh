@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# One slice of the first contact with a GPU: bash tools/first_gpu/run.sh SLICE, in the root of the tree.
+#
+# `python tools/first_gpu/prepare.py` has put wheels into .whl before. Evidence goes to ev/, and at the end, or when the
+# time is over, as one archive to $OUT, from where `python tools/first_gpu/prepare.py home ARCHIVE` takes it into the
+# tree. Nothing here sets clocks, power, MIG, or resets the card. DRY=1 says what would run.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+slice="${1:?which slice: 1 to 5, or 6 if time is left}"
+out="${OUT:-.}"
+
+say() { printf '\n== %s\n' "$*"; }
+
+# timed SECONDS COMMAND...: verify takes SIGTERM for Ctrl-C, and what was measured stays written.
+timed() {
+  local seconds=$1
+  shift
+  say "at most $seconds s: $*"
+  [[ -n "${DRY:-}" ]] && return
+  timeout "$seconds" "$@" || echo "exit $?"
+}
+
+# measured TIMEOUT BUDGET ARGUMENTS...
+measured() {
+  local seconds=$1 budget=$2
+  shift 2
+  timed "$seconds" python3 -m torchlint verify --evidence ev --stale --max-replicates 6 --budget "${budget}s" "$@"
+}
+
+rules() {
+  local rule
+  for rule in "$@"; do printf -- '--rule\n%s\n' "$rule"; done
+}
+
+home() {
+  mkdir -p "$out"
+  tar czf "$out/ev.tgz" ev && say "evidence is in $out/ev.tgz"
+}
+
+if [[ -z "${DRY:-}" ]]; then
+  python3 -m pip install -q --no-index --no-deps --no-cache-dir --upgrade --target .site .whl/*.whl
+  # Without PYTHONSAFEPATH, `-m torchlint` in this folder is the source, which lacks `torchlint.rules`.
+  export PYTHONPATH="$PWD/.site" PYTHONSAFEPATH=1 PYTHONUNBUFFERED=1
+  mkdir -p ev
+  trap home EXIT
+fi
+
+case "$slice" in
+  1) # does each part work?
+    timed 20 nvidia-smi --format=csv --query-gpu=name,driver_version,persistence_mode,compute_mode,mig.mode.current,clocks.sm,clocks.max.sm,power.limit
+    timed 5 df -h . /dev/shm
+    timed 60 python3 tools/first_gpu/probe.py start
+    timed 20 python3 -c 'from torchlint.verify.placement import available_tier as tier; print("tier", tier())'
+    timed 40 python3 tools/first_gpu/probe.py profiler
+    timed 40 python3 tools/first_gpu/probe.py profiler --empty-session-first
+    timed 150 python3 -m torchlint verify --evidence ev --max-replicates 4 --budget 140s --rule TL318 --size gpu
+    ;;
+  2) # can times be believed, and does the product's promise hold?
+    timed 260 python3 -m torchlint verify --self-check --max-replicates 4 --budget 240s
+    timed 150 python3 -m torchlint verify tools/first_gpu/program/bench_first.py --device cuda --unsafe-fixes --max-replicates 4 --budget 140s -n
+    measured 130 90 --size gpu $(rules TL314)
+    ;;
+  3) # waits
+    measured 490 470 --size gpu $(rules TL306 TL302 TL301 TL309 TL316 TL322)
+    ;;
+  4) # kernels, precision, and the pairs that float64 and TF32 decide
+    measured 490 470 --size gpu $(rules TL601 TL505 TL624 TL508 TL510 TL801)
+    ;;
+  5) # loaders, copies, memory
+    measured 430 410 --size gpu $(rules TL103 TL106 TL205 TL201 TL402 TL511)
+    ;;
+  6) # only if over four minutes are left: where fixes should not pay, and the simulated device against the real one
+    measured 200 180 --size nohelp $(rules TL505 TL601)
+    [[ -n "${DRY:-}" ]] || export PYTHONPATH="$PWD/.site:$PWD/tests"
+    timed 200 python3 -m pytest -q -c /dev/null --rootdir . tests/verify/test_calibration.py
+    ;;
+  *)
+    echo "no slice is called $slice" >&2
+    exit 2
+    ;;
+esac
