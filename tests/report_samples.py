@@ -19,6 +19,7 @@ RULE = Rule(
     summary="`.item()` in a training loop makes the host wait for the device in every step.",
     since="0.1.0",
     fix=(Applicability.SAFE, Applicability.UNSAFE),
+    unsafe="sums round in another place",
 )
 
 TRAIN = """\

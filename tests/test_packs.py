@@ -329,7 +329,8 @@ def test_a_changed_pack_is_asked_again(site: Site, run: Run) -> None:
         site.write("acme_torchlint/_shared.py", "WORD = 'first'\n")
         text = SHOWN["src/acme_torchlint/acme_log_tensor.py"].replace("import libcst", f"{module}import libcst")
         text = text.replace(
-            'f"`acme.log` reads', 'WORD + f" `acme.log` reads' if module else 'f"first `acme.log` reads'
+            '"reads", "`acme.log` reads',
+            '"reads", WORD + " `acme.log` reads' if module else '"reads", "first `acme.log` reads',
         )
         site.write("acme_torchlint/acme_log_tensor.py", text)
         forget()

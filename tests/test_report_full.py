@@ -58,7 +58,7 @@ help: Add up on the device
 7 -         total += loss.item()
 7 +         total += loss.detach()
   |
-note: This is an unsafe fix; `torchlint explain TL391` says what may differ
+unsafe: sums round in another place
 
 Found 1 finding.
 1 fixable with `--fix --unsafe-fixes`.
@@ -96,7 +96,6 @@ def test_the_summary_stands_at_the_first_finding_of_its_rule_only() -> None:
 @pytest.mark.parametrize(
     ("frequency", "line"),
     [
-        (Frequency.ONCE, "  = runs once\n"),
         (Frequency.EPOCH, "  = runs per epoch\n"),
         (Frequency.BATCH, "  = runs per batch\n"),
         (Frequency.SAMPLE, "  = runs per sample\n"),
@@ -106,14 +105,21 @@ def test_the_frequency_in_words(frequency: Frequency, line: str) -> None:
     assert line in full(report(TRAIN, finding(span(TRAIN, "loss.item()"), frequency)))
 
 
-def test_an_unknown_frequency_is_not_mentioned() -> None:
-    assert "runs" not in full(report(TRAIN, finding(span(TRAIN, "loss.item()"), Frequency.UNKNOWN)))
+@pytest.mark.parametrize("frequency", [Frequency.UNKNOWN, Frequency.ONCE])
+def test_a_frequency_that_does_not_help_is_not_mentioned(frequency: Frequency) -> None:
+    assert "= runs" not in full(report(TRAIN, finding(span(TRAIN, "loss.item()"), frequency)))
+
+
+def test_the_help_of_a_finding_goes_before_the_title_of_its_fix() -> None:
+    plain = replace(finding(span(TRAIN, "loss.item()")), help="read it once")
+    assert full(report(TRAIN, replace(plain, fix=None))).endswith("help: read it once\n\n")
+    assert "help: read it once\n" in full(report(TRAIN, plain))
 
 
 def test_a_finding_of_an_unlisted_rule_has_no_summary_and_no_page_to_point_to() -> None:
     written = full(sample(), given=options(rules=(), footer=False))
     assert "sample-item-in-loop" not in written
-    assert written.endswith("note: This is an unsafe fix\n\n")
+    assert written.endswith("unsafe: the fix may change what is computed\n\n")
 
 
 def test_diagnostics() -> None:
@@ -256,7 +262,7 @@ def test_a_long_change_is_named_but_not_shown() -> None:
     text = "".join(f"{row}\n" for row in range(9))
     fix = rewrite(Span(0, len(text)), "")
     assert change(SourceFile("x.py", text), fix, PLAIN, 100, 8) == []
-    assert full(report(text, finding(Span(0, 1), fix=fix))).count("help: Add up on the device\nnote:") == 1
+    assert full(report(text, finding(Span(0, 1), fix=fix))).count("help: Add up on the device\nunsafe:") == 1
 
 
 def test_the_numbers_of_a_change_are_as_wide_as_the_last_row() -> None:

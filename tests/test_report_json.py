@@ -19,6 +19,7 @@ def test_a_finding_under_the_keys_of_ruff_and_how_often_it_runs() -> None:
             "code": "TL391",
             "name": "sample-item-in-loop",
             "message": "`loss.item()` makes the host wait for the device",
+            "help": "Add up on the device",
             "severity": "warning",
             "doubts": [],
             "places": [],

@@ -126,7 +126,7 @@ def test_every_result_points_to_the_descriptor_of_its_rule() -> None:
 def test_a_result() -> None:
     (result,) = run(sample())["results"]
     assert result["level"] == "warning"
-    assert result["message"] == {"text": "`loss.item()` makes the host wait for the device"}
+    assert result["message"] == {"text": "`loss.item()` makes the host wait for the device; help: Add up on the device"}
     assert result["properties"] == {"frequency": "per batch", "applicability": "unsafe"}
     assert place(result) == {
         "artifactLocation": {"uri": "train.py", "uriBaseId": "SRCROOT"},

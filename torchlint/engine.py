@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from torchlint.facts import NOTHING, Answers, Asked
 from torchlint.finding import Applicability, Diagnostic, Edit, Fault, Finding, Fix, Result, Severity, Span, sort_key
 from torchlint.precedence import merged, settled
-from torchlint.rule import Call, Check, Flag, Insert, InsertBelow, Method, Node, NodeEdit, Rule
+from torchlint.rule import Call, Check, Flag, Insert, InsertBelow, Method, Node, NodeEdit, Rule, Said
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator
@@ -267,7 +267,7 @@ def _run(context: Context, rules: tuple[Rule, ...], *, thorough: bool) -> Result
 
 def _is_a_flag(flag: object) -> Flag:
     """What a check yields, which is somebody else's code. Raises `TypeError`."""
-    if not isinstance(flag, Flag) or not isinstance(flag.message, str):
+    if not isinstance(flag, Flag) or not isinstance(flag.message, (str, Said)):
         raise TypeError(f"a check yields `Flag`s with a message, not {flag!r}")
     return flag
 
@@ -349,11 +349,12 @@ def _finding(rule: Rule, flag: Flag, why: cst.CSTNode | None, spans: Spans, cont
     place = spans.inner(why) if why is not None else None
     severity = Severity.NOTE if flag.doubts else Severity.WARNING
     span = spans.inner(flag.node)
+    said = flag.message if isinstance(flag.message, Said) else Said(flag.message)
     return Finding(
         rule.name,
         rule.code,
         span,
-        flag.message,
+        said.headline,
         frequency,
         fix,
         origin,
@@ -361,6 +362,8 @@ def _finding(rule: Rule, flag: Flag, why: cst.CSTNode | None, spans: Spans, cont
         doubts=flag.doubts,
         severity=severity,
         places=tuple(sorted({spans.inner(node) for node in flag.places} - {span})),
+        help=said.help,
+        message_id=said.id,
     )
 
 

@@ -123,6 +123,7 @@ class Finding:
     `origin` is the place in another file, `path:row`, whose call makes it run as often as it does; `cause` is what does
     so in this file: what a loop goes over, a call, or the name of a function. `doubts` say why it is a note, unless
     the configuration says how severe it is. `places` are further ones of which the same holds, for the same cause.
+    `help` is what to do about it, in one sentence; `message_id` is the id of the message, among those of its rule.
     """
 
     rule: str
@@ -136,6 +137,8 @@ class Finding:
     doubts: tuple[Doubt, ...] = ()
     severity: Severity = Severity.WARNING
     places: tuple[Span, ...] = ()
+    help: str = ""
+    message_id: str = ""
 
     @property
     def doubtful(self) -> str:

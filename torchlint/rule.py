@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from torchlint.finding import Applicability, Doubt
 
@@ -26,11 +26,13 @@ __all__ = [
     "Insert",
     "InsertBelow",
     "Interest",
+    "Message",
     "Method",
     "Node",
     "NodeEdit",
     "Replace",
     "Rule",
+    "Said",
     "Status",
 ]
 
@@ -122,17 +124,43 @@ class InsertBelow:
 NodeEdit: TypeAlias = "Replace | Insert | InsertBelow"
 
 
+class Said(NamedTuple):
+    """What is said in one case: a headline, one sentence of advice, and the id of the message that both come from."""
+
+    headline: str
+    help: str = ""
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What a rule says in one case, as templates: `Message("reads", "`{read}` synchronizes", help="read it later")`.
+
+    The headline says in one clause what happens and how often, the help in one imperative sentence what to do. Neither
+    ends in a period. The id is unique among the messages of its rule.
+    """
+
+    id: str
+    headline: str
+    help: str = ""
+
+    def of(self, **values: object) -> Said:
+        """What is said with these values, which go in by name."""
+        return Said(self.headline.format_map(values), self.help.format_map(values), self.id)
+
+
 @dataclass(frozen=True, slots=True)
 class Flag:
     """What a check yields: the node to point at, what happens there, and how to mend it.
 
-    `about` are further nodes that the message speaks of: a rule that yields to this one is silent on them too. So it is
-    on `places`, further nodes of which the same is to be said, for the same cause. What is claimed is true; `doubts`
-    say why it may not be worth acting on, and make it a note.
+    A `message` that is a text is a headline alone; that of a `Message` has its advice with it. The `title` is that of
+    the fix. `about` are further nodes that the message speaks of: a rule that yields to this one is silent on them too.
+    So it is on `places`, further nodes of which the same is to be said, for the same cause. What is claimed is true;
+    `doubts` say why it may not be worth acting on, and make it a note.
     """
 
     node: cst.CSTNode
-    message: str
+    message: str | Said
     title: str = ""
     edits: tuple[NodeEdit, ...] = ()
     applicability: Applicability = Applicability.UNSAFE
@@ -148,7 +176,8 @@ Check: TypeAlias = "Callable[[Any, Context], Iterator[Flag]]"
 class Rule:
     """A rule's metadata; its checks register with `on`.
 
-    `fix` names every applicability that a fix of this rule may carry, best first; empty: it only reports.
+    `fix` names every applicability that a fix of this rule may carry, best first; empty: it only reports. `unsafe` says
+    in a clause what a fix that is unsafe may change.
     `options` maps the name of each option to its default. `yields_to` names the rules that say the same more
     precisely: where one of them has flagged the same code, or anything on the same line, this one is silent. A rule
     that is `eager` advises what `torch.compile` does by itself, and is silent in compiled functions. `torch` is the
@@ -166,6 +195,7 @@ class Rule:
     status: Status = Status.STABLE
     default: bool = True
     fix: tuple[Applicability, ...] = ()
+    unsafe: str = ""
     options: tuple[tuple[str, str | int | float | bool], ...] = ()
     yields_to: tuple[str, ...] = ()
     eager: bool = False

@@ -68,7 +68,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Flag, Method, Rule
+from torchlint.rule import Flag, Message, Method, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -82,13 +82,14 @@ RULE = Rule(
     summary="TODO: what the line does to the device, in one sentence.",
     since="{version}",
 )
+_SLOW = Message("todo", "TODO: what happens on the GPU, and how often", help="TODO: what to do, as an imperative")
 
 
 @RULE.on(Method("TODO"))
 def check(call: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag TODO: which calls, in which code."""
     if _is_ours(call, context):
-        yield Flag(call, "TODO: what happens on the device, and how often")
+        yield Flag(call, _SLOW.of())
 
 
 def _is_ours(call: cst.Call, context: Context) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Doubt, Flag, Method, Node, Rule
+from torchlint.rule import Applicability, Doubt, Flag, Message, Method, Node, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -18,9 +18,10 @@ RULE = Rule(
     name="eval-without-no-grad",
     code="TL401",
     group="autograd",
-    summary="A model is evaluated with autograd on, which keeps every activation for a backward pass that never comes.",
+    summary="A model is evaluated with autograd on, which builds a graph that is never used.",
     since="0.1.0",
     fix=(Applicability.UNSAFE,),
+    unsafe="tensors made under `torch.no_grad()` have no graph",
     yields_to=("volatile-has-no-effect",),
     doubts=(
         (Doubt.USE_UNKNOWN, ""),
@@ -31,11 +32,16 @@ RULE = Rule(
         (Doubt.SMALL, "A model that is tried out on made up inputs takes no memory that anybody misses."),
     ),
 )
-_KEPT = (
-    "`{}(…)` records a graph that nothing here uses, and keeps its activations in memory; `.eval()` does not turn that "
-    "off, `torch.no_grad()` does"
+_KEPT = Message(
+    "never-used",
+    "`{model}(…)` builds an autograd graph that is never used",
+    help="run it under `torch.no_grad()`; `.eval()` does not turn autograd off",
 )
-_DROPPED = "`{}(…)` records a graph that all uses of its output drop; `torch.no_grad()` spares it"
+_DROPPED = Message(
+    "dropped",
+    "`{model}(…)` builds an autograd graph that every use of its output drops",
+    help="run it under `torch.no_grad()`",
+)
 _DROPS = ("detach", "item", "argmax", "numpy", "tolist", "sample")
 # `.eval()` and `.train(False)`, and the names of functions that evaluate.
 _TOKENS = (b".eval", b".train", b"val", b"test", b"pred", b"infer", b"sample", b"detect", b"recognize", b"demo")
@@ -66,11 +72,13 @@ def check_dropped(node: cst.Call | cst.Attribute, context: Context) -> Iterator[
         yield _flag(_DROPPED, evaluation, doubts, context, is_fixed=is_fixed)
 
 
-def _flag(claim: str, evaluation: Evaluation, doubts: tuple[Doubt, ...], context: Context, *, is_fixed: bool) -> Flag:
+def _flag(
+    claim: Message, evaluation: Evaluation, doubts: tuple[Doubt, ...], context: Context, *, is_fixed: bool
+) -> Flag:
     from torchlint.semantics.names.bindings import dotted
 
     from ._shared.no_grad import without_grad
 
     call = evaluation.calls[0]
     title, edits = without_grad(evaluation, context) if is_fixed else ("", ())
-    return Flag(call, claim.format(dotted(call.func) or "the model"), title=title, edits=edits, doubts=doubts)
+    return Flag(call, claim.of(model=dotted(call.func) or "the model"), title=title, edits=edits, doubts=doubts)

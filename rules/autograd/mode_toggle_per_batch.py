@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Flag, Method, Rule, Status
+from torchlint.rule import Flag, Message, Method, Rule, Status
 from torchlint.semantics.knowledge.conventions.functions import MODE_SWITCH
 from torchlint.semantics.knowledge.conventions.texts import MODE_SWITCHED
 
@@ -18,9 +18,14 @@ RULE = Rule(
     name="mode-toggle-per-batch",
     code="TL410",
     group="autograd",
-    summary="Calling `train()` or `eval()` at each batch visits every module of a network that is in that mode anyway.",
+    summary="Calling `train()` or `eval()` every batch visits every module without changing the mode.",
     since="0.2.0",
     status=Status.PREVIEW,
+)
+_TOGGLED = Message(
+    "mode-unchanged",
+    "`{call}` visits every module{often} without changing the mode",
+    help="call it once before the loop",
 )
 
 
@@ -29,6 +34,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a mode that is set at each turn of a loop over batches, where nothing in the loop sets another."""
     from torchlint.analyses.execution.hot import is_hot
     from torchlint.analyses.execution.small_models import is_small  # the model's parts load LibCST
+    from torchlint.edits.messages import how_often
     from torchlint.semantics.values.lattice import Kind
 
     if not isinstance(node.func, cst.Attribute) or not isinstance(context.parent(node), cst.Expr) or not _keeps(node):
@@ -43,8 +49,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     yield Flag(
         node,
-        f"`{context.shown(node)}` visits every module {context.frequency(node)}, while the mode stays as it is; "
-        "call it once before the loop",
+        _TOGGLED.of(call=context.shown(node), often=how_often(node, context)),
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Rule
+from torchlint.rule import Applicability, Call, Flag, Message, Rule
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -16,9 +16,15 @@ RULE = Rule(
     name="reentrant-checkpoint",
     code="TL413",
     group="autograd",
-    summary="A checkpoint without `use_reentrant=False` recomputes all of its function, also what nobody needs again.",
+    summary="A checkpoint without `use_reentrant=False` recomputes its whole function.",
     since="0.2.0",
     fix=(Applicability.UNSAFE,),
+    unsafe="parameters whose inputs require no gradients get gradients now",
+)
+_REENTRANT = Message(
+    "reentrant",
+    "without `use_reentrant=False` the backward pass recomputes the whole checkpointed function",
+    help="pass `use_reentrant=False`, which stops at the last saved tensor",
 )
 _OPTION = "use_reentrant"
 _OWN = frozenset({"function", "functions", "segments", "input", "preserve_rng_state"})
@@ -37,8 +43,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     yield Flag(
         node,
-        "without `use_reentrant` the backward pass recomputes the whole of the checkpointed function, in a backward "
-        "pass of its own; `use_reentrant=False` stops where the last saved tensor is back",
+        _REENTRANT.of(),
         title="Pass `use_reentrant=False`",
         edits=(with_argument(node, f"{_OPTION}=False", context),),
     )

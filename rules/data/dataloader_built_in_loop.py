@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Rule, Status
+from torchlint.rule import Call, Flag, Message, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -16,9 +16,14 @@ RULE = Rule(
     name="dataloader-built-in-loop",
     code="TL105",
     group="data",
-    summary="A `DataLoader` is made at each turn of a loop from the same arguments, and its workers with it.",
+    summary="A `DataLoader` and its workers are recreated in every iteration of a loop from the same arguments.",
     since="0.2.0",
     status=Status.PREVIEW,
+)
+_RECREATED = Message(
+    "recreated",
+    "this loader is recreated from the same arguments{often}, and its workers with it",
+    help="create it once before the loop, with `persistent_workers=True`",
 )
 
 # What the arguments of a loader may call and be the same at each turn: no set of data, and nothing that draws.
@@ -34,6 +39,8 @@ _SAMPLERS = frozenset({"RandomSampler", "SequentialSampler", "BatchSampler", "Di
 )
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a loader with workers that a loop over epochs or batches makes of things that it does not change."""
+    from torchlint.edits.messages import how_often
+
     loop = context.loop(node)
     if loop is None or not _is_plain_turn(node, loop, context):
         return
@@ -49,8 +56,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     yield Flag(
         node,
-        f"this loader is made of the same arguments {context.frequency(node)}, and its workers are started and ended "
-        "with it; make it once above the loop, with `persistent_workers=True`",
+        _RECREATED.of(often=how_often(node, context)),
     )
 
 

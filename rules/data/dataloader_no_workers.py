@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Call, Flag, Message, NodeEdit, Replace, Rule
 from torchlint.semantics.knowledge.conventions.comments import WORKER_REASON, WORKERS_NOT_NEEDED
 from torchlint.semantics.knowledge.conventions.conditions import WORKER_CONDITION
 from torchlint.semantics.knowledge.conventions.counts import WORKER_NUMBER
@@ -20,9 +20,15 @@ RULE = Rule(
     name="dataloader-no-workers",
     code="TL101",
     group="data",
-    summary="A `DataLoader` loads in the main process, and the device waits for every batch.",
+    summary="A `DataLoader` without workers blocks the loop over its batches while it loads.",
     since="0.1.0",
     fix=(Applicability.UNSAFE,),
+    unsafe="workers get copies of the dataset, and random numbers drawn in it differ",
+)
+_BLOCKS = Message(
+    "loading-blocks",
+    "{cause}: loading blocks the loop over the batches",
+    help="load in worker processes, with `num_workers={workers}`",
 )
 
 
@@ -70,7 +76,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     workers = context.settings.dataloader_workers
     yield Flag(
         node,
-        f"the main process loads each batch while the device waits: {_cause(lack, context)}",
+        _BLOCKS.of(cause=_cause(lack, context), workers=workers or 4),
         title=f"Load with {workers} workers",
         edits=_with_workers(node, lack, workers, context) if workers > 0 else (),
     )

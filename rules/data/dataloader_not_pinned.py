@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, Message, NodeEdit, Replace, Rule, Status
 from torchlint.semantics.knowledge.conventions.packages import UNPINNABLE_PACKAGE
 
 if TYPE_CHECKING:
@@ -18,11 +18,17 @@ RULE = Rule(
     name="dataloader-not-pinned",
     code="TL102",
     group="data",
-    summary="Batches are copied to the device from memory that is not pinned, and the CPU waits for each copy.",
+    summary="Batches are copied to the GPU from pageable memory, which blocks the CPU.",
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
+    unsafe="pinned pages cannot be swapped out, and GPU tensors cannot be pinned",
     yields_to=("dataloader-respawns-workers", "workers-without-main-guard"),
+)
+_PAGEABLE = Message(
+    "pageable",
+    "batches are in pageable memory, so `{copy}` blocks the CPU{often}",
+    help="pass `pin_memory=True`, and `non_blocking=True` to the copy",
 )
 
 
@@ -52,9 +58,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     yield Flag(
         node,
-        f"batches come in pageable memory: `{context.shown(move.call)}` copies them twice and makes the CPU wait "
-        f"{_frequency(move, context)}; `pin_memory=True` lets a copy with `non_blocking=True` go on by itself",
-        title="Pin the memory of the batches",
+        _PAGEABLE.of(copy=context.shown(move.call), often=_frequency(move, context)),
+        title="Pass `pin_memory=True`",
         edits=(_pinning(node, context),),
     )
 
@@ -81,9 +86,10 @@ def _move(loader: cst.Call, context: Context) -> BatchMove | None:
 
 def _frequency(move: BatchMove, context: Context) -> str:
     """How often that is: a tuple of the parts of a batch is one batch."""
+    from torchlint.edits.messages import every
     from torchlint.finding import Frequency
 
-    return str(min(context.frequency(move.call), Frequency.BATCH))
+    return every(min(context.frequency(move.call), Frequency.BATCH))
 
 
 def _gives_no_host_memory(loader: cst.Call, context: Context) -> bool:

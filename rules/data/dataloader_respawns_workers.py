@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Rule
+from torchlint.rule import Applicability, Call, Flag, Message, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -16,11 +16,13 @@ RULE = Rule(
     name="dataloader-respawns-workers",
     code="TL103",
     group="data",
-    summary="The workers of a `DataLoader` end with each epoch and are started again for the next.",
+    summary="The workers of a `DataLoader` are respawned every epoch.",
     since="0.2.0",
     fix=(Applicability.UNSAFE,),
+    unsafe="workers that live on do not see later changes of the dataset",
     yields_to=("workers-without-main-guard",),
 )
+_RESPAWNED = Message("respawned", "{workers} respawned {again}", help="pass `persistent_workers={kept}`")
 
 
 @RULE.on(
@@ -47,7 +49,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     code = found.condition or "True"
     yield Flag(
         node,
-        f"{found.words} started again {again}; `persistent_workers={code}` keeps them",
-        title="Keep the workers from one pass to the next",
+        _RESPAWNED.of(workers=found.words, again=again, kept=code),
+        title="Pass `persistent_workers`",
         edits=(with_argument(node, f"persistent_workers={code}", context),),
     )

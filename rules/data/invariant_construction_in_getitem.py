@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Method, Rule, Status
+from torchlint.rule import Call, Flag, Message, Method, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -18,10 +18,11 @@ RULE = Rule(
     name="invariant-construction-in-getitem",
     code="TL108",
     group="data",
-    summary="A dataset builds the same tokenizer, model or transform again for every sample.",
+    summary="A dataset builds the same tokenizer, model or transform for every sample.",
     since="0.2.0",
     status=Status.PREVIEW,
 )
+_REBUILT = Message("rebuilt", "`{shown}` builds the same object for every sample", help="build it once, in `__init__`")
 
 # What reads files, compiles or computes tables when it is made.
 _COSTLY = (
@@ -54,7 +55,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     for way in ways(node, context):
         if all(_is_same(argument.value, way, context) for argument in node.args):
             shown = context.shown(node.func)
-            yield Flag(node, f"`{shown}` builds the same object again per sample; build it once, in `__init__`")
+            yield Flag(node, _REBUILT.of(shown=shown))
             return
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, Message, Replace, Rule, Status
 from torchlint.semantics.knowledge.conventions.values import LOADER_ENDING
 
 if TYPE_CHECKING:
@@ -17,11 +17,13 @@ RULE = Rule(
     name="loader-materialised",
     code="TL120",
     group="data",
-    summary="All batches of a `DataLoader` are loaded into a list, to be counted or gone over.",
+    summary="All batches of a `DataLoader` are loaded into a list only to count them or to loop over them.",
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
+    unsafe="a loader may have no length, and random numbers are drawn in another order",
 )
+_MATERIALIZED = Message("materialized", "`{call}` loads every batch and keeps all of them in memory", help="{advice}")
 
 
 @RULE.on(Call("list"), Call("tuple"))
@@ -38,15 +40,15 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     code = context.code(loader)
     whole, put, advice = {
         "counted": (node, code, _count(loader, context)),
-        "gone over": (node, code, "the loop can take one after the other"),
-        "first": (context.parent(node), f"next(iter({code}))", f"`next(iter({code}))` loads one"),
+        "gone over": (node, code, "loop over the loader itself"),
+        "first": (context.parent(node), f"next(iter({code}))", f"use `next(iter({code}))`, which loads one"),
     }[use]
     assert isinstance(whole, (cst.Call, cst.Subscript))
     plain = not node.lpar and not whole.lpar and "#" not in context.code(whole)
     yield Flag(
         node,
-        f"`{context.shown(node)}` loads every batch and keeps all of them in memory; {advice}",
-        title="Leave the list out",
+        _MATERIALIZED.of(call=context.shown(node), advice=advice),
+        title="Remove the list",
         edits=(Replace(whole, put),) if plain else (),
     )
 
@@ -57,8 +59,8 @@ def _count(loader: cst.BaseExpression, context: Context) -> str:
 
     known = made(loader, context)
     if known.calls and known.complete:
-        return f"`len({context.code(loader)})` knows how many there are"
-    return f"count them in the loop, or take `len({context.code(loader)})` where its dataset has a length"
+        return f"use `len({context.code(loader)})`"
+    return f"count them in the loop, or use `len({context.code(loader)})` where its dataset has a length"
 
 
 def _use(node: cst.Call, context: Context) -> str | None:

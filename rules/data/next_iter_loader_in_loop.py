@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Insert, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, Insert, Message, Method, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -16,16 +16,22 @@ RULE = Rule(
     name="next-iter-loader-in-loop",
     code="TL106",
     group="data",
-    summary="A `DataLoader` is started again for each batch that is taken from it.",
+    summary="A `DataLoader` is restarted for every batch that is taken from it.",
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
+    unsafe="the loop gets successive batches instead of the first of a new shuffle each time",
+)
+_RESTARTED = Message(
+    "restarted", "`iter({loader})` restarts the loader{often}, for its first batch alone", help="{advice}"
 )
 
 
 @RULE.on(Call("next"), Method("next"), Method("__next__"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag `next(iter(loader))` that runs again and again on one and the same loader."""
+    from torchlint.edits.messages import how_often
+
     loader = _loader(node)
     if loader is None or not _is_one_loader(loader, node, context):
         return
@@ -36,12 +42,11 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if frequency < (Frequency.EPOCH if size else Frequency.BATCH) or _is_in_a_handler(node, context):
         return
     code = context.shown(loader)
-    advice = f"`{code}.batch_size` says how many there are" if size else "keep the iterator and take the next from it"
+    advice = f"use `{code}.batch_size`" if size else "keep one iterator and take the next batch from it"
     yield Flag(
         node,
-        f"`iter({code})` starts a new pass over the loader {frequency}, and new workers if it has any, "
-        f"for nothing but the first batch; {advice}",
-        title="Take the next batch of one pass",
+        _RESTARTED.of(loader=code, advice=advice, often=how_often(node, context)),
+        title="Keep one iterator",
         edits=_with_one_iterator(node, loader, context),
     )
 

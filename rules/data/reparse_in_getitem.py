@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Rule, Status
+from torchlint.rule import Call, Flag, Message, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -16,9 +16,13 @@ RULE = Rule(
     name="reparse-in-getitem",
     code="TL107",
     group="data",
-    summary="A dataset reads or opens the same file again for every sample.",
+    summary="A dataset reads or opens the same file for every sample.",
     since="0.2.0",
     status=Status.PREVIEW,
+)
+_READS = Message("reads", "`{function}` reads the same file for every sample", help="read it once, in `__init__`")
+_OPENS = Message(
+    "opens", "`{function}` opens the same file for every sample", help="open it at the first sample, and keep it"
 )
 
 # What reads all of a file.
@@ -68,15 +72,9 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     for way in ways(node, context):
         if all(is_same(argument.value, context, way) for argument in node.args):
-            yield Flag(node, _message(node, context))
+            opens = context.qualified_name(node.func) in _OPENERS
+            yield Flag(node, (_OPENS if opens else _READS).of(function=context.shown(node.func)))
             return
-
-
-def _message(call: cst.Call, context: Context) -> str:
-    shown = context.shown(call.func)
-    if context.qualified_name(call.func) in _OPENERS:
-        return f"`{shown}` opens the same file again per sample; open it when the first is read, and keep it"
-    return f"`{shown}` reads the same file again per sample; read it once, in `__init__`"
 
 
 def _is_mapped(call: cst.Call, context: Context) -> bool:

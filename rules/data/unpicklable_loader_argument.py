@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Rule
+from torchlint.rule import Call, Flag, Message, Rule
 from torchlint.semantics.knowledge.conventions.functions import TEST_FUNCTION
 
 if TYPE_CHECKING:
@@ -17,9 +17,14 @@ RULE = Rule(
     name="unpicklable-loader-argument",
     code="TL116",
     group="data",
-    summary="A lambda, or a local function or class, keeps a loader from having workers where processes are spawned.",
+    summary="A lambda, or a local function or class, cannot be pickled for spawned workers.",
     since="0.2.0",
     default=False,
+)
+_UNPICKLABLE = Message(
+    "unpicklable",
+    "{what} cannot be pickled, so the loop over the loader fails where workers are spawned",
+    help="define it at the top level of a module",
 )
 
 
@@ -39,8 +44,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         what = f"a lambda in `{name}`" if isinstance(found, cst.Lambda) else f"the local `{context.shown(found)}`"
         yield Flag(
             found,
-            f"{what} cannot be pickled: where workers are spawned, or come from a fork server, the loop "
-            "over the loader fails, and can only do without workers; define it at the top of a module",
+            _UNPICKLABLE.of(what=what),
         )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Node, Rule
+from torchlint.rule import Call, Flag, Message, Node, Rule
 from torchlint.semantics.knowledge.conventions.functions import PARALLEL_CLASS
 
 if TYPE_CHECKING:
@@ -20,12 +20,31 @@ RULE = Rule(
     summary="`nn.DataParallel` drives all GPUs from one Python process and copies the model to each at every step.",
     since="0.1.0",
 )
+_ONE_DEVICE = Message(
+    "one-device",
+    "`DataParallel` over one device costs time at every step and parallelizes nothing",
+    help="leave it out",
+)
+_COPIES = Message(
+    "copies",
+    "`DataParallel` copies the model to every GPU and gathers the outputs on one at every step",
+    help="{advice}",
+)
+_FUNCTION = Message("function", "`data_parallel` copies the module to every GPU at every call", help="{advice}")
+_TRAINER = Message(
+    "trainer",
+    '`{keyword}="dp"` copies the model to every GPU and gathers the outputs on one at every step',
+    help='choose `strategy="ddp"`',
+)
+_DERIVED = Message(
+    "derived", "{what} is a `DataParallel`, which copies the model to every GPU at every step", help="{advice}"
+)
 
 _WRAPPERS = frozenset({"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"})
 _NAME = "DataParallel"
-_ADVICE = "`DistributedDataParallel` keeps one process and one copy per GPU"
-_BESIDE = "the `DistributedDataParallel` of this file does better on one machine, too: start it with `torchrun`"
-_NO_GRADIENTS = "to evaluate, leave it out, or start a process per GPU with its part of the data"
+_ADVICE = "use `DistributedDataParallel`, which keeps one process and one copy per GPU"
+_BESIDE = "use the `DistributedDataParallel` of this file on one machine, too: start it with `torchrun`"
+_NO_GRADIENTS = "leave it out, or start a process per GPU with its part of the data"
 
 
 @RULE.on(Call("torch.nn.DataParallel"), Call("torch.nn.parallel.DataParallel"))
@@ -40,14 +59,12 @@ def check_wrapper(node: cst.Call, context: Context) -> Iterator[Flag]:
     if is_one_device(devices):
         yield Flag(
             node,
-            "`DataParallel` over one device checks every parameter and scatters the inputs at each step, "
-            "and runs nothing in parallel; leave it out",
+            _ONE_DEVICE.of(),
         )
         return
     if is_one_by_default(devices, context) or is_only_saved(node, context):
         return
-    told = "`DataParallel` copies the model to every GPU and gathers the outputs on one at each step"
-    yield Flag(node, f"{told}; {_advice(node, context)}")
+    yield Flag(node, _COPIES.of(advice=_advice(node, context)))
 
 
 @RULE.on(Call("torch.nn.parallel.data_parallel"))
@@ -57,7 +74,7 @@ def check_call(node: cst.Call, context: Context) -> Iterator[Flag]:
 
     if is_one_device(context.argument(node, "device_ids", 2)):
         return  # the function calls the module itself then
-    yield Flag(node, f"`data_parallel` copies the module to every GPU at each call; {_advice(node, context)}")
+    yield Flag(node, _FUNCTION.of(advice=_advice(node, context)))
 
 
 @RULE.on(Node("ClassDef", (b"DataParallel",)))
@@ -94,15 +111,13 @@ def check_trainer(node: cst.Call, context: Context) -> Iterator[Flag]:
         if isinstance(chosen, cst.SimpleString) and chosen.evaluated_value == "dp":
             yield Flag(
                 node,
-                f'`{keyword}="dp"` copies the model to every GPU and gathers the outputs on one at each step; '
-                'choose `strategy="ddp"`',
+                _TRAINER.of(keyword=keyword),
             )
             return
 
 
 def _derived(call: cst.Call, what: str, context: Context) -> Flag:
-    told = f"{what} is a `DataParallel`, which copies the model to every GPU at each step; {_advice(call, context)}"
-    return Flag(call, told)
+    return Flag(call, _DERIVED.of(what=what, advice=_advice(call, context)))
 
 
 def _advice(node: cst.Call, context: Context) -> str:

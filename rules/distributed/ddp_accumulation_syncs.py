@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Flag, Method, Rule, Status
+from torchlint.rule import Flag, Message, Method, Rule, Status
 from torchlint.semantics.knowledge.conventions.conditions import ACCUMULATION_CONDITION
 from torchlint.semantics.knowledge.conventions.texts import SYNCING_FRAMEWORK
 from torchlint.semantics.knowledge.conventions.values import OPTIMIZER_PREFIX
@@ -19,9 +19,14 @@ RULE = Rule(
     name="ddp-accumulation-syncs",
     code="TL703",
     group="distributed",
-    summary="Gradients are accumulated, and yet exchanged between the processes at each backward pass.",
+    summary="Gradients are accumulated, but reduced between the processes in every backward pass.",
     since="0.2.0",
     status=Status.PREVIEW,
+)
+_ALL_REDUCED = Message(
+    "all-reduced",
+    "every backward pass reduces all gradients, though the optimizer steps once in several",
+    help="run all but the last of them under the `no_sync()` of the model",
 )
 _WRAPPER = "torch.nn.parallel.DistributedDataParallel"
 # What empties the gradients, or needs those of all processes.
@@ -44,8 +49,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     yield Flag(
         node,
-        "`DistributedDataParallel` exchanges all gradients between the processes in each backward pass, and the "
-        "optimizer steps only once in several; run all but the last of them under the model's `no_sync()`",
+        _ALL_REDUCED.of(),
         places=tuple(others[1:]),
     )
 

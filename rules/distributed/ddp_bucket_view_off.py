@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Rule
+from torchlint.rule import Applicability, Call, Flag, Message, Rule
 from torchlint.semantics.knowledge.conventions.functions import EVALUATING_FUNCTION
 from torchlint.semantics.knowledge.conventions.texts import TRAINING_STEP
 from torchlint.semantics.knowledge.conventions.values import FROZEN_MODEL
@@ -19,10 +19,16 @@ RULE = Rule(
     name="ddp-bucket-view-off",
     code="TL708",
     group="distributed",
-    summary="`DistributedDataParallel` copies all gradients into its buckets and back, and keeps them twice.",
+    summary="`DistributedDataParallel` stores every gradient twice and copies between the two.",
     since="0.2.0",
     default=False,
     fix=(Applicability.UNSAFE,),
+    unsafe="`.grad` becomes a view: `grad.detach_()` raises an error",
+)
+_TWICE = Message(
+    "twice",
+    "`DistributedDataParallel` stores every gradient twice and copies between the two at every step",
+    help="pass `{option}=True`",
 )
 _OPTION = "gradient_as_bucket_view"
 # Where it comes by position.
@@ -56,8 +62,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     yield Flag(
         node,
-        "`DistributedDataParallel` holds each gradient twice, as `.grad` and in a bucket, and copies it there and back "
-        f"at each step; with `{_OPTION}=True` the one is a view of the other",
+        _TWICE.of(option=_OPTION),
         title=f"Pass `{_OPTION}=True`",
         edits=(with_argument(node, f"{_OPTION}=True", context),),
     )

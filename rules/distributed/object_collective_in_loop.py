@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.rule import Call, Flag, Rule, Status
+from torchlint.rule import Call, Flag, Message, Rule, Status
 from torchlint.semantics.flow.query import query
 
 if TYPE_CHECKING:
@@ -18,9 +18,14 @@ RULE = Rule(
     name="object-collective-in-loop",
     code="TL707",
     group="distributed",
-    summary="Numbers or tensors are pickled for each batch to be sent to other processes.",
+    summary="Numbers or tensors are pickled every batch to send them to other processes.",
     since="0.2.0",
     status=Status.PREVIEW,
+)
+_PICKLED = Message(
+    "pickled",
+    "`{name}` pickles `{sent}`{often} and blocks the CPU",
+    help="put the numbers into a tensor and use `{better}`",
 )
 # Each with the name and the place of what it sends, and what does the same for tensors.
 _SENDS = {
@@ -34,6 +39,8 @@ _SENDS = {
 @RULE.on(*(Call(f"torch.distributed.{name}") for name in _SENDS))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag what each turn of a loop over batches sends, if it is made of nothing but numbers and tensors."""
+    from torchlint.edits.messages import how_often
+
     name = (context.qualified_name(node.func) or "").rpartition(".")[2]
     keyword, place, better = _SENDS[name]
     sent = context.argument(node, keyword, place)
@@ -43,8 +50,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     yield Flag(
         node,
-        f"`{name}` pickles `{context.shown(sent)}` {context.frequency(node)}, sends its size and then its bytes, and "
-        f"the host waits for both; put the numbers into a tensor and use `{better}`",
+        _PICKLED.of(name=name, sent=context.shown(sent), better=better, often=how_often(node, context)),
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Node, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Flag, Message, Node, NodeEdit, Replace, Rule
 from torchlint.semantics.knowledge.conventions.texts import QUANTISING, QUANTISING_WORD, WEIGHT_LOADER
 
 if TYPE_CHECKING:
@@ -18,10 +18,12 @@ RULE = Rule(
     name="bias-before-batchnorm",
     code="TL501",
     group="modules",
-    summary="A layer learns a bias that the norm behind it subtracts again.",
+    summary="A layer learns a bias that the following norm cancels.",
     since="0.1.0",
     fix=(Applicability.UNSAFE,),
+    unsafe="old checkpoints contain the bias",
 )
+_CANCELLED = Message("cancelled", "the following `{norm}` cancels the bias of this {layer}", help="{advice}")
 
 
 @RULE.on(Node("Module", (b"BatchNorm", b"InstanceNorm", b"GroupNorm")))
@@ -54,8 +56,7 @@ def check(_: cst.Module, context: Context) -> Iterator[Flag]:
         reason = _reason_to_keep(call, made, context)
         yield Flag(
             call,
-            f"`{norm}` subtracts the bias of this {_named(call, context)} again, and each step still adds it, "
-            f"computes its gradient and updates it; {reason or f'set `{made.parameter}=False`'}",
+            _CANCELLED.of(norm=norm, layer=_named(call, context), advice=reason or f"set `{made.parameter}=False`"),
             title=f"Set `{made.parameter}=False`",
             edits=() if reason else _without_bias(call, made, context),
         )

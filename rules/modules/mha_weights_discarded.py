@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Node, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Flag, Message, Node, NodeEdit, Replace, Rule
 from torchlint.semantics.knowledge.conventions.texts import WEIGHTS_READ
 
 if TYPE_CHECKING:
@@ -17,9 +17,15 @@ RULE = Rule(
     name="mha-weights-discarded",
     code="TL504",
     group="modules",
-    summary="`nn.MultiheadAttention` computes attention weights that nothing reads, and no fused kernel can then run.",
+    summary="`nn.MultiheadAttention` materializes attention weights that nothing reads, so no fused kernel can run.",
     since="0.2.0",
     fix=(Applicability.UNSAFE,),
+    unsafe="a fused kernel rounds differently",
+)
+_UNREAD = Message(
+    "unread",
+    "`{attention}` materializes attention weights that nothing reads{often}",
+    help="pass `need_weights=False`, which lets a fused kernel run",
 )
 _ATTENTION = "torch.nn.MultiheadAttention"
 _NEED_WEIGHTS = 4  # behind query, key, value and key_padding_mask
@@ -46,9 +52,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Flag]:
     )
     yield Flag(
         call,
-        f"`{context.shown(call.func)}` writes its attention weights to memory and averages them over the heads"
-        f"{how_often(call, context)}, and nothing reads them; with `need_weights=False` a fused kernel can run",
-        title="Ask for no weights",
+        _UNREAD.of(attention=context.shown(call.func), often=how_often(call, context)),
+        title="Pass `need_weights=False`",
         edits=(edit,),
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Method, Rule
+from torchlint.rule import Call, Flag, Message, Method, Rule
 from torchlint.semantics.knowledge.conventions.texts import ATTENTION_KNOWN
 
 if TYPE_CHECKING:
@@ -17,9 +17,14 @@ RULE = Rule(
     name="naive-attention",
     code="TL505",
     group="modules",
-    summary="Attention that is spelt out keeps a weight for each pair of tokens in memory.",
+    summary="Hand-written attention materializes the full attention matrix.",
     since="0.2.0",
     eager=True,
+)
+_MATERIALIZED = Message(
+    "materialized",
+    "this softmax materializes the full attention matrix{often}",
+    help="use `torch.nn.functional.scaled_dot_product_attention`{mask}",
 )
 
 
@@ -35,12 +40,10 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     for softmax in _softmaxes(node, context):
         found = attention(softmax, context)
         if found is not None:
-            mask = ", with the mask as `attn_mask`," if found.is_masked else ""
+            mask = ", with the mask as `attn_mask`" if found.is_masked else ""
             yield Flag(
                 softmax,
-                f"a weight for each pair of a query and a key goes through memory{how_often(softmax, context)}, and "
-                f"training keeps them; `torch.nn.functional.scaled_dot_product_attention`{mask} computes the same "
-                "from queries, keys and values and stores no weights",
+                _MATERIALIZED.of(often=how_often(softmax, context), mask=mask),
                 about=(found.scores, found.output),
             )
 

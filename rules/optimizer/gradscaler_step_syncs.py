@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Method, Rule
+from torchlint.rule import Applicability, Flag, Message, Method, Rule
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -16,9 +16,15 @@ RULE = Rule(
     name="gradscaler-step-syncs",
     code="TL802",
     group="optimizer",
-    summary="A gradient scaler reads from the device at each step whether to step; a fused optimizer decides there.",
+    summary="A gradient scaler synchronizes every step; with a fused optimizer it decides on the GPU.",
     since="0.2.0",
     fix=(Applicability.UNSAFE,),
+    unsafe="the last digits differ",
+)
+_ASKS = Message(
+    "asks-for-infinities",
+    "`{step}` synchronizes with the GPU every step to look for infinite gradients",
+    help="pass `fused=True` to {optimizers}{newer}, which decides on the GPU",
 )
 # Scalers of these devices wait for nothing that the host does not know.
 _HOST = ("cpu",)
@@ -51,9 +57,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     edits = [edit for call in made if (edit := fused(call, context)) is not None]
     yield Flag(
         node,
-        f"the CPU waits for the device at each step to learn whether all gradients are finite; {short} with "
-        f"`fused=True`{newer} decides on the device",
-        title="Make the optimizer fused",
+        _ASKS.of(step=context.shown(node), optimizers=short, newer=newer),
+        title="Pass `fused=True`",
         edits=tuple(edits) if len(edits) == len(made) else (),
         about=tuple(made),
     )

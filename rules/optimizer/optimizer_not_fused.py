@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Rule
+from torchlint.rule import Applicability, Call, Flag, Message, Rule
 from torchlint.semantics.knowledge.conventions.packages import OPTIMIZER_PACKAGE
 
 if TYPE_CHECKING:
@@ -17,11 +17,17 @@ RULE = Rule(
     name="optimizer-not-fused",
     code="TL801",
     group="optimizer",
-    summary="An optimizer updates the parameters with a kernel per operation, where a fused one takes one pass.",
+    summary="An optimizer passes over the parameters once per operation; a fused one passes over them once.",
     since="0.2.0",
     default=False,
     fix=(Applicability.UNSAFE,),
+    unsafe="the last digits differ",
     yields_to=("gradscaler-step-syncs",),
+)
+_UNFUSED = Message(
+    "unfused",
+    "`{name}` passes over all parameters once for each operation of its formula",
+    help="pass `fused=True`{newer}, which passes over them once",
 )
 
 
@@ -56,8 +62,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     edit = fused(node, context)
     yield Flag(
         node,
-        f"each step of `{name.rpartition('.')[2]}` goes over all parameters once for each operation of its formula; "
-        f"`fused=True`{newer} goes over them once",
-        title="Make the optimizer fused",
+        _UNFUSED.of(name=name.rpartition(".")[2], newer=newer),
+        title="Pass `fused=True`",
         edits=() if edit is None else (edit,),
     )

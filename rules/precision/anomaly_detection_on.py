@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, Message, Replace, Rule, Status
 from torchlint.semantics.knowledge.conventions.functions import FAULT_FINDER
 
 if TYPE_CHECKING:
@@ -17,10 +17,16 @@ RULE = Rule(
     name="anomaly-detection-on",
     code="TL640",
     group="precision",
-    summary="Anomaly detection traces each operation and looks for NaN in each gradient, and is left on.",
+    summary="Anomaly detection is left on: it traces every operation and checks every gradient for NaN.",
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
+    unsafe="a NaN in the backward pass no longer raises an error",
+)
+_ANOMALY = Message(
+    "anomaly-detection",
+    "anomaly detection synchronizes with the GPU after every operation of the backward pass",
+    help="turn it on only to find a NaN",
 )
 _SETTERS = ("torch.autograd.set_detect_anomaly", "torch.autograd.anomaly_mode.set_detect_anomaly")
 _CONTEXTS = ("torch.autograd.detect_anomaly", "torch.autograd.anomaly_mode.detect_anomaly")
@@ -43,8 +49,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     yield Flag(
         node,
-        "anomaly detection records where each operation was called and makes the CPU wait for a look for NaN behind "
-        "each step of the backward pass; turn it on only to find a NaN",
+        _ANOMALY.of(),
         title="Turn anomaly detection off",
         edits=edits,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Flag, Method, Rule, Status
+from torchlint.rule import Flag, Message, Method, Rule, Status
 from torchlint.semantics.knowledge.conventions.texts import LAYOUT_SETTLED
 
 if TYPE_CHECKING:
@@ -17,11 +17,16 @@ RULE = Rule(
     name="channels-last-missing",
     code="TL624",
     group="precision",
-    summary="Convolutions in mixed precision take tensors with the channels last; others are copied at each layer.",
+    summary="Mixed-precision convolutions transpose contiguous tensors to channels-last and back.",
     since="0.2.0",
     status=Status.PREVIEW,
     default=False,
     eager=True,
+)
+_TRANSPOSED = Message(
+    "transposed",
+    "16-bit convolutions transpose contiguous tensors to channels-last and back",
+    help="convert the model and the images with `.to(memory_format=torch.channels_last)`",
 )
 
 
@@ -35,6 +40,5 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if is_first_step(node, context) and casts(context) and convolves(context) and not is_tiny(context):
         yield Flag(
             node,
-            "convolutions in 16 bits want the channels last, and transpose what comes otherwise on the way in and out; "
-            "`model.to(memory_format=torch.channels_last)`, and the same for the images, saves that",
+            _TRANSPOSED.of(),
         )

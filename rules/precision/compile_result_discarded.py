@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, Message, Replace, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.rule import NodeEdit
@@ -17,10 +17,16 @@ RULE = Rule(
     name="compile-result-discarded",
     code="TL650",
     group="precision",
-    summary="`torch.compile` gives the compiled model back and leaves its argument as it was; here nobody takes it.",
+    summary="The result of `torch.compile` is discarded.",
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
+    unsafe="the first calls compile, and the last digits may differ",
+)
+_DISCARDED = Message(
+    "discarded",
+    "the result of `torch.compile` is discarded, so `{shown}` runs uncompiled",
+    help="call what `torch.compile` returns",
 )
 # In-place compilation of modules, which keeps their names and types.
 _IN_PLACE = (2, 2)
@@ -42,8 +48,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     shown = context.shown(compiled)
     yield Flag(
         node,
-        f"`torch.compile` leaves `{shown}` as it is and gives back what it compiled, which nobody takes here: "
-        f"`{shown}` runs uncompiled",
+        _DISCARDED.of(shown=shown),
         title=f"Compile `{shown}` itself",
         edits=_kept(node, compiled, context),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Node, Replace, Rule, Status
+from torchlint.rule import Applicability, Flag, Message, Node, Replace, Rule, Status
 from torchlint.semantics.knowledge.conventions.comments import CUDNN_REASON
 from torchlint.semantics.knowledge.conventions.texts import SECOND_GRADIENTS
 
@@ -18,10 +18,16 @@ RULE = Rule(
     name="cudnn-disabled",
     code="TL622",
     group="precision",
-    summary="With cuDNN switched off, convolutions and recurrent layers fall back to slower kernels.",
+    summary="Without cuDNN, convolutions and recurrent layers run on slower kernels.",
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
+    unsafe="cuDNN kernels round differently, and some are not deterministic",
+)
+_DISABLED = Message(
+    "disabled",
+    "without cuDNN, convolutions and recurrent layers run on slower kernels",
+    help="leave it on; for repeatable results `torch.backends.cudnn.deterministic = True` is enough",
 )
 _FLAG = "torch.backends.cudnn.enabled"
 
@@ -43,8 +49,7 @@ def check(node: cst.Assign, context: Context) -> Iterator[Flag]:
         return
     yield Flag(
         node,
-        "without cuDNN, convolutions and recurrent layers run on slower kernels in the whole process; for results "
-        "that repeat, `torch.backends.cudnn.deterministic = True` is enough",
+        _DISABLED.of(),
         title="Leave cuDNN on",
         edits=(Replace(value, "True"),),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Node, Replace, Rule, Status
+from torchlint.rule import Applicability, Flag, Message, Node, Replace, Rule, Status
 from torchlint.semantics.knowledge.conventions.functions import DEBUGGING_FUNCTION
 
 if TYPE_CHECKING:
@@ -17,17 +17,21 @@ RULE = Rule(
     name="debug-env-in-code",
     code="TL641",
     group="precision",
-    summary="The code sets an environment variable for debugging, which slows every run down.",
+    summary="The code sets a debugging environment variable, which slows down every run.",
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
+    unsafe="errors on the GPU are reported later than at the call that caused them",
+)
+_DEBUGGING = Message(
+    "debugging", "`{name}={value}` {effect}, in every run of this program", help="set it in the shell when you need it"
 )
 # What each variable makes of the run, and the values that switch it on.
 _ON = frozenset({"1", "true", "yes", "on", "y"})
 _EFFECTS = {
-    "CUDA_LAUNCH_BLOCKING": ("makes the CPU wait for each kernel that it launches", _ON),
-    "PYTORCH_NO_CUDA_MEMORY_CACHING": ("allocates and frees device memory anew for each tensor, and waits for it", _ON),
-    "TORCH_DISTRIBUTED_DEBUG": ("compares all ranks before each collective", frozenset({"detail"})),
+    "CUDA_LAUNCH_BLOCKING": ("blocks the CPU at every kernel launch", _ON),
+    "PYTORCH_NO_CUDA_MEMORY_CACHING": ("allocates and frees GPU memory for every tensor, and synchronizes", _ON),
+    "TORCH_DISTRIBUTED_DEBUG": ("compares all ranks before every collective", frozenset({"detail"})),
 }
 _TOKENS = tuple(name.encode() for name in _EFFECTS)
 
@@ -44,8 +48,8 @@ def check(node: cst.Assign | cst.Call, context: Context) -> Iterator[Flag]:
         return
     yield Flag(
         node,
-        f"`{name}={value}` {effect}, in every run of this program; set it in the shell where you need it",
-        title=f"Do not set `{name}`",
+        _DEBUGGING.of(name=name, value=value, effect=effect),
+        title="Remove it",
         edits=_removed(node, context),
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Flag, Method, Rule, Status
+from torchlint.rule import Flag, Message, Method, Rule, Status
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.texts import LOSS_SCALING
 
@@ -18,9 +18,14 @@ RULE = Rule(
     name="fp16-without-scaler",
     code="TL604",
     group="precision",
-    summary="Under float16 autocast, gradients too small for float16 become zero unless the loss is scaled.",
+    summary="Under float16 autocast without loss scaling, small gradients become zero.",
     since="0.2.0",
     status=Status.PREVIEW,
+)
+_UNSCALED = Message(
+    "unscaled",
+    "the backward pass runs in float16 unscaled, where gradients below 3e-8 become zero",
+    help="use `dtype=torch.bfloat16` for the autocast, or scale the loss with a `torch.amp.GradScaler`",
 )
 _CUDA = "torch.cuda.amp.autocast"
 _AUTOCASTS = frozenset({_CUDA, "torch.autocast", "torch.amp.autocast"})
@@ -41,8 +46,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     yield Flag(
         node,
-        "the backward pass runs in float16, where gradients below 3e-8 become zero, and those weights do not learn; "
-        "take `dtype=torch.bfloat16` for the autocast, or scale the loss with a `torch.amp.GradScaler`",
+        _UNSCALED.of(),
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Rule, Status
+from torchlint.rule import Call, Flag, Message, Rule, Status
 from torchlint.semantics.knowledge.conventions.functions import TRAINER_CLASS
 
 if TYPE_CHECKING:
@@ -17,10 +17,15 @@ RULE = Rule(
     name="hf-slow-defaults",
     code="TL661",
     group="precision",
-    summary="A `Trainer` of transformers trains in float32 and loads in the main process, as its defaults are.",
+    summary="The default arguments of the Hugging Face `Trainer` train in float32 and load in the main process.",
     since="0.2.0",
     status=Status.PREVIEW,
     default=False,
+)
+_DEFAULTS = Message(
+    "defaults",
+    "the `Trainer` computes in float32 and loads batches in the main process",
+    help="pass `bf16=True`, where the GPU has it, and `dataloader_num_workers`",
 )
 
 # Arguments with which somebody has decided on the precision, the loading, the device, or all of it elsewhere.
@@ -49,8 +54,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     yield Flag(
         node,
-        "the `Trainer` multiplies in float32 and loads in the main process per batch; pass `bf16=True`, where the "
-        "device has it, and `dataloader_num_workers`",
+        _DEFAULTS.of(),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Flag, Method, Rule, Status
+from torchlint.rule import Flag, Message, Method, Rule, Status
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -16,10 +16,15 @@ RULE = Rule(
     name="no-mixed-precision",
     code="TL603",
     group="precision",
-    summary="A training loop computes in float32 throughout; autocast takes the large products in bfloat16.",
+    summary="A training loop computes in float32 throughout, without autocast.",
     since="0.2.0",
     status=Status.PREVIEW,
     default=False,
+)
+_FLOAT32 = Message(
+    "float32",
+    "every step multiplies matrices in float32",
+    help="run the forward pass and the loss under `torch.autocast(device_type, dtype=torch.bfloat16)`",
 )
 
 
@@ -43,6 +48,5 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if attends(context) or convolves(context):
         yield Flag(
             node,
-            "each step multiplies matrices in float32; `torch.autocast(device_type, dtype=torch.bfloat16)` around the "
-            "forward pass and the loss takes them on the tensor cores, and needs no scaler",
+            _FLOAT32.of(),
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Node, Rule
+from torchlint.rule import Applicability, Flag, Message, Node, Rule
 from torchlint.semantics.knowledge.conventions.texts import VALIDATION_SETTER
 
 if TYPE_CHECKING:
@@ -17,9 +17,15 @@ RULE = Rule(
     name="distribution-arg-validation",
     code="TL316",
     group="sync",
-    summary="A distribution made at each batch checks its parameters, and the CPU waits for the answer.",
+    summary="A distribution created every batch validates its parameters, which synchronizes with the GPU.",
     since="0.2.0",
     fix=(Applicability.UNSAFE,),
+    unsafe="invalid parameters no longer raise an error",
+)
+_VALIDATES = Message(
+    "validates",
+    "`{name}` validates its parameters{often}, which synchronizes with the GPU",
+    help="pass `validate_args=False`",
 )
 
 _TOKENS = (b"distributions",)
@@ -43,6 +49,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.execution.hot import is_hot
     from torchlint.analyses.host.reads import is_device_tensor  # the model's parts load LibCST
     from torchlint.edits.expressions import with_argument
+    from torchlint.edits.messages import how_often
 
     name = _distribution(node, context)
     if name is None or context.has_unpacking(node):
@@ -56,11 +63,9 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     if _is_of_a_compiling_program(context):
         return
-    frequency = context.frequency(node)
     yield Flag(
         node,
-        f"`{name}` checks its parameters on the device {frequency}, and the CPU waits for the answer; "
-        "pass `validate_args=False`",
+        _VALIDATES.of(name=name, often=how_often(node, context)),
         title="Pass `validate_args=False`",
         edits=(with_argument(node, "validate_args=False", context),),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Rule
+from torchlint.rule import Applicability, Call, Flag, Message, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -16,9 +16,15 @@ RULE = Rule(
     name="empty-cache-in-loop",
     code="TL318",
     group="sync",
-    summary="Emptying the memory cache at each batch makes the CPU wait, and the next batch allocates again.",
+    summary="Emptying the memory cache every batch synchronizes, and the next batch allocates again.",
     since="0.2.0",
     fix=(Applicability.UNSAFE,),
+    unsafe="memory may fragment, and other processes do not get what is cached",
+)
+_EMPTIES = Message(
+    "empties",
+    "`{call}` synchronizes with the GPU{often} and frees memory that is allocated again",
+    help="delete it; it does not lower the peak",
 )
 
 
@@ -32,15 +38,15 @@ RULE = Rule(
 )
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a call that empties the cache at each batch, though no memory is short."""
+    from torchlint.edits.messages import how_often
+
     from ._shared.housekeeping import is_chore_per_batch, without  # the model's parts load LibCST
 
     if not is_chore_per_batch(node, context):
         return
-    frequency = context.frequency(node)
     yield Flag(
         node,
-        f"`{context.shown(node)}` waits for the device {frequency} and gives memory back that the next turn asks for "
-        "again; delete it, since it does not lower the peak",
+        _EMPTIES.of(call=context.shown(node), often=how_often(node, context)),
         title=f"Delete `{context.shown(node)}`",
         edits=without(node, context),
     )

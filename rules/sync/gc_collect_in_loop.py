@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, Message, Rule, Status
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -16,16 +16,24 @@ RULE = Rule(
     name="gc-collect-in-loop",
     code="TL322",
     group="sync",
-    summary="Collecting garbage by hand at each batch walks all of Python's objects while the device runs dry.",
+    summary="Collecting garbage by hand every batch walks all Python objects while the GPU waits.",
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
+    unsafe="tensors in reference cycles live longer",
+)
+_COLLECTS = Message(
+    "collects",
+    "`{call}` walks all Python objects{often} while the GPU waits",
+    help="delete it; a tensor is freed with the last reference to it",
 )
 
 
 @RULE.on(Call("gc.collect"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a full collection at each batch, though tensors are freed without it and no generation is named."""
+    from torchlint.edits.messages import how_often
+
     from ._shared.housekeeping import is_chore_per_batch, is_timed, without  # the model's parts load LibCST
 
     if node.args or _collects_by_hand(context) or not {"torch", "lightning"} & context.names.imported:
@@ -34,8 +42,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     yield Flag(
         node,
-        f"`{context.shown(node)}` walks all of Python's objects {context.frequency(node)} while the device waits; "
-        "delete it: a tensor is freed when its last name goes",
+        _COLLECTS.of(call=context.shown(node), often=how_often(node, context)),
         title=f"Delete `{context.shown(node)}`",
         edits=without(node, context),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Method, Rule, Status
+from torchlint.rule import Call, Flag, Message, Method, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -16,9 +16,14 @@ RULE = Rule(
     name="grad-norm-by-hand",
     code="TL314",
     group="sync",
-    summary="Adding up the norm of the gradients on the CPU waits for the device once for each parameter.",
+    summary="Adding up the gradient norm on the CPU synchronizes with the GPU once per parameter.",
     since="0.2.0",
     status=Status.PREVIEW,
+)
+_PER_PARAMETER = Message(
+    "per-parameter",
+    "`{read}` synchronizes with the GPU once for each parameter{often}",
+    help="compute the norm on the GPU with {function}",
 )
 
 _NORMS = frozenset({"norm", "vector_norm"})
@@ -29,6 +34,7 @@ _GET_TOTAL_NORM = (2, 6)
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the read of a gradient's norm that goes into a sum over parameters, at each batch."""
     from torchlint.analyses.execution.hot import is_hot  # the model's parts load LibCST
+    from torchlint.edits.messages import how_often
 
     read = _read(node)
     if read is None or not _is_norm_of_a_gradient(read, context) or not _is_summed(node, context):
@@ -36,13 +42,12 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if not is_hot(node, context):
         return
     if context.settings.target_torch >= _GET_TOTAL_NORM:
-        advice = "`torch.nn.utils.get_total_norm` of the gradients"
+        advice = "`torch.nn.utils.get_total_norm`"
     else:
-        advice = "`torch.nn.utils.clip_grad_norm_`, which returns it,"
+        advice = "`torch.nn.utils.clip_grad_norm_`, which returns it"
     yield Flag(
         node,
-        f"`{context.shown(node)}` makes the CPU wait for the device once for each parameter, "
-        f"{context.frequency(node)}; {advice} computes the norm on the device",
+        _PER_PARAMETER.of(read=context.shown(node), function=advice, often=how_often(node, context)),
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.rule import Applicability, Call, Flag, Insert, Method, Node, Rule
+from torchlint.rule import Applicability, Call, Flag, Insert, Message, Method, Node, Rule
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -17,9 +17,10 @@ RULE = Rule(
     name="implicit-sync-in-logging",
     code="TL306",
     group="sync",
-    summary="Formatting or logging a device tensor at each step makes the CPU wait for it.",
+    summary="Formatting or logging a GPU tensor in every step synchronizes.",
     since="0.1.0",
     fix=(Applicability.UNSAFE,),
+    unsafe="fewer steps are logged",
     options=(("every", 50),),
     yields_to=(
         "item-in-train-loop",
@@ -29,6 +30,7 @@ RULE = Rule(
         "graph-break-in-compiled",
     ),
 )
+_FORMATTED = Message("formatted", "formatting `{tensor}` synchronizes with the GPU{often}", help="{advice}")
 
 
 @RULE.on(
@@ -56,6 +58,7 @@ def check(node: cst.Call | cst.FormattedStringExpression | cst.BinaryOperation, 
     from torchlint.analyses.host.reads import is_awaited_by_loop, is_device_tensor, scalar_read
     from torchlint.analyses.sync.adjacent_waits import is_beside_a_wait
     from torchlint.analyses.sync.inherent_branches import is_switched_on
+    from torchlint.edits.messages import how_often
 
     parts = list(logging.formatted(node, context))
     if not parts or is_exceptional(node, context):  # cheap to ask, and most formatting is for errors
@@ -84,8 +87,11 @@ def check(node: cst.Call | cst.FormattedStringExpression | cst.BinaryOperation, 
     is_guardable = step is not None and logging.is_log_statement(statement, context)
     yield Flag(
         tensor,
-        f"formatting `{context.shown(tensor)}` makes the CPU wait for the device {frequency}; "
-        + ("bring all samples over at once" if frequency is Frequency.SAMPLE else "log every few steps"),
+        _FORMATTED.of(
+            tensor=context.shown(tensor),
+            advice="copy all samples at once" if frequency is Frequency.SAMPLE else "log every few steps",
+            often=how_often(node, context),
+        ),
         title=f"Log every {_every(context)} steps",
         edits=_guard(statement, step, context) if is_guardable and statement is not None and step is not None else (),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Method, Rule
+from torchlint.rule import Applicability, Call, Flag, Message, Method, Rule
 
 from ._shared.doubts import READ_DOUBTS
 
@@ -18,9 +18,10 @@ RULE = Rule(
     name="item-in-eval-loop",
     code="TL302",
     group="sync",
-    summary="A value read back for each batch of an evaluation makes the CPU wait for the device.",
+    summary="Reading a value for every batch of an evaluation synchronizes with the GPU.",
     since="0.1.0",
     fix=(Applicability.UNSAFE,),
+    unsafe="sums are rounded in the precision of the loss, not in double precision",
     yields_to=(
         "repeated-item",
         "per-step-nan-check",
@@ -32,6 +33,7 @@ RULE = Rule(
     ),
     doubts=READ_DOUBTS,
 )
+_READ = Message("read", "`{read}` synchronizes with the GPU{often}", help="{advice}")
 
 
 @RULE.on(Method("item"), Call("float"), Call("int"))
@@ -42,8 +44,9 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.host.purpose import is_element_read
     from torchlint.analyses.round_trips.trips import Trips
     from torchlint.analyses.sync.avoidable import doubtful_read
+    from torchlint.edits.messages import how_often
 
-    from ._shared.deferred import deferred, how_often  # the model's parts load LibCST
+    from ._shared.deferred import deferred  # the model's parts load LibCST
 
     read = doubtful_read(node, context)
     if read is None or not is_evaluating(node, context) or is_listed(node, context):
@@ -53,15 +56,15 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     tensor = read.tensor
     edits = deferred(node, context) if not read.doubts else ()
     if edits:
-        advice = "keep it on the device and read it behind the loop"
+        advice = "accumulate on the GPU and read it once after the loop"
     elif is_element_read(tensor, context):
-        advice = "bring all elements over at once with `tolist()`"
+        advice = "copy all elements at once with `.tolist()`"
     else:
-        advice = "collect the tensors, and read them once behind the loop"
+        advice = "collect the tensors and read them once after the loop"
     yield Flag(
         node,
-        f"`{context.shown(node)}` makes the CPU wait for the device{how_often(node, context)}; {advice}",
-        title=f"Keep `{context.shown(tensor)}` on the device until the loop ends",
+        _READ.of(read=context.shown(node), advice=advice, often=how_often(node, context)),
+        title=f"Keep `{context.shown(tensor)}` on the GPU until the loop ends",
         edits=edits,
         doubts=read.doubts,
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Method, Replace, Rule, Status
+from torchlint.rule import Applicability, Flag, Message, Method, Replace, Rule, Status
 from torchlint.semantics.knowledge.conventions.conditions import PLACE_CONDITION
 
 if TYPE_CHECKING:
@@ -17,10 +17,16 @@ RULE = Rule(
     name="legacy-type-cast",
     code="TL321",
     group="sync",
-    summary="`type(torch.FloatTensor)` takes a tensor from the device to the CPU, and the CPU waits for it.",
+    summary="`type(torch.FloatTensor)` copies a GPU tensor to the CPU and waits for it.",
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
+    unsafe="the result stays on the GPU",
+)
+_CAST = Message(
+    "cast",
+    "`{call}` copies the tensor to the CPU{often} and waits for it",
+    help="cast it where it is, with `.{cast}()`",
 )
 
 _CASTS = {
@@ -42,6 +48,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a cast to a type of the CPU, at each batch, of a tensor that is on the device and has to get back there."""
     from torchlint.analyses.execution.hot import is_hot  # the model's parts load LibCST
     from torchlint.edits.expressions import loses_comment
+    from torchlint.edits.messages import how_often
 
     cast = _cast(node, context)
     if cast is None or not isinstance(node.func, cst.Attribute):
@@ -53,8 +60,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     has_comment = loses_comment(node, node.func.value, context=context)
     yield Flag(
         node,
-        f"`{context.shown(node)}` copies the tensor to the CPU {context.frequency(node)} and waits for it; "
-        f"`{cast}()` casts it where it is",
+        _CAST.of(call=context.shown(node), cast=cast, often=how_often(node, context)),
         title=f"Cast with `{cast}()`",
         edits=() if has_comment else (Replace(node.func.attr, cast), Replace(node.args[0], "")),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Node, Rule
+from torchlint.rule import Call, Flag, Message, Node, Rule
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -16,10 +16,11 @@ RULE = Rule(
     name="per-step-nan-check",
     code="TL308",
     group="sync",
-    summary="A check for NaN or infinity at each step makes the CPU wait for the device.",
+    summary="Checking for NaN or infinity in every step synchronizes with the GPU.",
     since="0.2.0",
     yields_to=("graph-break-in-compiled",),
 )
+_CHECKED = Message("checked", "checking `{condition}` synchronizes with the GPU{often}", help="{advice}")
 _TOKENS = (b"isnan", b"isinf", b"isfinite")
 
 
@@ -38,14 +39,14 @@ _TOKENS = (b"isnan", b"isinf", b"isfinite")
 def check(node: cst.CSTNode, context: Context) -> Iterator[Flag]:
     """Flag the first condition that asks a device tensor for NaN or infinity, in code that runs at each batch."""
     from torchlint.analyses.sync.finite_checks import checks_for_nan, instead  # the model's parts load LibCST
+    from torchlint.edits.messages import how_often
 
     for condition in checks_for_nan(node, context):
         advice = None if _is_left_alone(condition, context) else instead(node, condition, context)
         if advice is not None:
             yield Flag(
                 condition,
-                f"the CPU waits for the device {context.frequency(condition)} to learn whether "
-                f"`{context.shown(condition)}` holds; {advice}",
+                _CHECKED.of(condition=context.shown(condition), advice=advice, often=how_often(condition, context)),
             )
             return
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Flag, Method, Rule, Status
+from torchlint.rule import Flag, Message, Method, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -16,10 +16,15 @@ RULE = Rule(
     name="scattered-scalar-reads",
     code="TL304",
     group="sync",
-    summary="Several values read back one by one at each batch make the CPU wait for each of them.",
+    summary="Several values are read one by one every batch, and each read synchronizes with the GPU.",
     since="0.2.0",
     status=Status.PREVIEW,
     yields_to=("repeated-item", "per-step-nan-check", "item-comprehension"),
+)
+_SCATTERED = Message(
+    "scattered",
+    "{reads} each synchronize with the GPU{often}",
+    help="stack the tensors and read them at once with `.tolist()`",
 )
 
 # From how many reads on one copy of all of them is worth a line more.
@@ -29,6 +34,8 @@ _MANY = 3
 @RULE.on(Method("item"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the first of three or more values that a statement reads from the device at each batch."""
+    from torchlint.edits.messages import how_often
+
     from ._shared.deferred import deferred  # the model's parts load LibCST
 
     line = context.tree.line(node)
@@ -43,8 +50,10 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     names = [f"`{context.shown(read)}`" for read in found]
     yield Flag(
         found[0],
-        f"{', '.join(names[:_MANY])}{' and others' if len(names) > _MANY else ''} each make the CPU wait for the "
-        f"device {context.frequency(node)}; stack the tensors and read them at once with `tolist()`",
+        _SCATTERED.of(
+            reads=", ".join(names[:_MANY]) + (" and others" if len(names) > _MANY else ""),
+            often=how_often(node, context),
+        ),
         places=tuple(found[1:]),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Rule
+from torchlint.rule import Applicability, Call, Flag, Message, Rule
 from torchlint.semantics.knowledge.conventions.texts import ORDERED_WORK
 
 if TYPE_CHECKING:
@@ -17,9 +17,15 @@ RULE = Rule(
     name="synchronize-in-loop",
     code="TL317",
     group="sync",
-    summary="Waiting for the device by hand at each batch lets it run dry until the CPU has queued the next.",
+    summary="Synchronizing by hand every batch leaves the GPU idle until the CPU has queued more work.",
     since="0.2.0",
     fix=(Applicability.UNSAFE,),
+    unsafe="work on other streams is no longer waited for",
+)
+_IDLES = Message(
+    "idles",
+    "`{call}` blocks the CPU{often} until the GPU is idle",
+    help="delete it; PyTorch waits where a value is read",
 )
 
 
@@ -31,14 +37,15 @@ RULE = Rule(
 )
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a wait for the device at each batch where nothing is timed and nothing depends on it."""
+    from torchlint.edits.messages import how_often
+
     from ._shared.housekeeping import is_chore_per_batch, without  # the model's parts load LibCST
 
     if not is_chore_per_batch(node, context) or _is_of_use(node, context):
         return
     yield Flag(
         node,
-        f"`{context.shown(node)}` makes the CPU wait {context.frequency(node)} until the device is idle; "
-        "delete it: PyTorch waits by itself where a value is read",
+        _IDLES.of(call=context.shown(node), often=how_often(node, context)),
         title=f"Delete `{context.shown(node)}`",
         edits=without(node, context),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Node, Rule
+from torchlint.rule import Call, Flag, Message, Node, Rule, Said
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -16,7 +16,7 @@ RULE = Rule(
     name="tensor-truthiness-branch",
     code="TL307",
     group="sync",
-    summary="A branch on a tensor's value makes the CPU wait for the device each time.",
+    summary="Branching on a GPU tensor synchronizes.",
     since="0.2.0",
     yields_to=(
         "per-step-nan-check",
@@ -25,6 +25,10 @@ RULE = Rule(
         "graph-break-in-compiled",
         "builtin-reduction-on-tensor",
     ),
+)
+_BRANCHES = Message("branches", "branching on `{condition}` synchronizes with the GPU{often}", help="{advice}")
+_COMPARES = Message(
+    "compares", "`{condition}` compares in Python and synchronizes with the GPU{often}", help="{advice}"
 )
 
 
@@ -53,7 +57,7 @@ def check(node: cst.CSTNode, context: Context) -> Iterator[Flag]:
         advice = None if _is_left_alone(condition, node, context) else instead(node, condition, context)
         # How often it waits is asked last, since other files may have to say it.
         if advice is not None and any(found is condition for found in waits(node, context)):
-            yield Flag(condition, _message(condition, node, advice, context))
+            yield Flag(condition, _said(condition, advice, context))
             return
 
 
@@ -81,10 +85,12 @@ def _is_left_alone(condition: cst.BaseExpression, node: cst.CSTNode, context: Co
     )
 
 
-def _message(condition: cst.BaseExpression, node: cst.CSTNode, advice: str, context: Context) -> str:
-    shown = f"`{context.shown(condition)}`"
-    waits = f"the CPU waits for the device {context.frequency(condition)}"
+def _said(condition: cst.BaseExpression, advice: str, context: Context) -> Said:
+    from torchlint.edits.messages import how_often
+
     match condition:
         case cst.Call(func=cst.Name(value="max" | "min" | "sorted")):
-            return f"{shown} compares in Python, so {waits}; {advice}"
-    return f"{waits} to learn whether {shown} holds; {advice}"
+            message = _COMPARES
+        case _:
+            message = _BRANCHES
+    return message.of(condition=context.shown(condition), often=how_often(condition, context), advice=advice)

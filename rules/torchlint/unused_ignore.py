@@ -11,7 +11,7 @@ RULE = Rule(
     name="unused-ignore",
     code="TL001",
     group="torchlint",
-    summary="An ignore comment that silences nothing.",
+    summary="An unused suppression comment.",
     since="0.1.0",
     fix=(Applicability.SAFE,),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Call, Flag, Message, NodeEdit, Replace, Rule
 from torchlint.semantics.knowledge.apis import OF_LISTS
 from torchlint.semantics.knowledge.conventions.texts import TORCHSCRIPT
 
@@ -20,12 +20,14 @@ RULE = Rule(
     name="constant-tensor-in-hot-path",
     code="TL208",
     group="transfer",
-    summary="A tensor of constants is made on the CPU and sent to the device for each batch.",
+    summary="A tensor of constants is created on the CPU and copied to the GPU every batch.",
     since="0.2.0",
     fix=(Applicability.SAFE, Applicability.UNSAFE),
+    unsafe="a large or special number may be converted or checked differently",
     yields_to=("host-factory-then-move",),
     eager=True,
 )
+_CONSTANT = Message("constant", "`{made}` is created on the CPU and copied to the device{often}", help="{advice}")
 _SMALL = 127  # up to here every number fits each type that a tensor may have
 _PLAIN = ("tensor", "as_tensor")
 
@@ -45,9 +47,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     made = found.moved if context.tree.within(node, found.moved) else node
     yield Flag(
         found.moved,
-        f"`{context.shown(made)}` is made on the CPU, which waits {of_a_batch(found.moved, context)} while it is "
-        f"copied to the device; {_advice(found, context)}",
-        title="Fill a tensor on the device, with `torch.full`",
+        _CONSTANT.of(made=context.shown(made), often=of_a_batch(found.moved, context), advice=_advice(found, context)),
+        title="Use `torch.full` on the device",
         edits=_edits(found, context),
         applicability=Applicability.SAFE if _is_same(found, context) else Applicability.UNSAFE,
         about=(node,),
@@ -73,10 +74,10 @@ def _costs_nothing(moved: cst.Call, context: Context) -> bool:
 
 def _advice(found: Constant, context: Context) -> str:
     if found.value:
-        return f"`torch.full({_shape(found)}, {found.value}, device=…)` fills it there"
+        return f"fill it there with `torch.full({_shape(found)}, {found.value}, device=…)`"
     class_ = context.tree.enclosing_class(found.call)
     is_of_a_module = class_ is not None and context.classes.is_module(class_)
-    return "as a buffer of the module it goes there once" if is_of_a_module else "make it once, and keep it there"
+    return "make it a buffer of the module" if is_of_a_module else "create it once and keep it there"
 
 
 def _shape(found: Constant) -> str:

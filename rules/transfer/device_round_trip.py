@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Method, Rule, Status
+from torchlint.rule import Call, Flag, Message, Method, Rule, Said, Status
 
 if TYPE_CHECKING:
     from torchlint.analyses.round_trips.trips import Trip
@@ -17,9 +17,12 @@ RULE = Rule(
     name="device-round-trip",
     code="TL206",
     group="transfer",
-    summary="A tensor goes to the CPU and back for what torch can do on the device.",
+    summary="A tensor goes to the CPU and back for what PyTorch can do on the GPU.",
     since="0.2.0",
     status=Status.PREVIEW,
+)
+_TRIP = Message(
+    "round-trip", "`{read}` synchronizes with the GPU{often}, and `{back}` copies the data back", help="{advice}"
 )
 _MOST_NAMED = 2
 
@@ -31,7 +34,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
     trip = context[Trips].of(node)
     if trip is not None and trip.reads[0] is node:
-        yield Flag(node, _message(trip, context))
+        yield Flag(node, _said(trip, context))
 
 
 @RULE.on(Method("to", (b'"cpu"', b"'cpu'")))
@@ -40,12 +43,12 @@ def check_move(node: cst.Call, context: Context) -> Iterator[Flag]:
     yield from check(node, context)
 
 
-def _message(trip: Trip, context: Context) -> str:
+def _said(trip: Trip, context: Context) -> Said:
+    from torchlint.edits.messages import how_often
+
     read = trip.reads[0]
-    return (
-        f"`{context.shown(read)}` makes the CPU wait for the device {context.frequency(read)}, "
-        f"and `{_end(trip.back, context)}` sends the data back; {_advice(trip)}"
-    )
+    back = _end(trip.back, context)
+    return _TRIP.of(read=context.shown(read), often=how_often(read, context), back=back, advice=_advice(trip))
 
 
 def _end(back: cst.Call, context: Context) -> str:
@@ -59,8 +62,8 @@ def _end(back: cst.Call, context: Context) -> str:
 
 def _advice(trip: Trip) -> str:
     if not trip.done:
-        return "nothing on the way needs the CPU"
+        return "stay on the GPU: nothing on the way needs the CPU"
     named = " and ".join(f"`{name}`" for name in trip.done[:_MOST_NAMED])
     if len(trip.done) > _MOST_NAMED:
-        return f"torch has {named} and all else that is done on the way"
-    return f"{named} {'does' if len(trip.done) == 1 else 'do'} the same on the device"
+        return f"stay on the GPU: torch has {named} and all else that is done on the way"
+    return f"stay on the GPU: {named} {'does' if len(trip.done) == 1 else 'do'} the same there"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 from torchlint.semantics.knowledge.conventions.texts import TORCHSCRIPT
 
 if TYPE_CHECKING:
@@ -19,11 +19,17 @@ RULE = Rule(
     name="item-comprehension",
     code="TL903",
     group="vectorise",
-    summary="A comprehension that reads the elements of a tensor one by one waits for the device at each of them.",
+    summary="A comprehension reads the elements of a tensor one by one, and each read synchronizes.",
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.SAFE, Applicability.UNSAFE),
+    unsafe="a tensor of several axes gives a flat list of all elements, or one more level",
     yields_to=("graph-break-in-compiled",),
+)
+_ONE_BY_ONE = Message(
+    "one-by-one",
+    "`{listing}` reads the elements of `{tensor}` one by one{waits}",
+    help="read all of them at once with `.tolist()`",
 )
 
 
@@ -39,11 +45,10 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     numbers = vector(found.tensor, context) if found.depth == 1 else None
     shown = context.shown(found.tensor)
-    waits = "and waits for the device each time" if may_wait(found.tensor, context) else "with a call for each"
+    waits = ", and each read synchronizes" if may_wait(found.tensor, context) else ""
     yield Flag(
         found.node,
-        f"`{context.shown(found.node)}` reads the elements of `{shown}` one by one, {waits}; "
-        "`tolist()` reads all at once",
+        _ONE_BY_ONE.of(listing=context.shown(found.node), tensor=shown, waits=waits),
         title=f"Read all of `{shown}` with `tolist()`",
         edits=_edits(found, numbers, context),
         applicability=Applicability.SAFE if _is_safe(found, numbers, context) else Applicability.UNSAFE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Flag, Node, Rule
+from torchlint.rule import Flag, Message, Node, Rule, Said
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -17,7 +17,7 @@ RULE = Rule(
     name="python-loop-over-tensor",
     code="TL901",
     group="vectorise",
-    summary="A Python loop over the elements of a tensor launches kernels, or waits for the device, for each of them.",
+    summary="A Python loop over the elements of a tensor launches kernels, or synchronizes, for each of them.",
     since="0.1.0",
     yields_to=(
         "item-in-train-loop",
@@ -27,6 +27,22 @@ RULE = Rule(
         "stack-of-indexing",
     ),
     eager=True,
+)
+_READS = Message(
+    "reads",
+    "this loop reads one element of {tensor} per iteration, and each read synchronizes",
+    help="read all of them once before the loop, or compute on the whole tensor",
+)
+_COMPARES = Message(
+    "compares",
+    "every iteration compares all of {tensor} with one number",
+    help="compare with all numbers at once, in one batched operation",
+)
+_GATHERS = Message(
+    "gathers", "this loop indexes by one element of {tensor} per iteration", help="index with the whole tensor"
+)
+_LAUNCHES = Message(
+    "launches", "this loop launches kernels for one element of {tensor} per iteration", help="use one batched operation"
 )
 # A longer expression says less than "a tensor".
 _LONGEST = 40
@@ -41,22 +57,13 @@ def check(node: cst.For | cst.CompFor | cst.While, context: Context) -> Iterator
     step = batchable_step(node, context)
     if step is None or any(batchable_step(outer, context) for outer in loops_around(node, context)):
         return
-    yield Flag(node, _message(step, context))
+    yield Flag(node, _said(step, context))
 
 
-def _message(step: Step, context: Context) -> str:
+def _said(step: Step, context: Context) -> Said:
     from torchlint.analyses.iteration.element_work import Work
 
     code = context.code(step.tensor).strip()
     tensor = f"`{code}`" if "\n" not in code and len(code) <= _LONGEST else "a tensor"
-    match step.work:
-        case Work.READ:
-            return (
-                f"the host waits for one element of {tensor} at each turn; read all of them once before the loop, "
-                "or compute on the whole tensor"
-            )
-        case Work.MASK:
-            return f"each turn goes over all of {tensor} to compare it with one number; one batched operation goes once"
-        case Work.GATHER:
-            return f"each turn takes a part by one element of {tensor}; index with the whole tensor at once"
-    return f"each turn launches kernels for one element of {tensor}; one batched operation would do for all"
+    said = {Work.READ: _READS, Work.MASK: _COMPARES, Work.GATHER: _GATHERS}.get(step.work, _LAUNCHES)
+    return said.of(tensor=tensor)

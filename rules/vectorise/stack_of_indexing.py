@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, Message, NodeEdit, Replace, Rule, Status
 from torchlint.semantics.values.lattice import Device, Kind
 
 if TYPE_CHECKING:
@@ -18,12 +18,14 @@ RULE = Rule(
     name="stack-of-indexing",
     code="TL904",
     group="vectorise",
-    summary="Rows of a tensor that are taken one by one and stacked; one index would take them all.",
+    summary="Rows of a tensor are indexed one by one and stacked.",
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
+    unsafe="no rows at all, and indices out of range, behave differently",
     eager=True,
 )
+_STACKED = Message("stacked", "`{stack}` takes the rows of `{tensor}` one by one{wait}", help="{advice}")
 # A longer index says less than that there is one.
 _LONGEST = 40
 
@@ -40,12 +42,12 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     shown = shown_owner(found.tensor, context)
     numbers = _numbers(found, context)
-    advice = f"`{shown}[{numbers}]` takes all at once" if len(numbers) < _LONGEST else "one index takes all at once"
+    advice = f"index once with `{shown}[{numbers}]`" if len(numbers) < _LONGEST else "index with all of them at once"
     is_on_device = context.kind(found.indices) is Kind.TENSOR and may_wait(found.indices, context)
-    wait = ", and the host waits for the number of each" if is_on_device else ""
+    wait = ", and each index synchronizes" if is_on_device else ""
     yield Flag(
         node,
-        f"`{context.shown(node)}` takes the rows of `{shown}` one by one{wait}; {advice}",
+        _STACKED.of(stack=context.shown(node), tensor=shown, wait=wait, advice=advice),
         title=f"Index `{shown}` once",
         edits=_edits(found, numbers, context),
     )

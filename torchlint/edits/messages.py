@@ -12,13 +12,24 @@ if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
 
+_EVERY = {
+    Frequency.EPOCH: " every epoch",
+    Frequency.BATCH: " every batch",
+    Frequency.SAMPLE: " for every sample",
+}
+
+
 def how_often(node: cst.CSTNode, context: Context) -> str:
-    """` per batch`, with the blank before it; nothing where a line runs once, or nobody knows how often."""
-    frequency = context.frequency(node)
-    return f" {frequency}" if frequency > Frequency.ONCE else ""
+    """` every batch`, with the blank before it; nothing where a line runs once, or nobody knows how often."""
+    return every(context.frequency(node))
+
+
+def every(frequency: Frequency) -> str:
+    """The same for a frequency."""
+    return _EVERY.get(frequency, "")
 
 
 def of_a_batch(node: cst.CSTNode, context: Context) -> str:
-    """`per batch`, and of its parts `several times per batch`: they may be samples, frames or keys."""
+    """` every batch`, and of its parts ` several times a batch`: they may be samples, frames or keys."""
     frequency = context.frequency(node)
-    return "several times per batch" if frequency is Frequency.SAMPLE else str(frequency)
+    return " several times a batch" if frequency is Frequency.SAMPLE else every(frequency)

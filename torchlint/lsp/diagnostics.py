@@ -35,11 +35,12 @@ def diagnostics(
         document, range_ = view.location(finding.span)
         often = frequency(finding)
         said = " — ".join(filter(None, (finding.message, finding.doubtful)))
+        said += f" ({often})" if finding.origin and not relates else ""
         related = _related(finding, view, root) if relates else []
         found[document.uri].append(
             lsp.Diagnostic(
                 range=range_,
-                message=f"{said} ({often})" if finding.origin and not relates else said,
+                message=f"{said}\nhelp: {finding.help}" if finding.help else said,
                 severity=_severity(finding),
                 code=finding.code,
                 code_description=lsp.CodeDescription(find(finding.rule).url),

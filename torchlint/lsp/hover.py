@@ -31,6 +31,7 @@ def hover(finding: Finding, verified: str = "") -> str:
         f"**{rule.code}** [{rule.name}]({rule.url}){f' · {often}' if often else ''}",
         finding.message,
         f"**Doubtful**: {finding.doubtful}" if finding.doubts else "",
+        f"**Help**: {finding.help}" if finding.help else "",
         f"**This line**: {verified}" if verified else "",
         _fix(finding, rule),
         _why(rule),

@@ -23,7 +23,8 @@ class Entry:
     `start` and `end` are places as people see them, of a notebook in a cell, the end exclusive; both are 1:1 where no
     place is known. `origin` is the call in another file, `path:row`, that makes it run as often as it does. `rule`
     is None for a diagnostic and for a rule that the options do not list. `fault` is None for a finding; `severity` and
-    `doubts` are those of one, `doubtful` the same in words, `places` its further ones.
+    `doubts` are those of one, `doubtful` the same in words, `places` its further ones, `help` what to do
+    about it, if only what its fix does; empty where nobody says it.
     """
 
     source: SourceFile
@@ -40,6 +41,7 @@ class Entry:
     doubts: tuple[Doubt, ...]
     doubtful: str
     places: tuple[Span, ...]
+    help: str
 
     @property
     def is_note(self) -> bool:
@@ -93,6 +95,7 @@ def _of_diagnostic(source: SourceFile, diagnostic: Diagnostic) -> Entry:
         doubts=(),
         doubtful="",
         places=(),
+        help="",
     )
 
 
@@ -112,6 +115,7 @@ def _of_finding(source: SourceFile, finding: Finding, rules: dict[str, Rule]) ->
         doubts=finding.doubts,
         doubtful=finding.doubtful,
         places=finding.places,
+        help=finding.help or (finding.fix.title if finding.fix is not None else ""),
     )
 
 

@@ -76,7 +76,7 @@ def _header(entry: Entry, options: ReportOptions, style: Style) -> list[str]:
 def _notes(entry: Entry, explained: set[str], style: Style) -> list[str]:
     """How often it runs and, where a rule occurs for the first time, its name and why it matters."""
     notes = []
-    if entry.frequency is not Frequency.UNKNOWN:
+    if entry.frequency > Frequency.ONCE:
         words = str(entry.frequency)
         words = style.paint(words, WARNING) if entry.frequency >= Frequency.BATCH else words
         notes.append(f"runs {words}{f', called from {visible(entry.origin)}' if entry.origin else ''}")
@@ -101,15 +101,15 @@ def _elsewhere(entry: Entry) -> str:
 
 
 def _help(entry: Entry, options: ReportOptions, style: Style) -> list[str]:
-    """The fix: its title, the lines it changes where they are few, and how far to trust it."""
+    """What to do; of a fix the lines it changes, where they are few, and how far to trust it."""
+    lines = [f"{style.paint('help', HINT)}: {style.paint(visible(entry.help), BOLD)}"] if entry.help else []
     if entry.fix is None:
-        return []
-    changed = _changed(entry.source, entry.fix, style, options.width)
-    lines = [f"{style.paint('help', HINT)}: {style.paint(visible(entry.fix.title), BOLD)}", *changed]
+        return lines
+    lines += _changed(entry.source, entry.fix, style, options.width)
     match entry.fix.applicability:
         case Applicability.UNSAFE:
-            where = f"; `torchlint explain {visible(entry.code)}` says what may differ" if entry.rule else ""
-            lines.append(f"{style.paint('note', BOLD)}: This is an unsafe fix{where}")
+            why = entry.rule.unsafe if entry.rule else ""
+            lines.append(f"{style.paint('unsafe', BOLD)}: {visible(why or 'the fix may change what is computed')}")
         case Applicability.DISPLAY:
             lines.append(f"{style.paint('note', BOLD)}: This is a sketch, which `--fix` never applies")
         case Applicability.SAFE:

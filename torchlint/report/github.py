@@ -30,8 +30,8 @@ def _command(entry: Entry) -> str:
         lines.append(f"  runs {entry.frequency}{f', called from {entry.origin}' if entry.origin else ''}")
     if entry.doubts:
         lines.append(f"  but {entry.doubtful}")
-    if entry.fix:
-        lines.append(f"  help: {entry.fix.title}")
+    if entry.help:
+        lines.append(f"  help: {entry.help}")
     text = "%0A".join(_data(line) for line in "\n".join(lines).splitlines())
     command = "error" if entry.fault is not None else "notice" if entry.is_note else "warning"
     return f"::{command} title=torchlint ({_property(entry.code)}),file={_property(path)},{place}::{text}"

@@ -26,6 +26,7 @@ def _finding(entry: Entry) -> dict[str, Any]:
         "code": entry.code,
         "name": entry.name,
         "message": entry.message,
+        "help": entry.help or None,
         "severity": "error" if entry.fault is not None else str(entry.severity),
         "doubts": [doubt.value for doubt in entry.doubts],
         "filename": entry.source.path,

@@ -176,8 +176,9 @@ def _notification(entry: Entry, outside: Path | None) -> Json:
 
 
 def _message(entry: Entry) -> str:
-    """What is said, and what is doubtful; of a notebook also the cell, since a region is one of its JSON."""
+    """What is said, doubtful, and to be done; of a notebook also the cell, since a region is one of its JSON."""
     said = f"{entry.message} — {entry.doubtful}" if entry.doubts else entry.message
+    said += f"; help: {entry.help}" if entry.help else ""
     return said if entry.start.cell is None else f"{said} ({entry.start.words})"
 
 

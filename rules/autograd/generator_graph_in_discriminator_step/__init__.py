@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Flag, Insert, Method, Rule
+from torchlint.rule import Applicability, Flag, Insert, Message, Method, Rule
 from torchlint.semantics.knowledge.conventions.texts import WATCHED_GRAPH
 
 if TYPE_CHECKING:
@@ -19,15 +19,22 @@ RULE = Rule(
     name="generator-graph-in-discriminator-step",
     code="TL406",
     group="autograd",
-    summary="The discriminator's backward pass goes on through the generator, whose gradients are then zeroed.",
+    summary="The discriminator's backward pass also computes gradients for the generator, which are then discarded.",
     since="0.2.0",
     fix=(Applicability.SAFE, Applicability.UNSAFE),
+    unsafe="gradients of the generator are not accumulated in this step",
+)
+_WASTED = Message(
+    "wasted-gradients",
+    "`{backward}` also computes gradients for `{other}`{often}, which `{zeroed}` discards",
+    help="pass `{given}.detach()` to `{taker}`",
 )
 
 
 @RULE.on(Method("backward"), Method("manual_backward"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag each call of the discriminator through which the pass gets to the generator."""
+    from torchlint.edits.messages import how_often
     from torchlint.finding import Frequency
 
     from .adversaries import strays
@@ -41,9 +48,14 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         given = context.shown(stray.carriers[0])
         yield Flag(
             stray.call,
-            f"`{context.shown(node)}` goes back through `{context.shown(stray.other)}` {context.frequency(node)}, for "
-            f"gradients that `{context.shown(stray.zeroed)}` throws away; pass `{given}.detach()` to "
-            f"`{context.shown(stray.call.func)}`",
+            _WASTED.of(
+                backward=context.shown(node),
+                other=context.shown(stray.other),
+                zeroed=context.shown(stray.zeroed),
+                given=given,
+                taker=context.shown(stray.call.func),
+                often=how_often(node, context),
+            ),
             title=f"Pass `{given}.detach()`",
             edits=tuple(Insert(part, ".detach()") for part in stray.carriers),
             applicability=Applicability.SAFE if _is_unseen(stray, context) else Applicability.UNSAFE,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Insert, Method, Node, Replace, Rule, Status
+from torchlint.rule import Applicability, Flag, Insert, Message, Method, Node, Replace, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.rule import NodeEdit
@@ -21,6 +21,12 @@ RULE = Rule(
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
+    unsafe="the total no longer requires gradients",
+)
+_RETAINED = Message(
+    "graph-retained",
+    "`{keeper}` keeps one more autograd graph alive{often}, so memory grows",
+    help="keep `{kept}.detach()`",
 )
 _BACKWARD = (b"backward",)
 
@@ -35,6 +41,7 @@ class _Kept(NamedTuple):
 @RULE.on(Node("AugAssign", _BACKWARD), Node("Assign", _BACKWARD), Method("append", _BACKWARD))
 def check(node: cst.AugAssign | cst.Assign | cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a value that a training loop has gone back through where it is kept for longer than a step."""
+    from torchlint.edits.messages import how_often
     from torchlint.semantics.execution.grad_mode import GradMode
 
     from .lifetime import outlives
@@ -57,8 +64,7 @@ def check(node: cst.AugAssign | cst.Assign | cst.Call, context: Context) -> Iter
     shown = context.shown(names[0])
     yield Flag(
         kept.value,
-        f"`{context.shown(kept.under)}` keeps one more autograd graph alive {context.frequency(node)}, which the "
-        f"backward pass has used up, and memory grows with it; keep `{shown}.detach()`",
+        _RETAINED.of(keeper=context.shown(kept.under), kept=shown, often=how_often(node, context)),
         title=f"Keep `{shown}` without its graph",
         edits=_detached(kept.value, names, context),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Node, Replace, Rule, Status
+from torchlint.rule import Applicability, Flag, Message, Node, Replace, Rule, Status
 from torchlint.semantics.knowledge.conventions.values import REQUIRES_GRAD_MISSPELT
 
 if TYPE_CHECKING:
@@ -17,10 +17,19 @@ RULE = Rule(
     name="requires-grad-typo",
     code="TL416",
     group="autograd",
-    summary="An assignment that was to freeze something freezes nothing: it makes an attribute that nobody reads.",
+    summary="An assignment that should freeze parameters sets an attribute that nothing reads.",
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
+    unsafe="what was trained is frozen from then on",
+)
+_MISSPELT = Message(
+    "misspelt", "setting `{name}` freezes nothing: `{shown}` still requires gradients", help="use `{instead}`"
+)
+_OF_A_MODULE = Message(
+    "of-a-module",
+    "`requires_grad` of a module freezes nothing: the parameters of `{module}` still require gradients",
+    help="call `{module}.requires_grad_(False)`",
 )
 _RIGHT = "requires_grad"
 # Each of the names holds one of these.
@@ -45,16 +54,14 @@ def check(node: cst.Assign, context: Context) -> Iterator[Flag]:
         shown, is_module = context.shown(target.value), context.kind(target.value) is Kind.MODULE
         yield Flag(
             node,
-            f"setting `{name}` freezes nothing: `{shown}` still requires a gradient, which a backward pass computes "
-            f"and keeps activations for; `{f'{_RIGHT}_(False)' if is_module else f'{_RIGHT} = False'}` freezes it",
+            _MISSPELT.of(name=name, shown=shown, instead=f"{_RIGHT}_(False)" if is_module else f"{_RIGHT} = False"),
             title=f"Call `{_RIGHT}_(False)`" if is_module else f"Set `{_RIGHT}`",
             edits=_renamed(node, target, context),
         )
     elif name == _RIGHT and _is_module(target.value, context):
         yield Flag(
             node,
-            f"`{_RIGHT}` of a module freezes nothing: the parameters of `{context.shown(target.value)}` still get "
-            f"gradients, and activations are kept for them; `{_RIGHT}_(False)` reaches the parameters",
+            _OF_A_MODULE.of(module=context.shown(target.value)),
             title=f"Call `{_RIGHT}_(False)`",
             edits=(Replace(node, f"{context.code(target.value)}.{_RIGHT}_(False)"),),
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Call, Flag, Message, NodeEdit, Replace, Rule
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -18,9 +18,15 @@ RULE = Rule(
     name="volatile-has-no-effect",
     code="TL402",
     group="autograd",
-    summary="`volatile=True` no longer turns autograd off: the model records a graph that nobody goes back through.",
+    summary="`volatile=True` no longer turns autograd off: the model builds a graph that is never used.",
     since="0.2.0",
     fix=(Applicability.UNSAFE,),
+    unsafe="outputs no longer require gradients",
+)
+_VOLATILE = Message(
+    "volatile",
+    "`volatile` has had no effect since PyTorch 0.4: `{model}(…)` builds an autograd graph that {uses}",
+    help="run it under `torch.no_grad()`",
 )
 _VARIABLE = "torch.autograd.Variable"
 
@@ -35,14 +41,13 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
     if _volatile(node, context) is None or not (runs := _runs(node, context)):
         return
-    uses = "the backward pass may use" if context[Evaluations].trains_with(runs[0]) else "nothing here uses"
+    uses = "the backward pass may use" if context[Evaluations].trains_with(runs[0]) else "is never used"
     evaluation = _evaluation(runs, context)
     instead = _plain(node, evaluation, context)
     title, edits = without_grad(evaluation, context, instead)
     yield Flag(
         node,
-        f"`volatile` has had no effect since PyTorch 0.4: `{dotted(runs[0].func) or 'the model'}(…)` records a graph "
-        f"that {uses}, and keeps its activations in memory; call it under `torch.no_grad()`",
+        _VOLATILE.of(model=dotted(runs[0].func) or "the model", uses=uses),
         title=title,
         edits=(*edits, *_outside(instead, edits, context)) if edits else (),
         about=tuple(runs),

@@ -47,17 +47,15 @@ def workers(loader: cst.Call, context: Context) -> Workers | None:
     given = constant(found.given, context)
     if isinstance(given, cst.Integer):
         number = int(given.value.replace("_", ""), 0)
-        return Workers("1 worker ends and is" if number == 1 else f"{number} workers end and are") if number else None
+        return Workers("1 worker is" if number == 1 else f"{number} workers are") if number else None
     sure = _is_positive(given, context)
     if sure is None:
         return None
     code = context.code(found.given)
     if sure:
-        return Workers(f"the workers (`{context.shown(found.given)}`) end and are")
+        return Workers(f"the workers (`{context.shown(found.given)}`) are")
     plain = isinstance(found.given, (cst.Name, cst.Attribute, cst.Call)) or found.given.lpar
-    return Workers(
-        f"the workers (`{context.shown(found.given)}`) end and are", f"{code} > 0" if plain else f"({code}) > 0"
-    )
+    return Workers(f"the workers (`{context.shown(found.given)}`) are", f"{code} > 0" if plain else f"({code}) > 0")
 
 
 @query(bottom=None)
@@ -145,8 +143,8 @@ def starts_again(loader: cst.Call, context: Context) -> str | None:
     again = context[Passes].repeated(loader)
     if again is not None:
         frequency = context.frequency(again)
-        return str(frequency) if frequency is Frequency.EPOCH else "for each pass over the loader"
-    return "per epoch" if _is_lightnings(loader, context) else None
+        return "every epoch" if frequency is Frequency.EPOCH else "for every pass over the loader"
+    return "every epoch" if _is_lightnings(loader, context) else None
 
 
 def _is_lightnings(loader: cst.Call, context: Context) -> bool:

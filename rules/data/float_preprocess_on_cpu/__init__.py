@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Rule, Status
+from torchlint.rule import Call, Flag, Message, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -16,10 +16,15 @@ RULE = Rule(
     name="float-preprocess-on-cpu",
     code="TL114",
     group="data",
-    summary="Images become float32 and are normalized on the CPU, so that four times the bytes go to the device.",
+    summary="Images become float32 and are normalized on the CPU: four times the bytes to copy to the GPU.",
     since="0.2.0",
     status=Status.PREVIEW,
     default=False,
+)
+_WIDENED = Message(
+    "widened-on-the-cpu",
+    "`{converted}` and `Normalize` make each image float32 on the CPU, four times the bytes to copy",
+    help="load uint8, and convert and normalize each batch on the GPU",
 )
 # Smaller images are copied in no time, whatever they are made of.
 _SMALLEST = 96
@@ -42,8 +47,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     yield Flag(
         last,
-        f"`{converted}` and `Normalize` make each image float32 on the CPU, per sample, so that four times the bytes "
-        "go to the device; load uint8, and convert and normalize each batch there",
+        _WIDENED.of(converted=converted),
     )
 
 

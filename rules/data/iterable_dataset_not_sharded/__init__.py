@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Rule, Status
+from torchlint.rule import Call, Flag, Message, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -16,9 +16,14 @@ RULE = Rule(
     name="iterable-dataset-not-sharded",
     code="TL110",
     group="data",
-    summary="Each worker yields all of an `IterableDataset`, and an epoch has each sample once per worker.",
+    summary="Every worker yields all of an `IterableDataset`, so an epoch has each sample once per worker.",
     since="0.2.0",
     status=Status.PREVIEW,
+)
+_NOT_SHARDED = Message(
+    "not-sharded",
+    "each of `{workers}` workers yields all of `{dataset}`, so an epoch repeats every sample",
+    help="give each worker its part, by `torch.utils.data.get_worker_info()`",
 )
 
 
@@ -43,8 +48,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if made is not None and repeats_in_workers(made, context):
         yield Flag(
             node,
-            f"each of `{context.shown(count)}` workers yields all of `{context.shown(made.func)}`, so that an epoch "
-            "has every sample as many times; give each its part, by `torch.utils.data.get_worker_info`",
+            _NOT_SHARDED.of(workers=context.shown(count), dataset=context.shown(made.func)),
         )
 
 

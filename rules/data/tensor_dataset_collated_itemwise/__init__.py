@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Replace, Rule
+from torchlint.rule import Applicability, Call, Flag, Message, Replace, Rule
 from torchlint.semantics.knowledge.conventions.counts import MICRO_BATCH
 from torchlint.semantics.knowledge.conventions.packages import SAMPLER_FRAMEWORK
 
@@ -18,10 +18,16 @@ RULE = Rule(
     name="tensor-dataset-collated-itemwise",
     code="TL111",
     group="data",
-    summary="A `DataLoader` picks each sample of a batch from tensors that are in memory, and stacks them again.",
+    summary="A `DataLoader` indexes in-memory tensors sample by sample and stacks the results.",
     since="0.2.0",
     default=False,
     fix=(Applicability.UNSAFE,),
+    unsafe="the `batch_size` of the loader is None, and its `sampler` another",
+)
+_ITEMWISE = Message(
+    "itemwise",
+    "the loader indexes the tensors sample by sample and stacks the results",
+    help="pass `batch_size=None` and a `BatchSampler` as `sampler`, to index once per batch",
 )
 
 # Of fewer samples a batch is stacked in no time.
@@ -56,8 +62,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     mended = batched(node, context)
     yield Flag(
         node,
-        "the loader picks the samples of each batch from tensors one by one and stacks them again; "
-        "`batch_size=None` with a `BatchSampler` as `sampler` indexes the tensors once per batch",
+        _ITEMWISE.of(),
         title="Index the tensors once per batch",
         edits=(Replace(node, mended),) if mended is not None else (),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Rule
+from torchlint.rule import Call, Flag, Message, Rule
 from torchlint.semantics.knowledge.conventions.functions import FITTING_METHOD
 from torchlint.semantics.knowledge.conventions.texts import CELL_MARK
 from torchlint.semantics.knowledge.conventions.values import PLATFORM_NAME
@@ -19,9 +19,14 @@ RULE = Rule(
     name="workers-without-main-guard",
     code="TL115",
     group="data",
-    summary="Workers that are spawned run a script without a main guard again from its top, and fail.",
+    summary="Spawned workers run a script without a main guard again from its top, and fail.",
     since="0.2.0",
     default=False,
+)
+_UNGUARDED = Message(
+    "unguarded",
+    "workers that are spawned run this script again from its top, and fail",
+    help='move what runs into a function, called under `if __name__ == "__main__":`',
 )
 
 
@@ -46,8 +51,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if reader(node, context) >= Reader.PEEK and _is_read_on_import(context):
         yield Flag(
             node,
-            "each worker that is spawned, or comes from a fork server, runs this script once more from its top and "
-            'fails; move what runs into a function, called under `if __name__ == "__main__":`',
+            _UNGUARDED.of(),
         )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.rule import Call, Flag, Method, Node, Rule
+from torchlint.rule import Call, Flag, Message, Method, Node, Rule
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -17,15 +17,31 @@ RULE = Rule(
     name="collective-every-step-for-logging",
     code="TL706",
     group="distributed",
-    summary="All processes wait for each other for each batch, to log a value or for no reason of the computation.",
+    summary="All processes synchronize every batch, only to log a value or for nothing.",
     since="0.2.0",
 )
-_ADVICE = "do it once in many batches, or sum it up and do it once behind the loop"
+_REDUCED = Message(
+    "reduced-to-log",
+    "reducing `{tensor}` only to log it synchronizes all processes{often}",
+    help="reduce every N batches, or sum up and reduce once after the loop",
+)
+_BARRIER = Message(
+    "barrier",
+    "`barrier()` synchronizes all processes and their GPUs{often}",
+    help="delete it; a collective waits for the data that it needs",
+)
+_SYNC_DIST = Message(
+    "sync-dist",
+    "`sync_dist=True` synchronizes all processes{often}",
+    help="pass `on_step=False, on_epoch=True`, which reduces once an epoch",
+)
 
 
 @RULE.on(Call("torch.distributed.all_reduce"), Call("torch.distributed.reduce"))
 def check_reduction(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the reduction, in a loop over batches, of a metric that nothing but a log reads behind it."""
+    from torchlint.edits.messages import how_often
+
     from .collectives import is_only_told, uses_behind
 
     tensor = context.argument(node, "tensor", 0)
@@ -38,14 +54,15 @@ def check_reduction(node: cst.Call, context: Context) -> Iterator[Flag]:
     if told and all(is_only_told(use, context) for use in told):
         yield Flag(
             node,
-            f"all processes wait for each other {context.frequency(node)} to reduce `{tensor.value}`, which is only "
-            f"logged; {_ADVICE}",
+            _REDUCED.of(tensor=tensor.value, often=how_often(node, context)),
         )
 
 
 @RULE.on(Node("Call", (b"reduce", b"_mean")))
 def check_function(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the same through a function: `reduce_tensor(loss.data, world_size).item()`."""
+    from torchlint.edits.messages import how_often
+
     from .collectives import is_only_told, is_reduction  # the model's parts load LibCST
 
     if not node.args or (context.qualified_name(node.func) or "").startswith("torch."):
@@ -54,14 +71,15 @@ def check_function(node: cst.Call, context: Context) -> Iterator[Flag]:
     if is_reduction(node, context) and _is_hot(node, context) and is_only_told(node, context):
         yield Flag(
             node,
-            f"all processes wait for each other {context.frequency(node)} to reduce `{context.shown(first)}`, which is "
-            f"only logged; {_ADVICE}",
+            _REDUCED.of(tensor=context.shown(first), often=how_often(node, context)),
         )
 
 
 @RULE.on(Call("torch.distributed.barrier"))
 def check_barrier(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a barrier in a loop over batches."""
+    from torchlint.edits.messages import how_often
+
     from .collectives import is_awaited_for_a_file, is_timed
 
     if not _is_hot(node, context) or context.has_unpacking(node):
@@ -69,14 +87,15 @@ def check_barrier(node: cst.Call, context: Context) -> Iterator[Flag]:
     if not is_timed(node, context) and not is_awaited_for_a_file(node, context):
         yield Flag(
             node,
-            f"`barrier()` makes all processes wait for each other and for their devices {context.frequency(node)}, "
-            "where a collective that computes waits for itself; leave it out",
+            _BARRIER.of(often=how_often(node, context)),
         )
 
 
 @RULE.on(Method("log"), Method("log_dict"))
 def check_log(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag `self.log(…, sync_dist=True)` in Lightning's `training_step`, where it logs each step unless told not to."""
+    from torchlint.edits.messages import how_often
+
     function = context.function(node)
     if not isinstance(function, cst.FunctionDef) or function.name.value != "training_step":
         return
@@ -87,8 +106,7 @@ def check_log(node: cst.Call, context: Context) -> Iterator[Flag]:
         return  # a metric of its own sees to that itself
     yield Flag(
         node,
-        f"`sync_dist=True` makes all processes wait for each other {context.frequency(node)}; with `on_step=False, "
-        "on_epoch=True` Lightning does it once an epoch",
+        _SYNC_DIST.of(often=how_often(node, context)),
     )
 
 

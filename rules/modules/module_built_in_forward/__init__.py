@@ -9,7 +9,7 @@ import libcst as cst
 
 from torchlint.edits.messages import of_a_batch
 from torchlint.finding import Frequency
-from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Call, Flag, Message, NodeEdit, Replace, Rule
 
 from . import functionals
 from .functionals import DROPOUTS, PLAIN, WEIGHTED, function_for, same_as
@@ -21,11 +21,22 @@ RULE = Rule(
     name="module-built-in-forward",
     code="TL502",
     group="modules",
-    summary="A layer is made at each forward pass: needless work in Python, and new random weights if it has any.",
+    summary="A layer is recreated in every forward pass, with new random weights if it has any.",
     since="0.2.0",
     fix=(Applicability.SAFE,),
     yields_to=("naive-attention",),
 )
+_DROPOUT = Message(
+    "dropout",
+    "`{made}` is recreated{often} in training mode, so it drops values in evaluation too",
+    help="create it in `__init__`",
+)
+_WEIGHTED = Message(
+    "weighted",
+    "`{made}` is recreated{often}, with new weights that no optimizer knows",
+    help="create it in `__init__`",
+)
+_PLAIN = Message("plain", "`{made}` creates a module{often} only to call it", help="call `{function}`")
 _MOVES = frozenset({"to", "cuda", "cpu", "type", "half", "float", "double"})
 
 
@@ -43,20 +54,18 @@ def check(made: cst.Call, context: Context) -> Iterator[Flag]:
         if _is_in_module(made, context):
             yield Flag(
                 made,
-                f"`{shown}` is made anew {often} and a new layer is in training mode, so it drops values in evaluation "
-                "too; make it in `__init__`",
+                _DROPOUT.of(made=shown, often=often),
             )
     elif layer in WEIGHTED:
         if _is_in_module(made, context):
             yield Flag(
                 made,
-                f"`{shown}` is made anew {often} with fresh weights, on the CPU, which no optimizer knows; make it in "
-                "`__init__`",
+                _WEIGHTED.of(made=shown, often=often),
             )
     elif not context[Compiled].holds(made):
         yield Flag(
             made,
-            f"`{shown}` makes a module {often} only to call it; `{same_as(layer, made)}` does the same without one",
+            _PLAIN.of(made=shown, often=often, function=same_as(layer, made)),
             title=f"Call `{function_for(layer)}`",
             edits=_edits(made, layer, called, context),
             applicability=Applicability.SAFE,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.rule import Applicability, Call, Flag, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -23,6 +23,12 @@ RULE = Rule(
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
+    unsafe="gradients of repeated rows are added in another order",
+)
+_MULTIPLIED = Message(
+    "multiplied",
+    "`{product}` multiplies one-hot rows with a whole table{often} to pick rows of it",
+    help="use `F.embedding({indices}, {table})`",
 )
 _EMBEDDING = "torch.nn.functional.embedding"
 
@@ -42,10 +48,13 @@ def check(call: cst.Call, context: Context) -> Iterator[Flag]:
             continue
         yield Flag(
             found.node,
-            f"`{context.shown(found.node)}` multiplies a row of zeros and a one with all of a table"
-            f"{how_often(found.node, context)} to pick one of its rows; `F.embedding({_indices(found, context)}, "
-            f"{_table(found, context)})` reads that row alone",
-            title="Look the rows up",
+            _MULTIPLIED.of(
+                product=context.shown(found.node),
+                indices=_indices(found, context),
+                table=_table(found, context),
+                often=how_often(found.node, context),
+            ),
+            title="Use `F.embedding`",
             edits=_edits(found, call, context),
         )
 

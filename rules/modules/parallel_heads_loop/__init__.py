@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.rule import Call, Flag, Rule, Status
+from torchlint.rule import Call, Flag, Message, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -17,10 +17,15 @@ RULE = Rule(
     name="parallel-heads-loop",
     code="TL514",
     group="modules",
-    summary="Modules that are alike are called one after another on the same input, each with kernels of its own.",
+    summary="Layers of one size run one by one on the same input, each with its own kernels.",
     since="0.2.0",
     status=Status.PREVIEW,
     default=False,
+)
+_ALIKE = Message(
+    "alike",
+    "`{modules}` holds `{name}` layers of one size that run one by one on the same input{often}",
+    help="{advice}",
 )
 
 
@@ -40,14 +45,13 @@ def check(call: cst.Call, context: Context) -> Iterator[Flag]:
         return
     name = (context.qualified_name(made.func) or context.code(made.func)).rpartition(".")[2]
     advice = (
-        "one `nn.Linear` as wide as all of them does with one product"
+        "use one `nn.Linear` as wide as all of them"
         if name == "Linear"
-        else "one layer as wide as all of them, or `torch.func.stack_module_state` with `vmap`, runs them at once"
+        else "use one layer as wide as all of them, or `torch.func.stack_module_state` with `vmap`"
     )
     yield Flag(
         call,
-        f"`{context.shown(listed)}` holds modules that are all a `{name}` of the same size, and each runs kernels of "
-        f"its own on the same input{how_often(call, context)}; {advice}",
+        _ALIKE.of(modules=context.shown(listed), name=name, advice=advice, often=how_often(call, context)),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Flag, Node, Rule, Status
+from torchlint.rule import Flag, Message, Node, Rule, Status
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -16,10 +16,15 @@ RULE = Rule(
     name="rnn-cell-loop",
     code="TL510",
     group="modules",
-    summary="A Python loop steps a recurrent cell through inputs that are all there before it begins.",
+    summary="A Python loop steps a recurrent cell through a sequence that is complete before it begins.",
     since="0.2.0",
     status=Status.PREVIEW,
     default=False,
+)
+_STEPWISE = Message(
+    "stepwise",
+    "`{cell}` takes a complete sequence step by step, with kernels for each step",
+    help="use `{layer}`, which takes the whole sequence",
 )
 
 
@@ -35,6 +40,5 @@ def check(loop: cst.For, context: Context) -> Iterator[Flag]:
     for step in steps(loop, context):
         yield Flag(
             step.call,
-            f"`{context.shown(step.call.func)}` takes a sequence that is all there step by step, with kernels of "
-            f"its own for each; `{step.layer}` takes it in one call",
+            _STEPWISE.of(cell=context.shown(step.call.func), layer=step.layer),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Flag, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -18,10 +18,16 @@ RULE = Rule(
     name="tensor-attribute-not-buffer",
     code="TL512",
     group="modules",
-    summary="A tensor that a module keeps as a plain attribute is copied to the device in each forward pass.",
+    summary="A tensor that a module keeps as a plain attribute is copied to the GPU in every forward pass.",
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
+    unsafe="the buffer is cast with its module, and `DistributedDataParallel` sends it to all ranks",
+)
+_NO_BUFFER = Message(
+    "no-buffer",
+    "`{move}` copies the same tensor to the device{often}",
+    help='make it a buffer: `self.register_buffer("{name}", …, persistent=False)`',
 )
 
 
@@ -32,6 +38,8 @@ _MOVES = (b".to(", b".cuda(", b".type_as(")
 @RULE.on(Method("to", _MOVES), Method("cuda", _MOVES), Method("type_as", _MOVES))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the first move of an attribute that could be a buffer; the fix registers it where it is made."""
+    from torchlint.edits.messages import how_often
+
     from .attributes import unregistered  # the model's parts load LibCST
 
     found = unregistered(node, context)
@@ -39,8 +47,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     yield Flag(
         node,
-        f"`{context.shown(node)}` copies the same tensor to the device {context.frequency(node)}; "
-        f'`self.register_buffer("{found.name}", …, persistent=False)` lets it move with its module, once',
+        _NO_BUFFER.of(move=context.shown(node), name=found.name, often=how_often(node, context)),
         title=f"Register `{found.name}` as a buffer that is not saved",
         edits=_edits(found, context),
         places=found.moves[1:],

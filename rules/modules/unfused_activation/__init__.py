@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchlint.finding import Frequency
-from torchlint.rule import Applicability, Call, Flag, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -19,11 +19,17 @@ RULE = Rule(
     name="unfused-activation",
     code="TL508",
     group="modules",
-    summary="An activation written as a formula runs a kernel for each operation and keeps what each of them gives.",
+    summary="A hand-written activation launches a kernel per operation and saves every result for backward.",
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
+    unsafe="the last digits differ",
     eager=True,
+)
+_UNFUSED = Message(
+    "unfused",
+    "`{formula}` launches {operations} kernels{often} and saves their results for backward",
+    help="use `torch.nn.functional.{function}`, which is one kernel",
 )
 _FUNCTIONAL = "torch.nn.functional."
 # What speaks of an activation in a function with a gradient of its own.
@@ -47,8 +53,12 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     shown = f"{found.function}({context.shown(found.variable)}{found.arguments})"
     yield Flag(
         found.formula,
-        f"`{context.shown(found.formula)}` runs {found.operations} kernels{how_often(found.formula, context)}, and "
-        f"training keeps what they give; `torch.nn.functional.{shown}` is one and keeps its input",
+        _UNFUSED.of(
+            formula=context.shown(found.formula),
+            operations=found.operations,
+            function=shown,
+            often=how_often(found.formula, context),
+        ),
         title=f"Call `{found.function}`",
         edits=_edits(found, context),
     )

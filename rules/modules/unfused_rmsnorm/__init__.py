@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchlint.finding import Frequency
-from torchlint.rule import Call, Flag, Method, Rule
+from torchlint.rule import Call, Flag, Message, Method, Rule
 from torchlint.semantics.knowledge.conventions.texts import RMSNORM_KNOWN
 
 if TYPE_CHECKING:
@@ -18,11 +18,16 @@ RULE = Rule(
     name="unfused-rmsnorm",
     code="TL509",
     group="modules",
-    summary="A root mean square norm written as a formula runs a kernel for each operation and keeps their results.",
+    summary="A hand-written RMSNorm launches a kernel per operation and saves every result for backward.",
     since="0.2.0",
     default=False,
     eager=True,
     torch=(2, 9),
+)
+_UNFUSED = Message(
+    "unfused",
+    "this hand-written RMSNorm launches a kernel for each operation{often}",
+    help="use `torch.nn.functional.rms_norm`, which is one kernel on CUDA",
 )
 
 
@@ -42,6 +47,5 @@ def check(call: cst.Call, context: Context) -> Iterator[Flag]:
         return
     yield Flag(
         product,
-        f"this root mean square norm runs a kernel for each operation{how_often(product, context)}, and training "
-        "keeps their results; `torch.nn.functional.rms_norm` is one on CUDA, and takes a weight of the last axis",
+        _UNFUSED.of(often=how_often(product, context)),
     )

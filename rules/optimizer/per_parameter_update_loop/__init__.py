@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.rule import Applicability, Flag, Node, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Flag, Message, Node, NodeEdit, Replace, Rule
 from torchlint.semantics.knowledge.conventions.functions import AVERAGING_FUNCTION
 
 if TYPE_CHECKING:
@@ -20,10 +20,16 @@ RULE = Rule(
     name="per-parameter-update-loop",
     code="TL807",
     group="optimizer",
-    summary="A moving average of parameters launches kernels for each of them; operations on lists take all at once.",
+    summary="A moving average launches kernels for each parameter; `torch._foreach_*` updates all at once.",
     since="0.2.0",
     fix=(Applicability.UNSAFE,),
+    unsafe="sums round differently in the last digit, and autograd sees the change in place",
     eager=True,
+)
+_ONE_BY_ONE = Message(
+    "one-by-one",
+    "{launched} launched for each parameter of `{owner}`{often}",
+    help="update all parameters at once with {functions}",
 )
 
 
@@ -40,12 +46,12 @@ def check(node: cst.For, context: Context) -> Iterator[Flag]:
     if found is None or not _runs_often(node, context) or is_host_only(context, context.device(found.targets)):
         return
     owner = context.shown(found.targets).removesuffix(".parameters()")
-    launched, take = "two or more kernels are", "`torch._foreach_mul_` and `torch._foreach_add_` take"
+    launched, take = "two or more kernels are", "`torch._foreach_mul_` and `torch._foreach_add_`"
     if found.is_lerp:
-        launched, take = "a kernel is", "`torch._foreach_lerp_` takes"
+        launched, take = "a kernel is", "`torch._foreach_lerp_`"
     yield Flag(
         node.iter,
-        f"{launched} launched for each parameter of `{owner}` {_often(node, context)}; {take} all parameters at once",
+        _ONE_BY_ONE.of(launched=launched, owner=owner, often=_often(node, context), functions=take),
         title="Update all parameters at once",
         edits=_edits(node, found, context),
     )
@@ -61,8 +67,9 @@ def _runs_often(node: cst.For, context: Context) -> bool:
 
 
 def _often(node: cst.For, context: Context) -> str:
-    frequency = context.frequency(node)
-    return str(frequency) if frequency >= Frequency.BATCH else "at each update"
+    from torchlint.edits.messages import how_often
+
+    return how_often(node, context) if context.frequency(node) >= Frequency.BATCH else " at every update"
 
 
 def _edits(node: cst.For, found: Blend, context: Context) -> tuple[NodeEdit, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Flag, Method, Rule, Status
+from torchlint.rule import Flag, Message, Method, Rule, Status
 from torchlint.semantics.knowledge.conventions.texts import BENCHMARK_SETTLED, LOADING_TEXT, VARYING_SIZES
 
 if TYPE_CHECKING:
@@ -17,10 +17,15 @@ RULE = Rule(
     name="cudnn-benchmark-off",
     code="TL620",
     group="precision",
-    summary="Convolutions over images of one size take the algorithms that cuDNN guesses, untried.",
+    summary="Convolutions run algorithms that cuDNN guesses, though all images have one size.",
     since="0.2.0",
     status=Status.PREVIEW,
     default=False,
+)
+_UNTRIED = Message(
+    "untried",
+    "cuDNN guesses an algorithm for each convolution, though all images have one size",
+    help="set `torch.backends.cudnn.benchmark = True`, to try them at the first batch",
 )
 
 # So many convolutions make a network of them.
@@ -41,8 +46,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if is_first_step(node, context):
         yield Flag(
             node,
-            "cuDNN guesses an algorithm for each convolution, though the images have one size throughout; with "
-            "`torch.backends.cudnn.benchmark = True` it tries them at the first batch and keeps the fastest",
+            _UNTRIED.of(),
         )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Insert, Method, Rule, Status
+from torchlint.rule import Applicability, Flag, Insert, Message, Method, Rule, Status
 from torchlint.semantics.knowledge.conventions.texts import FLOAT64_WANTED
 
 if TYPE_CHECKING:
@@ -17,10 +17,16 @@ RULE = Rule(
     name="float64-leak",
     code="TL608",
     group="precision",
-    summary="An array of NumPy is float64 unless told otherwise, and what meets it on the device becomes float64 too.",
+    summary="A float64 NumPy array is copied to the GPU, and what is computed with it becomes float64.",
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
+    unsafe="results are rounded to float32",
+)
+_FLOAT64 = Message(
+    "float64",
+    "a float64 NumPy array is copied to the device as it is, twice the bytes of float32",
+    help="cast it with `.float()` before the copy",
 )
 
 
@@ -42,8 +48,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     yield Flag(
         node,
-        "NumPy's float64 goes to the device as it is, twice the bytes of float32, and what meets it there is computed "
-        "in float64; cast it with `.float()` before the move",
+        _FLOAT64.of(),
         title="Cast to float32 before the move",
         edits=(Insert(made, ".float()"),),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Flag, Node, Rule, Status
+from torchlint.rule import Flag, Message, Node, Rule, Status
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -16,9 +16,14 @@ RULE = Rule(
     name="graph-break-in-compiled",
     code="TL652",
     group="precision",
-    summary="A read, a branch on a tensor or a side effect in compiled code splits the graph.",
+    summary="A read, a branch on a tensor or a side effect breaks the graph of compiled code.",
     since="0.2.0",
     status=Status.PREVIEW,
+)
+_BREAKS = Message(
+    "graph-break",
+    "`{place}` {reason}, which breaks the compiled graph in two",
+    help="move it out of the compiled function",
 )
 # As in the model, which loads LibCST.
 _OPTIONS = ("mode", "fullgraph", "backend", "dynamic", "options", "disable", "**")
@@ -39,4 +44,4 @@ def check(node: cst.Module, context: Context) -> Iterator[Flag]:
     if not node.body:
         return
     for place, reason in breaks(context):
-        yield Flag(place, f"`{context.shown(place)}` {reason}, which splits the compiled graph in two")
+        yield Flag(place, _BREAKS.of(place=context.shown(place), reason=reason))

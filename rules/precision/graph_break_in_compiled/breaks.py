@@ -54,9 +54,9 @@ def _broken(node: cst.CSTNode, context: Context, *, captures: bool) -> tuple[cst
             reason = _effect(node, context) or ("" if captures else _read(node, context))
             return (node, reason) if reason and not _is_in_error(node, context) else None
         case cst.If(test=test) | cst.While(test=test) | cst.IfExp(test=test) if _is_of_tensor(test, context):
-            return test, "is a tensor, and Python has to know whether it holds"
+            return test, "branches on a tensor"
         case cst.Subscript() if not captures and _is_selection(node, context):
-            return node, "has a size that only the data knows"
+            return node, "has a data-dependent size"
     return None
 
 
@@ -128,9 +128,9 @@ def _read(call: cst.Call, context: Context) -> str:
             if method in _JUDGEMENTS and (is_of_torch or context.kinds.is_tensor(owner)):
                 return "compares all values for Python"
             if method in _SIZED and (is_of_torch or context.kinds.is_tensor(tensor)):
-                return "has a size that only the data knows"
+                return "has a data-dependent size"
             if name == "torch.where" and len(args) == 1:
-                return "has a size that only the data knows"
+                return "has a data-dependent size"
         case cst.Call(func=cst.Name(value=name) as func, args=[cst.Arg(value=value)]):
             if name in _NUMBERS and context.qualified_name(func) == name and context.kinds.is_tensor(value):
                 return "reads a value"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Method, Rule, Status
+from torchlint.rule import Applicability, Flag, Message, Method, Rule, Status
 from torchlint.semantics.knowledge.conventions.texts import FP32_PRECISION
 
 if TYPE_CHECKING:
@@ -17,12 +17,18 @@ RULE = Rule(
     name="tf32-not-enabled",
     code="TL601",
     group="precision",
-    summary="Products of float32 matrices keep off the tensor cores until somebody allows TF32 for them.",
+    summary="Products of float32 matrices do not use tensor cores unless TF32 is allowed.",
     since="0.2.0",
     status=Status.PREVIEW,
     default=False,
     fix=(Applicability.UNSAFE,),
+    unsafe="products have about three correct digits instead of seven",
     yields_to=("no-mixed-precision",),
+)
+_NO_TF32 = Message(
+    "no-tf32",
+    "every step multiplies matrices in float32, without tensor cores",
+    help='call `torch.set_float32_matmul_precision("high")` at the start, which allows TF32',
 )
 _SETTER = "torch.set_float32_matmul_precision"
 # Layers of this width spend their time in the product.
@@ -44,9 +50,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     edit = below_imports(_SETTER, '("high")', context)
     yield Flag(
         node,
-        'each step multiplies matrices in float32, off the tensor cores; `torch.set_float32_matmul_precision("high")` '
-        "at the start lets products take TF32",
-        title="Allow TF32 for products of matrices" if edit else "",
+        _NO_TF32.of(),
+        title="Allow TF32" if edit else "",
         edits=edit,
     )
 

@@ -29,12 +29,6 @@ if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
 
-def how_often(node: cst.CSTNode, context: Context) -> str:
-    """Words for the end of a clause: ` per batch`; none where that is not known."""
-    frequency = context.frequency(node)
-    return "" if frequency is Frequency.UNKNOWN else f" {frequency}"
-
-
 def deferred(read: cst.Call, context: Context) -> tuple[NodeEdit, ...]:
     """The edits that add up or collect the value on the device and read it once, below the loop.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Flag, Node, Rule
+from torchlint.rule import Flag, Message, Node, Rule
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -16,8 +16,13 @@ RULE = Rule(
     name="boolean-mask-select",
     code="TL309",
     group="sync",
-    summary="Picking elements by a mask, only to reduce them, makes the CPU wait to learn how many there are.",
+    summary="Boolean indexing synchronizes, here only to reduce what it selects.",
     since="0.2.0",
+)
+_MASKED = Message(
+    "masked",
+    "`{selection}` synchronizes with the GPU{often}: the size of its result depends on the data",
+    help="{advice}",
 )
 
 _TOKENS = (b"mean(", b"sum(", b"_loss(", b"_with_logits(")
@@ -30,6 +35,8 @@ _ELEMENTWISE = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
 @RULE.on(Node("Subscript", _TOKENS))
 def check(node: cst.Subscript, context: Context) -> Iterator[Flag]:
     """Flag `x[mask].mean()`, `x[mask].sum()` and losses of what one mask picks, of device tensors, at each batch."""
+    from torchlint.edits.messages import how_often
+
     advice = _advice(node, context)
     if advice is None:
         return
@@ -47,11 +54,10 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Flag]:
         return
     if is_known_already(node, mask, context):
         clamped = advice.replace("mask.sum()", "mask.sum().clamp(min=1)")
-        advice = f"{clamped}, so that no branch has to ask either"
+        advice = f"{clamped}, which needs no branch either"
     yield Flag(
         node,
-        f"the CPU waits for the device {context.frequency(node)} to learn how many elements "
-        f"`{context.shown(node)}` has; {advice}",
+        _MASKED.of(selection=context.shown(node), advice=advice, often=how_often(node, context)),
     )
 
 

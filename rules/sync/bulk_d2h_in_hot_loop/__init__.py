@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Flag, Method, Rule
+from torchlint.rule import Flag, Message, Method, Rule
 from torchlint.semantics.knowledge.conventions.values import HYPOTHESES
 from torchlint.semantics.values.lattice import Kind
 
@@ -18,9 +18,17 @@ RULE = Rule(
     name="bulk-d2h-in-hot-loop",
     code="TL305",
     group="sync",
-    summary="A tensor is copied to the CPU at each training step, or piece by piece within one batch.",
+    summary="A tensor is copied to the CPU in every training step, or piece by piece within one batch.",
     since="0.1.0",
     yields_to=("device-round-trip",),
+)
+_PIECEWISE = Message(
+    "piecewise",
+    "`{copy}` copies piece by piece, and each copy synchronizes with the GPU",
+    help="copy once for the whole batch",
+)
+_COPIED = Message(
+    "copied", "`{copy}` copies the tensor to the CPU{often} and waits for it", help="keep it on the GPU until you log"
 )
 
 
@@ -33,6 +41,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.host.purpose import is_averaged, is_copied_before, is_measured, purpose
     from torchlint.analyses.host.reads import bulk_read, is_needed_on_host
     from torchlint.analyses.round_trips.trips import Trips
+    from torchlint.edits.messages import how_often
     from torchlint.facts import Purpose
 
     from .dependence import is_cut_to_measure  # the model's parts load LibCST
@@ -52,9 +61,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     loop = context.frequencies.batch_loop(node)
     if _is_piecewise(node, context):
         if not is_cut_to_measure(node, context) and not saves_as_it_goes(node, context):
-            yield Flag(
-                node, f"`{code}` copies a piece at a time, and the CPU waits for each; copy once for the whole batch"
-            )
+            yield Flag(node, _PIECEWISE.of(copy=code))
     elif is_measured(whole, context):
         return
     elif loop is not None and (
@@ -64,8 +71,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     ):
         yield Flag(
             node,
-            f"`{code}` copies the tensor to the CPU {context.frequency(node)} and waits for it; "
-            "keep it on the device until you log",
+            _COPIED.of(copy=code, often=how_often(node, context)),
         )
 
 

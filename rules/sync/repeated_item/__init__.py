@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Insert, Method, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Flag, Insert, Message, Method, NodeEdit, Replace, Rule
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -18,9 +18,13 @@ RULE = Rule(
     name="repeated-item",
     code="TL303",
     group="sync",
-    summary="The same scalar is read back from the device several times in one block.",
+    summary="The same scalar is read from the GPU several times in one block.",
     since="0.1.0",
     fix=(Applicability.SAFE, Applicability.UNSAFE),
+    unsafe="something between the reads may change the tensor",
+)
+_REPEATED = Message(
+    "repeated", "`{read}` is read {times} times in this block, and each read synchronizes", help="read it once"
 )
 
 
@@ -44,7 +48,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     name = repeats.fresh_name()
     yield Flag(
         node,
-        f"`{read}` stands {len(repeats.counted)} times in this block, and each waits for the device; read it once",
+        _REPEATED.of(read=read, times=len(repeats.counted)),
         title=f"Read `{repeats.name}` once",
         edits=_edits(repeats, name, context) if name is not None else (),
         applicability=Applicability.SAFE if repeats.is_unchanged() else Applicability.UNSAFE,

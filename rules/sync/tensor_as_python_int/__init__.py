@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Call, Flag, Method, Node, Rule
+from torchlint.rule import Call, Flag, Message, Method, Node, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -16,7 +16,7 @@ RULE = Rule(
     name="tensor-as-python-int",
     code="TL313",
     group="sync",
-    summary="A device tensor used as a size, an index or a bound makes the CPU wait for its value.",
+    summary="Using a GPU tensor as a size, an index or a bound in Python synchronizes.",
     since="0.2.0",
     yields_to=(
         "graph-break-in-compiled",
@@ -25,6 +25,11 @@ RULE = Rule(
         "python-loop-over-tensor",
         "host-factory-then-move",
     ),
+)
+_NUMBER = Message(
+    "number",
+    "`{number}` is needed as a Python number, which synchronizes with the GPU{often}",
+    help="take it from where the CPU knows it, or mask instead",
 )
 
 
@@ -53,6 +58,7 @@ RULE = Rule(
 def check(node: cst.Call | cst.Subscript, context: Context) -> Iterator[Flag]:
     """Flag the first device tensor of which the node needs the value as an int, in code that runs at each batch."""
     from torchlint.analyses.execution.hot import is_hot  # the model's parts load LibCST
+    from torchlint.edits.messages import how_often
 
     from .whole_numbers import tensors_as_numbers
 
@@ -62,8 +68,7 @@ def check(node: cst.Call | cst.Subscript, context: Context) -> Iterator[Flag]:
         return
     yield Flag(
         number,
-        f"Python needs `{context.shown(number)}` as a number, so the CPU waits for the device "
-        f"{context.frequency(number)}; take it from where the host knows it, or mask instead",
+        _NUMBER.of(number=context.shown(number), often=how_often(number, context)),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Call, Flag, Rule, Status
+from torchlint.rule import Call, Flag, Message, Rule, Status
 from torchlint.semantics.knowledge.apis import ARRAYS_OF_LISTS, OF_LISTS
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ RULE = Rule(
     name="array-from-list-of-tensors",
     code="TL218",
     group="transfer",
-    summary="Tensors of the device are read one by one to make one array or tensor of them.",
+    summary="GPU tensors are read one by one to build one array or tensor.",
     since="0.2.0",
     status=Status.PREVIEW,
     yields_to=(
@@ -28,11 +28,13 @@ RULE = Rule(
         "bulk-d2h-in-hot-loop",
     ),
 )
+_GATHERED = Message("gathered", "`{array}` synchronizes with the GPU {times}{often}", help="{after}")
 
 
 @RULE.on(*map(Call, (*OF_LISTS, *ARRAYS_OF_LISTS)))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a list of tensors of the device that is read element by element."""
+    from torchlint.edits.messages import how_often
     from torchlint.finding import Frequency
 
     from .lists import gathered  # the model's parts load LibCST
@@ -40,12 +42,15 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     found = gathered(node, context)
     if found is None or context.frequencies.is_diagnostic(node):
         return
-    how_often = context.frequency(node)
-    if how_often <= Frequency.ONCE:
+    if context.frequency(node) <= Frequency.ONCE:
         return
-    times = f"{found.count} times" if found.count else "once for each tensor"
-    after = "`torch.stack` first, and one copy" if found.is_read else "`torch.stack` leaves them there"
+    times = f"{found.count} times" if found.count else "once per tensor"
+    after = (
+        "stack the tensors with `torch.stack`, and copy once"
+        if found.is_read
+        else "use `torch.stack`, which leaves them on the GPU"
+    )
     yield Flag(
         node,
-        f"`{context.shown(node)}` makes the CPU wait for the device {times}, {how_often}; {after}",
+        _GATHERED.of(array=context.shown(node), times=times, after=after, often=how_often(node, context)),
     )

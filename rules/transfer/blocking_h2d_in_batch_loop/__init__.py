@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Flag, Method, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Flag, Message, Method, NodeEdit, Replace, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -18,10 +18,14 @@ RULE = Rule(
     name="blocking-h2d-in-batch-loop",
     code="TL203",
     group="transfer",
-    summary="The CPU waits until each batch has been copied to the device.",
+    summary="Copying a batch to the GPU blocks the CPU.",
     since="0.2.0",
     fix=(Applicability.SAFE, Applicability.UNSAFE),
+    unsafe="a batch that is changed on the CPU after the copy may arrive changed",
     yields_to=("item-in-train-loop", "item-in-eval-loop"),
+)
+_BLOCKING = Message(
+    "blocking", "`{copy}` blocks the CPU{often} until the copy is done", help="pass `non_blocking=True`{where}"
 )
 
 
@@ -55,8 +59,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     where = f" where {' and '.join(conditions)}" if conditions else ""
     yield Flag(
         node,
-        f"the CPU waits for the copy of `{shown}` {often}; `non_blocking=True` lets it go on{where}",
-        title="Do not wait for the copy: `non_blocking=True`",
+        _BLOCKING.of(copy=shown, often=often, where=where),
+        title="Pass `non_blocking=True`",
         edits=() if on_cuda is False else (_unblocked(node, context),),
         applicability=Applicability.SAFE if on_cuda and _is_safe(move, sources, context) else Applicability.UNSAFE,
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -16,10 +16,16 @@ RULE = Rule(
     name="cast-widens-h2d",
     code="TL205",
     group="transfer",
-    summary="A tensor is cast to a wider type on the CPU, and so many more bytes are copied to the device.",
+    summary="A tensor is cast to a wider type on the CPU, so more bytes are copied to the GPU.",
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
+    unsafe="the GPU holds the tensor in both types for a moment",
+)
+_WIDENED = Message(
+    "widened",
+    "`{cast}` widens {narrow} to {wide} per element before the copy to the device",
+    help="move it first and cast it on the device",
 )
 
 # What may stand between the cast and the move: it can follow the cast to the device.
@@ -53,8 +59,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     shown = context.shown(cast.func.value)
     yield Flag(
         node,
-        f"`{shown}` is cast from {_bytes(narrow)} per element to {_bytes(wide)} on the CPU, so that the copy to the "
-        f"device is {wide // narrow} times as large; move it first and cast it there",
+        _WIDENED.of(cast=shown, narrow=_bytes(narrow), wide=_bytes(wide)),
         title="Move it first and cast it on the device",
         edits=_swapped(node, cast, context),
     )

@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from torchlint.analyses.tensors.factories import NAMES, Sameness
-from torchlint.rule import Applicability, Call, Doubt, Flag, Rule
+from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -20,15 +20,19 @@ RULE = Rule(
     name="host-factory-then-move",
     code="TL201",
     group="transfer",
-    summary="A tensor is made on the CPU and then copied to the device.",
+    summary="A tensor is created on the CPU and then copied to the GPU.",
     since="0.1.0",
     fix=(Applicability.SAFE, Applicability.UNSAFE),
+    unsafe="random numbers come from another generator, or rounding differs on the GPU",
     eager=True,
     doubts=(
         (Doubt.SMALL, ""),
         (Doubt.RUNS_ONCE, ""),
         (Doubt.RARE, "What tries a model out, exports it or gives it first weights is not what anybody waits for."),
     ),
+)
+_ON_THE_CPU = Message(
+    "on-the-cpu", "`torch.{factory}` is {verb} on the CPU and then copied to the {place}", help="{advice}"
 )
 # Fewer elements than this take no time worth a word, unless it adds up.
 _SMALL = 10_000
@@ -53,11 +57,16 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if number == 0 or is_for_another(moved.call, context.names):
         return
     doubts = tuple(dict.fromkeys(_doubts(made, moved, number, context)))
-    verb = "draws" if made.sameness is Sameness.RANDOM else "allocates" if made.successor == "empty" else "fills"
+    verb = "drawn" if made.sameness is Sameness.RANDOM else "allocated" if made.successor == "empty" else "filled"
     yield Flag(
         moved.call,
-        f"`torch.{made.name}` {verb} on the CPU and `.{moved.method}()` copies to the device; {_advice(made, moved)}",
-        title=f"Make it on the device: `device={moved.destination.device}`",
+        _ON_THE_CPU.of(
+            factory=made.name,
+            verb=verb,
+            place="GPU" if moved.method == "cuda" else "device",
+            advice=_advice(made, moved),
+        ),
+        title=f"Create it with `device={moved.destination.device}`",
         edits=placed(made, moved, context),
         applicability=Applicability.SAFE if is_same(made, moved) else Applicability.UNSAFE,
         doubts=doubts,
@@ -103,9 +112,13 @@ def _share_a_block(first: cst.CSTNode, second: cst.CSTNode, context: Context) ->
 
 
 def _advice(made: Factory, moved: Move) -> str:
-    way = "`device=`" if moved.binding is None else f"`device=` in `torch.{made.name}`"
+    where = f"device={moved.destination.device}" if moved.destination.device else "device="
     if made.legacy:
-        way = f"`torch.{made.successor}` with `device=`"
+        way = f"use `torch.{made.successor}` with `{where}`"
+    elif moved.binding is None:
+        way = f"create it there with `{where}`"
+    else:
+        way = f"create it there with `{where}` in `torch.{made.name}`"
     if moved.destination.may_be_none:
-        return f"{way} makes it there, but `device=None` is the CPU where `.cuda(None)` is the current GPU"
-    return f"{way} makes it there"
+        return f"{way}, but `device=None` is the CPU where `.cuda(None)` is the current GPU"
+    return way

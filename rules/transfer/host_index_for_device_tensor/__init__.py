@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Rule
+from torchlint.rule import Applicability, Call, Flag, Message, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -16,9 +16,15 @@ RULE = Rule(
     name="host-index-for-device-tensor",
     code="TL202",
     group="transfer",
-    summary="An index that is made on the CPU is copied to the device each time it indexes a tensor there.",
+    summary="An index created on the CPU is copied to the GPU whenever it indexes a tensor there.",
     since="0.2.0",
     fix=(Applicability.SAFE, Applicability.UNSAFE),
+    unsafe="random numbers come from the generator of the GPU, and rounding may differ",
+)
+_INDEX = Message(
+    "index",
+    "`{index}` is created on the CPU and copied to the device{often} to index `{indexed}`",
+    help="create it there with `{device}`",
 )
 
 
@@ -27,6 +33,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the factory of an index that only indexes tensors of the device; the fix makes it there."""
     from torchlint.analyses.tensors.factories import Sameness
     from torchlint.edits.expressions import with_argument
+    from torchlint.edits.messages import every
     from torchlint.finding import Frequency
 
     from .indices import device, host_index, is_sure  # the model's parts load LibCST
@@ -40,12 +47,15 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     indexed = found.indexed[0]
     where = device(found, context)
     is_same = found.made.sameness >= Sameness.EXACT and is_sure(found, context)
-    advice = f"`device={where}` makes" if where else "`device=` makes"
     yield Flag(
         node,
-        f"`{context.shown(node)}` is made on the CPU, which waits {how_often} while it is copied to the device "
-        f"to index `{context.shown(indexed.value)}`; {advice} it there",
-        title=f"Make the index on the device: `device={where}`",
+        _INDEX.of(
+            index=context.shown(node),
+            indexed=context.shown(indexed.value),
+            often=every(how_often),
+            device=f"device={where}" if where else "device=",
+        ),
+        title=f"Create the index with `device={where}`",
         edits=(with_argument(node, f"device={where}", context),) if where else (),
         applicability=Applicability.SAFE if is_same else Applicability.UNSAFE,
     )

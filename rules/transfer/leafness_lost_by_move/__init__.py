@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Flag, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -18,10 +18,14 @@ RULE = Rule(
     name="leafness-lost-by-move",
     code="TL207",
     group="transfer",
-    summary="A parameter is moved when it is made, so that each backward pass copies its gradient to the CPU.",
+    summary="A leaf is moved as it is created: the result is a non-leaf tensor, whose `.grad` is not populated.",
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
+    unsafe="the tensor is trained and saved from then on",
+)
+_NON_LEAF = Message(
+    "non-leaf", "`{move}` is a non-leaf tensor: {effect}", help="move the data first, and make a leaf of that"
 )
 _LEAVES = (b"requires_grad", b"Parameter")
 
@@ -36,8 +40,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     yield Flag(
         node,
-        f"`{context.shown(node)}` gives a copy that is no leaf: each backward pass copies its gradient to the CPU, "
-        f"and {found.effect}; move the data first",
+        _NON_LEAF.of(move=context.shown(node), effect=found.effect),
         title="Move the data first",
         edits=_edits(found, context),
     )

@@ -74,7 +74,7 @@ def _effect(moved: cst.Call, name: str, context: Context) -> str:
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(value=cst.Name() as owner))]):
             class_ = context.classes.self_class(owner)
             is_module = class_ is not None and context.classes.is_module(class_)
-            return "the module has no such parameter" if is_module and name in _PARAMETERS else ""
+            return "the module does not register it as a parameter" if is_module and name in _PARAMETERS else ""
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=bound))]) as statement:
             return _effect_on_name(context.uses.of(bound, statement), context)
     return ""
@@ -87,9 +87,9 @@ def _effect_on_name(uses: list[cst.Name], context: Context) -> str:
         if isinstance(above, cst.Attribute) and above.value is use:
             if above.attr.value in _MENDING:
                 return ""
-            found = found or ("`.grad` of the copy stays None" if above.attr.value == "grad" else "")
+            found = found or ("its `.grad` is not populated" if above.attr.value == "grad" else "")
         elif any(_is_optimized(node, context) for node in context.destinations(use, Through.PARTS).nodes):
-            found = "the optimizer refuses it"
+            found = "the optimizer raises an error for it"
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Insert, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, Insert, Message, NodeEdit, Replace, Rule, Status
 from torchlint.semantics.knowledge.apis import OF_LISTS
 
 if TYPE_CHECKING:
@@ -19,11 +19,12 @@ RULE = Rule(
     name="list-to-device-in-hot-path",
     code="TL215",
     group="transfer",
-    summary="A Python list is made into a tensor and sent to the device for each batch.",
+    summary="A Python list is converted to a tensor and copied to the GPU every batch.",
     since="0.2.0",
     status=Status.PREVIEW,
     default=False,
     fix=(Applicability.UNSAFE,),
+    unsafe="pinned memory is limited, and the first tensor of each size costs an allocation",
     yields_to=(
         "host-factory-then-move",
         "constant-tensor-in-hot-path",
@@ -34,7 +35,8 @@ RULE = Rule(
     ),
     eager=True,
 )
-_FILLING = "Fill a tensor on the device, with `torch.full`"
+_LIST = Message("list", "`{made}` is built from a list on the CPU and copied to the device{often}", help="{advice}")
+_FILLING = "Use `torch.full` on the device"
 
 
 @RULE.on(*map(Call, OF_LISTS))
@@ -42,6 +44,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a tensor that is made of a list and goes to the device; the fix pins it and does not wait for the copy."""
     from torchlint.analyses.execution.hot import is_hot
     from torchlint.analyses.execution.occasions import is_export
+    from torchlint.edits.messages import how_often
 
     from .._shared.literal_tensors import is_behind_a_wait, stands_in_for_nothing  # the model's parts load LibCST
     from .lists import sent_list
@@ -56,9 +59,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     made = found.moved if context.tree.within(node, found.moved) else node
     yield Flag(
         found.moved,
-        f"`{context.shown(made)}` makes a tensor of a list on the CPU, which waits "
-        f"{context.frequency(found.moved)} while it is copied to the device; {_advice(found)}",
-        title=_FILLING if found.one else "Pin the tensor, and do not wait for the copy",
+        _LIST.of(made=context.shown(made), often=how_often(found.moved, context), advice=_advice(found)),
+        title=_FILLING if found.one else "Pin the tensor and pass `non_blocking=True`",
         edits=() if found.is_kept else _edits(found, context),
         about=(node,),
     )
@@ -66,10 +68,10 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 def _advice(found: SentList) -> str:
     if found.is_kept:
-        return "what it holds is the module's own: as a buffer it goes there once"
+        return "make it a buffer of the module"
     if found.one:
-        return f"`torch.full((1,), {found.one}, device=…)` fills it there"
-    return "from pinned memory, with `non_blocking=True`, the CPU goes on"
+        return f"fill it there with `torch.full((1,), {found.one}, device=…)`"
+    return "copy it from pinned memory with `non_blocking=True`"
 
 
 def _edits(found: SentList, context: Context) -> tuple[NodeEdit, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, Message, Rule, Status
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -16,10 +16,16 @@ RULE = Rule(
     name="load-without-map-location",
     code="TL219",
     group="transfer",
-    summary="Each process of a distributed program loads a checkpoint to the GPU on which it was saved.",
+    summary="Every process of a distributed program loads a checkpoint to the GPU it was saved on.",
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
+    unsafe="tensors outside of modules and optimizers stay on the CPU",
+)
+_UNMAPPED = Message(
+    "unmapped",
+    "`{load}` loads every tensor to the GPU that it was saved on, the same one in all processes",
+    help='pass `map_location="cpu"`',
 )
 
 
@@ -36,8 +42,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     yield Flag(
         node,
-        f"`{context.shown(node)}` puts each tensor on the GPU on which it was saved, which is one and the same for all "
-        'processes, and fills its memory; `map_location="cpu"` keeps them off it until they are copied',
-        title='Load to the CPU: `map_location="cpu"`',
+        _UNMAPPED.of(load=context.shown(node)),
+        title='Pass `map_location="cpu"`',
         edits=(with_argument(node, 'map_location="cpu"', context),),
     )

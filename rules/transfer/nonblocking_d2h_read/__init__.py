@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 from torchlint.semantics.knowledge.conventions.texts import OWN_MOVE
 
 if TYPE_CHECKING:
@@ -17,10 +17,16 @@ RULE = Rule(
     name="nonblocking-d2h-read",
     code="TL204",
     group="transfer",
-    summary="A copy to the CPU that does not wait is read before it has arrived.",
+    summary="A non-blocking copy to the CPU is read before it is done.",
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.SAFE, Applicability.UNSAFE),
+    unsafe="the result is no longer in pinned memory",
+)
+_EARLY = Message(
+    "early",
+    "`{read}` may read the result of `{copy}` before the copy is done",
+    help="leave out `non_blocking=True`, or call `torch.cuda.synchronize()` first",
 )
 
 
@@ -49,9 +55,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     yield Flag(
         node,
-        f"`{context.shown(node)}` returns before the data has arrived, and `{context.shown(read)}` reads whatever is "
-        "there; leave `non_blocking=True` out, or call `torch.cuda.synchronize()` before",
-        title="Wait for the copy",
+        _EARLY.of(read=context.shown(read), copy=context.shown(node)),
+        title="Remove `non_blocking=True`",
         edits=_waiting(node, flag, context),
         applicability=Applicability.SAFE if _is_unseen(context) else Applicability.UNSAFE,
     )

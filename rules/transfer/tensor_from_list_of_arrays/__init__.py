@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, Message, NodeEdit, Replace, Rule, Status
 from torchlint.semantics.knowledge.apis import LEGACY_TENSORS
 
 if TYPE_CHECKING:
@@ -17,10 +17,16 @@ RULE = Rule(
     name="tensor-from-list-of-arrays",
     code="TL216",
     group="transfer",
-    summary="A tensor is made from a list of NumPy arrays, one element at a time.",
+    summary="A list of NumPy arrays is converted to a tensor element by element.",
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
+    unsafe="arrays of several dtypes, or an empty list, give another dtype",
+)
+_ELEMENTWISE = Message(
+    "elementwise",
+    "`{call}` converts a list of arrays element by element{often}",
+    help="make one array first, with `{function}`",
 )
 _LEGACY = (f"torch.{family}{name}" for family in ("", "cuda.") for name in sorted(LEGACY_TENSORS))
 
@@ -43,8 +49,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     shown = f"{numpy or 'numpy'}.array"
     yield Flag(
         node,
-        f"`{context.shown(node)}` takes each element of each array through Python{often}; "
-        f"`{shown}` first copies whole arrays",
+        _ELEMENTWISE.of(call=context.shown(node), often=often, function=shown),
         title=f"Make one array first, with `{shown}`",
         edits=_edits(data, numpy, context),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -18,12 +18,16 @@ RULE = Rule(
     name="broadcast-pairwise-distance",
     code="TL910",
     group="vectorise",
-    summary="Distances of all pairs by a broadcast difference, which is as large as all pairs times their axes.",
+    summary="Pairwise distances materialize the differences of all pairs.",
     since="0.2.0",
     status=Status.PREVIEW,
     default=False,
     fix=(Applicability.UNSAFE,),
+    unsafe="the last digits differ, more so for close points",
     eager=True,
+)
+_PAIRS = Message(
+    "pairs", "the differences of all pairs of `{rows}` and `{columns}` are materialized", help="use `torch.cdist`"
 )
 
 
@@ -46,9 +50,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     yield Flag(
         node,
-        f"the differences of all pairs of `{context.shown(found.rows)}` and `{context.shown(found.columns)}` are "
-        "written out, and again to be reduced; `torch.cdist` computes the distances without them",
-        title="Ask `torch.cdist`",
+        _PAIRS.of(rows=context.shown(found.rows), columns=context.shown(found.columns)),
+        title="Use `torch.cdist`",
         edits=_edits(found, context),
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Call, Flag, Message, NodeEdit, Replace, Rule
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -16,12 +16,14 @@ RULE = Rule(
     name="builtin-reduction-on-tensor",
     code="TL902",
     group="vectorise",
-    summary="A builtin such as `sum` or `max` goes over a tensor in Python, row by row.",
+    summary="A builtin such as `sum` or `max` iterates over a tensor in Python, row by row.",
     since="0.2.0",
     fix=(Applicability.UNSAFE,),
+    unsafe="order of sums, NaN and empty tensors behave differently",
     yields_to=("graph-break-in-compiled",),
     eager=True,
 )
+_ROWS = Message("rows", "`{call}` {verb} the rows of `{tensor}` one by one, {cost}", help="use `{instead}`")
 # What the tensor does in the place of each, and what the builtin does with one row after the other.
 _INSTEAD = {
     "sum": ("{}.sum(0)", "adds"),
@@ -49,14 +51,13 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     name = node.func.value
     instead, verb = _INSTEAD[name]
     shown = shown_owner(tensor, context)
-    cost = "with a kernel for each"
+    cost = "with a kernel launch for each"
     if name != "sum" and may_wait(tensor, context):
-        cost = "and the host waits for each"
+        cost = "and each synchronizes"
     yield Flag(
         node,
-        f"`{context.shown(node)}` {verb} the rows of `{shown}` one by one, {cost}; `{instead.format(shown)}` "
-        "goes over it once",
-        title=f"Let the tensor do `{name}`",
+        _ROWS.of(call=context.shown(node), verb=verb, tensor=shown, cost=cost, instead=instead.format(shown)),
+        title="Use the method of the tensor",
         edits=_edits(node, tensor, instead, context) if name != "sorted" else (),
     )
 

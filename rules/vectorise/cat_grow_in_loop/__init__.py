@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Rule
+from torchlint.rule import Applicability, Call, Flag, Message, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -16,9 +16,15 @@ RULE = Rule(
     name="cat-grow-in-loop",
     code="TL905",
     group="vectorise",
-    summary="A tensor that grows in a loop by `torch.cat`; each turn copies all that there is so far.",
+    summary="A tensor grows in a loop by `torch.cat`, which copies all of it in every iteration.",
     since="0.2.0",
     fix=(Applicability.UNSAFE,),
+    unsafe="a part that is changed in place later changes the result",
+)
+_GROWS = Message(
+    "grows",
+    "`{name}` grows, and every iteration copies all that it holds so far",
+    help="append to a list and concatenate once after the loop",
 )
 _JOINS = ("cat", "concat", "concatenate", "vstack", "row_stack", "hstack", "dstack", "column_stack")
 
@@ -34,8 +40,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     name = found.name.value
     yield Flag(
         node,
-        f"`{name}` grows, and each turn of the loop copies all that it holds so far; append the parts to a list and "
-        "join them once behind the loop",
+        _GROWS.of(name=name),
         title=f"Collect the parts of `{name}` in a list",
         edits=listed(found, context),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -16,10 +16,16 @@ RULE = Rule(
     name="diag-of-matmul",
     code="TL913",
     group="vectorise",
-    summary="Two matrices are multiplied, and only the diagonal of the product is used.",
+    summary="Two matrices are multiplied in full for the diagonal of the product.",
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
+    unsafe="the last digits differ",
+)
+_DIAGONAL = Message(
+    "diagonal",
+    "`{left}` and `{right}` are multiplied in full, but only the diagonal is used",
+    help="multiply them element by element and sum the rows",
 )
 _FUNCTIONS = ("diag", "diagonal", "trace")
 _PRODUCTS = ("torch.matmul", "torch.mm", "torch.bmm")
@@ -56,8 +62,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     yield Flag(
         node,
-        f"`{context.shown(left)}` and `{context.shown(right)}` are multiplied row by column, each with each, and only "
-        "the diagonal is used; multiply them element by element and sum the rows",
+        _DIAGONAL.of(left=context.shown(left), right=context.shown(right)),
         title="Multiply element by element",
         edits=_edits(node, left, right, name, context),
     )

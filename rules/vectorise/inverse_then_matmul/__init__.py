@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -16,11 +16,13 @@ RULE = Rule(
     name="inverse-then-matmul",
     code="TL908",
     group="vectorise",
-    summary="A matrix is inverted to multiply one vector with it; `torch.linalg.solve` does without the inverse.",
+    summary="A matrix is inverted only to multiply one vector.",
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
+    unsafe="the last digits differ",
 )
+_INVERTED = Message("inverted", "`{matrix}` is inverted only to multiply one vector", help="use `torch.linalg.solve`")
 _INVERSES = ("torch.linalg.inv", "torch.inverse")
 _PRODUCTS = ("torch.matmul", "torch.mm", "torch.bmm", "torch.mv")
 
@@ -41,9 +43,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     yield Flag(
         product,
-        f"`{context.shown(matrix)}` is inverted, which solves as many equations as it has columns, to multiply one "
-        "vector; `torch.linalg.solve` solves that one alone, with less error",
-        title="Solve the equation",
+        _INVERTED.of(matrix=context.shown(matrix)),
+        title="Use `torch.linalg.solve`",
         edits=_edits(node, matrix, product, other, context),
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.rule import Call, Flag, Rule, Status
+from torchlint.rule import Call, Flag, Message, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -17,10 +17,11 @@ RULE = Rule(
     name="numpy-growth-in-loop",
     code="TL906",
     group="vectorise",
-    summary="A NumPy array grows in a loop over batches, and is copied as a whole each time.",
+    summary="A NumPy array grows in a loop over batches, and all of it is copied every time.",
     since="0.2.0",
     status=Status.PREVIEW,
 )
+_GROWS = Message("grows", "`{join}` copies all of `{grown}`{often}, and it grows", help="{advice}")
 
 
 @RULE.on(
@@ -34,20 +35,23 @@ RULE = Rule(
 )
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a call that joins an array with something of this batch and binds the result to the array's own name."""
+    from torchlint.edits.messages import how_often
+
     from .growth import first_part, grows  # the model's parts load LibCST
 
     grown = first_part(node, context)
     if grown is None or not grows(grown, node, context) or context.frequency(node) < Frequency.BATCH:
         return
     advice = (
-        "collect the tensors in a list, and join and copy them once, behind the loop"
+        "collect the tensors in a list, and concatenate and copy them once after the loop"
         if _reads_a_tensor(node, context)
-        else "collect the parts in a list, and join them once, behind the loop"
+        else "append to a list and concatenate once after the loop"
     )
     yield Flag(
         node,
-        f"`{context.shown(node.func)}` copies all of `{context.shown(grown)}` {context.frequency(node)}, and it grows; "
-        f"{advice}",
+        _GROWS.of(
+            join=context.shown(node.func), grown=context.shown(grown), advice=advice, often=how_often(node, context)
+        ),
     )
 
 

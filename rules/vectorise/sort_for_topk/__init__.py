@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 from torchlint.semantics.knowledge.conventions.functions import SUPPRESSION
 
 if TYPE_CHECKING:
@@ -19,10 +19,14 @@ RULE = Rule(
     name="sort-for-topk",
     code="TL912",
     group="vectorise",
-    summary="A tensor is sorted, and only its first few places are used; `topk` finds these alone.",
+    summary="A tensor is sorted in full for its first few elements.",
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
+    unsafe="equal elements may come in another order",
+)
+_SORTED = Message(
+    "sorted", "`{tensor}` is sorted in full, but only the {end} `{count}` are used", help="use `topk({count}{largest})`"
 )
 
 
@@ -40,10 +44,13 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     largest = "" if found.is_descending != part.is_last else ", largest=False"
     yield Flag(
         node,
-        f"`{context.shown(found.tensor)}` is sorted as a whole, and {'the last' if part.is_last else 'the first'} "
-        f"`{context.shown(part.count)}` are all that is used; `topk({context.shown(part.count)}{largest})` finds "
-        "these alone",
-        title="Ask `topk` for them",
+        _SORTED.of(
+            tensor=context.shown(found.tensor),
+            end="last" if part.is_last else "first",
+            count=context.shown(part.count),
+            largest=largest,
+        ),
+        title="Use `topk`",
         edits=_edits(found, largest, context),
     )
 

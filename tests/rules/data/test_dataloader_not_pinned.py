@@ -128,7 +128,7 @@ def test_the_parts_of_a_batch_are_one_batch() -> None:
     line = "x = tuple(part.to(device) for part in batch)"
     code = program(f"DataLoader(data, num_workers=4){MARK}", line, "for batch in loader:")
     (found,) = check_snippet(code.replace("model(x)", "model(*x)"), RULE).findings
-    assert "per batch" in found.message
+    assert "every batch" in found.message
 
 
 @pytest.mark.parametrize(

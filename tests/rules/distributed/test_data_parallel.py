@@ -108,7 +108,7 @@ def test_one_device_is_told_apart(devices: str) -> None:
         """,
         RULE,
     )
-    assert "leave it out" in result.findings[0].message
+    assert "leave it out" in result.findings[0].help
 
 
 @pytest.mark.parametrize("devices", ["[0, 1]", "[*ids]", "ids", "None"])
@@ -120,7 +120,7 @@ def test_several_devices_may_be_meant(devices: str) -> None:
         """,
         RULE,
     )
-    assert "DistributedDataParallel" in result.findings[0].message
+    assert "DistributedDataParallel" in result.findings[0].help
 
 
 def test_the_function_on_one_device_calls_the_module_itself() -> None:
@@ -151,8 +151,8 @@ def test_a_file_that_offers_the_other_wrapper_is_told_to_start_it(made: str) -> 
                 return {made}
             return torch.nn.DataParallel(model)  # <- data-parallel
         """
-    assert "torchrun" in check_snippet(code, RULE).findings[0].message
-    assert "torchrun" not in check_snippet(code.replace(made, "model"), RULE).findings[0].message
+    assert "torchrun" in check_snippet(code, RULE).findings[0].help
+    assert "torchrun" not in check_snippet(code.replace(made, "model"), RULE).findings[0].help
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_the_advice_for_evaluation_is_another(others: str, advice: str) -> None:
         """,
         RULE,
     )
-    assert advice in result.findings[0].message
+    assert advice in result.findings[0].help
 
 
 def test_a_wrapper_for_the_names_in_a_checkpoint_copies_nothing() -> None:
@@ -232,4 +232,4 @@ def test_a_wrapper_for_the_names_to_be_loaded_copies_nothing() -> None:
 def test_a_file_that_evaluates_by_its_name(path: str, others: str, advice: str) -> None:
     code = f"import torch\nfrom tools import load, run\nmodel = torch.nn.DataParallel(load())\n{others}\nrun(model)\n"
     (finding,) = linter.lint(SourceFile(path, code), active(RULE)).findings
-    assert advice in finding.message
+    assert advice in finding.help

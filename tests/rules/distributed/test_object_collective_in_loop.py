@@ -33,7 +33,7 @@ def train(model, loader, optimizer, criterion, found, tokenizer, options):
 )
 def test_flagged(line: str, better: str) -> None:
     result = check_snippet(f"{HEAD}        {line}  # <- {RULE}\n", RULE)
-    assert f"use `{better}`" in result.findings[0].message
+    assert f"use `{better}`" in result.findings[0].help
 
 
 def test_through_a_name() -> None:

@@ -433,7 +433,7 @@ def test_no_fix_where_the_bias_is_expected(code: str) -> None:
     net = f"net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))  # <- {RULE}\n"
     result = check_snippet(f"{IMPORTS}{net}{code}\n", RULE)
     assert [finding.fix for finding in result.findings] == [None]
-    assert "before setting `bias=False`" in result.findings[0].message
+    assert "before setting `bias=False`" in result.findings[0].help
 
 
 @pytest.mark.parametrize(
@@ -692,7 +692,7 @@ def test_no_fix_where_a_class_expects_the_bias(class_: str, code: str) -> None:
     net = f"net = nn.Sequential(Conv(3, 8, 3), nn.BatchNorm2d(8))  # <- {RULE}\n"
     result = check_snippet(f"{IMPORTS}{class_}{net}{code}\n", RULE)
     assert [finding.fix for finding in result.findings] == [None]
-    assert "before setting `bias=False`" in result.findings[0].message
+    assert "before setting `bias=False`" in result.findings[0].help
 
 
 @pytest.mark.parametrize(

@@ -231,4 +231,4 @@ def test_a_loop_may_go_over_heads() -> None:
         """,
         RULE,
     ).findings
-    assert "makes a module several times per batch only" in found.message
+    assert "creates a module several times a batch only" in found.message

@@ -131,7 +131,7 @@ def test_parts_may_have_names() -> None:
 def test_each_operation_on_the_tensor_is_counted() -> None:
     formula = "0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * torch.pow(x, 3))))"
     (finding,) = check_snippet(function(formula + MARK), RULE).findings
-    assert "runs 8 kernels" in finding.message
+    assert "launches 8 kernels" in finding.message
 
 
 @pytest.mark.parametrize(

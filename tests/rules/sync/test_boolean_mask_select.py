@@ -88,14 +88,14 @@ def test_where_the_data_decides() -> None:
         (("m = y > 0", "if z:", "    return x[m].sum()" + MARK), "sum `torch.where(mask, x, 0)`"),
         (
             ("m = y > 0", "if m.any():", "    return x[m].mean()" + MARK),
-            "divide by `mask.sum().clamp(min=1)`, so that no branch has to ask either",
+            "divide by `mask.sum().clamp(min=1)`, which needs no branch either",
         ),
         (
             ("m = y > 0", "if (m).any():", "    return x[m].sum()" + MARK),
-            "sum `torch.where(mask, x, 0)`, so that no branch has to ask either",
+            "sum `torch.where(mask, x, 0)`, which needs no branch either",
         ),
     ],
 )
 def test_the_message_speaks_of_the_branch_around(lines: tuple[str, ...], advice: str) -> None:
     result = check_snippet(module(*lines), RULE)
-    assert result.findings[0].message.endswith(advice)
+    assert result.findings[0].help.endswith(advice)

@@ -236,7 +236,7 @@ def test_a_piece_at_a_time_says_so() -> None:
         """,
         RULE,
     )
-    assert "copy once for the whole batch" in result.findings[0].message
+    assert result.findings[0].help == "copy once for the whole batch"
 
 
 def test_numpy_alone_copies_only_if_told_to() -> None:

@@ -75,5 +75,5 @@ def test_a_helper_that_is_called_at_each_step() -> None:
                 log(grad_norm(model.parameters()))
                 optimizer.step()
         """
-    assert "clip_grad_norm_" in check_snippet(code, RULE).findings[0].message
-    assert "get_total_norm" in check_snippet(code, RULE, target_torch=(2, 6)).findings[0].message
+    assert "clip_grad_norm_" in check_snippet(code, RULE).findings[0].help
+    assert "get_total_norm" in check_snippet(code, RULE, target_torch=(2, 6)).findings[0].help

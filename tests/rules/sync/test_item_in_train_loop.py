@@ -1050,7 +1050,7 @@ def test_a_ratio_of_elements_is_read_element_by_element() -> None:
         """,
         RULE,
     )
-    assert "tolist()" in result.findings[0].message
+    assert "tolist()" in result.findings[0].help
 
 
 def test_a_read_for_a_warning_and_reads_on_the_cpu() -> None:

@@ -87,20 +87,20 @@ def advice(code: str) -> str:
     (finding,) = engine.examine(
         SourceFile.from_bytes("net.py", code.encode()), (find(RULE),), Settings((RULE,))
     ).findings
-    return finding.message.rpartition("; ")[2]
+    return finding.help
 
 
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (("if torch.isnan(loss):", "    raise ValueError"), "check less often"),
-        (("if torch.isnan(loss):", "    print('bad')", "    break"), "check less often"),
-        (("if torch.isnan(loss):", "    logger.warning('bad')"), "check less often"),
-        (("assert not torch.isnan(loss)",), "`torch._assert_async` checks it on the device"),
-        (("if torch.isnan(loss):", "    loss = loss.clamp(max=1)"), "`torch.where` or a mask chooses on the device"),
+        (("if torch.isnan(loss):", "    raise ValueError"), "check only now and then"),
+        (("if torch.isnan(loss):", "    print('bad')", "    break"), "check only now and then"),
+        (("if torch.isnan(loss):", "    logger.warning('bad')"), "check only now and then"),
+        (("assert not torch.isnan(loss)",), "check it on the GPU with `torch._assert_async`"),
+        (("if torch.isnan(loss):", "    loss = loss.clamp(max=1)"), "choose on the GPU with `torch.where` or a mask"),
         (
             ("loss.backward()", "if torch.isnan(loss):", "    continue"),
-            "`torch.nan_to_num_` clears the gradients without asking",
+            "clear the gradients with `torch.nan_to_num_`, which needs no check",
         ),
     ],
 )
@@ -118,7 +118,7 @@ class Layer(nn.Module):
             raise ValueError("not a number")
         return x
 """
-    assert advice(code) == "`torch._assert_async` checks it on the device"
+    assert advice(code) == "check it on the GPU with `torch._assert_async`"
 
 
 def test_what_a_function_is_for_or_has_to_be_switched_on() -> None:

@@ -217,7 +217,7 @@ def test_what_is_rare_on_the_cpu_or_ruled_by_the_data(code: str) -> None:
         (("if mask.any():", "    line = mask.sum()", "    torch._assert(False, 'masked')"), "_assert_async"),
         (("top = max(x.max(), mask.max())",), "torch.maximum"),
         (("if mask.any():", "    x = x + 1"), "torch.where"),
-        (("if mask[0] > 0:", "    x = fused(x)"), "handed in by the caller"),
+        (("if mask[0] > 0:", "    x = fused(x)"), "let the caller pass"),
         (("if self.count >= 3:", "    x = fused(x)"), "Python attribute"),
         (("if mask.any():", "    warnings.warn('masked')"), "now and then"),
         (("for i in range(4):", "    word = mask[i]", "    if word == 2:", "        best[i] = i"), "tolist()"),
@@ -225,7 +225,7 @@ def test_what_is_rare_on_the_cpu_or_ruled_by_the_data(code: str) -> None:
             ("for i in range(4):", "    for j in range(2):", "        if mask[i][x[j]] == 2:", "            a[j] = i"),
             "tolist()",
         ),
-        (("both = mask.any() and x.any()",), "keep the answer on the device"),
+        (("both = mask.any() and x.any()",), "combine on the GPU"),
     ],
 )
 def test_the_message_names_what_would_do_instead(lines: tuple[str, ...], advice: str) -> None:
@@ -235,7 +235,7 @@ def test_the_message_names_what_would_do_instead(lines: tuple[str, ...], advice:
 
     source = SourceFile.from_bytes("net.py", forward(*lines).encode())
     (finding,) = engine.examine(source, (find(RULE),), Settings((RULE,))).findings
-    assert advice in finding.message
+    assert advice in finding.help
 
 
 def test_fixtures_have_the_marked_lines() -> None:
@@ -258,7 +258,7 @@ def test_bounds_that_are_handed_in_are_no_tensor() -> None:
     )
     source = SourceFile.from_bytes("net.py", code.encode())
     (finding,) = engine.examine(source, (find(RULE),), Settings((RULE,))).findings
-    assert "now and then" in finding.message
+    assert "now and then" in finding.help
 
 
 def test_rows_that_a_mask_picks_are_no_choice() -> None:
@@ -284,7 +284,7 @@ def test_what_only_tells_is_to_be_asked_now_and_then(line: str) -> None:
         """,
         RULE,
     )
-    assert "now and then" in result.findings[0].message
+    assert "now and then" in result.findings[0].help
 
 
 def test_the_bound_of_a_slice_is_needed_as_a_number() -> None:

@@ -163,13 +163,13 @@ def test_the_loaders_of_the_file_speak_for_one_out_of_sight(pin: str, mark: str)
 def test_the_keys_of_a_batch_are_no_samples() -> None:
     line = "for key in batch.keys():\n    batch[key] = batch[key].to(device)" + MARK
     (found,) = check_snippet(step(*line.split("\n"), loop="for batch in loader:"), RULE).findings
-    assert "per batch" in found.message
+    assert "every batch" in found.message
 
 
 def test_parts_of_a_batch_need_not_be_samples() -> None:
     line = "y = [part.cuda() for part in y]"
     (found,) = check_snippet(step(line + MARK), RULE).findings
-    assert "several times per batch;" in found.message
+    assert "several times a batch" in found.message
 
 
 @pytest.mark.parametrize(

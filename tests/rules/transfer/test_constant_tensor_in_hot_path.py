@@ -554,4 +554,4 @@ def test_a_loop_may_go_over_levels() -> None:
         """,
         RULE,
     ).findings
-    assert "waits several times per batch while" in found.message
+    assert "several times a batch" in found.message

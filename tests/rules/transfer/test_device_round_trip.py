@@ -167,12 +167,18 @@ def test_messages() -> None:
         "y = torch.tensor(x.tolist(), device=device)",
         "y = torch.from_numpy(np.exp(np.abs(np.floor(x.cpu().numpy())))).to(device, torch.float32)",
     )
-    messages = [finding.message for finding in lint(code, active(RULE)).findings]
-    down, up = "makes the CPU wait for the device per batch, and", "sends the data back"
+    messages = [(finding.message, finding.help) for finding in lint(code, active(RULE)).findings]
+    down, up = "synchronizes with the GPU every batch, and", "copies the data back"
     assert messages == [
-        f"`x.cpu()` {down} `.to(device)` {up}; `torch.clamp` and `torch.sqrt` do the same on the device",
-        f"`x.tolist()` {down} `torch.tensor(…)` {up}; nothing on the way needs the CPU",
-        f"`x.cpu()` {down} `.to(…)` {up}; torch has `torch.floor` and `torch.abs` and all else that is done on the way",
+        (
+            f"`x.cpu()` {down} `.to(device)` {up}",
+            "stay on the GPU: `torch.clamp` and `torch.sqrt` do the same there",
+        ),
+        (f"`x.tolist()` {down} `torch.tensor(…)` {up}", "stay on the GPU: nothing on the way needs the CPU"),
+        (
+            f"`x.cpu()` {down} `.to(…)` {up}",
+            "stay on the GPU: torch has `torch.floor` and `torch.abs` and all else that is done on the way",
+        ),
     ]
 
 

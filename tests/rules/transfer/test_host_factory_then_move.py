@@ -208,7 +208,7 @@ def test_several_rows_keep_their_indentation() -> None:
 
 def test_a_device_that_may_be_none_is_explained() -> None:
     (finding,) = lint(f"{HEAD}y = torch.zeros(n).cuda(gpu)\n", active(RULE)).findings
-    assert "`device=None` is the CPU" in finding.message
+    assert "`device=None` is the CPU" in finding.help
 
 
 # The two-statement form
@@ -700,15 +700,15 @@ def test_a_loss_that_is_tried_out_by_fitting_a_tensor() -> None:
 @pytest.mark.parametrize(
     ("expression", "way"),
     [
-        ("torch.tensor(n * [1000])", "`torch.full` with `device=` makes it there"),
-        ("torch.FloatTensor([1.0] * n)", "`torch.full` with `device=` makes it there"),
-        ("torch.FloatTensor(n, 3)", "`torch.empty` with `device=` makes it there"),
-        ("torch.zeros(n)", "; `device=` makes it there"),
+        ("torch.tensor(n * [1000])", "use `torch.full` with `device=device`"),
+        ("torch.FloatTensor([1.0] * n)", "use `torch.full` with `device=device`"),
+        ("torch.FloatTensor(n, 3)", "use `torch.empty` with `device=device`"),
+        ("torch.zeros(n)", "create it there with `device=device`"),
     ],
 )
 def test_the_message_names_what_takes_a_device(expression: str, way: str) -> None:
     (finding,) = lint(f"{HEAD}y = {expression}.to(device)\n", active(RULE)).findings
-    assert finding.message.endswith(way)
+    assert finding.help == way
 
 
 @pytest.mark.parametrize(

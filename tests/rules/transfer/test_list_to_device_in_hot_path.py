@@ -85,7 +85,7 @@ def test_one_number_is_filled_in_on_the_device(before: str, after: str) -> None:
     assert fixed(program(before), RULE, Applicability.UNSAFE) == program(after)
     assert fixed(program(before), RULE, Applicability.SAFE) == program(before)
     (found,) = findings(program(before), RULE)
-    assert "pinned" not in found.message
+    assert "pinned" not in found.help
 
 
 def test_a_file_that_exports_a_model() -> None:
@@ -307,7 +307,7 @@ def test_programs(code: str) -> None:
 def test_the_message_names_the_list_not_the_move() -> None:
     code = program("torch.tensor([n, 1])", after="sent = sent.to(device)")
     (found,) = findings(code, RULE)
-    assert "`torch.tensor([n, 1])` makes a tensor" in found.message
+    assert "`torch.tensor([n, 1])` is built from a list" in found.message
 
 
 def test_transforms_of_images_run_in_workers() -> None:

@@ -69,7 +69,7 @@ def test_a_matrix_is_added_up_row_by_row() -> None:
 def test_sorted_is_reported_only() -> None:
     found = findings(function("sorted(x)"), RULE)
     assert [finding.fix for finding in found] == [None]
-    assert "`x.sort()`" in found[0].message
+    assert "`x.sort()`" in found[0].help
 
 
 def test_a_comment_is_not_lost() -> None:

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
     from torchlint.semantics.context import Context
 
-CHOOSE = "`torch.where` or a mask chooses on the device"
-CHECK = "`torch._assert_async` checks it on the device"
-KNOW = "a plain Python attribute would tell at once"
-HAND_OVER = "a Python number, handed in by the caller, would tell at once"
-AT_ONCE = "bring all elements over at once with `tolist()`"
-SELDOM = "ask only now and then"
-COMBINE = "`&`, `|` and `~` keep the answer on the device"
+CHOOSE = "choose on the GPU with `torch.where` or a mask"
+CHECK = "check it on the GPU with `torch._assert_async`"
+KNOW = "keep it as a plain Python attribute"
+HAND_OVER = "let the caller pass a Python number"
+AT_ONCE = "copy all elements at once with `.tolist()`"
+SELDOM = "check only now and then"
+COMBINE = "combine on the GPU with `&`, `|` and `~`"
 
 # Operations whose result has a size that the data decides, that add rows, or that draw random numbers: not to be run
 # for nothing.
@@ -54,7 +54,7 @@ def instead(node: cst.CSTNode, condition: cst.BaseExpression, context: Context) 
         case cst.Call(func=cst.Name(value="max" | "min" | "sorted" as name)):
             on_device = "torch.sort" if name == "sorted" else f"torch.{name}imum"
             is_number = purpose(node, context) is Purpose.NEEDED
-            return None if is_number else f"`{on_device}` compares on the device"
+            return None if is_number else f"compare on the GPU with `{on_device}`"
     return instead_of_answer(node, condition, context, instead)
 
 

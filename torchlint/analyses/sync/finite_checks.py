@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from torchlint.semantics.context import Context
 
-SELDOM = "check less often"
-CLEAR = "`torch.nan_to_num_` clears the gradients without asking"
+SELDOM = "check only now and then"
+CLEAR = "clear the gradients with `torch.nan_to_num_`, which needs no check"
 _QUESTIONS = frozenset({"isnan", "isinf", "isfinite"})
 
 

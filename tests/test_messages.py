@@ -1,0 +1,83 @@
+"""What rules say: headlines, advice, summaries and titles, in the words of PyTorch's documentation."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import string
+from typing import TYPE_CHECKING
+
+import pytest
+
+from torchlint.finding import Applicability, Doubt
+from torchlint.registry import all_rules
+from torchlint.rule import Message, Said
+
+if TYPE_CHECKING:
+    from torchlint.rule import Rule
+
+LONGEST = 90  # of a headline, without the code that it quotes
+RULES = [rule for rule in all_rules() if rule.checks]
+# Words of our own, for which the field has others.
+UNUSUAL = re.compile(
+    r"\b(behind the loop|at each turn|per turn|each turn|CPU wait|makes the CPU|anew|spelt out|written out|nobody takes|"
+    r"gives back|gone over|goes over|run dry|silences)\b"
+)
+
+
+def messages(rule: Rule) -> list[Message]:
+    """The messages that the module of a rule holds."""
+    module = importlib.import_module(f"torchlint.rules.{rule.group}.{rule.module}")
+    return [value for value in vars(module).values() if isinstance(value, Message)]
+
+
+def quoted(text: str) -> str:
+    """A text without the code in it, and without what goes in by name."""
+    return re.sub(r"`[^`]*`|\{[^}]*\}", "", text)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_what_a_rule_says(rule: Rule) -> None:
+    found = messages(rule)
+    assert found, "a rule says what happens and what to do by a `Message`"
+    ids = [message.id for message in found]
+    assert len(ids) == len(set(ids)), ids
+    for message in found:
+        assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", message.id), message.id
+        assert len(quoted(message.headline)) <= LONGEST, message.headline
+        assert message.help, f"{message.id}: say what to do"
+        for text in (message.headline, message.help):
+            assert not text.endswith((".", " ")), text
+            assert not UNUSUAL.search(text), text
+            assert "; " not in message.headline, f"advice belongs to the help: {message.headline}"
+            names = [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
+            assert all(name.isidentifier() for name in names), text
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_a_rule_with_an_unsafe_fix_says_what_may_differ(rule: Rule) -> None:
+    assert bool(rule.unsafe) is (Applicability.UNSAFE in rule.fix)
+    assert rule.unsafe[:1] == rule.unsafe[:1].lower()
+    assert not rule.unsafe.endswith(".")
+    assert len(quoted(rule.unsafe)) <= LONGEST
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_summaries_use_the_words_of_the_field(rule: Rule) -> None:
+    assert not UNUSUAL.search(rule.summary), rule.summary
+
+
+def test_values_go_in_by_name() -> None:
+    message = Message("reads", "`{read}` synchronizes{often}", help="read `{read}` later")
+    assert message.of(read="x.item()", often=" every batch") == Said(
+        "`x.item()` synchronizes every batch", "read `x.item()` later", "reads"
+    )
+    with pytest.raises(KeyError):
+        message.of(read="x.item()")
+    assert message.of(read="{often}", often="").headline == "`{often}` synchronizes"
+
+
+@pytest.mark.parametrize("doubt", list(Doubt), ids=lambda doubt: doubt.value)
+def test_doubts_are_clauses(doubt: Doubt) -> None:
+    assert not doubt.sentence.endswith(".")
+    assert doubt.sentence[0].islower()
