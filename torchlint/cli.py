@@ -619,13 +619,23 @@ _output_format = click.option(
 
 
 @torchlint.command(cls=_Command)
-@click.argument("rule")
+@click.argument("rule", metavar="RULE|FILE:LINE")
 @_output_format
-def explain(rule: str, output_format: str) -> None:
-    """Explain a rule, by its name or code."""
+@click.option(
+    "--select", multiple=True, metavar="RULES", callback=_list, help="Of a line: ask these rules, as for `check`."
+)
+@click.option("--preview", is_flag=True, default=None, help="Of a line: ask new rules, too.")
+@click.option("--config", multiple=True, metavar="FILE|KEY=VALUE", help="Of a line: as for `check`.")
+@click.option("--isolated", is_flag=True, help="Of a line: read no configuration file.")
+def explain(rule: str, output_format: str, **options: Any) -> int | None:  # noqa: ANN401 - click has checked them
+    """Explain a rule, by its name or code, or a line: what is known of it, and why each rule spoke or was silent."""
     from torchlint.explain import page_json, page_text
+    from torchlint.explain_model import is_place
     from torchlint.registry import UnknownRuleError, find
     from torchlint.run import terminal_width, write_out
+
+    if is_place(rule):
+        return _explain_line(rule, output_format, options)
 
     try:
         found = find(rule)
@@ -633,6 +643,25 @@ def explain(rule: str, output_format: str) -> None:
         raise click.ClickException(str(error)) from None
     text = page_json(found) if output_format == "json" else page_text(found, _style(), terminal_width(sys.stdout))
     write_out(text, sys.stdout)
+    return None
+
+
+def _explain_line(place: str, output_format: str, options: dict[str, Any]) -> int:
+    from torchlint.config import ConfigError, Overrides
+    from torchlint.explain_line import explain_line
+    from torchlint.run import Order, OutputError
+
+    isolated = options["isolated"]
+    overrides = Overrides(
+        config=_config(options["config"], isolated=isolated),
+        isolated=isolated,
+        select=options["select"] or None,
+        preview=options["preview"],
+    )
+    try:
+        return explain_line(Order(Path.cwd(), overrides=overrides), place, output_format)
+    except (ConfigError, OutputError) as error:
+        raise click.ClickException(str(error)) from None
 
 
 @torchlint.command(cls=_Command)

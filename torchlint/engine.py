@@ -91,9 +91,9 @@ def _examined(
 ) -> tuple[Result, Answers]:
     """What the rules say, if there are any to ask, and the answers, if anything is asked."""
     result, answers = Result(), Answers(asked=asked)
-    with _deep_recursion():
+    with deep_recursion():
         try:
-            with _reading(source, settings, facts) as read:
+            with reading(source, settings, facts) as read:
                 if isinstance(read, Diagnostic):
                     return Result(diagnostics=(read,)), answers
                 if rules is not None:
@@ -120,16 +120,16 @@ def tell(source: SourceFile, settings: Settings, facts: Facts, row: int) -> Tell
     """What is known of a line; None where there is no code on it, or the source can't be read."""
     from torchlint.analyses.line_facts import telling
 
-    with _deep_recursion():
+    with deep_recursion():
         try:
-            with _reading(source, settings, facts) as read:
+            with reading(source, settings, facts) as read:
                 return None if isinstance(read, Diagnostic) else telling(read, row)
         except RecursionError:
             return None
 
 
 @contextmanager
-def _reading(source: SourceFile, settings: Settings, facts: Facts) -> Iterator[Context | Diagnostic]:
+def reading(source: SourceFile, settings: Settings, facts: Facts) -> Iterator[Context | Diagnostic]:
     """The parsed source as long as it is asked, or why it can't be parsed."""
     read = _read(source, settings, facts)
     try:
@@ -176,7 +176,8 @@ def _tree(text: str) -> Tree:
 
 
 @contextmanager
-def _deep_recursion() -> Iterator[None]:
+def deep_recursion() -> Iterator[None]:
+    """As much recursion as LibCST needs for what is read."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, _RECURSION_LIMIT))
     try:
@@ -241,7 +242,7 @@ def _run(context: Context, rules: tuple[Rule, ...], *, thorough: bool) -> Result
         return Result()
     flagged: list[tuple[Rule, Flag]] = []
     diagnostics: list[Diagnostic] = []
-    candidates = _every_candidate(context, rules) if thorough else _candidates(context, rules)
+    candidates = _every_candidate(context, rules) if thorough else candidates_of(context, rules)
     for rule, check, node in candidates:
         try:
             flags = [_is_a_flag(flag) for flag in check(node, context)]
@@ -391,7 +392,7 @@ def _edit(edit: NodeEdit, spans: Spans, context: Context) -> Edit:
 # Dispatch
 
 
-def _candidates(context: Context, rules: tuple[Rule, ...]) -> Iterator[tuple[Rule, Check, cst.CSTNode]]:
+def candidates_of(context: Context, rules: tuple[Rule, ...]) -> Iterator[tuple[Rule, Check, cst.CSTNode]]:
     """Each check with the nodes that its interest names, found through tables by type and by called name."""
     import libcst as cst
 
