@@ -484,3 +484,40 @@ def test_the_command_is_installed() -> None:
         pytest.skip("torchlint is not installed beside this Python")
     done = subprocess.run([script, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"torchlint {package.__version__}\n"
+
+
+# Files that do not name torch
+
+HANDED_IN = """\
+def train(model, loader, optimizer, criterion):
+    total = 0
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = criterion(model(x.cuda()), y.cuda())
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+    return total
+"""
+
+
+def test_a_file_that_is_named_is_linted_though_it_does_not_name_torch(project: Path, capsys: Capture) -> None:
+    folder = project / "steps"
+    folder.mkdir()
+    (folder / "train.py").write_text(HANDED_IN)
+    (folder / "other.py").write_text("x = 1\n")
+    for _ in range(2):  # what is remembered of a folder is not what holds for a file that is named
+        assert cli.run(["check", "steps"]) == 0
+        said = capsys.readouterr()
+        assert said.out == "All checks passed!\n"
+        assert said.err == "warning: 2 files skipped: no torch in them\n"
+        assert codes(capsys, "steps/train.py") == ["TL203", "TL301"]
+        assert codes(capsys, "steps/train.py", "steps/other.py") == ["TL203", "TL301"]
+    assert cli.run(["check", "steps/other.py"]) == 0
+    assert capsys.readouterr().err == "warning: 1 file skipped: no torch in it\n"
+
+
+def test_nothing_is_said_of_files_without_torch_beside_others(project: Path, capsys: Capture) -> None:
+    (project / "other.py").write_text("x = 1\n")
+    cli.run(["check"])
+    assert "skipped" not in capsys.readouterr().err

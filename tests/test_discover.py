@@ -47,8 +47,8 @@ def test_a_file_has_its_path_and_what_is_shown_of_it(tmp_path: Path) -> None:
     found, _ = discover(["x.py", "../out"], Configs(Overrides(), top), top)
     outside = tmp_path / "out" / "y.py"
     assert sorted(found, key=lambda file: file.path) == [
-        Found(top / "x.py", "x.py"),
-        Found(outside, outside.as_posix()),
+        Found(top / "x.py", "x.py", named=True),
+        Found(outside, outside.as_posix(), named=False),
     ]
 
 

@@ -200,7 +200,7 @@ def test_law_5_the_prefilter_drops_nothing(plant: Plant) -> None:
 
 def test_law_5_dispatch_finds_all(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(plain, Call("torch.relu"))
-    monkeypatch.setattr(engine, "_candidates", lambda *_: ())
+    monkeypatch.setattr(engine, "candidates_of", lambda *_: ())
     with pytest.raises(AssertionError, match="law 5: the dispatch tables"):
         laws.obey_laws("import torch\ntorch.relu(x)\n", laws.active("planted"))
 

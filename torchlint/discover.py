@@ -24,10 +24,14 @@ SUFFIXES = (".py", ".pyi", ".ipynb")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A file to check: its absolute path, and how it is shown (POSIX, from the working directory where below it)."""
+    """A file to check: its absolute path, and how it is shown (POSIX, from the working directory where below it).
+
+    `named` says that somebody has asked for it by its name.
+    """
 
     path: Path
     shown: str
+    named: bool = False
 
 
 def discover(paths: Sequence[str], configs: Configs, cwd: Path) -> tuple[list[Found], list[tuple[str, str]]]:
@@ -38,6 +42,7 @@ def discover(paths: Sequence[str], configs: Configs, cwd: Path) -> tuple[list[Fo
     named. Of several paths to one file, the one without links counts. Raises `ConfigError`.
     """
     files: dict[str, str] = {}
+    named = set()
     problems: list[tuple[str, str]] = []
     for path in dict.fromkeys(os.path.normpath(os.path.join(cwd, path)) for path in paths):
         try:
@@ -51,11 +56,12 @@ def discover(paths: Sequence[str], configs: Configs, cwd: Path) -> tuple[list[Fo
             for file, real in _walk(path, configs, problems):
                 _add(files, file, real)
         elif stat.S_ISREG(mode):
-            _add(files, path, os.path.realpath(path))
+            _add(files, path, real := os.path.realpath(path))
+            named.add(real)
         else:
             problems.append((path, "not a regular file"))
     below = os.path.join(cwd, "")
-    found = [Found(Path(path), _shown(path, below)) for path in files.values()]
+    found = [Found(Path(path), _shown(path, below), real in named) for real, path in files.items()]
     found.sort(key=lambda file: file.shown)
     return found, sorted((_shown(path, below), message) for path, message in problems)
 

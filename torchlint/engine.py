@@ -49,9 +49,17 @@ def names_torch(data: bytes) -> bool:
     return b"torch" in data or b"lightning" in data
 
 
+def speaks_of_tensors(data: bytes) -> bool:
+    """Whether the bytes of a file can be code for PyTorch, though it need not name it: what it uses is handed in."""
+    return names_torch(data) or _OF_TENSORS.search(data) is not None
+
+
+_OF_TENSORS = re.compile(rb"\.(?:cuda|backward)\(|\bDataLoader\(")
+
+
 def mentions(data: bytes, rules: tuple[Rule, ...]) -> bool:
     """Whether the bytes of a file can hold anything that one of the rules looks at. Costs no parse."""
-    if not names_torch(data):
+    if not speaks_of_tensors(data):
         return False
     pattern = _pattern(tuple(rule.name for rule in rules))
     return pattern is not None and pattern.search(data) is not None

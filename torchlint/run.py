@@ -183,7 +183,12 @@ def _sweep(run: _Run, files: Sequence[Found], configs: Configs) -> list[Settled]
             f"{count(len(files), 'file')}, {progress.linted} linted, {time.monotonic() - started:.2f} s; "
             f"configuration: {run.config.file or 'none'}; cache: {cache}",
         )
+    if files and sweep.passed_over == len(files):
+        run.tell(Loudness.NORMAL, f"warning: {count(len(files), 'file')} skipped: no torch in {_THEM[len(files) > 1]}")
     return settled
+
+
+_THEM = ("it", "them")
 
 
 def _settle(run: _Run, swept: Swept, path: Path | None) -> Settled:

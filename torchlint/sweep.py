@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from torchlint.configfile import reason
-from torchlint.engine import is_applicable, mentions, names_torch
+from torchlint.engine import is_applicable, mentions, names_torch, speaks_of_tensors
 from torchlint.finding import Applicability, Diagnostic, Fault, Result, Severity
 from torchlint.registry import find, prefixes
 from torchlint.source import is_notebook
@@ -70,6 +70,8 @@ class Sweep:
         self._cache: Cache | None = None
         self._known: list[Swept] = []
         self._asking: list[Swept] = []
+        # How many files were looked at and not linted, since nothing in them names torch.
+        self.passed_over = 0
         # Whether what files want to know of each other is asked while they are linted.
         self._hears = False
 
@@ -152,7 +154,8 @@ class Sweep:
         except OSError as error:
             self._note_unreadable(file, error)
             return None
-        is_concerned = may_concern(file.shown, data, lambda: self._settings(file))
+        is_concerned = may_concern(file.shown, data, lambda: self._settings(file), named=file.named)
+        self.passed_over += not (is_concerned or names_torch(data))
         cache = self._opened() if is_concerned or stamp is not None else None
         result = None if is_concerned else Result()
         if cache is not None:
@@ -163,7 +166,7 @@ class Sweep:
                 cache.keep_content(file.path, stamp, content)
             if is_concerned:
                 result = cache.result(content, self._settings(file), size=len(data))
-            else:
+            elif file.named or not speaks_of_tensors(data):  # else it is another matter when it is named
                 cache.keep_result(content, self._settings(file), Result())
         if result is not None and result.questions:
             self._progress.advance(linted=False)
@@ -265,10 +268,11 @@ def unreadable(message: str) -> Diagnostic:
     return Diagnostic("E902", "io-error", message)
 
 
-def may_concern(name: str, data: bytes, settings: Callable[[], Settings]) -> bool:
+def may_concern(name: str, data: bytes, settings: Callable[[], Settings], *, named: bool = True) -> bool:
     """Whether linting these bytes can find anything: something that a rule looks at, or an ignore that is unused.
 
-    The settings are worked out, and thereby all rules loaded, only where the answer depends on them.
+    Of a file that nobody has named, torch has to be named in it. The settings are worked out, and thereby all rules
+    loaded, only where the answer depends on them.
     """
     if is_notebook(name):
         data = data.replace(b'\\"', b'"')  # as JSON has it
@@ -277,4 +281,5 @@ def may_concern(name: str, data: bytes, settings: Callable[[], Settings]) -> boo
         b"noqa" in lowered and any(prefix.lower().encode() in lowered for prefix in prefixes())
     ):
         return True
-    return names_torch(data) and mentions(data, tuple(find(name) for name in settings().rules))
+    speaks = speaks_of_tensors(data) if named else names_torch(data)
+    return speaks and mentions(data, tuple(find(name) for name in settings().rules))
