@@ -45,6 +45,39 @@ def defaults() -> tuple[str, ...]:
     return tuple(rule.name for rule in choose(None))
 
 
+def hot_in(folder: Path, path: str) -> tuple[str, ...]:
+    return Configs(Overrides(), folder).for_file(folder / path).settings_for(folder / path).hot
+
+
+class TestHot:
+    def test_an_entry_goes_to_the_files_that_it_names(self, tmp_path: Path) -> None:
+        write(
+            tmp_path, **{"train.py": "", "torchlint.toml": "hot = ['pkg.loop:Trainer.step', 'pkg:run', 'train.py:fit']"}
+        )
+        assert hot_in(tmp_path, "train.py") == ("fit",)
+        assert hot_in(tmp_path, "a/train.py") == ()
+        assert hot_in(tmp_path, "src/pkg/loop.py") == ("Trainer.step",)
+        assert hot_in(tmp_path, "pkg/loop/__init__.py") == ("Trainer.step",)
+        assert hot_in(tmp_path, "pkg/__init__.py") == ("run",)
+        assert hot_in(tmp_path, "otherpkg/loop.py") == ()
+
+    def test_a_file_is_named_from_the_folder_of_the_configuration(self, tmp_path: Path) -> None:
+        write(
+            tmp_path,
+            **{
+                "base/b.py": "",
+                "base/torchlint.toml": "hot = ['b.py:f']",
+                "torchlint.toml": "extend = 'base/torchlint.toml'",
+            },
+        )
+        assert hot_in(tmp_path, "base/b.py") == ("f",)
+        assert hot_in(tmp_path, "b.py") == ()
+
+    def test_what_is_nearer_replaces_it(self, tmp_path: Path) -> None:
+        write(tmp_path, **{"base.toml": "hot = ['b:f']", "torchlint.toml": "extend = 'base.toml'\nhot = ['b:g']"})
+        assert hot_in(tmp_path, "b.py") == ("g",)
+
+
 class TestTheFileThatCounts:
     def test_no_file_means_the_defaults(self, tmp_path: Path) -> None:
         config = config_in(tmp_path)
@@ -338,6 +371,25 @@ class TestErrors:
                 "extend-exclude = [\n 'a',\n '{b',\n]",
                 "3: `extend-exclude`: `{b` is not a pattern: a brace without its other half",
             ),
+            (
+                "hot = ['a.b:f', 'fit']",
+                (
+                    '1: `hot`: "fit" is no function of a file; '
+                    "write `package.module:Class.method` or `path/from/here.py:function`"
+                ),
+            ),
+            (
+                "hot = [\n 'a.b:f',\n 'a.b:1x',\n]",
+                (
+                    '3: `hot`: "a.b:1x" is no function of a file; '
+                    "write `package.module:Class.method` or `path/from/here.py:function`"
+                ),
+            ),
+            ("hot = ['no.py:fit']", "1: `hot`: no such file `no.py`"),
+            (
+                "hot = 'a:f'",
+                '1: `hot`: expected an array, got a string; write `hot = ["package.module:Class.method", "train.py:fit"]`',
+            ),
             ("extend = 'no.toml'", "1: `extend`: no such file `no.toml`"),
             ("\nextend = 'torchlint.toml'", "2: `extend` goes in a circle: torchlint.toml extends torchlint.toml"),
             ("extend = 'a/pyproject.toml'", "1: `extend`: there is no [tool.torchlint] in `a/pyproject.toml`"),
@@ -491,6 +543,8 @@ class TestSchema:
             ("target-torch = '2.4'\ndataloader-workers = 1\nfix = true", True),
             ("target-torch = 2.4", False),
             ("dataloader-workers = 0", False),
+            ("hot = ['a.b:C.f', 'f']", False),
+            ("hot = ['a.b:C.f', 'f:g']", True),
             ("per-file-ignores = { 'a/*' = ['TL301'] }", True),
             ("per-file-ignores = { 'a/*' = ['TL3012'] }", False),
             ("output-format = 'xml'", False),
@@ -516,6 +570,7 @@ class TestSchema:
         for key, value in properties.items():
             validator.validate({key: value["examples"][0]})
             if key != "extend":  # it would need the other file
+                write(tmp_path, **{"train.py": ""})  # which `hot` names
                 line = f"{key} = {configfile._toml(value['examples'][0])}"  # noqa: SLF001 -- as errors quote it
                 write(tmp_path, **{"torchlint.toml": line})
                 assert key in config_in(tmp_path).sources

@@ -142,3 +142,23 @@ def test_the_cache_is_used_and_harmless(capsys: Capture) -> None:
     for _ in range(2):
         assert run(["check", "--explain-model", "utils.py:8"]) == 0
         assert "it is called from train.py:13, per batch" in capsys.readouterr().out
+
+
+def test_what_is_declared_and_what_is_called_unseen_is_said(tmp_path: Path, capsys: Capture) -> None:
+    head = "import torch\nclass Engine:\n"
+    run_ = "    def run(self, x):  # torchlint: hot[per-batch]\n        return x.sum()\n"
+    generate = "    def generate(self, x):\n        return x.sum()\n    def other(self, x):\n        return x.sum()\n"
+    (tmp_path / "engine.py").write_text(head + run_ + generate)
+    (tmp_path / "torchlint.toml").write_text("hot = ['engine:Engine.other']\n")
+    assert told(capsys, "engine.py:4")[1:3] == [
+        "  runs per batch",
+        "    `run` is declared to run per batch, by `# torchlint: hot[per-batch]`",
+    ]
+    assert told(capsys, "engine.py:6")[1:3] == [
+        "  runs per call",
+        "    `generate` is called by code that is not in sight",
+    ]
+    assert told(capsys, "engine.py:8")[1:3] == [
+        "  runs per batch",
+        "    `other` is declared to run per batch, by `hot`",
+    ]

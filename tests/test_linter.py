@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import toys
 
@@ -103,3 +105,14 @@ def test_a_fix_below_the_threshold_is_left() -> None:
     assert safe.text == "import torch\nx = torch.fast(y.item())\n"
     unsafe = fix(SourceFile("a.py", text), ALL, Applicability.UNSAFE)
     assert unsafe.text == "import torch\nx = torch.fast(y)\n"
+
+
+def test_a_function_that_the_configuration_names_has_to_be_there() -> None:
+    text = "class A:\n    if x:\n        def f(self):\n            pass\ndef g():\n    pass\n"
+    assert run(text, replace(ALL, hot=("A.f", "g"))).diagnostics == ()
+    (diagnostic,) = run(text, replace(ALL, hot=("A.g", "g"))).diagnostics
+    assert diagnostic.code == "E903"
+    assert diagnostic.fault is Fault.FILE
+    assert diagnostic.message == "`hot` in the configuration names `A.g`, which a.py does not define"
+    (class_,) = run(text, replace(ALL, hot=("A",))).diagnostics
+    assert "`A`" in class_.message

@@ -429,3 +429,35 @@ def test_no_comment_becomes_the_declaration_of_an_encoding(rows: str) -> None:
     new = fixed(text)
     assert "torchlint" not in new
     assert SourceFile.from_bytes("a.py", new.encode()).text == new
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f():  # torchlint: hot[per-batch]\n    pass\n",
+        "async def f(): pass  # torchlint:hot[ per-sample ]  # by the server\n",
+        "# torchlint: hot[per-epoch]\ndef f():\n    pass\n",
+        "class A:\n    # torchlint: hot[per-batch]\n    @g\n    def f(self):\n        pass\n",
+        "def f(\n    x,  # torchlint: hot[per-batch]\n):\n    pass\n",
+    ],
+)
+def test_a_declaration_on_a_function_is_fine(text: str) -> None:
+    assert rules(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("def f():  # torchlint: hot[per-step]\n    pass\n", "`per-step` is not known"),
+        ("def f():  # torchlint: hot[per-batch, per-epoch]\n    pass\n", "`per-batch, per-epoch` is not known"),
+        ("def f():  # torchlint: hot\n    pass\n", "nothing is declared"),
+        ("x = 1  # torchlint: hot[per-batch]\n", "belongs on its `def` line"),
+        ("def f():\n    x = 1  # torchlint: hot[per-batch]\n", "belongs on its `def` line"),
+        ("x = 1\n# torchlint: hot[per-batch]\n", "belongs on its `def` line"),
+    ],
+)
+def test_a_declaration_that_declares_nothing_is_reported(text: str, words: str) -> None:
+    (finding,) = run(text)
+    assert finding.rule == "unused-ignore"
+    assert words in finding.message
+    assert text[finding.span.start :].startswith("# torchlint: hot")

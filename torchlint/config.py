@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from torchlint import configfile
+from torchlint import configfile, declared
 from torchlint.configfile import ConfigError
 from torchlint.finding import Severity
 from torchlint.globs import Glob, Globs, posix
@@ -123,6 +123,23 @@ class FileSeverity:
         return self.globs.match(str(path), path.name)
 
 
+@dataclass(frozen=True, slots=True)
+class HotEntry:
+    """An entry of `hot`: the function that it names, and how the absolute paths end of the files that may have it."""
+
+    text: str
+    function: str
+    ends: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str, folder: Path) -> HotEntry:
+        """Of an entry that is valid; a file is named from `folder`."""
+        home, _, function = text.rpartition(":")
+        is_file = declared.is_file(home)
+        ends = (posix(os.path.normpath(folder / home)),) if is_file else declared.module_ends(home)
+        return cls(text, function, ends)
+
+
 @dataclass(frozen=True)
 class Config:
     """The options for the files of one project.
@@ -152,13 +169,14 @@ class Config:
     cache_dir: Path | None = None
     target_torch: tuple[int, int] = _DEFAULTS.target_torch
     dataloader_workers: int = _DEFAULTS.dataloader_workers
+    hot: tuple[HotEntry, ...] = ()
     rules: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
     verify: Mapping[str, Any] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def settings_for(self, path: Path) -> Settings:
         """What decides the findings of one file."""
-        return self._settings(self._ignores_for(path), self._severity_in(path), self.role(path))
+        return self._settings(self._ignores_for(path), self._severity_in(path), self.role(path), self._hot_in(path))
 
     @cached_property
     def cache_folder(self) -> Path | None:
@@ -199,6 +217,7 @@ class Config:
                 "cache-dir": None if self.cache_folder is None else str(self.cache_folder),
                 "target-torch": "{}.{}".format(*self.target_torch),
                 "dataloader-workers": self.dataloader_workers,
+                "hot": [entry.text for entry in self.hot],
                 "rules": {rule: dict(options) for rule, options in sorted(self.rules.items())},
                 "verify": {key.replace("_", "-"): value for key, value in sorted(self.verify.items())},
             },
@@ -224,7 +243,7 @@ class Config:
         return frozenset(names)
 
     @cached_property
-    def _settings_cache(self) -> dict[tuple[frozenset[str], Severity | None, Role], Settings]:
+    def _settings_cache(self) -> dict[tuple[frozenset[str], Severity | None, Role, tuple[str, ...]], Settings]:
         return {}
 
     def _ignores_for(self, path: Path) -> frozenset[str]:
@@ -251,6 +270,13 @@ class Config:
         found = [each.severity for each in self.per_file_severity if each.matches(path)]
         return found[-1] if found else None
 
+    def _hot_in(self, path: Path) -> tuple[str, ...]:
+        """The functions of a file that `hot` names, sorted."""
+        if not self.hot:
+            return ()
+        shown = posix(str(path))
+        return tuple(sorted({entry.function for entry in self.hot if shown.endswith(entry.ends)}))
+
     @cached_property
     def _severities(self) -> dict[str, Severity]:
         """What `severity` says, by rule: the narrowest selector counts."""
@@ -259,8 +285,10 @@ class Config:
             found.update({rule.name: self.severity[selector] for rule in matching(selector)})
         return found
 
-    def _settings(self, ignores: frozenset[str], severity: Severity | None, role: Role) -> Settings:
-        key = (ignores, severity, role)
+    def _settings(
+        self, ignores: frozenset[str], severity: Severity | None, role: Role, hot: tuple[str, ...] = ()
+    ) -> Settings:
+        key = (ignores, severity, role, hot)
         if key not in self._settings_cache:
             names = self._rules - _names(ignores)
             rules = tuple(rule.name for rule in matching("ALL") if rule.name in names)
@@ -272,6 +300,7 @@ class Config:
                 dataloader_workers=self.dataloader_workers,
                 options=tuple((rule, tuple(sorted(options.items()))) for rule, options in sorted(self.rules.items())),
                 role=role,
+                hot=hot,
             )
         return self._settings_cache[key]
 
@@ -396,6 +425,8 @@ def _resolved(config: Config, key: str, value: Any, folder: Path) -> Any:  # noq
             return tuple(FileSeverity(pattern, _severity(value[pattern]), globs) for pattern, globs in compiled)
         case "level" | "fail_on":
             return _severity(value)
+        case "hot":
+            return tuple(HotEntry.of(entry, folder) for entry in value)
         case "cache_dir":
             return folder / Path(value).expanduser()
         case "target_torch":

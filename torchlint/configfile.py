@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from torchlint import declared
 from torchlint.globs import Glob, Globs
 from torchlint.registry import UnknownRuleError, find, matching, problems
 
@@ -64,6 +65,7 @@ def read(file: Path, root: Path, shown: Callable[[Path], str]) -> list[tuple[Pat
     values = None if document is None else parse(document)
     while document is not None and values is not None:
         _check_cache_dir(document, values, file.parent if chain else root)
+        _check_hot_files(document, values, file.parent if chain else root)
         chain[file] = values
         if "extend" not in values:
             break
@@ -152,6 +154,14 @@ def _check_cache_dir(document: Document, values: Mapping[str, Any], folder: Path
             raise document.error(("cache-dir",), f"{wrong}; {remedy}")
 
 
+def _check_hot_files(document: Document, values: Mapping[str, Any], folder: Path) -> None:
+    """What `hot` names by the path of its file has to be there."""
+    for entry in values.get("hot", ()):
+        home, _, _ = entry.rpartition(":")
+        if declared.is_file(home) and not os.path.isfile(folder / home):  # noqa: PTH113 -- `is_file` raises for long names
+            raise document.error(("hot",), f"`hot`: no such file `{home[:_LONGEST_SHOWN]}`", entry)
+
+
 def _validated(document: Document, content: dict[str, Any]) -> dict[str, Any]:
     """What msgspec makes of the table, keys spelled as in it."""
     import msgspec
@@ -234,6 +244,12 @@ def _check_selectors_and_patterns(document: Document, values: Mapping[str, Any])
                 Globs.compile([Glob(pattern, "/")])
             except ValueError as error:
                 raise document.error((key,), f"`{key}`: {error}", pattern) from None
+    for entry in values.get("hot", ()):
+        if not declared.is_entry(entry):
+            remedy = "write `package.module:Class.method` or `path/from/here.py:function`"
+            raise document.error(
+                ("hot",), f"`hot`: {_toml(entry[:_LONGEST_SHOWN])} is no function of a file; {remedy}", entry
+            )
 
 
 def _selectors(values: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:

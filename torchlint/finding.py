@@ -22,13 +22,18 @@ class Applicability(IntEnum):
 
 
 class Frequency(IntEnum):
-    """How often a line runs, from the loops, entry points and callers around it."""
+    """How often a line runs, from the loops, entry points and callers around it.
+
+    CALL: once for each call of a function whose callers are not in sight. It may be as often as anything; since nobody
+    knows, it counts less than what is known, and what is compared with ONCE or more holds for it as for UNKNOWN.
+    """
 
     UNKNOWN = 0
-    ONCE = 1
-    EPOCH = 2
-    BATCH = 3
-    SAMPLE = 4
+    CALL = 1
+    ONCE = 2
+    EPOCH = 3
+    BATCH = 4
+    SAMPLE = 5
 
     def __str__(self) -> str:
         return _FREQUENCY_WORDS[self]
@@ -36,6 +41,7 @@ class Frequency(IntEnum):
 
 _FREQUENCY_WORDS = {
     Frequency.UNKNOWN: "unknown",
+    Frequency.CALL: "per call",
     Frequency.ONCE: "once",
     Frequency.EPOCH: "per epoch",
     Frequency.BATCH: "per batch",
@@ -157,8 +163,9 @@ class Fault(Enum):
 class Diagnostic:
     """Something other than a rule's finding that the user has to know about one file.
 
-    `code` is `E902` (cannot be read), `E999` (cannot be parsed) or `E000` (a rule or torchlint failed);
-    `name` the same in words. `span` is None where no place in the text can be named.
+    `code` is `E902` (cannot be read), `E903` (lacks a function that `hot` names), `E999` (cannot be parsed)
+    or `E000` (a rule or torchlint failed); `name` the same in words. `span` is None where no place in the text can be
+    named.
     """
 
     code: str

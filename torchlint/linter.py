@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 from torchlint import engine, registry, suppress
 from torchlint.facts import NOTHING, Asked
-from torchlint.finding import Applicability, Result
+from torchlint.finding import Applicability, Diagnostic, Result
 from torchlint.role import Role, holds_tests
 
 if TYPE_CHECKING:
+    import ast
+    from collections.abc import Iterator
+
     from torchlint.facts import Answers, Facts
     from torchlint.finding import Finding, Fix
     from torchlint.notebook.cells import Notebook
@@ -30,6 +33,14 @@ def lint_and_answer(
 
     None also where linting it takes no parse: it is not made for the answers, which may not be needed in the end.
     """
+    result, told = _linted(source, settings, facts, asked)
+    if settings.hot and not result.diagnostics:
+        missing = tuple(_missing(name, source) for name in settings.hot if not _defines(source, name))
+        result = replace(result, diagnostics=missing)
+    return result, told
+
+
+def _linted(source: SourceFile, settings: Settings, facts: Facts, asked: Asked) -> tuple[Result, Answers | None]:
     if settings.role is Role.TEST or (settings.role is Role.TEST_BY_NAME and holds_tests(source.text)):
         return Result(), None
     rules = tuple(registry.find(name) for name in settings.rules)
@@ -39,6 +50,36 @@ def lint_and_answer(
     if source.notebook is not None and source.notebook.problems:
         result = replace(result, diagnostics=(*result.diagnostics, *source.notebook.problems))
     return _judged(source, result, settings), answers if asked else None
+
+
+def _defines(source: SourceFile, name: str) -> bool:
+    """Whether the file has a function of this name, `Class.method` or `fit`; also where this is no Python."""
+    import ast  # for the few files that the configuration names
+
+    try:
+        found: list[ast.AST] = [ast.parse(source.text)]
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return True
+    kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    for part in name.split("."):
+        found = [node for outer in found for node in _inside(outer, kinds) if getattr(node, "name", "") == part]
+    return any(not isinstance(node, ast.ClassDef) for node in found)
+
+
+def _inside(outer: ast.AST, kinds: tuple[type[ast.AST], ...]) -> Iterator[ast.AST]:
+    """The definitions in a node that stand in no other one."""
+    import ast
+
+    for node in ast.iter_child_nodes(outer):
+        if isinstance(node, kinds):
+            yield node
+        elif not isinstance(node, ast.Lambda):
+            yield from _inside(node, kinds)
+
+
+def _missing(name: str, source: SourceFile) -> Diagnostic:
+    message = f"`hot` in the configuration names `{name}`, which {source.path} does not define"
+    return Diagnostic("E903", "unknown-function", message)
 
 
 def _judged(source: SourceFile, result: Result, settings: Settings) -> Result:

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from torchlint import declared
+
 SCHEMA_URL = "https://raw.githubusercontent.com/torchlint/torchlint/main/torchlint/torchlint.schema.json"
 
 SeverityWord: TypeAlias = Literal["note", "warning"]
@@ -175,6 +177,14 @@ class Options(msgspec.Struct, forbid_unknown_fields=True, rename="kebab", frozen
             examples=["2.4"],
         ),
     ] = UNSET
+    hot: Annotated[
+        tuple[str, ...] | UnsetType,
+        Meta(
+            description="Functions that run at each batch though nothing shows it: a module, or a file by its path "
+            "from this one's folder, a colon, and the function.",
+            examples=[["package.module:Class.method", "train.py:fit"]],
+        ),
+    ] = UNSET
     dataloader_workers: Annotated[
         Annotated[int, Meta(ge=1)] | UnsetType,
         Meta(description="The `num_workers` that fixes give to a `DataLoader` without one.", examples=[4]),
@@ -224,6 +234,7 @@ def schema() -> dict[str, Any]:
         found[key] |= selectors
     for key in ("per-file-ignores", "extend-per-file-ignores"):
         found[key]["additionalProperties"] = selectors
+    found["hot"]["items"] = {"type": "string", "pattern": declared.PATTERN}
     found["rules"] |= {
         "properties": {
             rule.name: {

@@ -19,7 +19,8 @@ class Settings:
 
     `rules` are the names of the active rules, sorted by code. `options` maps a rule's name to its options. `role` is
     what the file's path says that it is there for; tests that are to be checked like other code have no role.
-    `severities` are those of rules for which the configuration says so, by name.
+    `severities` are those of rules for which the configuration says so, by name. `hot` are the functions of the file
+    that it declares to run per batch: `fit`, `Class.method`.
     """
 
     rules: tuple[str, ...]
@@ -28,6 +29,7 @@ class Settings:
     options: tuple[tuple[str, tuple[tuple[str, OptionValue], ...]], ...] = field(default=())
     role: Role = Role.CODE
     severities: tuple[tuple[str, Severity], ...] = ()
+    hot: tuple[str, ...] = ()
 
     def option(self, rule: str, key: str, default: OptionValue) -> OptionValue:
         """The value of one rule's option, or `default`."""

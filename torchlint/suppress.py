@@ -1,7 +1,8 @@
-"""Which findings the comments of a file silence, and which of those comments silence nothing.
+"""Which findings the comments of a file silence, and which of its comments for torchlint do nothing.
 
 `# torchlint: ignore[rule]` covers the logical line it stands on, or the next one from a line of its own;
 `# torchlint: file-ignore[rule]` covers the file; `# noqa` and `# noqa: TL301` cover the logical line.
+`# torchlint: hot[per-batch]` belongs on a `def`, where the semantics read it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from torchlint import registry
+from torchlint import declared, registry
 from torchlint.finding import Applicability, Edit, Finding, Fix, Result, Span, sort_key
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def apply(source: SourceFile, result: Result, settings: Settings) -> Result:
     # After a syntax error or a crash nobody knows what a comment would have silenced.
     if UNUSED_IGNORE in settings.rules and not result.diagnostics:
         about = [finding for ignore in ignores for finding in _judge(source, ignore, used, settings)]
+        about += _idle_declarations(source, layout)
         findings += audible(about)
     return replace(result, findings=tuple(sorted(findings, key=sort_key)))
 
@@ -238,6 +240,27 @@ def _judge(source: SourceFile, ignore: _Ignore, used: set[Span], settings: Setti
         message = f"`{what}` names {words}, which {'finds' if len(unused) == 1 else 'find'} nothing {where}"
         span = unused[0].span if len(unused) == 1 else ignore.span
         yield _about(span, message, _removal(source, ignore, unused))
+
+
+_DEFINITION = re.compile(r"(?:async\s+)?def\b|@")
+
+
+def _idle_declarations(source: SourceFile, layout: _Layout) -> Iterator[Finding]:
+    """The `# torchlint: hot[…]` that declare nothing: they stand on no function, or say nothing that is known."""
+    *words, last = (f"`{word}`" for word in declared.WORDS)
+    known = f"{', '.join(words)} and {last}"
+    for comment in layout.comments:
+        match = declared.COMMENT.search(comment.text)
+        if match is None:
+            continue
+        span = Span(comment.start + match.start(), comment.start + match.end())
+        starts = layout.starts[comment.line : comment.line + 1]
+        if not any(_DEFINITION.match(source.text[start:].lstrip()) for start in starts):
+            yield _about(span, "`# torchlint: hot` declares how often a function runs, and belongs on its `def` line")
+        elif declared.said(comment.text) is None:
+            given = (match["names"] or "").strip()
+            wrong = f"`{given}` is not known" if given else "nothing is declared"
+            yield _about(span, f"`# torchlint: hot` says how often a function runs, and {wrong}; there are {known}")
 
 
 def _about(span: Span, message: str, fix: Fix | None = None) -> Finding:

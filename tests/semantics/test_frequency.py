@@ -189,3 +189,54 @@ for x in loader:
 def test_frequency(code: str, frequency: Frequency) -> None:
     node, context = look(HEAD + code)
     assert context.frequency(node) is frequency
+
+
+@pytest.mark.parametrize(
+    ("code", "frequency"),
+    [
+        ("class Engine:\n  def generate(self, x):\n    LOOK(1)", Frequency.CALL),
+        ("class Loss:\n  def __call__(self, x):\n    LOOK(1)", Frequency.CALL),
+        ("class Loss:\n  def __call__(self, x):\n    for y in x:\n      LOOK(1)", Frequency.CALL),
+        ("class Loss:\n  def __call__(self, x):\n    self._sum(x)\n  def _sum(self, x):\n    LOOK(1)", Frequency.CALL),
+        ("from lib import Policy\nclass P(Policy):\n  def compute(self, x):\n    LOOK(1)", Frequency.CALL),
+        ("import flask\napp = flask.Flask()\n@app.route('/')\ndef answer():\n    LOOK(1)", Frequency.CALL),
+        ("from .x import y\ndef answer(x):\n    LOOK(1)", Frequency.CALL),
+        ("__all__ = ['answer']\ndef answer(x):\n    LOOK(1)", Frequency.CALL),
+        # Nobody is seen to call these, and nothing says that somebody does.
+        ("from .x import y\ndef _answer(x):\n    LOOK(1)", Frequency.UNKNOWN),
+        ("class Engine:\n  def helper(self, x):\n    LOOK(1)", Frequency.UNKNOWN),
+        ("class Engine:\n  def __init__(self, x):\n    LOOK(1)", Frequency.UNKNOWN),
+        ("@torch.no_grad()\ndef answer(x):\n    LOOK(1)", Frequency.UNKNOWN),
+        # What is known counts more.
+        ("class L:\n  def generate(self):\n    LOOK(1)\nl = L()\nfor x in loader:\n  l.generate()", Frequency.BATCH),
+        ("class L:\n  def generate(self):\n    LOOK(1)\nL().generate()", Frequency.ONCE),
+    ],
+)
+def test_functions_whose_callers_are_not_in_sight_run_per_call(code: str, frequency: Frequency) -> None:
+    node, context = look(HEAD + code)
+    assert context.frequency(node) is frequency
+
+
+@pytest.mark.parametrize(
+    ("code", "hot", "frequency"),
+    [
+        ("def f(x):  # torchlint: hot[per-batch]\n    LOOK(1)", (), Frequency.BATCH),
+        ("def f(x): LOOK(1)  # torchlint: hot[per-sample]", (), Frequency.SAMPLE),
+        ("def f(\n  x,  # torchlint: hot[per-batch]\n):\n    LOOK(1)", (), Frequency.BATCH),
+        ("# torchlint: hot[per-epoch]\n@g\ndef f(x):\n    LOOK(1)", (), Frequency.EPOCH),
+        ("def f(x):  # torchlint: hot[per-batch]\n    g()\ndef g():\n    LOOK(1)", (), Frequency.BATCH),
+        ("def f(x):  # torchlint: hot[per-batch]\n    for y in x:\n        LOOK(1)", (), Frequency.SAMPLE),
+        ("def f(x):  # torchlint: hot[per-epoch]\n    LOOK(1)\nfor x in loader:\n    f(x)", (), Frequency.EPOCH),
+        ("def f(x):\n    LOOK(1)", ("f",), Frequency.BATCH),
+        ("class A:\n  def f(self, x):\n    LOOK(1)", ("A.f",), Frequency.BATCH),
+        ("def f(x):  # torchlint: hot[per-epoch]\n    LOOK(1)", ("f",), Frequency.EPOCH),
+        # These declare nothing of it.
+        ("def f(x):  # torchlint: hot[per-step]\n    LOOK(1)", (), Frequency.UNKNOWN),
+        ("def f(x):\n    LOOK(1)  # torchlint: hot[per-batch]", (), Frequency.UNKNOWN),
+        ("def f(x):\n    '# torchlint: hot[per-batch]'\n    LOOK(1)", (), Frequency.UNKNOWN),
+        ("class A:\n  def f(self, x):\n    LOOK(1)", ("f",), Frequency.UNKNOWN),
+    ],
+)
+def test_what_is_declared_of_a_function_holds(code: str, hot: tuple[str, ...], frequency: Frequency) -> None:
+    node, context = look(HEAD + code, hot)
+    assert context.frequency(node) is frequency

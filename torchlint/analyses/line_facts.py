@@ -91,7 +91,14 @@ def _entered(function: cst.FunctionDef, context: Context) -> Iterator[str]:
     """How often a function is entered, and who says so."""
     name = f"`{function.name.value}`"
     entry = context.frequencies.entry(function)
-    yield f"how often {name} is called is unknown" if entry is Frequency.UNKNOWN else f"{name} is entered {entry}"
+    declared = context.frequencies.declared(function)
+    if declared is not None:
+        yield f"{name} is declared to run {entry}, by {f'`{declared.comment}`' if declared.comment else '`hot`'}"
+        return
+    if entry is Frequency.CALL:
+        yield f"{name} is called by code that is not in sight"
+    else:
+        yield f"how often {name} is called is unknown" if entry is Frequency.UNKNOWN else f"{name} is entered {entry}"
     for call in context.calls.callers(function):
         yield f"it is called on {_line(call, context.spans({call}), context)}{_often(context.frequency(call))}"
     for called in context.elsewhere.callers(function):

@@ -30,6 +30,7 @@ _OWN_GROUP = "torchlint"  # its rules are about ignores, not about what code cos
 _DIAGNOSTICS = {
     "E000": "torchlint failed on a file; the other findings are not affected.",
     "E902": "A file cannot be read.",
+    "E903": "The configuration names a function that a file does not define.",
     "E999": "A file cannot be parsed.",
 }
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import libcst as cst
 
 from torchlint.facts import NOTHING
+from torchlint.semantics.execution.declarations import Declarations
 from torchlint.semantics.execution.frequency import Frequencies
 from torchlint.semantics.execution.grad_mode import GradMode, Grads
 from torchlint.semantics.flow.destinations import Destinations, Sinks
@@ -125,7 +126,8 @@ class Context:
     @cached_property
     def frequencies(self) -> Frequencies:
         """Loops, entry points, rate limits."""
-        return Frequencies(self.tree, self.names, self.classes, self.kinds, self.calls, self.elsewhere)
+        declarations = Declarations(self.tree, self.source.text, self.settings.hot)
+        return Frequencies(self.tree, self.names, self.classes, self.kinds, self.calls, self.elsewhere, declarations)
 
     @cached_property
     def grads(self) -> Grads:

@@ -42,7 +42,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     text = context.program.code
     if "zero_grad" not in text or "step(" not in text:
         return
-    if context.frequency(node) in (Frequency.ONCE, Frequency.UNKNOWN):
+    if context.frequency(node) <= Frequency.ONCE:
         return
     for stray in strays(node, context):
         given = context.shown(stray.carriers[0])

@@ -63,7 +63,7 @@ def _runs_often(node: cst.For, context: Context) -> bool:
         return True
     function = context.function(node)
     name = function.name.value if isinstance(function, cst.FunctionDef) else ""
-    return frequency is Frequency.UNKNOWN and AVERAGING_FUNCTION.suggests(name)
+    return frequency < Frequency.ONCE and AVERAGING_FUNCTION.suggests(name)
 
 
 def _often(node: cst.For, context: Context) -> str:

@@ -10,7 +10,6 @@ from torchlint.analyses.execution.training_steps import is_in_training
 from torchlint.analyses.execution.untaken_branches import is_untaken
 from torchlint.finding import Doubt, Frequency
 from torchlint.semantics.execution.frequency import LoopKind
-from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.functions import ALARM_CALL, ASSERTING_CALL, FALLBACK, GENERATING_METHOD
 from torchlint.semantics.names.bindings import dotted
 from torchlint.syntax.tree import descendants_in_scope
@@ -37,8 +36,10 @@ def rate_doubts(node: cst.CSTNode, context: Context) -> tuple[Doubt, ...]:
             return (Doubt.RUNS_ONCE,)
         case Frequency.EPOCH:
             return (Doubt.RARE,)
-        case Frequency.UNKNOWN if _goes_over_batches(node, context):
+        case Frequency.UNKNOWN | Frequency.CALL if _goes_over_batches(node, context):
             return (Doubt.RARE,)
+        case Frequency.CALL:
+            return (Doubt.RATE_UNKNOWN,)
         case Frequency.UNKNOWN:
             return (Doubt.UNCALLED if _is_called_by_nobody(node, context) else Doubt.RATE_UNKNOWN,)
     return (Doubt.WAITS_ANYWAY,) if _is_behind_generation(node, context) else ()
@@ -56,11 +57,10 @@ def _goes_over_batches(node: cst.CSTNode, context: Context) -> bool:
 def _is_called_by_nobody(node: cst.CSTNode, context: Context) -> bool:
     """Whether the function around the node is not seen to be called, and nothing says that somebody else does."""
     function = context.function(node)
-    if not isinstance(function, cst.FunctionDef) or function.decorators:
+    if not isinstance(function, cst.FunctionDef) or context.frequencies.entry(function) is not Frequency.UNKNOWN:
         return False
     name = function.name.value
-    is_method = context.classes.owner(function) is not None
-    if name.startswith("__") or (is_method and name in apis.BATCH_METHODS):
+    if name.startswith("__"):
         return False
     return not (
         context.calls.callers(function) or context.elsewhere.callers(function) or context.uses.of(name, function)

@@ -21,6 +21,7 @@ from torchlint.semantics.knowledge.conventions.counts import (
     STEP_COUNTER,
 )
 from torchlint.semantics.knowledge.conventions.functions import (
+    CALLED_METHOD,
     CLIPPING_FUNCTION,
     COLLATE_FUNCTION,
     DIAGNOSTIC_FUNCTION,
@@ -52,6 +53,7 @@ from torchlint.syntax.tree import LOOPS, SCOPES, Comprehension, Loop, Tree, chil
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from torchlint.semantics.execution.declarations import Declaration, Declarations
     from torchlint.semantics.names.classes import Classes
     from torchlint.semantics.values.call_graph import Calls
     from torchlint.semantics.values.evaluator import Kinds
@@ -73,7 +75,14 @@ class Frequencies:
     """The frequency of nodes in one module."""
 
     def __init__(
-        self, tree: Tree, names: Names, classes: Classes, kinds: Kinds, calls: Calls, elsewhere: Elsewhere
+        self,
+        tree: Tree,
+        names: Names,
+        classes: Classes,
+        kinds: Kinds,
+        calls: Calls,
+        elsewhere: Elsewhere,
+        declarations: Declarations,
     ) -> None:
         self.tree = tree
         self.names = names
@@ -81,6 +90,7 @@ class Frequencies:
         self.kinds = kinds
         self.calls = calls
         self.elsewhere = elsewhere
+        self.declarations = declarations
         self._origins: dict[cst.CSTNode, str] = {}
         self._steps: dict[cst.CSTNode, bool] = {}
 
@@ -116,7 +126,7 @@ class Frequencies:
         elif inside is LoopKind.OTHER and outer >= Frequency.BATCH:
             result = Frequency.SAMPLE if nested else outer
         elif inside is LoopKind.OTHER:
-            result = Frequency.UNKNOWN
+            result = Frequency.CALL if outer is Frequency.CALL else Frequency.UNKNOWN
         else:
             result = outer
         return Frequency.EPOCH if limited and result >= Frequency.BATCH else result
@@ -492,7 +502,12 @@ class Frequencies:
         return self.kinds.settled(("entry", function), Frequency.UNKNOWN, self._entered, function)
 
     def _entered(self, function: cst.FunctionDef | cst.Lambda) -> Frequency:
-        if isinstance(function, cst.Lambda) or self._is_cached(function):
+        if isinstance(function, cst.Lambda):
+            return Frequency.UNKNOWN
+        declared = self.declared(function)
+        if declared is not None:
+            return declared.frequency
+        if self._is_cached(function):
             return Frequency.UNKNOWN
         known = self._by_role(function)
         if known is not Frequency.UNKNOWN:
@@ -510,7 +525,43 @@ class Frequencies:
             callers = self.calls.callers(function)
             is_of_epochs = all(map(self.is_named_after_epochs, callers)) if callers else best is Frequency.EPOCH
             return Frequency.EPOCH if is_of_epochs else Frequency.BATCH
-        return best
+        return Frequency.CALL if best is Frequency.UNKNOWN and self._is_called_unseen(function) else best
+
+    def declared(self, function: cst.FunctionDef) -> Declaration | None:
+        """What the author declares of how often a function runs, in a comment or in the configuration."""
+        return self.declarations.of(function)
+
+    def _is_called_unseen(self, function: cst.FunctionDef) -> bool:
+        """Whether code that is not in sight calls the function, as far as it shows: a framework, Python, users."""
+        name, owner = function.name.value, self.classes.owner(function)
+        if any(self._registers(item.decorator) for item in function.decorators):
+            return True
+        if owner is None:
+            return self.tree.function(function) is None and self._is_public(name)
+        if name.startswith("__"):
+            return name.endswith("__") and name not in apis.MAKING_METHODS
+        if name.startswith("_"):
+            return False
+        return (
+            CALLED_METHOD.suggests(name) or self._extends_what_is_not_here(owner) or self._is_public(owner.name.value)
+        )
+
+    def _registers(self, decorator: cst.BaseExpression) -> bool:
+        """Whether a decorator hands the function to somebody, or makes it something that is read."""
+        func = decorator.func if isinstance(decorator, cst.Call) else decorator
+        name = self.names.qualified(func) or dotted(func) or ""
+        return not name.startswith("torch.") and name not in apis.PLAIN_DECORATORS
+
+    def _extends_what_is_not_here(self, class_: cst.ClassDef) -> bool:
+        """Whether the class extends one from elsewhere, whose code may call what this one defines."""
+        return any(
+            isinstance(base, str) and base not in apis.PLAIN_BASES and not base.startswith("torch.nn.")
+            for base in self.classes.lineage(class_)
+        )
+
+    def _is_public(self, name: str) -> bool:
+        """Whether users of a library may reach what has this name: its file is a part of a package, or exports it."""
+        return not name.startswith("_") and ("" in self.names.imported or "__all__" in self.names.module.bindings)
 
     def _is_cached(self, function: cst.FunctionDef) -> bool:
         """Whether the function runs once for all calls with the same arguments."""
@@ -535,7 +586,7 @@ class Frequencies:
             if function in self._origins or entry < Frequency.BATCH:
                 return self._origins.get(function, "")
             caller = next((call for call in self.calls.callers(function) if self.frequency(call) is entry), None)
-            if caller is None or self._by_role(function) is entry:
+            if caller is None or self.declared(function) is not None or self._by_role(function) is entry:
                 break
             node = caller
         return ""

@@ -157,6 +157,18 @@ EPOCH_METHODS = frozenset(
     "on_train_epoch_start on_train_epoch_end on_validation_epoch_start on_validation_epoch_end on_test_epoch_start "
     "on_test_epoch_end training_epoch_end validation_epoch_end test_epoch_end on_epoch_begin on_epoch_end".split()
 )
+# Methods by which Python makes an object, at the place where its class is called.
+MAKING_METHODS = frozenset("__init__ __new__ __post_init__ __init_subclass__ __set_name__ __class_getitem__".split())
+# What stands above a function and calls it for nobody.
+PLAIN_DECORATORS = frozenset(
+    "staticmethod classmethod override typing.override typing_extensions.override abstractmethod abc.abstractmethod "
+    "contextmanager contextlib.contextmanager functools.wraps functools.cache functools.lru_cache".split()
+)
+# Bases whose code calls nothing that a class defines.
+PLAIN_BASES = frozenset(
+    "object abc.ABC typing.Protocol typing.Generic typing.NamedTuple typing.TypedDict enum.Enum Exception dict "
+    "list tuple".split()
+)
 SAMPLE_METHODS = frozenset({"__getitem__", "__getitems__"})
 NO_GRAD_METHODS = frozenset(
     "validation_step test_step predict_step on_validation_epoch_end on_validation_epoch_start on_test_epoch_end "

@@ -281,6 +281,16 @@ TEXT_MAKER = Convention(
     names=frozenset("bold center color colored format join ljust rjust str strip".split()),
 )
 
+CALLED_METHOD = Convention(
+    "called-method",
+    suggests_that="a library, a server or a training loop that is not in sight calls the method",
+    why="Agents, engines and losses are used by methods of these names, and whoever uses them decides how often.",
+    names=frozenset(
+        "forward step training_step generate execute_model predict act learn update encode decode infer inference "
+        "compute_loss get_action select_action choose_action preprocess postprocess handle".split()
+    ),
+)
+
 ENTRY_POINT = Convention(
     "entry-point",
     suggests_that="the function is where a program starts",
