@@ -433,7 +433,7 @@ DOCUMENTED = (
 LIBRARIES = {
     "accelerate": (
         "deepspeed fsdp fsdp_config parallelism_config accelerator_config join_uneven_inputs main_process_first "
-        "split_between_processes"
+        "split_between_processes prepare prepare_data_loader prepare_model prepare_optimizer"
     ),
     "albumentations": "",
     "apex": "scale_loss",
@@ -444,12 +444,17 @@ LIBRARIES = {
         "warpPerspective imshow"
     ),
     "datasets": "set_format",
-    "diffusers": "",
-    "fabric": "",
+    "diffusers": "prev_sample",
+    "dm_control": "",
+    "dm_env": "",
+    "fabric": "setup setup_dataloaders setup_module setup_optimizers",
     "fastprogress": "progress_bar",
+    "envpool": "",
     "filelock": "",
     "fsspec": "",
     "gradio": "",
+    "gym": "",
+    "gymnasium": "reset step",
     "h5py": "",
     "httpx": "",
     "ignite": "on add_event_handler ITERATION BATCH",
@@ -471,6 +476,8 @@ LIBRARIES = {
     "megatron": "",
     "pandas": "iloc",
     "PIL": "convert",
+    "pettingzoo": "",
+    "procgen": "",
     "pytorch_lightning": "",
     "requests": "",
     "rich": "track",

@@ -99,8 +99,9 @@ def _entered(function: cst.FunctionDef, context: Context) -> Iterator[str]:
         yield f"{name} is called by code that is not in sight"
     else:
         yield f"how often {name} is called is unknown" if entry is Frequency.UNKNOWN else f"{name} is entered {entry}"
-    for call in context.calls.callers(function):
-        yield f"it is called on {_line(call, context.spans({call}), context)}{_often(context.frequency(call))}"
+    for call in context.frequencies.entries(function):
+        how = "called" if isinstance(call, cst.Call) else "read"
+        yield f"it is {how} on {_line(call, context.spans({call}), context)}{_often(context.frequency(call))}"
     for called in context.elsewhere.callers(function):
         yield f"it is called from {called.where}{_often(called.frequency)}"
 

@@ -11,6 +11,7 @@ import libcst as cst
 from torchlint.finding import Frequency
 from torchlint.semantics.execution.first_time import is_first_time, makes_an_entry
 from torchlint.semantics.execution.guards import is_missing
+from torchlint.semantics.execution.stepping import Stepping
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.conditions import LAST_TURN, LIMIT_FLAG
 from torchlint.semantics.knowledge.conventions.counts import (
@@ -33,8 +34,8 @@ from torchlint.semantics.knowledge.conventions.functions import (
     TRIAL_ENTRY,
     VISUALISER,
 )
-from torchlint.semantics.knowledge.conventions.values import LOSS
-from torchlint.semantics.names.bindings import Names, dotted, final_part, last_part, method_name
+from torchlint.semantics.knowledge.conventions.values import LOADER, LOSS
+from torchlint.semantics.names.bindings import Binding, Names, dotted, final_part, last_part, method_name
 from torchlint.semantics.names.loop_headers import (
     asks_for_a_list,
     is_of_a_later_axis,
@@ -247,6 +248,11 @@ class Frequencies:
 
     # Loops
 
+    @cached_property
+    def stepping(self) -> Stepping:
+        """What takes steps of environments, iterators and networks."""
+        return Stepping(self.tree, self.names, self.classes, self.kinds)
+
     def loop_kind(self, loop: cst.CSTNode) -> LoopKind:
         """What one turn of the loop is."""
         return self.kinds.settled(("loop", loop), LoopKind.OTHER, self._classify, loop)
@@ -264,10 +270,13 @@ class Frequencies:
             if self._walks_a_model(loop.iter):
                 return LoopKind.OTHER
         assert isinstance(loop, Loop)
-        inner = [self.loop_kind(node) for node in descendants_in_scope(loop.body) if isinstance(node, Loop)]
+        loops = [node for node in descendants_in_scope(loop.body) if isinstance(node, Loop)]
+        inner = [self.loop_kind(node) for node in loops]
         if LoopKind.BATCH in inner or LoopKind.EPOCH in inner:
             # A loop that goes backward itself takes steps, whatever it looks at now and then.
-            return LoopKind.BATCH if self._goes_backward(loop.body) else LoopKind.EPOCH
+            if self._goes_backward(loop.body) or self._adds_up_gradients(loop, loops):
+                return LoopKind.BATCH
+            return LoopKind.EPOCH
         kinds = [self._callee_loops(call) for call in self._direct_calls(loop)]
         if LoopKind.EPOCH in kinds:
             return LoopKind.EPOCH
@@ -275,9 +284,65 @@ class Frequencies:
             return LoopKind.OTHER
         if self.steps(loop.body) or LoopKind.BATCH in kinds:
             return LoopKind.BATCH
-        if self._runs_a_module(loop):
+        if self._runs_a_module(loop) or any(map(self.stepping.is_step, self._direct_calls(loop))):
             return LoopKind.BATCH
-        return LoopKind.OTHER
+        return LoopKind.BATCH if self._samples(loop) else LoopKind.OTHER
+
+    def _adds_up_gradients(self, loop: cst.For | cst.While, inner: list[cst.For | cst.While]) -> bool:
+        """Whether the loop takes one step of the optimizer for all backward passes of a loop over parts of a batch.
+
+        `for micro_step in range(k): …backward()`, then `optimizer.step()`. One over a loader is a pass over the data.
+        """
+        if not self.steps(loop.body):
+            return False
+        kinds = [part for part in inner if self.loop_kind(part) is not LoopKind.OTHER]
+        return all(
+            isinstance(part, cst.For)
+            and self._goes_backward(part.body)
+            and not self._takes_steps(part.body)
+            and not any(map(self._is_a_loader, iterables(part.iter)))
+            for part in kinds
+        )
+
+    def _is_a_loader(self, iterated: cst.BaseExpression) -> bool:
+        """Whether this is a loader, by what made it or by its name, and not only for what a loop does with it."""
+        value = self.kinds.value(iterated)
+        is_likely = value.kind is Kind.LOADER and (value.proven or LOADER.suggests(final_part(iterated)))
+        return is_likely or self._loader_length(length_of(iterated))
+
+    def _takes_steps(self, body: cst.CSTNode) -> bool:
+        return any(
+            method_name(call.func) not in apis.BACKWARD_METHODS and self._is_backward(call)
+            for call in self._straight(body)
+        )
+
+    def _samples(self, loop: cst.For | cst.While) -> bool:
+        """Whether a network in the method of a module is given, turn by turn, what it has made: it generates.
+
+        In what runs with each batch anyway the loop is a part of the network.
+        """
+        function = self.tree.function(loop)
+        if not isinstance(function, cst.FunctionDef) or function.name.value == "forward":
+            return False
+        fed = any(
+            self.stepping.is_fed_its_own(call, loop)
+            or (self.stepping.takes_what_a_turn_made(call, loop) and self._runs_the_network(call))
+            for call in self._direct_calls(loop)
+        )
+        return fed and self.entry(function) < Frequency.BATCH
+
+    def _runs_the_network(self, call: cst.Call) -> bool:
+        """Whether the call is of a method that calls a network of its object's, once: `self.p_sample(x, t)`."""
+        match call.func:
+            case cst.Attribute(value=cst.Name() as owner) if self.classes.self_class(owner) is not None:
+                target = self.calls.target(call)
+                return target is not None and any(
+                    isinstance(node, cst.Call)
+                    and isinstance(node.func, (cst.Name, cst.Attribute))
+                    and self.kinds.value(node.func).kind is Kind.MODULE
+                    for node in descendants_in_scope(target.body)
+                )
+        return False
 
     def _over_batches(self, iterated: cst.BaseExpression) -> bool:
         if self.kinds.is_loader_like(iterated):
@@ -346,6 +411,12 @@ class Frequencies:
         value = self.kinds.value(iterated)
         if value.kind is Kind.TENSOR:
             return True
+        if (
+            value.item is not None
+            and value.item.kind in (Kind.OBJECT, Kind.FUNCTION, Kind.CLASS)
+            and value.item.definition
+        ):
+            return False  # agents, callbacks
         listed = length_of(iterated)
         if isinstance(listed, cst.Name) and self._is_list_of_parts(listed):
             return False
@@ -434,10 +505,16 @@ class Frequencies:
             return False
         bindings = self.names.reaching(model)
         return bool(bindings) and all(
-            self.tree.within(binding.node, loop.body)
-            and isinstance(binding.value, cst.Call)
-            and not any(isinstance(part, cst.Name) and part.value == model.value for part in descendants(binding.value))
+            binding.node is loop
+            or (self.tree.within(binding.node, loop.body) and self._makes_another(binding, model.value))
             for binding in bindings
+        )
+
+    @staticmethod
+    def _makes_another(binding: Binding, name: str) -> bool:
+        """Whether the binding calls something without what the name held before: `net = build()`."""
+        return isinstance(binding.value, cst.Call) and not any(
+            isinstance(part, cst.Name) and part.value == name for part in descendants(binding.value)
         )
 
     def _direct_calls(self, loop: cst.For | cst.While) -> Iterator[cst.Call]:
@@ -459,7 +536,10 @@ class Frequencies:
         for node in descendants_in_scope(target.body):
             if isinstance(node, Loop) and self.loop_kind(node) in (LoopKind.BATCH, LoopKind.EPOCH):
                 return LoopKind.EPOCH
-        return LoopKind.BATCH if self.steps(target.body) else LoopKind.OTHER
+        if self.steps(target.body):
+            return LoopKind.BATCH
+        calls = (node for node in descendants_in_scope(target.body) if isinstance(node, cst.Call))
+        return LoopKind.BATCH if any(map(self.stepping.is_step, calls)) else LoopKind.OTHER
 
     def steps(self, body: cst.CSTNode) -> bool:
         """Whether a backward pass is taken directly in the body: not in an inner loop or function."""
@@ -490,9 +570,11 @@ class Frequencies:
                 if name in apis.BACKWARD_METHODS:
                     return True
                 # `optimizer.step()` or `scaler.step(optimizer)`, not an environment's `env.step(action)`.
-                if name == "step" and isinstance(node.func, cst.Attribute):
+                if name == "step" and isinstance(node.func, cst.Attribute) and len(args) <= 1:
                     owner = self.kinds.value(node.func.value)
-                    return owner.kind in (Kind.OPTIMIZER, Kind.SCALER) and len(args) <= 1
+                    if owner.kind in (Kind.OPTIMIZER, Kind.SCALER):
+                        return True
+                    return bool(args) and self.kinds.value(args[0].value).kind is Kind.OPTIMIZER
         return False
 
     # Functions
@@ -503,7 +585,7 @@ class Frequencies:
 
     def _entered(self, function: cst.FunctionDef | cst.Lambda) -> Frequency:
         if isinstance(function, cst.Lambda):
-            return Frequency.UNKNOWN
+            return self._of_calls_by_name(function)
         declared = self.declared(function)
         if declared is not None:
             return declared.frequency
@@ -513,8 +595,8 @@ class Frequencies:
         if known is not Frequency.UNKNOWN:
             return known
         # What calls itself goes through something nested: who calls it from outside says how often.
-        outside = [call for call in self.calls.callers(function) if not self.tree.within(call, function)]
-        best = max(map(self.frequency, outside), default=Frequency.UNKNOWN)
+        outside = [node for node in self.entries(function) if not self.tree.within(node, function)]
+        best = max((self._entered_by(node, function) for node in outside), default=Frequency.UNKNOWN)
         if best < Frequency.BATCH:
             for call in self.elsewhere.callers(function):
                 if call.frequency > best:
@@ -526,6 +608,49 @@ class Frequencies:
             is_of_epochs = all(map(self.is_named_after_epochs, callers)) if callers else best is Frequency.EPOCH
             return Frequency.EPOCH if is_of_epochs else Frequency.BATCH
         return Frequency.CALL if best is Frequency.UNKNOWN and self._is_called_unseen(function) else best
+
+    def entries(self, function: cst.FunctionDef) -> tuple[cst.Call | cst.Attribute, ...]:
+        """What enters the function in this module: calls, also of a `partial` of it, and reads of a property."""
+        return (*self.calls.callers(function), *self.calls.wrapped_callers(function), *self._reads(function))
+
+    def _entered_by(self, node: cst.CSTNode, function: cst.FunctionDef) -> Frequency:
+        """How often a call, or a read of a property, enters the function; of several in a dictionary it runs one."""
+        found = self.frequency(node)
+        is_sure = not isinstance(node, cst.Call) or found <= Frequency.BATCH or self.calls.target(node) is function
+        return found if is_sure else Frequency.BATCH
+
+    def _of_calls_by_name(self, function: cst.Lambda) -> Frequency:
+        """How often the name is called that a lambda is bound to."""
+        match self.tree.parent(function):
+            case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]) as statement:
+                calls = [
+                    call
+                    for use in self.names.spelt(name)
+                    if isinstance(call := self.tree.parent(use), cst.Call)
+                    and call.func is use
+                    and any(binding.node is statement for binding in self.names.reaching(use))
+                ]
+                return max(map(self.frequency, calls), default=Frequency.UNKNOWN)
+        return Frequency.UNKNOWN
+
+    def _reads(self, function: cst.FunctionDef) -> list[cst.Attribute]:
+        """Where a property is read that the function computes."""
+        owner = self.classes.owner(function)
+        if owner is None or not any(last_part(item.decorator) == "property" for item in function.decorators):
+            return []
+        return [
+            attribute
+            for name in self.names.spelt(function.name.value)
+            if isinstance(attribute := self.tree.parent(name), cst.Attribute)
+            and attribute.attr is name
+            and self._is_of(attribute.value, owner)
+        ]
+
+    def _is_of(self, node: cst.BaseExpression, class_: cst.ClassDef) -> bool:
+        """Whether this holds an instance of the class, or of one that extends it."""
+        own = self.classes.self_class(node) if isinstance(node, cst.Name) else None
+        found = own or self.kinds.value(node).definition
+        return isinstance(found, cst.ClassDef) and class_ in self.classes.lineage(found)
 
     def declared(self, function: cst.FunctionDef) -> Declaration | None:
         """What the author declares of how often a function runs, in a comment or in the configuration."""

@@ -157,6 +157,12 @@ EPOCH_METHODS = frozenset(
     "on_train_epoch_start on_train_epoch_end on_validation_epoch_start on_validation_epoch_end on_test_epoch_start "
     "on_test_epoch_end training_epoch_end validation_epoch_end test_epoch_end on_epoch_begin on_epoch_end".split()
 )
+# Packages whose objects are environments, in which an agent acts.
+ENVIRONMENT_PACKAGES = frozenset({"dm_control", "dm_env", "envpool", "gym", "gymnasium", "pettingzoo", "procgen"})
+EPISODE_BEGINNINGS = frozenset({"reset", "initial"})
+# Methods by which a library wraps what is trained, and gives it back in the order in which it was given.
+PREPARING_METHODS = frozenset("prepare prepare_model prepare_optimizer setup setup_module setup_optimizers".split())
+LOADER_PREPARING_METHODS = frozenset("prepare_data_loader setup_dataloaders".split())
 # Methods by which Python makes an object, at the place where its class is called.
 MAKING_METHODS = frozenset("__init__ __new__ __post_init__ __init_subclass__ __set_name__ __class_getitem__".split())
 # What stands above a function and calls it for nobody.

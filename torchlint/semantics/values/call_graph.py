@@ -34,6 +34,8 @@ class Calls:
         match call.func:
             case cst.Name() as name:
                 return self._named(name)
+            case cst.Subscript():
+                return self._forward(call.func)
             case cst.Attribute(value=cst.Call(func=cst.Name(value="super")), attr=cst.Name(value=method)):
                 return self._inherited(call, method)
             case cst.Attribute(value=owner, attr=cst.Name(value=method)):
@@ -66,6 +68,8 @@ class Calls:
             return self.classes.method(value.definition, "forward")
         if value.kind is Kind.FUNCTION and isinstance(value.definition, cst.FunctionDef):
             return value.definition
+        if value.kind is Kind.OBJECT and isinstance(value.definition, cst.ClassDef):
+            return self.classes.method(value.definition, "__call__")
         return None
 
     def _inherited(self, call: cst.Call, method: str) -> cst.FunctionDef | None:
@@ -84,7 +88,73 @@ class Calls:
         return self.kinds.settled(("callers", function), (), self._find_callers, function)
 
     def _find_callers(self, function: cst.FunctionDef) -> tuple[cst.Call, ...]:
-        return tuple(call for call in self._candidates(function) if self.target(call) is function)
+        calls = [call for call in self._candidates(function) if self.target(call) is function]
+        if self._is_kept(function.name.value):
+            calls += [call for call in self._by_registry if function in self._registered(call.func)]
+        return tuple(dict.fromkeys(calls))
+
+    def wrapped_callers(self, function: cst.FunctionDef) -> tuple[cst.Call, ...]:
+        """The calls of what `functools.partial` makes of the function: they pass some of its arguments."""
+        if not self.names.spelt("partial"):
+            return ()
+        return tuple(
+            call for call in self._of_instances if self._is_wrapped(function, self.kinds.value(call.func).definition)
+        )
+
+    def _is_wrapped(self, function: cst.FunctionDef, partial: cst.CSTNode | None) -> bool:
+        return (
+            isinstance(partial, cst.Call)
+            and bool(partial.args)
+            and last_part(partial.args[0].value) == function.name.value
+            and self.kinds.value(partial.args[0].value).definition is function
+        )
+
+    def _is_kept(self, name: str) -> bool:
+        """Whether something whose last name this is stands in a dictionary: a function may be called from there."""
+        return any(self._is_entry(found) for found in self.names.spelt(name))
+
+    def _is_entry(self, name: cst.Name) -> bool:
+        parent = self.tree.parent(name)
+        if isinstance(parent, cst.Attribute) and parent.attr is name:
+            parent = self.tree.parent(parent)
+        return isinstance(parent, cst.DictElement)
+
+    @cached_property
+    def _by_registry(self) -> list[cst.Call]:
+        """The calls of what may come out of a dictionary: `LOSSES[name](x)`, and `loss(x)` for a name of it."""
+        return [call for call in self.tree.of(cst.Call) if self._dictionaries(call.func)]
+
+    def _registered(self, func: cst.BaseExpression) -> list[cst.FunctionDef]:
+        """The functions that may come out of the dictionary that `func` looks into."""
+        found = []
+        for dictionary in self._dictionaries(func):
+            for element in dictionary.elements:
+                value = self.kinds.value(element.value)
+                if value.kind is Kind.FUNCTION and isinstance(value.definition, cst.FunctionDef):
+                    found.append(value.definition)
+        return found
+
+    def _dictionaries(self, func: cst.BaseExpression, *, looked_into: bool = False) -> list[cst.Dict]:
+        """The literals that an expression looks into, or that it holds where it is `looked_into` itself."""
+        match func:
+            case cst.Dict() if looked_into:
+                return [func]
+            case cst.Subscript(value=owner) | cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="get"))):
+                return self._dictionaries(owner, looked_into=True) if not looked_into else []
+            case cst.Name():
+                values = [binding.value for binding in self.names.reaching(func) if not binding.path]
+            case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
+                class_ = self.classes.self_class(owner)
+                values = [] if class_ is None else [found.value for found in self.classes.attribute_sets(class_, name)]
+            case _:
+                return []
+        return [
+            dictionary
+            for value in values
+            if isinstance(value, cst.Dict) or (not looked_into and isinstance(value, (cst.Subscript, cst.Call)))
+            if looked_into or not isinstance(value, cst.Dict)
+            for dictionary in self._dictionaries(value, looked_into=looked_into)
+        ]
 
     def dispatched(self, function: cst.FunctionDef) -> tuple[cst.Call, ...]:
         """The calls of `self.method(…)` in the classes that the method's own extends, which reach it there."""
@@ -110,7 +180,22 @@ class Calls:
                         self._by_name.setdefault(last, []).append(call)
         name = function.name.value
         handed = self._by_parameter if self._is_handed_on(name) else []
-        return [*self._by_own_name(function, name), *handed]
+        held = self._of_instances if self._is_assigned(name) else []
+        return [*self._by_own_name(function, name), *handed, *held]
+
+    def _is_assigned(self, name: str) -> bool:
+        """Whether something whose last name this is gets another one: `step = trainer.step`."""
+        return any(self._is_bound_on(found) for found in self.names.spelt(name))
+
+    def _is_bound_on(self, name: cst.Name) -> bool:
+        parent: cst.CSTNode | None = self.tree.parent(name)
+        bound: cst.CSTNode = name
+        if isinstance(parent, cst.Attribute) and parent.attr is name:
+            bound, parent = parent, self.tree.parent(parent)
+        match parent:
+            case cst.Assign(value=value, targets=[cst.AssignTarget(target=target)]):
+                return value is bound and last_part(target) != name.value
+        return False
 
     def _is_handed_on(self, name: str) -> bool:
         """Whether a call passes on something whose last name this is: a function may be it."""
@@ -140,7 +225,7 @@ class Calls:
 
     def _by_own_name(self, function: cst.FunctionDef, name: str) -> list[cst.Call]:
         assert self._by_name is not None
-        if name == "forward":
+        if name in ("forward", "__call__"):
             return self._of_instances
         if name == "__init__":
             owner = self.classes.owner(function)

@@ -10,6 +10,7 @@ from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.functions import GENERATING_CALL
 from torchlint.semantics.knowledge.torch_signatures import METHODS, MODULES
 from torchlint.semantics.values.lattice import (
+    BATCH,
     NDARRAY,
     NUMBER,
     STRING,
@@ -39,6 +40,8 @@ _STRING_METHODS = frozenset("join format strip split lower upper replace startsw
 _TUPLE_MODULES = frozenset("LSTM GRU RNN RNNBase".split())
 # What gives several tensors, or whatever it is made to: `network: nn.Module` may be any module.
 _ANY_RESULT = frozenset("MultiheadAttention LSTMCell Module".split())
+_PREPARING = apis.PREPARING_METHODS | apis.LOADER_PREPARING_METHODS
+_LOADED = sequence_of(BATCH.on(Device.MAYBE))
 # Methods that give the same values in another type, or outside of the graph.
 _CASTS = frozenset("float double half bfloat16 long int short bool detach clone contiguous".split())
 
@@ -86,6 +89,9 @@ class Results:
             return self.value(_applied(called.definition, node))
         if called.kind is Kind.MODULE:
             return self._module_result(called)
+        if called.kind is Kind.OBJECT and isinstance(called.definition, cst.ClassDef):
+            method = self.classes.method(called.definition, "__call__")
+            return self.kinds.returns(method) if method is not None else UNKNOWN
         return UNKNOWN
 
     def _is_of_a_function(self, partial: cst.Call) -> bool:
@@ -115,6 +121,8 @@ class Results:
         owner = self.kinds.value(func.value)
         if name in ("cuda", "cpu", "to"):
             return self._moved(node, name, owner)
+        if name in _PREPARING and not apis.ENGINE_PACKAGES.isdisjoint(self.names.imported):
+            return self._prepared(node, name)
         if owner.kind is Kind.TENSOR:
             result = self._tensor_method(node, name, owner)
             if result or owner.proven:
@@ -147,6 +155,18 @@ class Results:
             case Kind.UNKNOWN:
                 return self._unknown_method(node, name)
         return UNKNOWN
+
+    def _prepared(self, node: cst.Call, name: str) -> Value:
+        """What Accelerate and Fabric give back of what they are given, in its order: on the device."""
+        values = [
+            self.kinds.value(argument.value) for argument in node.args if not argument.star and not argument.keyword
+        ]
+        if len(values) < len(node.args):
+            return UNKNOWN
+        if name in apis.LOADER_PREPARING_METHODS:
+            values = [_LOADED for _ in values]
+        given = [_LOADED if value.kind is Kind.LOADER else value.on(value.devices | Device.MAYBE) for value in values]
+        return given[0] if len(given) == 1 else sequence(*given)
 
     def _unknown_method(self, node: cst.Call, name: str) -> Value:
         """A method of something unknown: some methods only a tensor has."""

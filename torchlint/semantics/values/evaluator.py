@@ -310,12 +310,21 @@ class Kinds:
 
     def _function(self, function: cst.FunctionDef) -> Value:
         given = self._given.get(function, [])
-        yielded = next((node.value for node in given if isinstance(node, cst.Yield)), None)
-        if isinstance(yielded, cst.BaseExpression):
-            return sequence_of(self.value(yielded))
+        yields = next((node for node in given if isinstance(node, cst.Yield)), None)
+        if yields is not None and isinstance(yields.value, cst.BaseExpression):
+            value = self.value(yields.value)
+            return sequence_of(_as_batch(value) if self._is_of_a_chunk(yields) else value)
         values = [self.value(node.value) for node in given if isinstance(node.value, cst.BaseExpression)]
         values = [value for value in values if value.kind is not Kind.NONE]
         return join(values) if values else UNKNOWN
+
+    def _is_of_a_chunk(self, node: cst.Yield) -> bool:
+        """Whether the nearest loop goes on by several elements at each turn: `for i in range(0, n, size)`."""
+        loop = next((above for above in self.tree.ancestors(node) if isinstance(above, (cst.For, *SCOPES))), None)
+        match loop:
+            case cst.For(iter=cst.Call(func=cst.Name(value="range"), args=[_, _, cst.Arg(value=step)])):
+                return not isinstance(step, (cst.Integer, cst.UnaryOperation))
+        return False
 
     @cached_property
     def _given(self) -> dict[cst.CSTNode, list[cst.Return | cst.Yield]]:
@@ -434,6 +443,13 @@ def _conventional(name: str) -> Value:
     if OPTIMIZER.suggests(name):
         return Value(Kind.OPTIMIZER, rank=Rank.CALLED)
     return UNKNOWN
+
+
+def _as_batch(value: Value) -> Value:
+    """The same, as what a loader yields, where it is a tensor or has some."""
+    if value.items:
+        return replace(value, items=tuple(map(_as_batch, value.items)))
+    return replace(value, batch=True) if value.kind is Kind.TENSOR else value
 
 
 def _is_batched(value: Value) -> bool:

@@ -75,6 +75,8 @@ class Libraries:
             return Value(Kind.FUNCTION, definition=node)
         if qualified in apis.LOADERS:
             return Value(Kind.LOADER, qualified=qualified)
+        if qualified == "deepspeed.initialize":
+            return sequence(*map(Value, (Kind.MODULE, Kind.OPTIMIZER, Kind.LOADER, Kind.SCHEDULER)))
         if root == "torchvision":
             return self._torchvision(rest)
         if qualified in apis.PASS_THROUGH:
