@@ -68,6 +68,7 @@ class Doubt(Enum):
     DEVICE_UNKNOWN = "device-unknown"
     VALUE_DECIDES = "value-decides"
     USE_UNKNOWN = "use-unknown"
+    DATA_UNKNOWN = "data-unknown"
     HOST_NEEDS_IT = "host-needs-it"
     WAITS_ANYWAY = "waits-anyway"
     SMALL = "small"
@@ -88,6 +89,7 @@ _SENTENCES = {
     Doubt.DEVICE_UNKNOWN: "nothing in sight puts this on a GPU",
     Doubt.VALUE_DECIDES: "the program needs this value to go on",
     Doubt.USE_UNKNOWN: "what the value is used for is not in sight",
+    Doubt.DATA_UNKNOWN: "what the tensor is made of is not in sight",
     Doubt.HOST_NEEDS_IT: "what takes this value works on the CPU",
     Doubt.WAITS_ANYWAY: "a line next to it synchronizes anyway",
     Doubt.SMALL: "there is little work in it",

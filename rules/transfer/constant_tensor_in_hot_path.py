@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Message, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Call, Doubt, Flag, Message, NodeEdit, Replace, Rule
 from torchlint.semantics.knowledge.apis import OF_LISTS
 from torchlint.semantics.knowledge.conventions.texts import TORCHSCRIPT
 
@@ -26,6 +26,13 @@ RULE = Rule(
     unsafe="a large or special number may be converted or checked differently",
     yields_to=("host-factory-then-move",),
     eager=True,
+    doubts=(
+        (Doubt.RATE_UNKNOWN, ""),
+        (Doubt.UNCALLED, ""),
+        (Doubt.RUNS_ONCE, "One copy costs microseconds."),
+        (Doubt.RARE, "A copy now and then costs microseconds."),
+        (Doubt.WAITS_ANYWAY, "Where the CPU waits anyway, to wait for a copy costs next to nothing."),
+    ),
 )
 _CONSTANT = Message("constant", "`{made}` is created on the CPU and copied to the device{often}", help="{advice}")
 _SMALL = 127  # up to here every number fits each type that a tensor may have
@@ -35,14 +42,12 @@ _PLAIN = ("tensor", "as_tensor")
 @RULE.on(*map(Call, OF_LISTS))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a tensor of numbers that are written out; the fix fills one on the device, if all are the same."""
-    from torchlint.analyses.execution.hot import is_hot
     from torchlint.edits.messages import of_a_batch
 
-    from ._shared.literal_tensors import constant  # the model's parts load LibCST
+    from ._shared.literal_tensors import constant, is_where_data_are_made  # the model's parts load LibCST
 
     found = constant(node, context)
-    # How often it is made is asked last, since other files may have to say it.
-    if found is None or _costs_nothing(found.moved, context) or not is_hot(found.moved, context):
+    if found is None or is_where_data_are_made(found.moved, context):
         return
     made = found.moved if context.tree.within(node, found.moved) else node
     yield Flag(
@@ -52,24 +57,29 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         edits=_edits(found, context),
         applicability=Applicability.SAFE if _is_same(found, context) else Applicability.UNSAFE,
         about=(node,),
+        doubts=tuple(dict.fromkeys(_doubts(found.moved, context))),
     )
 
 
-def _costs_nothing(moved: cst.Call, context: Context) -> bool:
-    """Whether it is seldom made, or the CPU waits just before or right behind it."""
+def _doubts(moved: cst.Call, context: Context) -> Iterator[Doubt]:
+    """Why it may cost next to nothing: it is seldom made, or the CPU waits just before or right behind it."""
+    from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.analyses.execution.untaken_branches import is_left_off
 
     from ._shared import literal_tensors
 
-    return (
-        literal_tensors.stands_in_for_nothing(moved, context)
-        or literal_tensors.is_last_resort(moved, context)
-        or literal_tensors.is_where_data_are_made(moved, context)
-        or literal_tensors.is_kept_by_object(moved, context)
-        or literal_tensors.is_read_at_once(moved, context)
-        or literal_tensors.is_behind_a_wait(moved, context)
-        or is_left_off(moved, context)
+    if literal_tensors.is_read_at_once(moved, context) or literal_tensors.is_behind_a_wait(moved, context):
+        yield Doubt.WAITS_ANYWAY
+    rare = (
+        literal_tensors.stands_in_for_nothing,
+        literal_tensors.is_last_resort,
+        literal_tensors.is_kept_by_object,
+        literal_tensors.is_of_a_cached_function,
+        is_left_off,
     )
+    if any(asks(moved, context) for asks in rare):
+        yield Doubt.RARE
+    yield from rate_doubts(moved, context)  # last, since other files may have to say it
 
 
 def _advice(found: Constant, context: Context) -> str:

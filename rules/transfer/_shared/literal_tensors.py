@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
 _PLAIN = ("torch.tensor", "torch.as_tensor")
+_CACHING = ("functools.lru_cache", "functools.cache", "functools.cached_property")
 # So many statements behind such a question, little has been launched again.
 _NEAR = 3
 
@@ -61,6 +62,8 @@ def constant(call: cst.Call, context: Context) -> Constant | None:
         return None
     value = _only_value(data, context)
     device = context.argument(call, "device")
+    if _is_a_trial_of_the_device(call, context):
+        return None
     if device is not None:
         is_there = name in _PLAIN and _is_device(device, context)
         return Constant(call, call, data, value, axes, context.code(device)) if is_there else None
@@ -73,6 +76,16 @@ def constant(call: cst.Call, context: Context) -> Constant | None:
     is_simple = moved.is_direct and moved.binding is None and not destination.like and destination.cast is None
     where = destination.device if is_simple and is_plain(destination.node) else ""
     return Constant(call, moved.call, data, value, axes, where)
+
+
+def _is_a_trial_of_the_device(call: cst.Call, context: Context) -> bool:
+    """Whether the tensor is made to see where it comes to be: nobody takes it, or only its device."""
+    match context.parent(call):
+        case cst.Expr():
+            return True
+        case cst.Attribute(attr=cst.Name(value="device")):
+            return True
+    return False
 
 
 def stands_in_for_nothing(node: cst.CSTNode, context: Context) -> bool:
@@ -188,6 +201,16 @@ def is_kept_by_object(node: cst.Call, context: Context) -> bool:
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(value=cst.Name(value="self")))]):
             return True
     return False
+
+
+def is_of_a_cached_function(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the function around is run once for all calls that look alike: `@functools.lru_cache`."""
+    function = context.function(node)
+    return isinstance(function, cst.FunctionDef) and any(
+        context.qualified_name(item.decorator.func if isinstance(item.decorator, cst.Call) else item.decorator)
+        in _CACHING
+        for item in function.decorators
+    )
 
 
 def is_read_at_once(node: cst.Call, context: Context) -> bool:

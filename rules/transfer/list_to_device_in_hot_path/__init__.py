@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Insert, Message, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Doubt, Flag, Insert, Message, NodeEdit, Replace, Rule, Status
 from torchlint.semantics.knowledge.apis import OF_LISTS
 
 if TYPE_CHECKING:
@@ -34,35 +34,42 @@ RULE = Rule(
         "tensor-attribute-not-buffer",
     ),
     eager=True,
+    doubts=(
+        (Doubt.DATA_UNKNOWN, ""),
+        (Doubt.RATE_UNKNOWN, ""),
+        (Doubt.UNCALLED, ""),
+        (Doubt.RUNS_ONCE, "One copy costs microseconds."),
+        (Doubt.RARE, "A copy now and then costs microseconds."),
+        (Doubt.WAITS_ANYWAY, "Where the CPU waits anyway, to wait for a copy costs next to nothing."),
+    ),
 )
-_LIST = Message("list", "`{made}` is built from a list on the CPU and copied to the device{often}", help="{advice}")
+_LIST = Message("list", "`{made}` is built{data} on the CPU and copied to the device{often}", help="{advice}")
+_SELDOM = frozenset({Doubt.RATE_UNKNOWN, Doubt.UNCALLED})
 _FILLING = "Use `torch.full` on the device"
 
 
 @RULE.on(*map(Call, OF_LISTS))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a tensor that is made of a list and goes to the device; the fix pins it and does not wait for the copy."""
-    from torchlint.analyses.execution.hot import is_hot
-    from torchlint.analyses.execution.occasions import is_export
     from torchlint.edits.messages import how_often
 
-    from .._shared.literal_tensors import is_behind_a_wait, stands_in_for_nothing  # the model's parts load LibCST
-    from .lists import sent_list
+    from .lists import doubts_of, sent_list  # the model's parts load LibCST
 
     found = sent_list(node, context)
-    if found is None or is_export(context):
+    if found is None:
         return
-    if not is_hot(found.moved, context) or stands_in_for_nothing(found.moved, context):
-        return
-    if is_behind_a_wait(found.moved, context):
-        return
+    doubts = tuple(dict.fromkeys(doubts_of(found, context)))
+    if not found.is_known and not _SELDOM.isdisjoint(doubts):
+        return  # of what may be anything, and may never run, there is nothing to say
     made = found.moved if context.tree.within(node, found.moved) else node
+    data = " from a list" if found.is_known and found.axes != "()" else ""
     yield Flag(
         found.moved,
-        _LIST.of(made=context.shown(made), often=how_often(found.moved, context), advice=_advice(found)),
+        _LIST.of(made=context.shown(made), data=data, often=how_often(found.moved, context), advice=_advice(found)),
         title=_FILLING if found.one else "Pin the tensor and pass `non_blocking=True`",
-        edits=() if found.is_kept else _edits(found, context),
+        edits=() if found.is_kept or not found.is_known else _edits(found, context),
         about=(node,),
+        doubts=doubts,
     )
 
 
@@ -70,7 +77,7 @@ def _advice(found: SentList) -> str:
     if found.is_kept:
         return "make it a buffer of the module"
     if found.one:
-        return f"fill it there with `torch.full((1,), {found.one}, device=…)`"
+        return f"fill it there with `torch.full({found.axes}, {found.one}, device=…)`"
     return "copy it from pinned memory with `non_blocking=True`"
 
 
@@ -86,7 +93,7 @@ def _edits(found: SentList, context: Context) -> tuple[NodeEdit, ...]:
     assert isinstance(func, cst.Attribute)
     if found.one:
         others = [argument for argument in call.args if argument.value is not context.argument(call, "data", 0)]
-        given = [f"(1,), {found.one}", *(as_argument(argument, context) for argument in others)]
+        given = [f"{found.axes}, {found.one}", *(as_argument(argument, context) for argument in others)]
         given += [] if found.moved is call else [f"device={found.where}"]
         filled = f"{context.code(func.value)}.full({', '.join(given)})"
         return (Replace(found.moved, in_place_of(found.moved, filled, context)),)

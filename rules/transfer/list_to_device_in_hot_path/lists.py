@@ -1,4 +1,4 @@
-"""Python lists, other than of written-out numbers, that a call makes a tensor of which goes to a device."""
+"""Python lists and numbers, other than written-out ones, that a call makes a tensor of which goes to a device."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.execution.hot import rate_doubts
+from torchlint.analyses.execution.occasions import is_export
 from torchlint.analyses.tensors.factories import Factory, Sameness
 from torchlint.analyses.transfer.moves import is_plain, move
-from torchlint.finding import Frequency
+from torchlint.finding import Doubt, Frequency
 from torchlint.role import Role
 from torchlint.semantics.flow.origins import ELEMENT, Origin, Through
 from torchlint.semantics.flow.query import query
@@ -22,11 +24,14 @@ from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
 
 from .._shared.literal_tensors import constant as constant_tensor
-from .._shared.literal_tensors import is_left_out
+from .._shared.literal_tensors import is_behind_a_wait, is_left_out, is_of_a_cached_function, stands_in_for_nothing
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from torchlint.semantics.context import Context
 
+_LISTS = (cst.List, cst.Tuple, cst.ListComp)
 _PLAIN = ("torch.tensor", "torch.as_tensor")
 _TELLING = frozenset({"pin_memory", "requires_grad"})
 # With one of these among the elements the CPU has waited already, or they are tensors and arrays themselves.
@@ -42,7 +47,8 @@ class SentList:
     """A tensor made of a list, and the call that takes it to the device: `call` itself where that is given `device=`.
 
     `where` is the code of the device, empty where it takes a look at other lines. `is_kept` says that the list holds
-    only what a module was given when it was made; `one` is the code of the number where it holds a single one.
+    only what a module was given when it was made; `one` is the code of the number where it holds a single one, or is
+    that number itself, as `axes` says. `is_known` says that it holds numbers for certain: it may be data of any kind.
     """
 
     call: cst.Call
@@ -50,17 +56,21 @@ class SentList:
     where: str
     is_kept: bool
     one: str
+    axes: str
+    is_known: bool
 
 
 def sent_list(call: cst.Call, context: Context) -> SentList | None:
     """The tensor that the call makes of a list, if it goes to a device: by `device=`, or by a move behind it."""
     name = context.qualified_name(call.func)
     data = context.argument(call, "data", 0)
-    if name not in OF_LISTS or data is None or context.has_unpacking(call) or not _may_be_list(data):
+    if name not in OF_LISTS or data is None or context.has_unpacking(call) or not _may_be_host_data(data, context):
         return None
     if any(argument.keyword is not None and argument.keyword.value in _TELLING for argument in call.args):
         return None
-    if (len(call.args) > 1 and name not in _PLAIN) or context.program.changes_default_device:
+    if name not in _PLAIN and (len(call.args) > 1 or not _may_be_list(data)):
+        return None
+    if context.program.changes_default_device:
         return None
     device = context.argument(call, "device")
     if device is not None:
@@ -74,11 +84,27 @@ def sent_list(call: cst.Call, context: Context) -> SentList | None:
         destination = found.destination
         is_simple = found.is_direct and found.binding is None and not destination.like and destination.cast is None
         moved, where = found.call, destination.device if is_simple and is_plain(destination.node) else ""
-    if constant_tensor(call, context) is not None or not _is_list(data, context):
+    if _does_not_block(moved) or constant_tensor(call, context) is not None:
         return None
-    if _does_not_block(moved) or _is_elsewhere(moved, context) or _is_read_back(moved, context):
+    is_number = name in _PLAIN and _is_one_number(data, context)
+    is_known = is_number or _is_list(data, context)
+    if not is_known and not (_copies(name or "", data) and _may_be_of_the_host(data, context)):
         return None
-    return SentList(call, moved, where, _is_kept(data, context), _only(data, context))
+    one, axes = (context.bare_code(data), "()") if is_number else (_only(data, context), "(1,)")
+    return SentList(call, moved, where, is_known and _is_kept(data, context), one if is_known else "", axes, is_known)
+
+
+def doubts_of(found: SentList, context: Context) -> Iterator[Doubt]:
+    """Why nobody may wait for the copy, in the order of what it costs to know."""
+    if is_export(context) or _is_elsewhere(found.moved, context):
+        yield Doubt.RARE
+    if stands_in_for_nothing(found.moved, context) or is_of_a_cached_function(found.moved, context):
+        yield Doubt.RARE
+    if is_behind_a_wait(found.moved, context) or _is_read_back(found.moved, context):
+        yield Doubt.WAITS_ANYWAY
+    if not found.is_known:
+        yield Doubt.DATA_UNKNOWN
+    yield from rate_doubts(found.moved, context)
 
 
 def _is_device(node: cst.BaseExpression, context: Context) -> bool:
@@ -116,8 +142,46 @@ def _only(data: cst.BaseExpression, context: Context) -> str:
     return ""
 
 
+def _may_be_host_data(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether it is no tensor of the device and no array as far as one can tell, of which other rules speak."""
+    return _may_be_list(node) or context.kind(node) in (Kind.NUMBER, Kind.UNKNOWN, Kind.SEQUENCE)
+
+
 def _may_be_list(node: cst.BaseExpression) -> bool:
-    return isinstance(node, (cst.List, cst.Tuple, cst.ListComp, cst.Name))
+    return isinstance(node, (*_LISTS, cst.Name))
+
+
+def _copies(name: str, data: cst.BaseExpression) -> bool:
+    """Whether the call makes a tensor whatever it is given: `as_tensor` gives a tensor back as it is."""
+    return name == "torch.tensor" or (name == "torch.as_tensor" and isinstance(data, _LISTS))
+
+
+@query(bottom=True)
+def _may_be_of_the_host(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether the CPU has it, whatever it is, and has not waited for it: what a function gave may be anything."""
+    kinds = (Kind.NUMBER, Kind.UNKNOWN, Kind.SEQUENCE)
+    if _reads(node) or context.kind(node) not in kinds or context.value(node).device is Device.ACCELERATOR:
+        return False
+    match node:
+        case cst.List(elements=elements) | cst.Tuple(elements=elements):
+            return bool(elements) and all(_may_be_of_the_host(element.value, context) for element in elements)
+        case cst.ListComp(elt=element):
+            return _may_be_of_the_host(element, context)
+        case cst.BinaryOperation(left=left, right=right):
+            return _may_be_of_the_host(left, context) and _may_be_of_the_host(right, context)
+        case cst.Name():
+            made = context.origins(node, Through.PARTS).nodes
+            return all(isinstance(each, cst.Name) or _may_be_of_the_host(each, context) for each in made)
+    return isinstance(node, (cst.Attribute, cst.Subscript, cst.UnaryOperation, cst.Call, cst.BaseNumber))
+
+
+def _is_one_number(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether it is a single number of Python for certain."""
+    if isinstance(node, cst.BinaryOperation):
+        return _is_one_number(node.left, context) and _is_one_number(node.right, context)
+    if isinstance(node, (*_LISTS, cst.Attribute)) and context.kind(node) is not Kind.NUMBER:
+        return False
+    return _is_number(node, context)
 
 
 @query(bottom=False)
@@ -133,6 +197,8 @@ def _is_list(node: cst.BaseExpression, context: Context) -> bool:
             )
         case cst.ListComp(elt=element):
             return _is_number(element, context)
+        case cst.BinaryOperation(left=cst.List() as repeated, operator=cst.Multiply(), right=count):
+            return _is_list(repeated, context) and _is_one_number(count, context)
         case cst.Name():
             return context.origins(node).every(lambda value: _is_list(value, context))
     return False
@@ -140,8 +206,10 @@ def _is_list(node: cst.BaseExpression, context: Context) -> bool:
 
 def _is_number(node: cst.BaseExpression, context: Context) -> bool:
     """Whether it is a number for certain, or a list of them, or an attribute of a module that nobody says is more."""
-    if isinstance(node, (cst.List, cst.Tuple, cst.ListComp)):
+    if isinstance(node, _LISTS):
         return _is_list(node, context)
+    if _reads(node):
+        return False
     match node:
         case cst.BinaryOperation(left=left, right=right):
             return _is_number(left, context) and _is_number(right, context)

@@ -473,8 +473,26 @@ def test_a_function_that_makes_its_optimizer_takes_one_step() -> None:
             net(x).sum().backward()
             optimizer.step()
     """
-    check_snippet(code.format("rate", "optimizer = torch.optim.SGD(net.parameters(), lr=rate)", ""), RULE)
+    check_snippet(code.format("rate", "optimizer = torch.optim.SGD(net.parameters(), lr=rate)", f"# <- {RULE}?"), RULE)
     check_snippet(code.format("optimizer", "net.train()", f"# <- {RULE}"), RULE)
+
+
+def test_how_often_may_be_unknown() -> None:
+    code = """
+        import functools
+        import torch
+        def offsets(boxes: torch.Tensor):
+            return boxes.cuda() + torch.tensor([0, 1], device="cuda")  # <- constant-tensor-in-hot-path?
+        @functools.lru_cache
+        def kernel():
+            return torch.tensor([0, 1], device="cuda")
+        def check(gpu):
+            torch.tensor(0, device="cuda")
+            return torch.tensor([0], device="cuda").device
+        offsets(torch.zeros(2))
+        once = torch.tensor([0, 1], device="cuda")
+    """
+    check_snippet(code.replace("offsets(torch", "library(torch"), RULE)
 
 
 def test_a_count_that_is_nothing() -> None:

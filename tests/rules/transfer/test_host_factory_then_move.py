@@ -928,3 +928,57 @@ def test_no_fix_where_it_may_be_a_tensor() -> None:
     code = "import torch\ndef f(a, b, {0}):\n    a, b = a.to({0}), b.to({0})\n    c = torch.zeros(3).to({0})\n    return a + b + c\n"
     assert applicability(code.format("device")) is not None
     assert applicability(code.format("like_this")) is None
+
+
+SEVERAL_STATEMENTS = {
+    "shaped in a statement of its own": """
+        import torch
+        def penalty(real: torch.Tensor):
+            alpha = torch.rand(real.size(0), 1)
+            alpha = alpha.expand_as(real)
+            alpha = alpha.cuda()  # <- host-factory-then-move
+            return alpha * real
+        """,
+    "under names of their own": """
+        import torch
+        def penalty(real: torch.Tensor):
+            drawn = torch.rand(real.size(0), 1)
+            wide = drawn.view(-1, 1, 1)
+            return wide.cuda() * real  # <- host-factory-then-move
+        """,
+    "used on the CPU in between": """
+        import torch
+        def penalty(real: torch.Tensor):
+            drawn = torch.rand(real.size(0), 1)
+            wide = drawn.view(-1, 1, 1)
+            print(drawn)
+            return wide.cuda() * real
+        """,
+    "like a tensor whose device is asked for": """
+        import torch
+        def gather(local, sizes):
+            own = torch.tensor([0], device=local.device)
+            return [torch.zeros(size).to(local) for size in sizes], own  # <- host-factory-then-move
+        """,
+    "like what may be a type": """
+        import torch
+        def gather(kind, sizes):
+            return [torch.zeros(size).to(kind) for size in sizes]
+        """,
+    "a GPU by its number": """
+        import torch
+        from torch.nn.parallel import DistributedDataParallel
+        def batches(rank):
+            for _ in range(10):
+                yield torch.zeros(100).to(rank)  # <- host-factory-then-move
+        def run(model, rank):
+            model = DistributedDataParallel(model.cuda(rank), device_ids=[rank])
+            for batch in batches(rank):
+                model(batch)
+        """,
+}
+
+
+@pytest.mark.parametrize("code", SEVERAL_STATEMENTS.values(), ids=SEVERAL_STATEMENTS)
+def test_ways_to_the_device(code: str) -> None:
+    check_snippet(code, RULE)

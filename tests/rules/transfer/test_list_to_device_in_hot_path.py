@@ -7,7 +7,7 @@ from laws import active, check_snippet
 from twins import findings, fixed
 
 from torchlint import linter
-from torchlint.finding import Applicability
+from torchlint.finding import Applicability, Doubt, Severity
 from torchlint.role import Role
 from torchlint.source import SourceFile
 
@@ -34,6 +34,9 @@ FIXED = {
     "torch.tensor([n, len(texts)], dtype=torch.int32, device=device)": (
         f"torch.tensor([n, len(texts)], dtype=torch.int32, {PINNED}.to(device, non_blocking=True)"
     ),
+    "torch.tensor([n] * len(texts), device=device)": (
+        f"torch.tensor([n] * len(texts), {PINNED}.to(device, non_blocking=True)"
+    ),
     "torch.tensor([n, 1], device='cuda:1')": f"torch.tensor([n, 1], {PINNED}.to('cuda:1', non_blocking=True)",
     "torch.tensor((n, x.shape[0])).cuda()": f'torch.tensor((n, x.shape[0]), {PINNED}.to("cuda", non_blocking=True)',
     "torch.tensor([[len(t), 0] for t in texts]).to(device)": (
@@ -44,13 +47,19 @@ FILLED = {
     "torch.tensor([n], device=device)": "torch.full((1,), n, device=device)",
     "torch.tensor([n + 1]).to(device)": "torch.full((1,), n + 1, device=device)",
     "torch.tensor(dtype=torch.int32, data=[n], device=device)": "torch.full((1,), n, dtype=torch.int32, device=device)",
+    "torch.tensor(n + 1).cuda()": 'torch.full((), n + 1, device="cuda")',
     "torch.tensor((x.shape[0],)).cuda()": 'torch.full((1,), x.shape[0], device="cuda")',
+    "torch.tensor(n, device=device)": "torch.full((), n, device=device)",
+    "torch.tensor(len(texts) / 2, dtype=torch.float64).to(device)": (
+        "torch.full((), len(texts) / 2, dtype=torch.float64, device=device)"
+    ),
 }
 REPORTED_ONLY = (
     "torch.as_tensor([len(t) for t in texts], device=device)",
     "torch.FloatTensor([len(t) for t in texts]).to(device)",
     "torch.tensor([n, 1])[None].to(device)",
     "torch.tensor([n, 1]).to(device, torch.float16)",
+    "torch.as_tensor([n] * len(texts), device=device)",
     "torch.tensor([n,  # rows\n            1], device=device)",
 )
 SILENT = (
@@ -59,18 +68,29 @@ SILENT = (
     "torch.tensor([len(t) for t in texts]).to(torch.float32)",
     "torch.tensor([1, 2], device=device)",
     "torch.tensor([], device=device)",
-    "torch.tensor(n, device=device)",
     "torch.tensor(texts, device=device)",
     "torch.tensor([t for t in texts], device=device)",
     "torch.tensor([*texts, 1], device=device)",
     "torch.tensor([n, 1]).to(device, non_blocking=True)",
     "torch.tensor([n, 1]).cuda(None, True)",
-    "torch.tensor([optimizer.score(t) for t in texts], device=device)",
     "torch.tensor([t.item() for t in x], device=device)",
     "torch.tensor(x.tolist(), device=device)",
     "torch.tensor([np.ones(3) for t in texts], device=device)",
     "torch.tensor([n, 1.0], device=device, requires_grad=True)",
     "torch.tensor([n, 1], pin_memory=True).to(device)",
+    "torch.tensor(x.sum(), device=device)",
+    "torch.tensor(np.ones(n), device=device)",
+    "torch.tensor(n, device=None)",
+    "torch.as_tensor(lengths, device=device)",
+    "torch.tensor([[]] * n, device=device)",
+    "torch.FloatTensor(n).to(device)",
+)
+DOUBTFUL = (
+    "torch.tensor([optimizer.score(t) for t in texts], device=device)",
+    "torch.tensor(lengths, dtype=torch.long).to(device)",
+    "torch.tensor(sizes_of(texts), device=device)",
+    "torch.as_tensor([lengths, 1], device=device)",
+    "torch.tensor([[lengths]]).cuda()",
 )
 
 
@@ -102,6 +122,14 @@ def test_reported_only(expression: str) -> None:
 @pytest.mark.parametrize("expression", SILENT)
 def test_silent(expression: str) -> None:
     assert not findings(program(expression), RULE)
+
+
+@pytest.mark.parametrize("expression", DOUBTFUL)
+def test_what_nobody_knows_to_be_a_list_is_a_note(expression: str) -> None:
+    (found,) = findings(program(expression), RULE)
+    assert (found.doubts, found.fix) == ((Doubt.DATA_UNKNOWN,), None)
+    assert " of a list " not in found.message
+    assert not findings(program(expression, after="y = sent.item()"), RULE)
 
 
 @pytest.mark.parametrize(
@@ -141,8 +169,10 @@ def test_a_name_holds_a_list_on_each_way() -> None:
     code = "torch.tensor(sizes, device=device)"
     assert findings(program(code, before="sizes = [len(t) for t in texts]"), RULE)
     assert findings(program(code, before="sizes = [n]\nif n > 1:\n    sizes = (n, 1)"), RULE)
-    assert not findings(program(code, before="sizes = [n]\nif n > 1:\n    sizes = texts"), RULE)
-    assert not findings(program(code, before="rows = [n]\nsizes = load(rows)"), RULE)
+    for before in ("sizes = [n]\nif n > 1:\n    sizes = texts", "rows = [n]\nsizes = load(rows)"):
+        (found,) = findings(program(code, before=before), RULE)
+        assert found.doubts == (Doubt.DATA_UNKNOWN,)
+        assert found.severity is Severity.NOTE
 
 
 SNIPPETS = {
@@ -164,6 +194,17 @@ SNIPPETS = {
                 if torch.jit.is_tracing():
                     return x * torch.tensor([x.shape[0], 1], device=x.device)
                 return x
+        """,
+    "what the module has may be a tensor": """
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def __init__(self, scale):
+                super().__init__()
+                self.scale = scale
+            def forward(self, x):
+                x = x * torch.tensor(self.scale, device=x.device)  # <- list-to-device-in-hot-path?
+                return x * torch.as_tensor(self.scale, device=x.device)
         """,
     "kept for the next call": """
         import torch

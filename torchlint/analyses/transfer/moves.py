@@ -62,7 +62,7 @@ class Move:
     """The call that moves what a factory made; `sameness` counts in what is done to it before.
 
     `is_direct` says that nothing is. `binding` is what the factory's statement gives a name, where the move is in
-    another one.
+    another one, or the last of several statements that `is_shaped_before` says are in between.
     """
 
     call: cst.Call
@@ -71,6 +71,7 @@ class Move:
     sameness: Sameness
     is_direct: bool
     binding: Binding | None = None
+    is_shaped_before: bool = False
 
     @property
     def method(self) -> str:
@@ -85,17 +86,21 @@ def move(factory: Factory, context: Context) -> Move | None:
     found = way.climb(factory.call, factory.sameness)
     if isinstance(found, Move):
         return found
-    if found is None:
-        return None
-    sameness, top = found
-    binding = _bound(top, context)
-    use = _next_use(binding, context) if binding is not None else None
-    if binding is None or use is None:
-        return None
-    moved = way.climb(use, sameness)
-    if not isinstance(moved, Move) or not _leaves_nothing_behind(moved, binding, context):
-        return None
-    return replace(moved, binding=binding)
+    is_kept = False
+    while isinstance(found, tuple):
+        sameness, top = found
+        binding = _bound(top, context)
+        use = _next_use(binding, context) if binding is not None else None
+        if binding is None or use is None:
+            return None
+        found = way.climb(use, sameness)
+        if isinstance(found, Move):
+            is_moved = _leaves_nothing_behind(found.call, binding, context)
+            return replace(found, binding=binding, is_shaped_before=is_kept) if is_moved else None
+        if found is None or not _leaves_nothing_behind(found[1], binding, context):
+            return None
+        is_kept = True
+    return None
 
 
 def is_enlarged(moved: Move) -> bool:
@@ -277,9 +282,9 @@ def _next_use(binding: Binding, context: Context) -> cst.Name | None:
     return first if context.loop(first) is context.loop(binding.node) else None
 
 
-def _leaves_nothing_behind(moved: Move, binding: Binding, context: Context) -> bool:
-    """Whether nothing needs the tensor on the CPU: the move's result takes its name, or nobody else uses that."""
-    match context.parent(moved.call):
+def _leaves_nothing_behind(taker: cst.BaseExpression, binding: Binding, context: Context) -> bool:
+    """Whether nothing needs the tensor as it was: what it becomes takes its name, or nobody else uses that."""
+    match context.parent(taker):
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]) if name == binding.name:
             return True
     return len(context.names.uses(binding)) == 1
@@ -349,7 +354,7 @@ def _to(call: cst.Call, context: Context) -> Destination | None:
     value = context.value(first)
     if value.kind is Kind.TENSOR:
         return _like(first, call, context)
-    if value.kind is Kind.UNKNOWN and _is_index(first, context):
+    if value.kind is Kind.UNKNOWN and (_is_index(first, context) or _has_a_device(first, context)):
         return Destination("", like=True)
     if value.kind not in (Kind.DEVICE, Kind.STRING, Kind.NUMBER) or value.device is Device.CPU:
         return None
@@ -388,6 +393,14 @@ def _is_index(node: cst.BaseExpression, context: Context) -> bool:
     if not isinstance(node, cst.Name):
         return False
     return any(_is_beside_a_range(use, context) for use in context.readers(node))
+
+
+def _has_a_device(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether its own device is asked for elsewhere, `x.device`: of what a tensor can be moved to, tensors have one."""
+    if not isinstance(node, cst.Name):
+        return False
+    above = (context.parent(use) for use in context.readers(node))
+    return any(isinstance(part, cst.Attribute) and part.attr.value == "device" for part in above)
 
 
 def _is_beside_a_range(use: cst.Name, context: Context) -> bool:

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 # What a batch that is a mapping is used for, and what lists and models have too.
 _OF_A_MAPPING = frozenset("items keys values get update pop append extend insert".split())
 # A loop takes batches of it, such a loop calls it with them, and something is moved to it.
-WALKED, CALLED, PLACE = "for batch in x", "x(batch)", "to x: "
+WALKED, CALLED, PLACE, GPU = "for batch in x", "x(batch)", "to x: ", "cuda(x)"
 _OF_OTHERS_TOO = frozenset(
-    [*"sort split index count copy to cpu cuda float half .device .dtype .data".split(), WALKED, CALLED]
+    [*"sort split index count copy to cpu cuda float half .device .dtype .data".split(), WALKED, CALLED, GPU]
 )
 # The mark of a use that tells nothing.
 _TELLS_NOTHING = "otherwise"
@@ -174,6 +174,8 @@ class Evidence:
                 found.setdefault(name.value, []).append((name, call))
             for place, moved in _places(call):
                 found.setdefault(place.value, []).append((place, f"{PLACE}{moved}"))
+            for gpu in _gpus(call):
+                found.setdefault(gpu.value, []).append((gpu, GPU))
         for subscript in self.tree.of(cst.Subscript):
             if isinstance(subscript.value, cst.Name) and has_several_axes(subscript):
                 found.setdefault(subscript.value.value, []).append((subscript.value, "x[:, i]"))
@@ -290,6 +292,8 @@ def _likely_by(methods: frozenset[str]) -> Value:
         return Value(Kind.MODULE, rank=Rank.CALLED)
     if sum(method.startswith(PLACE) for method in methods) > 1:  # one may go where another tensor is
         return Value(Kind.DEVICE, Device.MAYBE, rank=Rank.CALLED)
+    if GPU in methods:
+        return Value(Kind.DEVICE, Device.ACCELERATOR, rank=Rank.CALLED)
     return UNKNOWN
 
 
@@ -301,6 +305,22 @@ def _places(call: cst.Call) -> Iterator[tuple[cst.Name, str]]:
         ):
             if not DTYPE_NAME.suggests(to.value):
                 yield to, dotted(moved) or type(moved).__name__
+
+
+def _gpus(call: cst.Call) -> Iterator[cst.Name]:
+    """The names of GPUs, by number or otherwise: `x.cuda(rank)`, `set_device(rank)`, `device_ids=[rank]`."""
+    match call:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="cuda" | "set_device")), args=[cst.Arg(value=given)]):
+            if isinstance(given, cst.Name):
+                yield given
+        case cst.Call(args=args):
+            for argument in args:
+                match argument:
+                    case cst.Arg(
+                        keyword=cst.Name(value="device_ids"),
+                        value=cst.List(elements=[cst.Element(value=cst.Name() as given)]),
+                    ):
+                        yield given
 
 
 def speak_for_a_tensor(uses: frozenset[str]) -> bool:
