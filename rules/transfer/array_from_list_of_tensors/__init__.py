@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Call, Flag, Message, Rule, Status
+from torchlint.rule import Call, Doubt, Flag, Message, Rule, Status
 from torchlint.semantics.knowledge.apis import ARRAYS_OF_LISTS, OF_LISTS
 
 if TYPE_CHECKING:
@@ -27,6 +27,13 @@ RULE = Rule(
         "item-in-eval-loop",
         "bulk-d2h-in-hot-loop",
     ),
+    doubts=(
+        (Doubt.DEVICE_UNKNOWN, ""),
+        (Doubt.RATE_UNKNOWN, ""),
+        (Doubt.UNCALLED, ""),
+        (Doubt.RUNS_ONCE, "A few waits cost microseconds."),
+        (Doubt.RARE, "To read some values now and then costs next to nothing."),
+    ),
 )
 _GATHERED = Message("gathered", "`{array}` synchronizes with the GPU {times}{often}", help="{after}")
 
@@ -34,16 +41,20 @@ _GATHERED = Message("gathered", "`{array}` synchronizes with the GPU {times}{oft
 @RULE.on(*map(Call, (*OF_LISTS, *ARRAYS_OF_LISTS)))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a list of tensors of the device that is read element by element."""
+    from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
     from torchlint.finding import Frequency
 
     from .lists import gathered  # the model's parts load LibCST
 
     found = gathered(node, context)
-    if found is None or context.frequencies.is_diagnostic(node):
+    if found is None:
         return
+    doubts: list[Doubt] = [] if found.is_there else [Doubt.DEVICE_UNKNOWN]
+    if context.frequencies.is_diagnostic(node):
+        doubts.append(Doubt.RARE)
     if context.frequency(node) <= Frequency.ONCE:
-        return
+        doubts += rate_doubts(node, context)
     times = f"{found.count} times" if found.count else "once per tensor"
     after = (
         "stack the tensors with `torch.stack`, and copy once"
@@ -53,4 +64,5 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     yield Flag(
         node,
         _GATHERED.of(array=context.shown(node), times=times, after=after, often=how_often(node, context)),
+        doubts=tuple(dict.fromkeys(doubts)),
     )

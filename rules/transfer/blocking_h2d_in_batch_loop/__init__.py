@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Flag, Message, Method, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -23,6 +23,10 @@ RULE = Rule(
     fix=(Applicability.SAFE, Applicability.UNSAFE),
     unsafe="a batch that is changed on the CPU after the copy may arrive changed",
     yields_to=("item-in-train-loop", "item-in-eval-loop"),
+    doubts=(
+        (Doubt.WAITS_ANYWAY, ""),
+        (Doubt.RARE, "A few batches that are looked at, or that calibrate, cost nothing that anybody waits for."),
+    ),
 )
 _BLOCKING = Message(
     "blocking", "`{copy}` blocks the CPU{often} until the copy is done", help="pass `non_blocking=True`{where}"
@@ -44,7 +48,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.edits.messages import of_a_batch
 
     move = batch_move(node, context)
-    if move is None or context.frequencies.is_diagnostic(node) or _gains_nothing(node, context):
+    if move is None or _has_no_such_copy(node, context):
         return
     sources = made(move.loader, context)
     state = pinned_of(sources, context)
@@ -63,6 +67,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         title="Pass `non_blocking=True`",
         edits=() if on_cuda is False else (_unblocked(node, context),),
         applicability=Applicability.SAFE if on_cuda and _is_safe(move, sources, context) else Applicability.UNSAFE,
+        doubts=tuple(_doubts(node, context)),
     )
 
 
@@ -89,14 +94,23 @@ def _is_cast(call: cst.Call) -> bool:
     return "dtype" in keywords or len(call.args) - len(keywords) > 1
 
 
-def _gains_nothing(node: cst.Call, context: Context) -> bool:
-    """Whether the CPU waits for the device anyway or has no work for it, or the file is there to export a model."""
+def _has_no_such_copy(node: cst.Call, context: Context) -> bool:
+    """Whether the branch is one for what is not CUDA, or the loop has no work that the CPU could go on with."""
+    from .worth import is_collected, is_without_cuda
+
+    return is_without_cuda(node, context) or is_collected(node, context)
+
+
+def _doubts(node: cst.Call, context: Context) -> Iterator[Doubt]:
+    """Why little may be gained: the CPU waits for the device anyway, or there are few batches."""
     from torchlint.analyses.execution.occasions import is_export
 
-    from .worth import is_collected, is_of_calibration, is_waited_for, is_without_cuda
+    from .worth import is_of_calibration, is_waited_for
 
-    questions = (is_waited_for, is_collected, is_of_calibration, is_without_cuda)
-    return any(asks(node, context) for asks in questions) or is_export(context)
+    if is_waited_for(node, context):
+        yield Doubt.WAITS_ANYWAY
+    if context.frequencies.is_diagnostic(node) or is_of_calibration(node, context) or is_export(context):
+        yield Doubt.RARE
 
 
 def _may_be_pinned(move: BatchMove, sources: Made, context: Context) -> bool:

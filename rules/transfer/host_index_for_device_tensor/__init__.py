@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Message, Rule
+from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -20,6 +20,12 @@ RULE = Rule(
     since="0.2.0",
     fix=(Applicability.SAFE, Applicability.UNSAFE),
     unsafe="random numbers come from the generator of the GPU, and rounding may differ",
+    doubts=(
+        (Doubt.RATE_UNKNOWN, ""),
+        (Doubt.UNCALLED, ""),
+        (Doubt.RUNS_ONCE, "One copy costs microseconds."),
+        (Doubt.RARE, "A copy now and then costs microseconds."),
+    ),
 )
 _INDEX = Message(
     "index",
@@ -31,6 +37,7 @@ _INDEX = Message(
 @RULE.on(Call("torch.arange"), Call("torch.randperm"), Call("torch.randint"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the factory of an index that only indexes tensors of the device; the fix makes it there."""
+    from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.analyses.tensors.factories import Sameness
     from torchlint.edits.expressions import with_argument
     from torchlint.edits.messages import every
@@ -42,8 +49,11 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if found is None:
         return
     how_often = max(map(context.frequency, (node, *found.indexed)))
-    if how_often <= Frequency.ONCE or context.frequencies.is_of_the_first_time(node):
-        return
+    doubts: list[Doubt] = []
+    if context.frequencies.is_of_the_first_time(node):
+        doubts.append(Doubt.RARE)
+    if how_often <= Frequency.ONCE:
+        doubts += rate_doubts(node, context)
     indexed = found.indexed[0]
     where = device(found, context)
     is_same = found.made.sameness >= Sameness.EXACT and is_sure(found, context)
@@ -58,4 +68,5 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         title=f"Create the index with `device={where}`",
         edits=(with_argument(node, f"device={where}", context),) if where else (),
         applicability=Applicability.SAFE if is_same else Applicability.UNSAFE,
+        doubts=tuple(doubts),
     )

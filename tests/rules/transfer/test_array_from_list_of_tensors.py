@@ -89,3 +89,68 @@ def test_what_the_page_says_of_a_fix() -> None:
     assert torch.tensor([whole.sum(), whole.float().mean()]).tolist() == [3.0, 1.0]
     with pytest.raises(RuntimeError):
         torch.stack([whole, torch.ones(2)])
+
+
+COLLECTED = {
+    "a dictionary of lists": """
+        import torch
+        from collections import defaultdict
+        def advantages(rewards: torch.Tensor, index):
+            scores = rewards.sum(dim=-1)
+            of = defaultdict(list)
+            for i in range(scores.shape[0]):
+                of[index[i]].append(scores[i])
+            return {key: torch.tensor(of[key]).mean() for key in of}  # <- array-from-list-of-tensors?
+        """,
+    "a list": """
+        import torch
+        def norms(parts):
+            found = []
+            for x in parts:
+                found.append(x.cuda().norm())
+            return torch.tensor(found)  # <- array-from-list-of-tensors?
+        """,
+    "two that may be on a device": """
+        import torch
+        def both(x: torch.Tensor):
+            return torch.tensor([x.min(), x.max()])  # <- array-from-list-of-tensors?
+        """,
+    "numbers": """
+        import torch
+        from collections import defaultdict
+        def advantages(rewards: torch.Tensor, index):
+            of, found, other = defaultdict(list), [], []
+            for i in range(rewards.shape[0]):
+                of[index[i]].append(float(rewards[i]))
+                found.append(len(index))
+                other.append(rewards[i].item())
+            return [torch.tensor(of[key]) for key in of], torch.tensor(found), torch.tensor(other)
+        """,
+    "what else may be in it": """
+        import torch
+        from collections import defaultdict
+        def advantages(rewards: torch.Tensor, index, more):
+            of, found, given = defaultdict(list), [], defaultdict(list)
+            given[0] = more
+            for i in range(rewards.shape[0]):
+                of[index[i]].append(rewards[i])
+                of[0].extend(more)
+                found.append(rewards[i])
+                found += more
+                given[index[i]].append(rewards[i])
+            return [torch.tensor(of[key]) for key in of], torch.tensor(found), torch.tensor(given[1])
+        """,
+    "of the CPU": """
+        import torch
+        def advantages(n):
+            rewards, found = torch.zeros(n), []
+            for i in range(n):
+                found.append(rewards[i])
+            return torch.tensor(found), torch.tensor([rewards.min(), rewards.max()])
+        """,
+}
+
+
+@pytest.mark.parametrize("code", COLLECTED.values(), ids=COLLECTED)
+def test_what_is_collected(code: str) -> None:
+    check_snippet(code, RULE)

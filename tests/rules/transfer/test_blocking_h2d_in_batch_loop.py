@@ -114,7 +114,6 @@ def test_moves_left_alone(line: str) -> None:
         ("for x, y in loader:", ("y = [part.to(device) for part in y]",)),
         ("for batch in loader:", ("y = batch[0][1]", "y = y.cuda()")),
         ("for batch in loader:", ("y = batch[0][1].to(device)",)),
-        ("for x, y in loader:", ("x = x.to(device)", "torch.cuda.synchronize()")),
         ("for x, y in loader:", ("x = x.cuda()", "break")),
         ("for x, y in loader:", ("x = x.to(data.device)",)),
         ("for x, y in calib_loader:", ("x = x.to(device)",)),
@@ -130,6 +129,7 @@ def test_no_tensor_or_nothing_gained(loop: str, lines: tuple[str, ...]) -> None:
     [
         ("for x, y in loader:", ("n = x.shape[0]", "x = x.to(device)" + MARK, "y = [part.name for part in y]")),
         ("for x, y in loader:", ("x = x.to(device)" + MARK, "if model:", "    torch.cuda.synchronize()")),
+        ("for x, y in loader:", ("x = x.to(device)" + MARK + "?", "torch.cuda.synchronize()")),
         ("for x, y in loader:", ("if not y:", "    continue", "x = x.cuda()" + MARK, "break")),
         ("for x, y in loader:", ("x = x.to(model.device)" + MARK,)),
     ],
@@ -295,7 +295,7 @@ def test_a_device_that_may_be_of_another_kind() -> None:
 
 
 def test_a_clock_that_synchronizes() -> None:
-    check_snippet(step("t = time_synchronized()", "z = x.cuda()", "model(z)"), RULE)
+    check_snippet(step("t = time_synchronized()", "z = x.cuda()" + MARK + "?", "model(z)"), RULE)
     check_snippet(step("t = time()", "z = x.cuda()" + MARK, "model(z)"), RULE)
 
 

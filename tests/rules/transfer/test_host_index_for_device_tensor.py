@@ -192,3 +192,19 @@ SNIPPETS = {
 @pytest.mark.parametrize("code", SNIPPETS.values(), ids=SNIPPETS)
 def test_programs(code: str) -> None:
     check_snippet(code, RULE)
+
+
+def test_how_often_may_be_unknown() -> None:
+    check_snippet(
+        """
+        import torch
+        def shuffled(x: torch.Tensor):
+            x = x.cuda()
+            return x[torch.randperm(x.size(0))]  # <- host-index-for-device-tensor?
+        def flipped(x: torch.Tensor):
+            x = x.cuda()
+            return x[torch.arange(x.size(0))]
+        once = flipped(torch.zeros(3))
+        """,
+        RULE,
+    )
