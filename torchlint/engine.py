@@ -310,6 +310,7 @@ def _findings(flagged: list[tuple[Rule, Flag]], context: Context) -> tuple[Findi
     causes = {flag.node: cause(flag.node, context) for _, flag in flagged}
     wanted = {node for _, flag in flagged for node in (*_nodes(flag), *(edit.node for edit in flag.edits))}
     wanted.update(filter(None, causes.values()))
+    wanted.update(flag.within.name for _, flag in flagged if flag.within is not None)
     spans = context.spans(wanted)
     if not spans.faithful:
         return None
@@ -372,6 +373,7 @@ def _finding(rule: Rule, flag: Flag, why: cst.CSTNode | None, spans: Spans, cont
         severity=severity,
         places=tuple(sorted({spans.inner(node) for node in flag.places} - {span})),
         help=said.help,
+        within=spans.inner(flag.within.name) if flag.within is not None else None,
         message_id=said.id,
     )
 

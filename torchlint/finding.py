@@ -132,6 +132,7 @@ class Finding:
     so in this file: what a loop goes over, a call, or the name of a function. `doubts` say why it is a note, unless
     the configuration says how severe it is. `places` are further ones of which the same holds, for the same cause.
     `help` is what to do about it, in one sentence; `message_id` is the id of the message, among those of its rule.
+    `within` is the name of the definition in which findings alike are reported as one.
     """
 
     rule: str
@@ -147,6 +148,7 @@ class Finding:
     places: tuple[Span, ...] = ()
     help: str = ""
     message_id: str = ""
+    within: Span | None = None
 
     @property
     def doubtful(self) -> str:

@@ -156,7 +156,8 @@ class Flag:
     A `message` that is a text is a headline alone; that of a `Message` has its advice with it. The `title` is that of
     the fix. `about` are further nodes that the message speaks of: a rule that yields to this one is silent on them too.
     So it is on `places`, further nodes of which the same is to be said, for the same cause. What is claimed is true;
-    `doubts` say why it may not be worth acting on, and make it a note.
+    `doubts` say why it may not be worth acting on, and make it a note. Flags of one rule that are alike `within` the
+    same definition are reported as one: the layers of a network, say.
     """
 
     node: cst.CSTNode
@@ -166,6 +167,7 @@ class Flag:
     applicability: Applicability = Applicability.UNSAFE
     about: tuple[cst.CSTNode, ...] = ()
     places: tuple[cst.CSTNode, ...] = ()
+    within: cst.ClassDef | cst.FunctionDef | None = None
     doubts: tuple[Doubt, ...] = ()
 
 

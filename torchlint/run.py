@@ -19,7 +19,7 @@ from torchlint.facts import NOTHING, Facts
 from torchlint.finding import Applicability, Fault, Result
 from torchlint.progress import Progress
 from torchlint.registry import all_rules, problems
-from torchlint.report import FileReport, ReportOptions, render
+from torchlint.report import FileReport, ReportOptions, joined, render
 from torchlint.report.style import Style, decide, decide_links
 from torchlint.report.summary import changed, count
 from torchlint.report.text import visible
@@ -251,7 +251,7 @@ def _conclude(run: _Run, settled: Sequence[Settled]) -> int:
     for problem in problems():
         run.tell(Loudness.QUIET, f"error: {problem}")
     status = _status(run, settled)
-    reports = [one.after for one in settled]
+    reports = [joined(one.after) for one in settled]
     errors = [replace(report, result=replace(report.result, findings=())) for report in reports]
     options = run.options(reports)
     match run.mode:

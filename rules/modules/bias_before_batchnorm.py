@@ -59,6 +59,7 @@ def check(_: cst.Module, context: Context) -> Iterator[Flag]:
             _CANCELLED.of(norm=norm, layer=_named(call, context), advice=reason or f"set `{made.parameter}=False`"),
             title=f"Set `{made.parameter}=False`",
             edits=() if reason else _without_bias(call, made, context),
+            within=context.tree.enclosing_class(call),
         )
 
 

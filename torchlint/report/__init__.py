@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torchlint.report.contents import FileReport, ReportOptions
+from torchlint.report.contents import FileReport, ReportOptions, joined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["FORMATS", "FileReport", "ReportOptions", "render"]
+__all__ = ["FORMATS", "FileReport", "ReportOptions", "joined", "render"]
 
 FORMATS = ("full", "concise", "json", "github", "sarif")
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from torchlint.finding import Applicability, Result
+from torchlint.finding import Applicability, Result, sort_key
 from torchlint.registry import all_rules
 
 if TYPE_CHECKING:
+    from torchlint.finding import Finding
     from torchlint.rule import Rule
     from torchlint.source import SourceFile
 
@@ -23,6 +24,35 @@ class FileReport:
     source: SourceFile
     result: Result
     fixed: tuple[tuple[str, int], ...] = ()
+
+
+def joined(report: FileReport) -> FileReport:
+    """The same with findings that are alike within one definition as one, which names the further places."""
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    for finding in report.result.findings:
+        alone = finding.span if finding.within is None else None
+        surety = finding.fix.applicability if finding.fix is not None else None
+        key = (finding.rule, finding.within, alone, finding.severity, finding.doubts, finding.help, surety)
+        groups.setdefault(key, []).append(finding)
+    if len(groups) == len(report.result.findings):
+        return report
+    findings = sorted((_one(group, report.source) for group in groups.values()), key=sort_key)
+    return replace(report, result=replace(report.result, findings=tuple(findings)))
+
+
+def _one(alike: list[Finding], source: SourceFile) -> Finding:
+    first, *others = alike
+    if not others or first.within is None:
+        return first
+    name = source.text[first.within.start : first.within.end]
+    edits = tuple(sorted({edit for finding in alike if finding.fix for edit in finding.fix.edits}))
+    places = (span for finding in alike for span in (finding.span, *finding.places))
+    return replace(
+        first,
+        message=f"{first.message} (and {len(others)} more in `{name}`)",
+        fix=replace(first.fix, edits=edits) if first.fix is not None else None,
+        places=tuple(sorted(set(places) - {first.span})),
+    )
 
 
 @dataclass(frozen=True, slots=True)
