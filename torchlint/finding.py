@@ -95,7 +95,7 @@ _SENTENCES = {
     Doubt.SMALL: "there is little work in it",
     Doubt.UNCALLED: "nothing in this project calls this function",
     Doubt.BY_CONVENTION: "only a name says what this is",
-    Doubt.MEANT: "a comment says that this is intended",
+    Doubt.MEANT: "a comment or a name says that this is intended",
 }
 
 

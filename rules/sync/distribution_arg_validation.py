@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Message, Node, Rule
+from torchlint.rule import Applicability, Doubt, Flag, Message, Node, Rule
 from torchlint.semantics.knowledge.conventions.texts import VALIDATION_SETTER
+
+from ._shared.doubts import WAIT_DOUBTS, weighed
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -20,6 +22,7 @@ RULE = Rule(
     summary="A distribution created every batch validates its parameters, which synchronizes with the GPU.",
     since="0.2.0",
     fix=(Applicability.UNSAFE,),
+    doubts=WAIT_DOUBTS,
     unsafe="invalid parameters no longer raise an error",
 )
 _VALIDATES = Message(
@@ -45,8 +48,7 @@ _FACTOR = {"MultivariateNormal": ("scale_tril", 3)}
 
 @RULE.on(Node("Call", _TOKENS))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
-    """Flag a distribution of device tensors that is made at each batch and may check them."""
-    from torchlint.analyses.execution.hot import is_hot
+    """Flag a distribution of device tensors that may check them."""
     from torchlint.analyses.host.reads import is_device_tensor  # the model's parts load LibCST
     from torchlint.edits.expressions import with_argument
     from torchlint.edits.messages import how_often
@@ -59,15 +61,14 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if name in _FACTOR and context.argument(node, *_FACTOR[name]) is None:
         return
     given = [argument.value for argument in node.args if is_device_tensor(argument.value, context)]
-    if not given or _is_switched(context) or _is_read_anyway(node, context) or not is_hot(node, context):
-        return
-    if _is_of_a_compiling_program(context):
+    if not given or _is_switched(context) or _is_of_a_compiling_program(context):
         return
     yield Flag(
         node,
         _VALIDATES.of(name=name, often=how_often(node, context)),
         title="Pass `validate_args=False`",
         edits=(with_argument(node, "validate_args=False", context),),
+        doubts=weighed(RULE, _doubts(node, given[0], context)),
     )
 
 
@@ -81,6 +82,15 @@ def _distribution(call: cst.Call, context: Context) -> str | None:
     name = context.qualified_name(func) or ""
     last = name.rpartition(".")[2]
     return last if name.startswith("torch.distributions.") and last in _CHECKED else None
+
+
+def _doubts(made: cst.Call, given: cst.BaseExpression, context: Context) -> Iterator[Doubt]:
+    """What speaks against leaving the checks out, in the order of what it costs to know."""
+    from torchlint.analyses.sync.avoidable import wait_doubts
+
+    if _is_read_anyway(made, context):
+        yield Doubt.WAITS_ANYWAY
+    yield from wait_doubts(made, given, context)
 
 
 def _is_read_anyway(made: cst.CSTNode, context: Context) -> bool:

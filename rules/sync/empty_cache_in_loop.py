@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from torchlint.rule import Applicability, Call, Flag, Message, Rule
 
+from ._shared.doubts import CHORE_DOUBTS, weighed
+
 if TYPE_CHECKING:
     import libcst as cst
 
@@ -19,6 +21,7 @@ RULE = Rule(
     summary="Emptying the memory cache every batch synchronizes, and the next batch allocates again.",
     since="0.2.0",
     fix=(Applicability.UNSAFE,),
+    doubts=CHORE_DOUBTS,
     unsafe="memory may fragment, and other processes do not get what is cached",
 )
 _EMPTIES = Message(
@@ -37,16 +40,18 @@ _EMPTIES = Message(
     Call("torch.mps.empty_cache"),
 )
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
-    """Flag a call that empties the cache at each batch, though no memory is short."""
+    """Flag a call that empties the cache, though no memory is short."""
     from torchlint.edits.messages import how_often
 
-    from ._shared.housekeeping import is_chore_per_batch, without  # the model's parts load LibCST
+    from ._shared.housekeeping import chore_doubts, is_chore, without  # the model's parts load LibCST
 
-    if not is_chore_per_batch(node, context):
+    if not is_chore(node, context):
         return
+    doubts = weighed(RULE, chore_doubts(node, context))
     yield Flag(
         node,
         _EMPTIES.of(call=context.shown(node), often=how_often(node, context)),
         title=f"Delete `{context.shown(node)}`",
-        edits=without(node, context),
+        edits=() if doubts else without(node, context),
+        doubts=doubts,
     )

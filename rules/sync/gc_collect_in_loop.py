@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from torchlint.rule import Applicability, Call, Flag, Message, Rule, Status
 
+from ._shared.doubts import CHORE_DOUBTS, weighed
+
 if TYPE_CHECKING:
     import libcst as cst
 
@@ -20,6 +22,7 @@ RULE = Rule(
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
+    doubts=CHORE_DOUBTS,
     unsafe="tensors in reference cycles live longer",
 )
 _COLLECTS = Message(
@@ -31,20 +34,22 @@ _COLLECTS = Message(
 
 @RULE.on(Call("gc.collect"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
-    """Flag a full collection at each batch, though tensors are freed without it and no generation is named."""
+    """Flag a full collection, though tensors are freed without it and no generation is named."""
     from torchlint.edits.messages import how_often
 
-    from ._shared.housekeeping import is_chore_per_batch, is_timed, without  # the model's parts load LibCST
+    from ._shared.housekeeping import chore_doubts, is_chore, is_timed, without  # the model's parts load LibCST
 
     if node.args or _collects_by_hand(context) or not {"torch", "lightning"} & context.names.imported:
         return
-    if not is_chore_per_batch(node, context) or is_timed(node, context):
+    if not is_chore(node, context) or is_timed(node, context):
         return
+    doubts = weighed(RULE, chore_doubts(node, context))
     yield Flag(
         node,
         _COLLECTS.of(call=context.shown(node), often=how_often(node, context)),
         title=f"Delete `{context.shown(node)}`",
-        edits=without(node, context),
+        edits=() if doubts else without(node, context),
+        doubts=doubts,
     )
 
 

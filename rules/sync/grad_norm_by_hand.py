@@ -9,6 +9,8 @@ import libcst as cst
 
 from torchlint.rule import Call, Flag, Message, Method, Rule, Status
 
+from ._shared.doubts import WAIT_DOUBTS
+
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
@@ -19,6 +21,7 @@ RULE = Rule(
     summary="Adding up the gradient norm on the CPU synchronizes with the GPU once per parameter.",
     since="0.2.0",
     status=Status.PREVIEW,
+    doubts=WAIT_DOUBTS,
 )
 _PER_PARAMETER = Message(
     "per-parameter",
@@ -32,14 +35,12 @@ _GET_TOTAL_NORM = (2, 6)
 
 @RULE.on(Method("item"), Call("float"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
-    """Flag the read of a gradient's norm that goes into a sum over parameters, at each batch."""
-    from torchlint.analyses.execution.hot import is_hot  # the model's parts load LibCST
+    """Flag the read of a gradient's norm that goes into a sum over parameters."""
+    from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
     from torchlint.edits.messages import how_often
 
     read = _read(node)
     if read is None or not _is_norm_of_a_gradient(read, context) or not _is_summed(node, context):
-        return
-    if not is_hot(node, context):
         return
     if context.settings.target_torch >= _GET_TOTAL_NORM:
         advice = "`torch.nn.utils.get_total_norm`"
@@ -48,6 +49,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     yield Flag(
         node,
         _PER_PARAMETER.of(read=context.shown(node), function=advice, often=how_often(node, context)),
+        doubts=rate_doubts(node, context),
     )
 
 

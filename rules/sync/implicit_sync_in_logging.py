@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.rule import Applicability, Call, Flag, Insert, Message, Method, Node, Rule
+from torchlint.rule import Applicability, Call, Doubt, Flag, Insert, Message, Method, Node, Rule
+
+from ._shared.doubts import WAIT_DOUBTS, weighed
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -29,6 +31,7 @@ RULE = Rule(
         "item-comprehension",
         "graph-break-in-compiled",
     ),
+    doubts=WAIT_DOUBTS,
 )
 _FORMATTED = Message("formatted", "formatting `{tensor}` synchronizes with the GPU{often}", help="{advice}")
 
@@ -51,40 +54,31 @@ _FORMATTED = Message("formatted", "formatting `{tensor}` synchronizes with the G
     Node("BinaryOperation", (b"%",)),
 )
 def check(node: cst.Call | cst.FormattedStringExpression | cst.BinaryOperation, context: Context) -> Iterator[Flag]:
-    """Flag the first device tensor that a logging call or a format string turns into text at each step."""
-    from torchlint.analyses.execution.hot import is_exceptional, is_hot
+    """Flag the first device tensor that a logging call or a format string turns into text."""
+    from torchlint.analyses.execution.hot import is_exceptional
     from torchlint.analyses.host import logging  # the model's parts load LibCST
-    from torchlint.analyses.host.purpose import is_known_already
-    from torchlint.analyses.host.reads import is_awaited_by_loop, is_device_tensor, scalar_read
-    from torchlint.analyses.sync.adjacent_waits import is_beside_a_wait
-    from torchlint.analyses.sync.inherent_branches import is_switched_on
+    from torchlint.analyses.host.reads import is_device_tensor, scalar_read
+    from torchlint.analyses.sync.inherent_branches import is_told_apart
     from torchlint.edits.messages import how_often
 
     parts = list(logging.formatted(node, context))
-    if not parts or is_exceptional(node, context):  # cheap to ask, and most formatting is for errors
+    # What is said where something has gone wrong is rare, and most formatting is for that: it is cheap to ask.
+    if not parts or is_exceptional(node, context):
         return
     tensor = next((part for part in parts if is_device_tensor(part, context) and not logging.is_text(part)), None)
-    if tensor is None or scalar_read(tensor, context) is not None or not is_hot(node, context):
-        return
-    if (
-        is_awaited_by_loop(tensor, context)
-        or is_known_already(node, tensor, context)
-        or logging.is_alarm(node, context)
-    ):
+    if tensor is None or scalar_read(tensor, context) is not None:
         return
     if logging.is_text_likelier(node, tensor, context) or logging.is_read_the_old_way(tensor, context):
         return
-    if is_switched_on(node, context) or logging.is_number_by_then(tensor, context) or logging.is_key(node, context):
+    if logging.is_number_by_then(tensor, context) or is_told_apart(tensor, context):
         return
-    if logging.is_of_an_episode(node, context):
-        return
-    frequency = context.frequency(node)
-    is_in_parts = frequency is Frequency.SAMPLE or context.loop(node) is not context.frequencies.batch_loop(node)
-    if not is_in_parts and is_beside_a_wait(node, tensor, context):
-        return  # of many samples, or other parts of a batch, each is one more copy
+    if logging.is_key(node, context) and not (context.value(tensor).scalar or context.kinds.is_tensor(tensor)):
+        return  # names and what a tokenizer is given are texts, far more often than tensors
+    doubts = weighed(RULE, _doubts(node, tensor, context))
     statement = context.tree.line(node)
     step = _counter(statement, context)
-    is_guardable = step is not None and logging.is_log_statement(statement, context)
+    is_guardable = not doubts and step is not None and logging.is_log_statement(statement, context)
+    frequency = context.frequency(node)
     yield Flag(
         tensor,
         _FORMATTED.of(
@@ -94,7 +88,44 @@ def check(node: cst.Call | cst.FormattedStringExpression | cst.BinaryOperation, 
         ),
         title=f"Log every {_every(context)} steps",
         edits=_guard(statement, step, context) if is_guardable and statement is not None and step is not None else (),
+        doubts=doubts,
     )
+
+
+def _doubts(
+    node: cst.Call | cst.FormattedStringExpression | cst.BinaryOperation, tensor: cst.BaseExpression, context: Context
+) -> Iterator[Doubt]:
+    """What speaks against sparing the wait, in the order of what it costs to know."""
+    from torchlint.analyses.host import logging
+    from torchlint.analyses.host.purpose import is_known_already
+    from torchlint.analyses.host.reads import is_awaited_by_loop
+    from torchlint.analyses.sync.adjacent_waits import is_beside_a_wait
+    from torchlint.analyses.sync.avoidable import wait_doubts
+    from torchlint.analyses.sync.inherent_branches import is_switched_on
+
+    if is_awaited_by_loop(tensor, context) or is_known_already(node, tensor, context):
+        yield Doubt.WAITS_ANYWAY
+    if logging.is_alarm(node, context) or is_switched_on(node, context) or _is_for_people(node, context):
+        yield Doubt.RARE
+    if logging.is_of_an_episode(node, context):
+        yield Doubt.RARE
+    if logging.is_key(node, context):
+        yield Doubt.VALUE_DECIDES
+    yield from wait_doubts(node, tensor, context)
+    loop = context.loop(node)
+    is_in_parts = context.frequency(node) is Frequency.SAMPLE or loop is not context.frequencies.batch_loop(node)
+    # Of many samples, or other parts of a batch, each is one more copy.
+    if not is_in_parts and is_beside_a_wait(node, tensor, context):
+        yield Doubt.WAITS_ANYWAY
+
+
+def _is_for_people(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the text is what an object looks like to people, which Python asks for when one is printed."""
+    function = context.function(node)
+    return isinstance(function, cst.FunctionDef) and function.name.value in _LOOKS
+
+
+_LOOKS = frozenset({"__repr__", "__str__", "__format__", "extra_repr"})
 
 
 def _every(context: Context) -> int:

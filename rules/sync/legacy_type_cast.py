@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Message, Method, Replace, Rule, Status
+from torchlint.rule import Applicability, Doubt, Flag, Message, Method, Replace, Rule, Status
 from torchlint.semantics.knowledge.conventions.conditions import PLACE_CONDITION
+
+from ._shared.doubts import WAIT_DOUBTS, weighed
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -21,6 +23,7 @@ RULE = Rule(
     since="0.2.0",
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
+    doubts=WAIT_DOUBTS,
     unsafe="the result stays on the GPU",
 )
 _CAST = Message(
@@ -45,24 +48,25 @@ _CASTS = {
 
 @RULE.on(Method("type"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
-    """Flag a cast to a type of the CPU, at each batch, of a tensor that is on the device and has to get back there."""
-    from torchlint.analyses.execution.hot import is_hot  # the model's parts load LibCST
-    from torchlint.edits.expressions import loses_comment
+    """Flag a cast to a type of the CPU of a tensor that is on the device, or may be."""
+    from torchlint.analyses.host.reads import is_device_tensor
+    from torchlint.edits.expressions import loses_comment  # the model's parts load LibCST
     from torchlint.edits.messages import how_often
 
     cast = _cast(node, context)
     if cast is None or not isinstance(node.func, cst.Attribute):
         return
-    if _is_meant(node, context) or not _is_on_the_device(node, node.func.value, context):
+    tensor = node.func.value
+    if _is_asked_where(node, context) or not is_device_tensor(tensor, context):
         return
-    if not is_hot(node, context):
-        return
+    doubts = weighed(RULE, _doubts(node, tensor, context))
     has_comment = loses_comment(node, node.func.value, context=context)
     yield Flag(
         node,
         _CAST.of(call=context.shown(node), cast=cast, often=how_often(node, context)),
         title=f"Cast with `{cast}()`",
-        edits=() if has_comment else (Replace(node.func.attr, cast), Replace(node.args[0], "")),
+        edits=() if has_comment or doubts else (Replace(node.func.attr, cast), Replace(node.args[0], "")),
+        doubts=doubts,
     )
 
 
@@ -81,28 +85,25 @@ def _cast(call: cst.Call, context: Context) -> str | None:
     return _CASTS.get(last) if module == "torch" else None
 
 
-def _is_meant(call: cst.Call, context: Context) -> bool:
-    """Whether a branch asks first where the tensor is, or the copy goes into a part of another tensor."""
-    if any(PLACE_CONDITION.suggests(context.uncommented(condition.test)) for condition in context.conditions(call)):
-        return True
-    match context.enclosing(call, cst.Assign, cst.FunctionDef, cst.Lambda):
-        case cst.Assign(targets=targets):
-            return any(isinstance(each.target, cst.Subscript) for each in targets)
-    return False
+def _is_asked_where(call: cst.Call, context: Context) -> bool:
+    """Whether a branch asks first where the tensor is."""
+    return any(PLACE_CONDITION.suggests(context.uncommented(condition.test)) for condition in context.conditions(call))
 
 
-def _is_on_the_device(call: cst.Call, tensor: cst.BaseExpression, context: Context) -> bool:
-    """Whether the tensor is on an accelerator: it was put there, or the result is taken there at once.
-
-    What a loader gives is on the CPU, and is cast before it moves.
-    """
-    from torchlint.analyses.host.reads import is_device_tensor
+def _doubts(call: cst.Call, tensor: cst.BaseExpression, context: Context) -> Iterator[Doubt]:
+    """What speaks against casting the tensor where it is, in the order of what it costs to know."""
+    from torchlint.analyses.sync.avoidable import wait_doubts
     from torchlint.semantics.values.lattice import Device
 
-    if not is_device_tensor(tensor, context):
-        return False
+    match context.enclosing(call, cst.Assign, cst.FunctionDef, cst.Lambda):
+        case cst.Assign(targets=targets) if any(isinstance(each.target, cst.Subscript) for each in targets):
+            yield Doubt.HOST_NEEDS_IT  # the copy goes into a part of another tensor
     value = context.value(tensor)
-    return value.device is not Device.UNKNOWN or (_is_taken_back(call, context) and not value.batch)
+    # It is on the device where it was put there, or the result is taken there at once. What a loader gives is cast
+    # before it moves.
+    if value.device is Device.UNKNOWN and (value.batch or not _is_taken_back(call, context)):
+        yield Doubt.DEVICE_UNKNOWN
+    yield from wait_doubts(call, tensor, context)
 
 
 def _is_taken_back(call: cst.Call, context: Context) -> bool:

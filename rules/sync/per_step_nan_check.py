@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Message, Node, Rule
+from torchlint.rule import Call, Doubt, Flag, Message, Node, Rule
+
+from ._shared.doubts import WAIT_DOUBTS, certain_first, weighed
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -19,6 +21,7 @@ RULE = Rule(
     summary="Checking for NaN or infinity in every step synchronizes with the GPU.",
     since="0.2.0",
     yields_to=("graph-break-in-compiled",),
+    doubts=WAIT_DOUBTS,
 )
 _CHECKED = Message("checked", "checking `{condition}` synchronizes with the GPU{often}", help="{advice}")
 _TOKENS = (b"isnan", b"isinf", b"isfinite")
@@ -37,26 +40,39 @@ _TOKENS = (b"isnan", b"isinf", b"isfinite")
     Call("bool"),
 )
 def check(node: cst.CSTNode, context: Context) -> Iterator[Flag]:
-    """Flag the first condition that asks a device tensor for NaN or infinity, in code that runs at each batch."""
-    from torchlint.analyses.sync.finite_checks import checks_for_nan, instead  # the model's parts load LibCST
+    """Flag the condition that asks a device tensor for NaN or infinity, the first certain one before any doubtful."""
+    from torchlint.analyses.sync.finite_checks import checks_for_nan  # the model's parts load LibCST
+
+    flags = (_flag(condition, node, context) for condition in checks_for_nan(node, context))
+    yield from certain_first(flag for flag in flags if flag is not None)
+
+
+def _flag(condition: cst.BaseExpression, node: cst.CSTNode, context: Context) -> Flag | None:
+    from torchlint.analyses.sync.finite_checks import instead
+    from torchlint.analyses.sync.inherent_branches import is_in_sample_code, is_told_apart
     from torchlint.edits.messages import how_often
 
-    for condition in checks_for_nan(node, context):
-        advice = None if _is_left_alone(condition, context) else instead(node, condition, context)
-        if advice is not None:
-            yield Flag(
-                condition,
-                _CHECKED.of(condition=context.shown(condition), advice=advice, often=how_often(condition, context)),
-            )
-            return
+    if is_in_sample_code(condition, context) or is_told_apart(condition, context):
+        return None  # it may be on the CPU, or a number
+    found = instead(node, condition, context)
+    return Flag(
+        condition,
+        _CHECKED.of(condition=context.shown(condition), advice=found.advice, often=how_often(condition, context)),
+        doubts=weighed(RULE, _doubts(condition, found.doubts, context)),
+    )
 
 
-def _is_left_alone(condition: cst.BaseExpression, context: Context) -> bool:
-    """Whether somebody asked for the check, or the CPU has waited for the same value anyway."""
+def _doubts(condition: cst.BaseExpression, found: tuple[Doubt, ...], context: Context) -> Iterator[Doubt]:
+    """What speaks against asking less, in the order of what it costs to know."""
+    from torchlint.analyses.sync.avoidable import wait_doubts
     from torchlint.analyses.sync.finite_checks import is_read_anyway
     from torchlint.analyses.sync.implicit_reads import asks_before
-    from torchlint.analyses.sync.inherent_branches import is_by_design, is_told_apart
+    from torchlint.analyses.sync.inherent_branches import design_doubts
 
     if isinstance(condition, cst.Name) and asks_before(condition, context):
-        return True
-    return is_by_design(condition, context) or is_told_apart(condition, context) or is_read_anyway(condition, context)
+        yield Doubt.WAITS_ANYWAY
+    yield from design_doubts(condition, context)
+    if is_read_anyway(condition, context):
+        yield Doubt.WAITS_ANYWAY
+    yield from found
+    yield from wait_doubts(condition, condition, context)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Flag, Message, Method, Rule, Status
+from torchlint.rule import Doubt, Flag, Message, Method, Rule, Status
+
+from ._shared.doubts import READ_DOUBTS
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -20,6 +22,7 @@ RULE = Rule(
     since="0.2.0",
     status=Status.PREVIEW,
     yields_to=("repeated-item", "per-step-nan-check", "item-comprehension"),
+    doubts=READ_DOUBTS,
 )
 _SCATTERED = Message(
     "scattered",
@@ -33,7 +36,7 @@ _MANY = 3
 
 @RULE.on(Method("item"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
-    """Flag the first of three or more values that a statement reads from the device at each batch."""
+    """Flag the first of three or more values that a statement reads from the device."""
     from torchlint.edits.messages import how_often
 
     from ._shared.deferred import deferred  # the model's parts load LibCST
@@ -44,8 +47,10 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     calls = [call for call in _reads(line) if not _is_per_element(call, line, context)]
     if len(calls) < _MANY or calls[0] is not node:  # cheap to ask, and most statements hold one
         return
-    found = _avoidable(calls, context)
-    if len(found) < _MANY or deferred(found[0], context):
+    read = _read_together(calls, context)
+    found = list(read)
+    doubts = tuple(dict.fromkeys(doubt for each in read.values() for doubt in each))
+    if len(found) < _MANY or (not doubts and deferred(found[0], context)):
         return
     names = [f"`{context.shown(read)}`" for read in found]
     yield Flag(
@@ -55,6 +60,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
             often=how_often(node, context),
         ),
         places=tuple(found[1:]),
+        doubts=doubts,
     )
 
 
@@ -79,14 +85,19 @@ def _is_per_element(call: cst.Call, line: cst.CSTNode, context: Context) -> bool
     return context.enclosing(call, *Comprehension, cst.IfExp, cst.Lambda, within=line) is not None
 
 
-def _avoidable(calls: list[cst.Call], context: Context) -> list[cst.Call]:
-    """The reads, each value once, of tensors that may live on the device and that nothing hurries for."""
-    from torchlint.analyses.round_trips.trips import Trips
-    from torchlint.analyses.sync.avoidable import avoidable_read
+def _read_together(calls: list[cst.Call], context: Context) -> dict[cst.Call, tuple[Doubt, ...]]:
+    """The reads, each value once, of tensors that may live on the device, with what speaks against sparing them.
 
-    found: dict[str, cst.Call] = {}
+    The certain ones alone, if they are many; those for which the rule would be silent are none.
+    """
+    from torchlint.analyses.round_trips.trips import Trips
+    from torchlint.analyses.sync.avoidable import doubtful_read
+
+    worthless = {doubt for doubt, reason in RULE.doubts if reason}
+    found: dict[str, tuple[cst.Call, tuple[Doubt, ...]]] = {}
     for call in calls:
-        tensor = avoidable_read(call, context)
-        if tensor is not None and context[Trips].of(call) is None:
-            found.setdefault(context.code(tensor), call)
-    return list(found.values())
+        read = doubtful_read(call, context)
+        if read is not None and worthless.isdisjoint(read.doubts) and context[Trips].of(call) is None:
+            found.setdefault(context.code(read.tensor), (call, read.doubts))
+    certain = {call: doubts for call, doubts in found.values() if not doubts}
+    return certain if len(certain) >= _MANY else dict(found.values())

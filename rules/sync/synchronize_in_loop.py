@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from torchlint.rule import Applicability, Call, Flag, Message, Rule
 from torchlint.semantics.knowledge.conventions.texts import ORDERED_WORK
 
+from ._shared.doubts import CHORE_DOUBTS, weighed
+
 if TYPE_CHECKING:
     import libcst as cst
 
@@ -20,6 +22,7 @@ RULE = Rule(
     summary="Synchronizing by hand every batch leaves the GPU idle until the CPU has queued more work.",
     since="0.2.0",
     fix=(Applicability.UNSAFE,),
+    doubts=CHORE_DOUBTS,
     unsafe="work on other streams is no longer waited for",
 )
 _IDLES = Message(
@@ -36,18 +39,20 @@ _IDLES = Message(
     Call("torch.mps.synchronize"),
 )
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
-    """Flag a wait for the device at each batch where nothing is timed and nothing depends on it."""
+    """Flag a wait for the device where nothing is timed and nothing depends on it."""
     from torchlint.edits.messages import how_often
 
-    from ._shared.housekeeping import is_chore_per_batch, without  # the model's parts load LibCST
+    from ._shared.housekeeping import chore_doubts, is_chore, without  # the model's parts load LibCST
 
-    if not is_chore_per_batch(node, context) or _is_of_use(node, context):
+    if not is_chore(node, context) or _is_of_use(node, context):
         return
+    doubts = weighed(RULE, chore_doubts(node, context))
     yield Flag(
         node,
         _IDLES.of(call=context.shown(node), often=how_often(node, context)),
         title=f"Delete `{context.shown(node)}`",
-        edits=without(node, context),
+        edits=() if doubts else without(node, context),
+        doubts=doubts,
     )
 
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Message, Node, Rule, Said
+from torchlint.rule import Call, Doubt, Flag, Message, Node, Rule, Said
+
+from ._shared.doubts import WAIT_DOUBTS, certain_first, weighed
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -25,6 +27,7 @@ RULE = Rule(
         "graph-break-in-compiled",
         "builtin-reduction-on-tensor",
     ),
+    doubts=WAIT_DOUBTS,
 )
 _BRANCHES = Message("branches", "branching on `{condition}` synchronizes with the GPU{often}", help="{advice}")
 _COMPARES = Message(
@@ -48,41 +51,49 @@ _COMPARES = Message(
     Call("sorted"),
 )
 def check(node: cst.CSTNode, context: Context) -> Iterator[Flag]:
-    """Flag the first condition whose truth is that of a device tensor, in code that runs at each batch."""
+    """Flag the condition whose truth is that of a device tensor, the first certain one before any doubtful."""
     from torchlint.analyses.sync.implicit_reads import waits  # the model's parts load LibCST
 
-    for condition in waits(node, context, anytime=True):
-        from torchlint.analyses.sync.alternatives import instead
-
-        advice = None if _is_left_alone(condition, node, context) else instead(node, condition, context)
-        # How often it waits is asked last, since other files may have to say it.
-        if advice is not None and any(found is condition for found in waits(node, context)):
-            yield Flag(condition, _said(condition, advice, context))
-            return
+    flags = (_flag(condition, node, context) for condition in waits(node, context, anytime=True))
+    yield from certain_first(flag for flag in flags if flag is not None)
 
 
-def _is_left_alone(condition: cst.BaseExpression, node: cst.CSTNode, context: Context) -> bool:
-    """Whether another rule speaks of it, the data has to decide, or the wait has happened by then."""
-    from torchlint.analyses.host.purpose import is_known_already
+def _flag(condition: cst.BaseExpression, node: cst.CSTNode, context: Context) -> Flag | None:
+    from torchlint.analyses.sync.alternatives import instead
     from torchlint.analyses.sync.finite_checks import is_check_for_nan
+    from torchlint.analyses.sync.inherent_branches import is_in_sample_code, is_read_turn_by_turn, is_told_apart
+
+    if (
+        is_in_sample_code(condition, context)
+        or is_told_apart(condition, context)
+        or is_check_for_nan(condition, context)
+        or (not isinstance(node, cst.While) and is_read_turn_by_turn(condition, context))
+    ):
+        return None  # it may be a number, or on the CPU, or another rule speaks of it
+    found = instead(node, condition, context)
+    doubts = weighed(RULE, _doubts(condition, node, found.doubts, context))
+    return Flag(condition, _said(condition, found.advice, context), doubts=doubts)
+
+
+def _doubts(
+    condition: cst.BaseExpression, node: cst.CSTNode, found: tuple[Doubt, ...], context: Context
+) -> Iterator[Doubt]:
+    """What speaks against asking less, in the order of what it costs to know."""
+    from torchlint.analyses.host.purpose import is_known_already
+    from torchlint.analyses.sync.avoidable import wait_doubts
     from torchlint.analyses.sync.implicit_reads import asks_before
-    from torchlint.analyses.sync.inherent_branches import (
-        decides_by_design,
-        is_by_design,
-        is_read_turn_by_turn,
-        is_told_apart,
-    )
+    from torchlint.analyses.sync.inherent_branches import decides_by_design, design_doubts
 
     if isinstance(condition, cst.Name) and asks_before(condition, context):
-        return True
-    return (
-        is_by_design(condition, context)
-        or decides_by_design(node, condition, context)
-        or is_check_for_nan(condition, context)
-        or is_told_apart(condition, context)
-        or is_known_already(condition, condition, context)
-        or (not isinstance(node, cst.While) and is_read_turn_by_turn(condition, context))
-    )
+        yield Doubt.WAITS_ANYWAY
+    yield from design_doubts(condition, context)
+    if decides_by_design(node, condition, context):
+        yield Doubt.VALUE_DECIDES
+    if is_known_already(condition, condition, context):
+        yield Doubt.WAITS_ANYWAY
+    yield from found
+    # Last, since other files may have to say how often it runs.
+    yield from wait_doubts(condition, condition, context)
 
 
 def _said(condition: cst.BaseExpression, advice: str, context: Context) -> Said:

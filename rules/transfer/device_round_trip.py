@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Message, Method, Rule, Said, Status
+from torchlint.rule import Call, Doubt, Flag, Message, Method, Rule, Said, Status
 
 if TYPE_CHECKING:
     from torchlint.analyses.round_trips.trips import Trip
@@ -20,6 +20,13 @@ RULE = Rule(
     summary="A tensor goes to the CPU and back for what PyTorch can do on the GPU.",
     since="0.2.0",
     status=Status.PREVIEW,
+    doubts=(
+        (Doubt.RATE_UNKNOWN, ""),
+        (Doubt.UNCALLED, ""),
+        (Doubt.RUNS_ONCE, "One trip costs microseconds."),
+        (Doubt.RARE, "A trip now and then costs next to nothing."),
+        (Doubt.WAITS_ANYWAY, "Where the CPU has just waited, a copy costs next to nothing."),
+    ),
 )
 _TRIP = Message(
     "round-trip", "`{read}` synchronizes with the GPU{often}, and `{back}` copies the data back", help="{advice}"
@@ -29,12 +36,12 @@ _MOST_NAMED = 2
 
 @RULE.on(Method("cpu"), Method("tolist"), Method("item"), Method("numpy"), Call("float"), Call("int"), Call("bool"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
-    """Flag the call with which the data leaves the device, if all that is made of it goes back at each batch."""
+    """Flag the call with which the data leaves the device, if all that is made of it goes back."""
     from torchlint.analyses.round_trips.trips import Trips
 
     trip = context[Trips].of(node)
     if trip is not None and trip.reads[0] is node:
-        yield Flag(node, _said(trip, context))
+        yield Flag(node, _said(trip, context), doubts=trip.doubts)
 
 
 @RULE.on(Method("to", (b'"cpu"', b"'cpu'")))

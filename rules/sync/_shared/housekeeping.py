@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.execution.hot import is_hot
+from torchlint.analyses.execution.hot import rate_doubts
 from torchlint.analyses.execution.meant import is_meant
 from torchlint.edits.expressions import deleted
-from torchlint.rule import NodeEdit, Replace
+from torchlint.finding import Frequency
+from torchlint.rule import Doubt, NodeEdit, Replace
 from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.knowledge.conventions.comments import CHORE_REASON
 from torchlint.semantics.knowledge.conventions.conditions import CHORE_CONDITION, SHORT_OF_MEMORY, USUAL_CONDITION
@@ -19,20 +20,29 @@ from torchlint.semantics.names.bindings import last_part
 from torchlint.syntax.tree import descendants
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from torchlint.semantics.context import Context
 
 _Block = (cst.IndentedBlock, cst.Module)
 _CLOCKS = ("time.", "timeit.", "datetime.")
 
 
-def is_chore_per_batch(call: cst.Call, context: Context) -> bool:
-    """Whether the call is a statement of its own that runs at each batch, though nobody asked for it."""
-    if not isinstance(context.parent(call), cst.Expr) or _is_asked_for(call, context):
-        return False
-    return not is_meant(call, context, behind=CHORE_REASON, above=CHORE_REASON) and is_hot(call, context)
+def is_chore(call: cst.Call, context: Context) -> bool:
+    """Whether the call is a statement of its own that runs again and again: in a loop, or as often as a batch comes."""
+    is_statement = isinstance(context.parent(call), cst.Expr)
+    return is_statement and (context.loop(call) is not None or context.frequency(call) > Frequency.CALL)
 
 
-def _is_asked_for(call: cst.Call, context: Context) -> bool:
+def chore_doubts(call: cst.Call, context: Context) -> Iterator[Doubt]:
+    """What speaks against leaving the call out, in the order of what it costs to know."""
+    yield from _asked_for(call, context)
+    if is_meant(call, context, behind=CHORE_REASON, above=CHORE_REASON):
+        yield Doubt.MEANT
+    yield from rate_doubts(call, context)
+
+
+def _asked_for(call: cst.Call, context: Context) -> Iterator[Doubt]:
     """Whether somebody has to ask for it, by a condition within the loop or by calling a function that is for that.
 
     So it is where something has failed before.
@@ -40,23 +50,24 @@ def _is_asked_for(call: cst.Call, context: Context) -> bool:
     loop = context.loop(call)
     for guard in context.guards(call, within=loop):
         if guard.role in (Role.HANDLER, Role.FINALLY):
-            return True
+            yield Doubt.RARE
         if any(CHORE_RANGE.suggests(_given_text(manager)) for manager in guard.managers):
-            return True
+            yield Doubt.MEANT
         if isinstance(guard.node, cst.If):
             words = context.uncommented(guard.node.test).lower()
             is_rare = guard.role is Role.TAKEN and not USUAL_CONDITION.suggests(words)
             if is_rare or CHORE_CONDITION.suggests(words):
-                return True
+                yield Doubt.RARE
     if loop is not None and any(
         SHORT_OF_MEMORY.suggests(context.uncommented(condition.test).lower()) for condition in context.conditions(loop)
     ):
-        return True
+        yield Doubt.RARE
     owners = (context.function(call), context.tree.enclosing_class(call))
-    return any(
+    if any(
         isinstance(owner, (cst.FunctionDef, cst.ClassDef)) and CHORE_OWNER.suggests(owner.name.value.lower())
         for owner in owners
-    )
+    ):
+        yield Doubt.MEANT
 
 
 def _given_text(node: cst.BaseExpression) -> str:

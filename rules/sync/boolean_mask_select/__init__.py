@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.rule import Flag, Message, Node, Rule
+
+from .._shared.doubts import WAIT_DOUBTS, weighed
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -18,6 +21,7 @@ RULE = Rule(
     group="sync",
     summary="Boolean indexing synchronizes, here only to reduce what it selects.",
     since="0.2.0",
+    doubts=WAIT_DOUBTS,
 )
 _MASKED = Message(
     "masked",
@@ -34,30 +38,35 @@ _ELEMENTWISE = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
 
 @RULE.on(Node("Subscript", _TOKENS))
 def check(node: cst.Subscript, context: Context) -> Iterator[Flag]:
-    """Flag `x[mask].mean()`, `x[mask].sum()` and losses of what one mask picks, of device tensors, at each batch."""
+    """Flag `x[mask].mean()`, `x[mask].sum()` and losses of what one mask picks, of device tensors."""
     from torchlint.edits.messages import how_often
 
     advice = _advice(node, context)
     if advice is None:
         return
-    from torchlint.analyses.execution.hot import is_hot
     from torchlint.analyses.host.purpose import is_known_already
     from torchlint.analyses.host.reads import is_device_tensor
-    from torchlint.analyses.sync.inherent_branches import is_by_design  # the model's parts load LibCST
+    from torchlint.analyses.sync.avoidable import wait_doubts
+    from torchlint.analyses.sync.inherent_branches import (  # the model's parts load LibCST
+        design_doubts,
+        is_in_sample_code,
+    )
 
     from .masks import is_for_gaps, mask_of
 
     mask = mask_of(node, context)
-    if mask is None or (advice == _LOSS and is_for_gaps(mask, context)) or is_by_design(node, context):
+    if mask is None or (advice == _LOSS and is_for_gaps(mask, context)) or is_in_sample_code(node, context):
         return
-    if not is_device_tensor(node.value, context) or not is_hot(node, context):
+    if not is_device_tensor(node.value, context):
         return
+    doubts = chain(design_doubts(node, context), wait_doubts(node, node.value, context))
     if is_known_already(node, mask, context):
         clamped = advice.replace("mask.sum()", "mask.sum().clamp(min=1)")
         advice = f"{clamped}, which needs no branch either"
     yield Flag(
         node,
         _MASKED.of(selection=context.shown(node), advice=advice, often=how_often(node, context)),
+        doubts=weighed(RULE, doubts),
     )
 
 

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Flag, Message, Method, Rule
+from torchlint.rule import Doubt, Flag, Message, Method, Rule
 from torchlint.semantics.knowledge.conventions.values import HYPOTHESES
 from torchlint.semantics.values.lattice import Kind
+
+from .._shared.doubts import UNSEEN, WAIT_DOUBTS, weighed
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -21,58 +23,96 @@ RULE = Rule(
     summary="A tensor is copied to the CPU in every training step, or piece by piece within one batch.",
     since="0.1.0",
     yields_to=("device-round-trip",),
+    doubts=(
+        *((doubt, reason) for doubt, reason in WAIT_DOUBTS if doubt is not Doubt.USE_UNKNOWN),
+        (Doubt.USE_UNKNOWN, "Results that are collected have to get to the CPU, and once for each batch is how."),
+    ),
 )
 _PIECEWISE = Message(
     "piecewise",
     "`{copy}` copies piece by piece, and each copy synchronizes with the GPU",
     help="copy once for the whole batch",
 )
-_COPIED = Message(
-    "copied", "`{copy}` copies the tensor to the CPU{often} and waits for it", help="keep it on the GPU until you log"
-)
+_COPIED = Message("copied", "`{copy}` copies the tensor to the CPU{often} and waits for it", help="{advice}")
 
 
 @RULE.on(Method("cpu"), Method("numpy"), Method("tolist"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
-    """Flag a copy to the host in a training loop, in an inner loop over a batch, or into a running average."""
+    """Flag a copy to the host, of a piece in an inner loop over a batch or of a whole tensor at each step."""
     from torchlint.analyses.batching.comprehension_reads import is_listed
-    from torchlint.analyses.execution.hot import is_hot
-    from torchlint.analyses.execution.training_steps import trains
-    from torchlint.analyses.host.purpose import is_averaged, is_copied_before, is_measured, purpose
-    from torchlint.analyses.host.reads import bulk_read, is_needed_on_host
+    from torchlint.analyses.host.reads import bulk_read  # the model's parts load LibCST
     from torchlint.analyses.round_trips.trips import Trips
     from torchlint.edits.messages import how_often
-    from torchlint.facts import Purpose
-
-    from .dependence import is_cut_to_measure  # the model's parts load LibCST
-    from .offloads import is_offloaded, is_saved, saves_as_it_goes
 
     tensor = bulk_read(node, context)
-    if tensor is None or context.loop(node) is None or is_needed_on_host(node, context):
+    if tensor is None or is_listed(node, context) or context[Trips].of(node) is not None:
         return
-    whole = _chain(node, context)
-    if purpose(whole, context) is Purpose.NEEDED or is_listed(node, context):
-        return
-    if not is_hot(node, context) or context[Trips].of(node) is not None or is_offloaded(node, whole, context):
-        return
-    if is_saved(node, context):
-        return
+    doubts = weighed(RULE, _doubts(node, tensor, context))
+    if context.loop(node) is None and not _NEEDED.isdisjoint(doubts) and not UNSEEN.isdisjoint(doubts):
+        return  # nothing is known to repeat, and the copy is needed
     code = context.shown(node)
-    loop = context.frequencies.batch_loop(node)
+    if _is_piecewise(node, context) and not _is_a_piece_of_its_own(node, context):
+        said = _PIECEWISE.of(copy=code)
+    else:
+        advice = "keep it on the GPU until you log" if _NEEDED.isdisjoint(doubts) else "copy once for several of them"
+        said = _COPIED.of(copy=code, often=how_often(node, context), advice=advice)
+    yield Flag(node, said, doubts=doubts)
+
+
+_NEEDED = frozenset({Doubt.HOST_NEEDS_IT, Doubt.VALUE_DECIDES})
+
+
+def _doubts(node: cst.Call, tensor: cst.BaseExpression, context: Context) -> Iterator[Doubt]:
+    """What speaks against sparing the copy, in the order of what it costs to know."""
+    from torchlint.analyses.host.purpose import is_measured, purpose
+    from torchlint.analyses.host.reads import is_needed_on_host
+    from torchlint.analyses.sync.avoidable import wait_doubts
+    from torchlint.facts import Purpose
+
+    from .offloads import is_made_room_for, is_saved, is_switched_on
+
+    whole = _chain(node, context)
+    if is_switched_on(node, context):
+        yield Doubt.RARE
+    if is_made_room_for(whole, context) or is_saved(node, context) or is_needed_on_host(node, context):
+        yield Doubt.HOST_NEEDS_IT
+    used = purpose(whole, context)
+    if used is Purpose.NEEDED:
+        yield Doubt.VALUE_DECIDES
     if _is_piecewise(node, context):
-        if not is_cut_to_measure(node, context) and not saves_as_it_goes(node, context):
-            yield Flag(node, _PIECEWISE.of(copy=code))
+        if _is_a_piece_of_its_own(node, context):
+            yield Doubt.HOST_NEEDS_IT
     elif is_measured(whole, context):
-        return
-    elif loop is not None and (
+        yield Doubt.HOST_NEEDS_IT
+    elif used is not Purpose.NEEDED and not _is_for_nothing(node, context):
+        if used is not Purpose.DEFER or not context.value(tensor).scalar:
+            yield Doubt.USE_UNKNOWN
+    yield from wait_doubts(node, tensor, context)
+
+
+def _is_a_piece_of_its_own(node: cst.Call, context: Context) -> bool:
+    """Whether no one copy would bring what the turns copy: each has a size of its own, or ends up in a file."""
+    from .dependence import is_cut_to_measure
+    from .offloads import saves_as_it_goes
+
+    loop = context.loop(node)
+    is_over_a_list = loop is not None and _is_over_a_list(loop, context)
+    return is_over_a_list or is_cut_to_measure(node, context) or saves_as_it_goes(node, context)
+
+
+def _is_for_nothing(node: cst.Call, context: Context) -> bool:
+    """Whether what is made of the copy could as well be made of the tensor, as far as the code around tells."""
+    from torchlint.analyses.execution.training_steps import is_part_of_a_step, trains
+    from torchlint.analyses.host.purpose import is_averaged, is_copied_before
+
+    loop = context.frequencies.batch_loop(node)
+    if loop is None:
+        return is_part_of_a_step(node, context)
+    return (
         trains(loop, context)
         or (is_averaged(node, context) and not is_copied_before(node, context))
         or _feeds_a_loss(node, context)
-    ):
-        yield Flag(
-            node,
-            _COPIED.of(copy=code, often=how_often(node, context)),
-        )
+    )
 
 
 def _chain(node: cst.CSTNode, context: Context) -> cst.CSTNode:
@@ -91,7 +131,7 @@ def _is_piecewise(node: cst.Call, context: Context) -> bool:
     from .dependence import depends_on_turn
 
     loop = context.loop(node)
-    if loop is None or loop is context.frequencies.batch_loop(node) or _is_over_a_list(loop, context):
+    if loop is None or loop is context.frequencies.batch_loop(node):
         return False
     return depends_on_turn(node, loop, context)
 

@@ -16,22 +16,26 @@ if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
 
-def is_offloaded(node: cst.CSTNode, whole: cst.CSTNode, context: Context) -> bool:
-    """Whether the copy, `whole` with what is taken of it, is there to make room.
+def is_made_room_for(whole: cst.CSTNode, context: Context) -> bool:
+    """Whether the copy, with what is taken of it, is put into a part of a larger tensor or array.
 
-    It is put into a part of a larger tensor or array, perhaps one that is too large for the device, or it has to be
-    switched on.
+    Perhaps that is too large for the device.
     """
     statement = context.parent(whole)
-    if isinstance(statement, cst.Assign) and any(
+    return isinstance(statement, cst.Assign) and any(
         _is_part_of_a_tensor(target.target, context) for target in statement.targets
-    ):
-        return True
+    )
+
+
+def is_switched_on(node: cst.CSTNode, context: Context) -> bool:
+    """Whether somebody has to ask for the copy, by an option to make room or to save something."""
     return any(is_taken and _is_option(test) for test, is_taken in context.conditions(node))
 
 
 def _is_option(test: cst.BaseExpression) -> bool:
-    return isinstance(test, (cst.Name, cst.Attribute)) and OFFLOADING_OPTION.suggests(final_part(test))
+    return isinstance(test, (cst.Name, cst.Attribute)) and (
+        OFFLOADING_OPTION.suggests(final_part(test)) or SAVING_OPTION.suggests(final_part(test))
+    )
 
 
 def _is_part_of_a_tensor(target: cst.CSTNode, context: Context) -> bool:
@@ -44,13 +48,10 @@ def _is_part_of_a_tensor(target: cst.CSTNode, context: Context) -> bool:
 
 
 def is_saved(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the copy goes into a call that saves it, or stands under an option that asks for that."""
+    """Whether the copy goes into a call that saves it."""
     return any(
         SAVING_FUNCTION.suggests(final_part(call.func)) and not context.tree.within(node, call.func)
         for call in context.around(node, cst.Call, within=context.function(node))
-    ) or any(
-        is_taken and isinstance(test, (cst.Name, cst.Attribute)) and SAVING_OPTION.suggests(final_part(test))
-        for test, is_taken in context.conditions(node)
     )
 
 

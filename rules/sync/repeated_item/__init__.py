@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Insert, Message, Method, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Doubt, Flag, Insert, Message, Method, NodeEdit, Replace, Rule
+
+from .._shared.doubts import READ_DOUBTS, weighed
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -21,6 +23,7 @@ RULE = Rule(
     summary="The same scalar is read from the GPU several times in one block.",
     since="0.1.0",
     fix=(Applicability.SAFE, Applicability.UNSAFE),
+    doubts=READ_DOUBTS,
     unsafe="something between the reads may change the tensor",
 )
 _REPEATED = Message(
@@ -31,8 +34,7 @@ _REPEATED = Message(
 @RULE.on(Method("item"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the second read of a value that the block has already read; the fix names the value once."""
-    from torchlint.analyses.host.reads import scalar_read
-    from torchlint.analyses.sync.adjacent_waits import is_beside_a_wait  # the model's parts load LibCST
+    from torchlint.analyses.host.reads import scalar_read  # the model's parts load LibCST
 
     from .repeats import Repeats
 
@@ -42,8 +44,6 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     repeats = Repeats.of(node, tensor, context)
     if repeats is None or repeats.counted[1] is not node:
         return
-    if all(is_beside_a_wait(read, tensor, context) for read in repeats.counted[1:]):
-        return  # none of them waits for anything
     read = f"{repeats.name}.item()"
     name = repeats.fresh_name()
     yield Flag(
@@ -52,7 +52,19 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         title=f"Read `{repeats.name}` once",
         edits=_edits(repeats, name, context) if name is not None else (),
         applicability=Applicability.SAFE if repeats.is_unchanged() else Applicability.UNSAFE,
+        doubts=weighed(RULE, _doubts(repeats, tensor, context)),
     )
+
+
+def _doubts(repeats: Repeats, tensor: cst.BaseExpression, context: Context) -> Iterator[Doubt]:
+    """What speaks against reading the value once, in the order of what it costs to know."""
+    from torchlint.analyses.sync.adjacent_waits import is_beside_a_wait
+    from torchlint.analyses.sync.avoidable import wait_doubts
+
+    again = repeats.counted[1:]
+    if all(is_beside_a_wait(read, tensor, context) for read in again):
+        yield Doubt.WAITS_ANYWAY
+    yield from wait_doubts(again[0], tensor, context)
 
 
 def _edits(repeats: Repeats, name: str, context: Context) -> tuple[NodeEdit, ...]:

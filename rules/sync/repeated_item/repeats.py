@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 import libcst as cst
 
-from torchlint.analyses.execution.hot import is_hot
+from torchlint.analyses.execution.hot import rate_doubts
 from torchlint.analyses.tensors.aliasing import is_in_place, makes_new, reflects
+from torchlint.finding import Doubt
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.names.bindings import dotted, final_part, parameters
 from torchlint.semantics.values.lattice import Kind
@@ -55,7 +56,7 @@ class Repeats:
                     counted = tuple(
                         call
                         for call in reads
-                        if is_hot(call, context) and not _is_decided_by_itself(call, wanted, suite, context)
+                        if not _is_seldom(call, context) and not _is_decided_by_itself(call, wanted, suite, context)
                     )
                     if len(counted) > 1:
                         return cls(tensor, tuple(reads), counted, line, suite, context)
@@ -301,6 +302,11 @@ def _is_decided_by_itself(read: cst.Call, wanted: str, suite: cst.CSTNode, conte
     if context.enclosing(read, cst.ExceptHandler, cst.Raise, cst.Assert, within=suite) is not None:
         return True
     return any(_reads_in(condition.test, wanted, context) for condition in context.conditions(read, within=suite))
+
+
+def _is_seldom(read: cst.Call, context: Context) -> bool:
+    """Whether the read is known to run less often than for each batch."""
+    return not {Doubt.RARE, Doubt.RUNS_ONCE}.isdisjoint(rate_doubts(read, context))
 
 
 def _is_property(tensor: Chain, context: Context) -> bool:

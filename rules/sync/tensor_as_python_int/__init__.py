@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Call, Flag, Message, Method, Node, Rule
+from torchlint.rule import Call, Doubt, Flag, Message, Method, Node, Rule
+
+from .._shared.doubts import WAIT_DOUBTS, weighed
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -25,6 +27,7 @@ RULE = Rule(
         "python-loop-over-tensor",
         "host-factory-then-move",
     ),
+    doubts=WAIT_DOUBTS,
 )
 _NUMBER = Message(
     "number",
@@ -56,32 +59,39 @@ _NUMBER = Message(
     Node("Subscript", (b"[",)),
 )
 def check(node: cst.Call | cst.Subscript, context: Context) -> Iterator[Flag]:
-    """Flag the first device tensor of which the node needs the value as an int, in code that runs at each batch."""
-    from torchlint.analyses.execution.hot import is_hot  # the model's parts load LibCST
+    """Flag the first device tensor of which the node needs the value as an int."""
     from torchlint.edits.messages import how_often
 
-    from .whole_numbers import tensors_as_numbers
+    from .whole_numbers import tensors_as_numbers  # the model's parts load LibCST
 
     number = next(tensors_as_numbers(node, context), None)
-    # How often it runs is asked last, since other files may have to say it.
-    if number is None or _is_left_alone(number, context) or not is_hot(number, context):
+    if number is None or _is_said_otherwise(number, context):
         return
     yield Flag(
         number,
         _NUMBER.of(number=context.shown(number), often=how_often(number, context)),
+        doubts=weighed(RULE, _doubts(number, context)),
     )
 
 
-def _is_left_alone(number: cst.BaseExpression, context: Context) -> bool:
-    """Whether another rule speaks of it, it may be a number, or the data has to decide."""
-    from torchlint.analyses.sync.inherent_branches import is_by_design, is_read_turn_by_turn, is_told_apart
+def _is_said_otherwise(number: cst.BaseExpression, context: Context) -> bool:
+    """Whether it may be a number, or on the CPU, or another rule speaks of it."""
+    from torchlint.analyses.sync.inherent_branches import is_in_sample_code, is_read_turn_by_turn, is_told_apart
+
+    return is_in_sample_code(number, context) or is_told_apart(number, context) or is_read_turn_by_turn(number, context)
+
+
+def _doubts(number: cst.BaseExpression, context: Context) -> Iterator[Doubt]:
+    """What speaks against sparing the wait, in the order of what it costs to know."""
+    from torchlint.analyses.sync.avoidable import wait_doubts
+    from torchlint.analyses.sync.inherent_branches import design_doubts
 
     from .whole_numbers import is_exchanged, is_needed_before
 
-    return (
-        is_by_design(number, context)
-        or is_told_apart(number, context)
-        or is_needed_before(number, context)
-        or is_exchanged(number, context)
-        or is_read_turn_by_turn(number, context)
-    )
+    yield from design_doubts(number, context)
+    if is_needed_before(number, context):
+        yield Doubt.WAITS_ANYWAY
+    if is_exchanged(number, context):
+        yield Doubt.VALUE_DECIDES
+    # Last, since other files may have to say how often it runs.
+    yield from wait_doubts(number, number, context)

@@ -73,9 +73,9 @@ def test_where_the_data_decides() -> None:
         from torch import nn
         class Router(nn.Module):
             def forward(self, x: torch.Tensor, gate: torch.Tensor):
-                return x[gate > 0].mean()
+                return x[gate > 0].mean()  # <- boolean-mask-select?
         def once(x: torch.Tensor):
-            return x[x > 0].mean()
+            return x[x > 0].mean()  # <- boolean-mask-select?
         """,
         RULE,
     )

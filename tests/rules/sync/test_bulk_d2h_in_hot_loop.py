@@ -123,14 +123,14 @@ def test_copies(code: str) -> None:
                 loss = criterion(out, y.cuda())
                 loss.backward()
                 optimizer.step()
-                f1_score(y, out.argmax(1).cpu().numpy())
+                f1_score(y, out.argmax(1).cpu().numpy())  # <- bulk-d2h-in-hot-loop?
         """,
         """
         import torch
         def play(policy, env, optimizer, state):
             for t in range(1000):
                 action = policy(state.cuda())
-                chosen = action.detach().cpu().numpy()
+                chosen = action.detach().cpu().numpy()  # <- bulk-d2h-in-hot-loop?
                 state, reward, done, info = env.step(chosen[0])
                 loss = (action * reward).mean()
                 loss.backward()
@@ -170,7 +170,7 @@ def test_copies(code: str) -> None:
                 for i in range(boxes.shape[0]):
                     kept = batched_nms(boxes[i], scores[i], labels[i], 0.5)
                     left = boxes[i][kept]
-                    found.append({"boxes": left.cpu().numpy(), "scores": scores[i][kept].cpu().numpy()})
+                    found.append({"boxes": left.cpu().numpy(), "scores": scores[i][kept].cpu().numpy()})  # <- bulk-d2h-in-hot-loop?
         """,
         """
         import torch
@@ -178,7 +178,7 @@ def test_copies(code: str) -> None:
             kept = torch.zeros(count, 10)
             for rows, x, y in loader:
                 out = model(x.cuda())
-                kept[rows] = out.detach().cpu()
+                kept[rows] = out.detach().cpu()  # <- bulk-d2h-in-hot-loop?
                 loss = criterion(out, y.cuda())
                 loss.backward()
                 optimizer.step()
@@ -268,7 +268,7 @@ def test_a_measure_of_ones_own_in_numpy() -> None:
                 loss = criterion(out, y.cuda())
                 loss.backward()
                 optimizer.step()
-                hits = accuracy(out.detach().cpu().numpy(), y.numpy())
+                hits = accuracy(out.detach().cpu().numpy(), y.numpy())  # <- bulk-d2h-in-hot-loop?
                 log.append(hits)
                 mean = np.mean(loss.detach().cpu().numpy())  # <- bulk-d2h-in-hot-loop
                 log.append(mean)
@@ -294,10 +294,10 @@ def pieces(*lines: str) -> str:
         (f"found[i] = boxes[i].tolist()  # <- {RULE}",),
         (f"box = boxes[i].cpu().numpy()  # <- {RULE}", "writer.write(str(box))"),
         ("if keep_all:", f"    found[i] = boxes[i].cpu()  # <- {RULE}"),
-        ("box = boxes[i].cpu().numpy()", "cv2.imwrite(names[i], frame(box))"),
-        ("box = boxes[i].cpu().numpy()", "draw(box)", "plt.savefig(names[i])"),
-        ("flow = boxes[i].cpu().numpy()", "tools.writeFlow(names[i], flow)"),
-        ("found[i] = tools.inside_boxes_cpu(boxes[i].cpu())",),
+        ("box = boxes[i].cpu().numpy()  # <- bulk-d2h-in-hot-loop?", "cv2.imwrite(names[i], frame(box))"),
+        ("box = boxes[i].cpu().numpy()  # <- bulk-d2h-in-hot-loop?", "draw(box)", "plt.savefig(names[i])"),
+        ("flow = boxes[i].cpu().numpy()  # <- bulk-d2h-in-hot-loop?", "tools.writeFlow(names[i], flow)"),
+        ("found[i] = tools.inside_boxes_cpu(boxes[i].cpu())  # <- bulk-d2h-in-hot-loop?",),
         ("if args.cpu_cache:", "    found[i] = boxes[i].cpu()"),
         ("if offload_to_cpu:", "    found[i] = boxes[i].cpu()"),
     ],
@@ -337,11 +337,11 @@ def test_a_list_of_tensors_has_no_one_copy() -> None:
                 device = {0}.device
                 found = []
                 for wave in waves:
-                    found.append(self.body(examples(wave.detach().cpu().numpy()).to(device)))
+                    found.append(self.body(examples(wave.detach().cpu().numpy()).to(device)))  MARK
                 return found
     """
-    check_snippet(code.format("waves[0]"), RULE)
-    check_snippet(code.format("waves").replace("numpy()).to(device)))", f"numpy()).to(device)))  # <- {RULE}"), RULE)
+    check_snippet(code.format("waves[0]").replace("MARK", f"# <- {RULE}?"), RULE)
+    check_snippet(code.format("waves").replace("MARK", f"# <- {RULE}"), RULE)
 
 
 def test_what_has_been_copied_by_then_in_an_evaluation() -> None:
@@ -379,7 +379,7 @@ def test_what_is_saved_piece_by_piece() -> None:
     """
     mark = f"# <- {RULE}"
     check_snippet(code.format("look_at", mark, "args.every", mark), RULE)
-    check_snippet(code.format("save_features", "", "args.save_results", ""), RULE)
+    check_snippet(code.format("save_features", f"{mark}?", "args.save_results", ""), RULE)
 
 
 def test_what_draws() -> None:
@@ -407,7 +407,7 @@ def test_what_a_ctc_loss_is_told() -> None:
                 {}(out, y, lengths.cpu().tolist()).backward()  {}
                 optimizer.step()
     """
-    check_snippet(code.format("ctc_loss", ""), RULE)
+    check_snippet(code.format("ctc_loss", f"# <- {RULE}?"), RULE)
     check_snippet(code.format("other_loss", f"# <- {RULE}"), RULE)
 
 
@@ -422,7 +422,7 @@ def test_the_hypotheses_of_a_search() -> None:
                 for one in {0}:
                     scorer.score(one, (encoded * one.weight).topk(4)[1].cpu())  {1}
     """
-    check_snippet(code.format("top_hypothesis", ""), RULE)
+    check_snippet(code.format("top_hypothesis", f"# <- {RULE}?"), RULE)
     check_snippet(code.format("classes", f"# <- {RULE}"), RULE)
 
 
@@ -440,7 +440,7 @@ def test_pieces_of_sizes_of_their_own() -> None:
                     found.append(cropped{})
     """
     mark = f"# <- {RULE}"
-    check_snippet(code.format("own", "", ""), RULE)
+    check_snippet(code.format("own", f"{mark}?", ""), RULE)
     check_snippet(code.format("size", mark, ""), RULE)
     check_snippet(code.format("own", mark, ".to(x.device)"), RULE)
 

@@ -82,7 +82,7 @@ def test_through_a_helper() -> None:
         def choose(logits: torch.Tensor):
             return td.Categorical(logits=logits)  # <- distribution-arg-validation
         def once(logits: torch.Tensor):
-            return td.Categorical(logits=logits)
+            return td.Categorical(logits=logits)  # <- distribution-arg-validation?
         def train(policy, loader, optimizer, device):
             for states, actions in loader:
                 loss = -choose(policy(states.to(device))).log_prob(actions.to(device)).mean()

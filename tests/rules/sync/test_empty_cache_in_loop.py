@@ -57,8 +57,8 @@ def test_each_step(lines: tuple[str, ...], left: tuple[str, ...]) -> None:
         ("if torch.cuda.memory_reserved() > 2**30:", "    torch.cuda.empty_cache()"),
         ("if train_step == args.pretrain_steps and args.save:", "    torch.cuda.empty_cache()"),
         ("try:", "    pass", "except RuntimeError:", "    torch.cuda.empty_cache()"),
-        ("torch.cuda.empty_cache()  # needed: the lengths differ",),
-        ("# avoids running out of memory", "torch.cuda.empty_cache()"),
+        ("torch.cuda.empty_cache()  # needed: the lengths differ  # <- empty-cache-in-loop?",),
+        ("# avoids running out of memory", "torch.cuda.empty_cache()  # <- empty-cache-in-loop?"),
         ("cache = torch.cuda.empty_cache",),
         ("if loss.isnan():", "    torch.cuda.empty_cache()", "    raise ValueError"),
     ],
@@ -87,7 +87,7 @@ def test_a_helper_is_not_to_blame() -> None:
         """
         import torch
         def free_memory():
-            torch.cuda.empty_cache()
+            torch.cuda.empty_cache()  # <- empty-cache-in-loop?
         def train(model, loader, optimizer):
             for batch in loader:
                 model(batch.cuda()).mean().backward()

@@ -45,10 +45,10 @@ def test_each_step(lines: tuple[str, ...], left: tuple[str, ...]) -> None:
         ("if args.free_memory:", "    gc.collect()"),
         ("gc.collect(0)",),
         ("found = gc.collect()",),
-        ("gc.collect()  # the hooks leak",),
+        ("gc.collect()  # the hooks leak  # <- gc-collect-in-loop?",),
         ("try:", "    step", "finally:", "    gc.collect()"),
         ("args.spent.append(time.time() - args.start)", "gc.collect()"),
-        ("with args.range('collect-garbage'):", "    gc.collect()"),
+        ("with args.range('collect-garbage'):", "    gc.collect()  # <- gc-collect-in-loop?"),
     ],
 )
 def test_rare_or_asked_for(lines: tuple[str, ...]) -> None:
@@ -68,7 +68,7 @@ def test_shards_are_no_batches() -> None:
         def load(model, files):
             for file in files:
                 model.load_state_dict(torch.load(file), strict=False)
-                gc.collect()
+                gc.collect()  # <- gc-collect-in-loop?
         """,
         RULE,
     )
@@ -95,10 +95,10 @@ def test_who_looks_at_the_memory() -> None:
         import torch
         class MemoryTracker(L.Callback):
             def on_train_batch_end(self, trainer, *args):
-                gc.collect()
+                gc.collect()  # <- gc-collect-in-loop?
         class Cleaner(L.Callback):
             def on_train_batch_end(self, trainer, *args):
-                gc.collect()
+                gc.collect()  # <- gc-collect-in-loop?
         class Other(L.Callback):
             def on_train_batch_end(self, trainer, *args):
                 gc.collect()  # <- gc-collect-in-loop

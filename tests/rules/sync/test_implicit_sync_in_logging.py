@@ -244,9 +244,9 @@ def test_without_a_counter_there_is_no_fix() -> None:
 @pytest.mark.parametrize(
     "lines",
     [
-        'parts = {f"{loss}": x}',
-        'parts["{}/loss".format(loss)] = x',
-        'tokens = model.tokenizer([f"{loss}."])',
+        'parts = {f"{loss}": x}  # <- implicit-sync-in-logging?',
+        'parts["{}/loss".format(loss)] = x  # <- implicit-sync-in-logging?',
+        'tokens = model.tokenizer([f"{loss}."])  # <- implicit-sync-in-logging?',
         'if step % 50 == 0 or step == 999:\n            print(f"{loss}")',
         'if overflow:\n            print(f"{loss}")',
     ],
@@ -375,7 +375,7 @@ def test_a_loop_of_one_turn() -> None:
                 y.sum().backward()
                 print(y.sum())  {}
     """
-    check_snippet(code.format("1", ""), RULE)
+    check_snippet(code.format("1", f"# <- {RULE}?"), RULE)
     check_snippet(code.format("100", f"# <- {RULE}"), RULE)
 
 

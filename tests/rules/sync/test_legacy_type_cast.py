@@ -46,7 +46,7 @@ def test_at_each_batch(line: str, fixed: str) -> None:
         "w = x.type_as(y)",
         "w = targets.type(torch.FloatTensor).to(device)",
         "w = (y > 0.5).type(torch.FloatTensor) if not x.is_cuda else y",
-        "w = table[0] = x.type(torch.FloatTensor)",
+        "w = table[0] = x.type(torch.FloatTensor)  # <- legacy-type-cast?",
         "w = x.type(torch.FloatTensor, non_blocking=True)",
     ],
 )
@@ -59,7 +59,7 @@ def test_once() -> None:
         """
         import torch
         def prepare(weights: torch.Tensor):
-            return (weights.cuda() > 0).type(torch.FloatTensor)
+            return (weights.cuda() > 0).type(torch.FloatTensor)  # <- legacy-type-cast?
         """,
         RULE,
     )

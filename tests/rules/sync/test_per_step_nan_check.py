@@ -67,14 +67,14 @@ def test_each_step(lines: tuple[str, ...]) -> None:
         ("if torch.isnan(inputs).any():", "    continue"),
         ("if np.isnan(targets.numpy()).any():", "    continue"),
         # The step is left out: nobody else can tell before the backward pass.
-        ("if torch.isnan(loss):", "    continue"),
-        ("if not math.isfinite(loss.item()):", "    skipped += 1", "    continue"),
-        ("if torch.isfinite(loss):", "    optimizer.step()"),
-        ("if torch.isfinite(loss):", "    losses.append(loss)"),
-        ("if math.isnan(loss):", "    print('left out')", "else:", "    optimizer.step()"),
+        ("if torch.isnan(loss):  # <- per-step-nan-check?", "    continue"),
+        ("if not math.isfinite(loss.item()):  # <- per-step-nan-check?", "    skipped += 1", "    continue"),
+        ("if torch.isfinite(loss):  # <- per-step-nan-check?", "    optimizer.step()"),
+        ("if torch.isfinite(loss):  # <- per-step-nan-check?", "    losses.append(loss)"),
+        ("if math.isnan(loss):  # <- per-step-nan-check?", "    print('left out')", "else:", "    optimizer.step()"),
         ("assert torch.isfinite(loss)", "total += loss.item()"),
         ("if torch.isnan(loss):", "    break", "metrics = {name: value.item() for name, value in parts(loss)}"),
-        ("shared.decide(bool(torch.isfinite(loss)))",),
+        ("shared.decide(bool(torch.isfinite(loss)))  # <- per-step-nan-check?",),
         ("loss = torch.where(torch.isfinite(loss), loss, 0.0)",),
         ("torch._assert_async(torch.isfinite(loss))",),
     ],
@@ -128,19 +128,19 @@ def test_what_a_function_is_for_or_has_to_be_switched_on() -> None:
         from torch import nn
         class Layer(nn.Module):
             def unwrap(self, x: torch.Tensor):
-                if not torch.isnan(x).any():
+                if not torch.isnan(x).any():  # <- per-step-nan-check?
                     return x
                 return None
             def forward(self, x: torch.Tensor):
                 y = self.unwrap(x)
                 return clip(y)
             def is_spike(self, loss: torch.Tensor):
-                if torch.isnan(loss):
+                if torch.isnan(loss):  # <- per-step-nan-check?
                     return True
                 return False
             def training_step(self, batch, index):
                 loss = self(batch).mean()
-                if torch.isnan(loss) or self.is_spike(loss):
+                if torch.isnan(loss) or self.is_spike(loss):  # <- per-step-nan-check?
                     return None
                 return loss
         def clip(x: torch.Tensor, error_if_nonfinite: bool = False):
@@ -184,10 +184,10 @@ def test_drawing_again_until_all_is_well() -> None:
                 logits = self.project(x)
                 while True:
                     noise = torch.empty_like(logits).exponential_().log()
-                    if not torch.isinf(noise).any():
+                    if not torch.isinf(noise).any():  # <- per-step-nan-check?
                         return (logits - noise).softmax(1)
                     again = torch.rand_like(noise)
-                    if torch.isfinite(again).all():
+                    if torch.isfinite(again).all():  # <- per-step-nan-check?
                         break
                 return logits + again
         def train(model, loader, optimizer, criterion):
@@ -206,9 +206,9 @@ def test_drawing_again_until_all_is_well() -> None:
 @pytest.mark.parametrize(
     ("raised", "caught", "mark"),
     [
-        ("RuntimeError('overflow')", " Exception", ""),
-        ("RuntimeError", " (ValueError, RuntimeError)", ""),
-        ("RuntimeError", "", ""),
+        ("RuntimeError('overflow')", " Exception", f"{MARK}?"),
+        ("RuntimeError", " (ValueError, RuntimeError)", f"{MARK}?"),
+        ("RuntimeError", "", f"{MARK}?"),
         ("RuntimeError('overflow')", " KeyboardInterrupt", MARK),
     ],
 )

@@ -44,11 +44,11 @@ def test_each_step(lines: tuple[str, ...], left: tuple[str, ...]) -> None:
         ("if step % 100 == 0:", "    torch.cuda.synchronize()"),
         ("if args.debug:", "    torch.cuda.synchronize()"),
         ("torch.cuda.synchronize()", "keep(time.time())"),
-        ("torch.cuda.synchronize()  # workaround for a fault in the driver",),
-        ("# ensures that the pages have arrived", "torch.cuda.synchronize()", "keep(loss)"),
-        ("with keep.range('synchronize'):", "    torch.cuda.synchronize()", "keep(loss)"),
-        ("# To protect against a race.", "torch.cuda.synchronize()"),
-        ("# make sure that the gradients are there", "torch.cuda.synchronize()"),
+        ("torch.cuda.synchronize()  # workaround for a fault in the driver  # <- synchronize-in-loop?",),
+        ("# ensures that the pages have arrived", "torch.cuda.synchronize()  # <- synchronize-in-loop?", "keep(loss)"),
+        ("with keep.range('synchronize'):", "    torch.cuda.synchronize()  # <- synchronize-in-loop?", "keep(loss)"),
+        ("# To protect against a race.", "torch.cuda.synchronize()  # <- synchronize-in-loop?"),
+        ("# make sure that the gradients are there", "torch.cuda.synchronize()  # <- synchronize-in-loop?"),
         ("for request in torch.distributed.batch_isend_irecv(ops):", "    request.wait()", "torch.cuda.synchronize()"),
         ("copy = loss.to('cpu', non_blocking=True)", "torch.cuda.synchronize()", "keep(copy)"),
         ("with torch.cuda.stream(args.stream):", "    keep(loss)", "torch.cuda.synchronize()"),
@@ -70,7 +70,7 @@ def test_functions_that_measure() -> None:
                 model(inputs.cuda())
                 torch.cuda.synchronize()
         def time_sync():
-            torch.cuda.synchronize()
+            torch.cuda.synchronize()  # <- synchronize-in-loop?
             return 1
         def evaluate(model, loader):
             for inputs in loader:

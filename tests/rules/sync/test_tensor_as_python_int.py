@@ -93,7 +93,7 @@ def test_a_forward_that_does_not(lines: tuple[str, ...]) -> None:
         """
         import torch
         def cut(x: torch.Tensor, lengths: torch.Tensor):
-            return x[:, : lengths.max()]
+            return x[:, : lengths.max()]  # <- tensor-as-python-int?
         """,
     ],
 )
@@ -135,5 +135,5 @@ def test_numbers_that_processes_exchange() -> None:
                 dist.all_reduce(OTHER)
                 return torch.zeros(count, device=x.device)MARK
     """
-    check_snippet(code.replace("OTHER", "count").replace("MARK", ""), RULE)
+    check_snippet(code.replace("OTHER", "count").replace("MARK", f"  # <- {RULE}?"), RULE)
     check_snippet(code.replace("OTHER", "x").replace("MARK", f"  # <- {RULE}"), RULE)

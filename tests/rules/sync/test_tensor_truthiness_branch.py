@@ -29,7 +29,7 @@ def forward(*lines: str) -> str:
 @pytest.mark.parametrize(
     "lines",
     [
-        ("if mask.any():" + MARK, "    x = x + 1"),
+        ("if mask.any():  # <- tensor-truthiness-branch?" + MARK, "    x = x + 1"),
         ("if not torch.all(mask):" + MARK, "    x = x + 1"),
         ("y = self.project(x)", "x = y if y.sum() > 0 else x" + MARK),
         ("assert (x >= 0).all()" + MARK,),
@@ -62,18 +62,18 @@ def test_a_forward_that_asks(lines: tuple[str, ...]) -> None:
     "lines",
     [
         ("kept = [part for part in (x, mask) if part.sum() > 0]",),
-        ("y = None", "if mask.any():", "    y = mask", "x = attend(x, y)"),
-        ("if not mask.any():", "    mask = None", "x = attend(x, mask)"),
-        ("if mask.any():", "    x = fused(x)", "else:", "    x = plain(x)"),
-        ("if mask.any():", "    rows = mask.nonzero()", "    x = x[rows]"),
-        ("if mask.any():", "    return [x]"),
-        ("if mask.any():", "    return x.sum() > 1, None"),
-        ("if torch.equal(x, mask):", "    x = x + 1"),
+        ("y = None", "if mask.any():  # <- tensor-truthiness-branch?", "    y = mask", "x = attend(x, y)"),
+        ("if not mask.any():  # <- tensor-truthiness-branch?", "    mask = None", "x = attend(x, mask)"),
+        ("if mask.any():  # <- tensor-truthiness-branch?", "    x = fused(x)", "else:", "    x = plain(x)"),
+        ("if mask.any():  # <- tensor-truthiness-branch?", "    rows = mask.nonzero()", "    x = x[rows]"),
+        ("if mask.any():  # <- tensor-truthiness-branch?", "    return [x]"),
+        ("if mask.any():  # <- tensor-truthiness-branch?", "    return x.sum() > 1, None"),
+        ("if torch.equal(x, mask):  # <- tensor-truthiness-branch?", "    x = x + 1"),
         ("n = mask.sum()", "if n > 4:", "    x = x[:n]"),
         ("n = mask.max()", "assert n <= x.shape[1]", "x = x[:n]"),
         ("n = mask.max()", "if n == 0:", "    return x", "x = torch.rand((3, n), device=x.device)"),
-        ("x = torch.randint(0, max(1, mask.sum()), (3,), device=x.device)",),
-        ("top = max(x[0], 0)", "x = x[top:]"),
+        ("x = torch.randint(0, max(1, mask.sum()), (3,), device=x.device)  # <- tensor-truthiness-branch?",),
+        ("top = max(x[0], 0)  # <- tensor-truthiness-branch?", "x = x[top:]"),
         ("if torch.onnx.is_in_onnx_export():", "    if mask.any():", "        x = x + 1"),
         ("if self.onnx_trace and mask.any():", "    x = x + 1"),
         ("if x is None or mask is not None:", "    x = x + 1"),
@@ -82,10 +82,20 @@ def test_a_forward_that_asks(lines: tuple[str, ...]) -> None:
         ("if mask:", "    x = x + 1"),
         ("if mask.any().item():", "    x = x + 1"),
         ("if torch.isnan(x).any():", "    x = x + 1"),
-        ("while x.norm() > 1:", "    x = x / 2"),
-        ("for _ in range(9):", "    x = self.project(x)", "    if x.norm() < 1:", "        break"),
-        ("for _ in range(9):", "    x = self.project(x)", "    if x.norm() < 1:", "        return x"),
-        ("if mask.any():", "    x = self.project(x)"),
+        ("while x.norm() > 1:  # <- tensor-truthiness-branch?", "    x = x / 2"),
+        (
+            "for _ in range(9):",
+            "    x = self.project(x)",
+            "    if x.norm() < 1:  # <- tensor-truthiness-branch?",
+            "        break",
+        ),
+        (
+            "for _ in range(9):",
+            "    x = self.project(x)",
+            "    if x.norm() < 1:  # <- tensor-truthiness-branch?",
+            "        return x",
+        ),
+        ("if mask.any():  # <- tensor-truthiness-branch?", "    x = self.project(x)"),
         ("if isinstance(x, list) or x.sum() > 0:", "    x = x + 1"),
         ("if self.debug:", "    assert (x > 0).all()"),
         ("if torch.jit.is_tracing():", "    if mask.any():", "        x = x + 1"),
@@ -150,7 +160,7 @@ def test_loops_over_batches(code: str) -> None:
         def train(model, loader, optimizer, criterion):
             for inputs, targets in loader:
                 loss = criterion(model(inputs.cuda()), targets.cuda())
-                if loss > 100:
+                if loss > 100:  # <- tensor-truthiness-branch?
                     continue
                 loss.backward()
                 optimizer.step()
@@ -199,7 +209,7 @@ def test_loops_over_batches(code: str) -> None:
         """
         import torch
         def read(values: torch.Tensor):
-            if values.max() > 1:
+            if values.max() > 1:  # <- tensor-truthiness-branch?
                 values = values / 255
             return values
         """,
@@ -240,12 +250,12 @@ def test_the_message_names_what_would_do_instead(lines: tuple[str, ...], advice:
 
 def test_fixtures_have_the_marked_lines() -> None:
     folder = files("torchlint.fixtures") / "tensor_truthiness_branch"
-    assert places((folder / "ok.py").read_text("utf-8"), active(RULE)) == []
+    assert {name for _, name in places((folder / "ok.py").read_text("utf-8"), active(RULE))} == {f"{RULE}?"}
     assert len(places((folder / "slow.py").read_text("utf-8"), active(RULE))) == 5
 
 
 def test_more_rows_are_no_choice() -> None:
-    check_snippet(forward("if mask.any():", "    x = torch.cat((mask, x))"), RULE)
+    check_snippet(forward("if mask.any():  # <- tensor-truthiness-branch?", "    x = torch.cat((mask, x))"), RULE)
 
 
 def test_bounds_that_are_handed_in_are_no_tensor() -> None:
@@ -262,7 +272,13 @@ def test_bounds_that_are_handed_in_are_no_tensor() -> None:
 
 
 def test_rows_that_a_mask_picks_are_no_choice() -> None:
-    lines = ("good = mask != 3", "if good.sum() == 0:", "    x = x[-2:]", "else:", "    x = x[good]")
+    lines = (
+        "good = mask != 3",
+        "if good.sum() == 0:  # <- tensor-truthiness-branch?",
+        "    x = x[-2:]",
+        "else:",
+        "    x = x[good]",
+    )
     check_snippet(forward(*lines), RULE)
     check_snippet(forward("good = mask > 3", "if good.any():" + MARK, "    x[good] = mask[good]"), RULE)
 
@@ -302,6 +318,8 @@ def test_a_switch_that_is_said_to_be_a_tensor() -> None:
 
 def test_a_branch_that_spares_a_loop() -> None:
     loop = ("for row in range(x.shape[0]):", "    x[row, : mask[row]] = 1")
-    check_snippet(forward("if mask.sum() == 0:", "    return x.new_zeros(3)", *loop), RULE)
+    check_snippet(
+        forward("if mask.sum() == 0:  # <- tensor-truthiness-branch?", "    return x.new_zeros(3)", *loop), RULE
+    )
     check_snippet(forward(*loop, "if mask.sum() == 0:" + MARK, "    return x.new_zeros(3)"), RULE)
     check_snippet(forward("if mask.sum() == 0:" + MARK, "    x = x.new_zeros(3)", *loop), RULE)

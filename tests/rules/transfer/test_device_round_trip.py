@@ -141,7 +141,8 @@ def test_branches(guard: str) -> None:
 def test_only_at_each_batch() -> None:
     trip = "torch.from_numpy(np.clip(x.detach().cpu().numpy(), 0, 1)).to(device)"
     check_snippet(
-        f"import numpy as np, torch\ndef once(model, x, device):\n    x = x.to(device)\n    return {trip}\n", RULE
+        f"import numpy as np, torch\ndef once(model, x, device):\n    x = x.to(device)\n    return {trip}  # <- {RULE}?\n",
+        RULE,
     )
 
 

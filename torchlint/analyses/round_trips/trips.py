@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.analyses.execution.hot import is_hot
+from torchlint.analyses.execution.hot import rate_doubts
 from torchlint.analyses.round_trips.equivalents import DATA_FACTORIES
 from torchlint.analyses.round_trips.paths import Way, is_on_device, tensor_read
 from torchlint.semantics.knowledge.apis import LEGACY_TENSORS
@@ -18,6 +18,7 @@ from torchlint.syntax.tree import descendants, descendants_in_scope
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from torchlint.finding import Doubt
     from torchlint.semantics.context import Context
 
 _UP = frozenset({"cuda", "to", "type_as"})
@@ -28,16 +29,18 @@ _ROOM = frozenset({"empty_cache", "collect", "synchronize", "barrier"})
 class Trip(NamedTuple):
     """`reads` bring tensors to the CPU, `back` takes to the device what was made of them.
 
-    `done` are the functions of torch, in order, that make the same of the tensors where they are.
+    `done` are the functions of torch, in order, that make the same of the tensors where they are. `doubts` say why it
+    may not be made at each batch.
     """
 
     reads: tuple[cst.Call, ...]
     back: cst.Call
     done: tuple[str, ...]
+    doubts: tuple[Doubt, ...] = ()
 
 
 class Trips:
-    """The trips in one module that are made at each batch or more often."""
+    """The trips in one module."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -55,7 +58,10 @@ class Trips:
         if found is None:
             found = self._known[function] = self._within(function)
         trip = found.get(read)
-        return trip if trip is not None and all(is_hot(node, self.context) for node in (read, trip.back)) else None
+        if trip is None:
+            return None
+        doubts = (doubt for node in (read, trip.back) for doubt in rate_doubts(node, self.context))
+        return trip._replace(doubts=tuple(dict.fromkeys(doubts)))
 
     def _within(self, function: cst.FunctionDef | None) -> dict[cst.Call, Trip]:
         context = self.context

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
@@ -10,7 +10,9 @@ from torchlint.analyses.execution.hot import is_alarm
 from torchlint.analyses.host.purpose import purpose
 from torchlint.analyses.host.reads import tests_a_tensor
 from torchlint.analyses.sync.implicit_reads import conditions, is_buffer, joined
+from torchlint.analyses.sync.inherent_branches import decides_by_design
 from torchlint.facts import Purpose
+from torchlint.finding import Doubt
 from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.names.bindings import dotted, final_part
 from torchlint.semantics.values.lattice import Kind
@@ -27,6 +29,7 @@ KNOW = "keep it as a plain Python attribute"
 HAND_OVER = "let the caller pass a Python number"
 AT_ONCE = "copy all elements at once with `.tolist()`"
 SELDOM = "check only now and then"
+TELL = "pass it as a Python value where the CPU can know it"
 COMBINE = "combine on the GPU with `&`, `|` and `~`"
 
 # Operations whose result has a size that the data decides, that add rows, or that draw random numbers: not to be run
@@ -41,39 +44,57 @@ _UNFIT = frozenset(
 _TELLS = frozenset({"print", "info", "debug", "log"})
 
 
-def instead(node: cst.CSTNode, condition: cst.BaseExpression, context: Context) -> str | None:
-    """What would do instead; None where nothing would, so that the host has to ask."""
+class Instead(NamedTuple):
+    """What would do instead of a question, and what speaks against it."""
+
+    advice: str
+    doubts: tuple[Doubt, ...] = ()
+
+
+DECIDES = Instead(TELL, (Doubt.VALUE_DECIDES,))
+_IS_RARE = Instead(TELL, (Doubt.RARE,))
+# Python needs the same number further down, so that it waits whoever asks.
+_IS_READ_ANYWAY = Instead(TELL, (Doubt.WAITS_ANYWAY,))
+
+
+def instead(node: cst.CSTNode, condition: cst.BaseExpression, context: Context) -> Instead:
+    """What would do instead; with a doubt where nothing on the device would, so that the host has to ask."""
     match node:
         case cst.Assert():
-            is_rare = is_under_a_test(node, context) or _is_needed_as_number(condition, context)
-            return None if is_rare else CHECK
+            if is_under_a_test(node, context):
+                return _IS_RARE
+            return _IS_READ_ANYWAY if _is_needed_as_number(condition, context) else Instead(CHECK)
         case cst.While():
-            return AT_ONCE
+            return DECIDES if decides_by_design(node, condition, context) else Instead(AT_ONCE)
         case cst.If() | cst.IfExp():
             return _instead_of_branch(node, condition, context)
         case cst.Call(func=cst.Name(value="max" | "min" | "sorted" as name)):
             on_device = "torch.sort" if name == "sorted" else f"torch.{name}imum"
             is_number = purpose(node, context) is Purpose.NEEDED
-            return None if is_number else f"compare on the GPU with `{on_device}`"
+            return DECIDES if is_number else Instead(f"compare on the GPU with `{on_device}`")
     return instead_of_answer(node, condition, context, instead)
 
 
-def _instead_of_branch(node: cst.If | cst.IfExp, condition: cst.BaseExpression, context: Context) -> str | None:
+def _instead_of_branch(node: cst.If | cst.IfExp, condition: cst.BaseExpression, context: Context) -> Instead:
     if isinstance(node, cst.If) and fails(node.body):
-        return None if is_under_a_test(node, context) or is_caught(node, context) else CHECK
+        if is_under_a_test(node, context):
+            return _IS_RARE
+        return DECIDES if is_caught(node, context) else Instead(CHECK)
     if any(_asks_a_buffer(part, context) for part in _parts(condition, context)):
-        return KNOW
+        return Instead(KNOW)
     if any(_is_element(side, context) for part in _parts(condition, context) for side in _sides(part)):
-        return AT_ONCE
-    if _compares_all(condition) or _is_needed_as_number(condition, context):
-        return None
+        return Instead(AT_ONCE)
+    if _is_needed_as_number(condition, context):
+        return _IS_READ_ANYWAY
+    if _compares_all(condition):
+        return DECIDES
     if isinstance(node, cst.IfExp):
-        return CHOOSE if all(_is_fit(side, context) for side in (node.body, node.orelse)) else None
+        return Instead(CHOOSE) if all(_is_fit(side, context) for side in (node.body, node.orelse)) else DECIDES
     if only_picks(node, context):
-        return None if _spares_a_loop(node, context) else CHOOSE
+        return DECIDES if _spares_a_loop(node, context) else Instead(CHOOSE)
     if any(_asks_for_an_argument(part, context) for part in _parts(condition, context)):
-        return HAND_OVER
-    return SELDOM if all(is_alarm(line) or _is_printed(line) for line in node.body.body) else None
+        return Instead(HAND_OVER)
+    return Instead(SELDOM) if all(is_alarm(line) or _is_printed(line) for line in node.body.body) else DECIDES
 
 
 def _spares_a_loop(node: cst.If, context: Context) -> bool:
@@ -98,21 +119,24 @@ def _is_printed(line: cst.CSTNode) -> bool:
 
 
 def instead_of_answer(
-    node: cst.CSTNode, condition: cst.BaseExpression, context: Context, judge: Callable[..., str | None]
-) -> str | None:
+    node: cst.CSTNode, condition: cst.BaseExpression, context: Context, judge: Callable[..., Instead]
+) -> Instead:
     """`a.any() and b.any()`, `not x.any()`, `bool(x.any())`: the branch that the answer decides, as `judge` sees it."""
     child = node
     for above in context.ancestors(node):
         match above:
             case cst.If(test=test) | cst.IfExp(test=test) | cst.While(test=test) | cst.Assert(test=test):
-                return judge(above, condition, context) if child is test else None
+                return judge(above, condition, context) if child is test else _IS_USED
             case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]):
-                asked = _asking(name, above, context)
-                return next(filter(None, (judge(*pair, context) for pair in asked)), None) if asked else COMBINE
+                asked = [judge(*pair, context) for pair in _asking(name, above, context)]
+                return min(asked, key=lambda found: len(found.doubts), default=Instead(COMBINE))
             case cst.BaseSmallStatement() | cst.BaseCompoundStatement() | cst.Lambda() | cst.Call():
-                return None
+                return _IS_USED
         child = above
-    return None
+    return _IS_USED
+
+
+_IS_USED = Instead(COMBINE, (Doubt.USE_UNKNOWN,))
 
 
 def _asking(name: str, bound: cst.CSTNode, context: Context) -> list[tuple[cst.CSTNode, cst.BaseExpression]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
@@ -42,11 +42,23 @@ def doubtful_read(node: cst.CSTNode, context: Context) -> Read | None:
     tensor = scalar_read(node, context)
     if tensor is None:
         return None
-    doubts = [*_doubts(node, tensor, context)]
+    return Read(tensor, with_its_device(node, tensor, _doubts(node, tensor, context), context))
+
+
+def wait_doubts(node: cst.CSTNode, tensor: cst.BaseExpression, context: Context) -> tuple[Doubt, ...]:
+    """What speaks against a wait for the tensor at each batch: how often the node runs, and where the tensor is."""
+    return with_its_device(node, tensor, rate_doubts(node, context), context)
+
+
+def with_its_device(
+    node: cst.CSTNode, tensor: cst.BaseExpression, doubts: Iterable[Doubt], context: Context
+) -> tuple[Doubt, ...]:
+    """The doubts, each once; where there are any, with that of a tensor of which nothing says where it is."""
+    found = dict.fromkeys(doubts)
     # In a training step that runs for each batch, what is computed is on the device that the model is on.
-    if doubts and context.device(tensor) is Device.UNKNOWN and not is_in_training(node, context):
-        doubts.append(Doubt.DEVICE_UNKNOWN)
-    return Read(tensor, tuple(dict.fromkeys(doubts)))
+    if found and context.device(tensor) is Device.UNKNOWN and not is_in_training(node, context):
+        found[Doubt.DEVICE_UNKNOWN] = None
+    return tuple(found)
 
 
 def _doubts(node: cst.CSTNode, tensor: cst.BaseExpression, context: Context) -> Iterator[Doubt]:

@@ -14,6 +14,8 @@ from torchlint.analyses.host.reads import scalar_read
 from torchlint.analyses.sync.alternatives import (
     CHECK,
     CHOOSE,
+    DECIDES,
+    Instead,
     fails,
     instead_of_answer,
     is_caught,
@@ -22,6 +24,7 @@ from torchlint.analyses.sync.alternatives import (
 )
 from torchlint.analyses.sync.avoidable import avoidable_read
 from torchlint.analyses.sync.implicit_reads import conditions, waits
+from torchlint.finding import Doubt
 from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.knowledge.conventions.functions import LOGGING_CALL
 from torchlint.semantics.knowledge.conventions.values import SCALER
@@ -56,21 +59,21 @@ def is_check_for_nan(condition: cst.CSTNode, context: Context, *, through_names:
 
 
 def checks_for_nan(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]:
-    """The conditions that the node asks for which are such checks and read a device tensor at each batch."""
+    """The conditions that the node asks for which are such checks and read a device tensor, however often."""
     if isinstance(node, cst.Call):
         if is_check_for_nan(node, context, through_names=False):
-            yield from waits(node, context)
+            yield from waits(node, context, anytime=True)
         return
     asked = [condition for condition in conditions(node, context) if is_check_for_nan(condition, context)]
     if not asked:
         return
-    waited = set(waits(node, context))
+    waited = set(waits(node, context, anytime=True))
     yield from (condition for condition in asked if condition in waited or _reads(condition, context))
 
 
 def _reads(condition: cst.BaseExpression, context: Context) -> bool:
-    """`math.isnan(loss.item())`, where no rule for plain reads speaks of it."""
-    return is_hot(condition, context) and any(
+    """`math.isnan(loss.item())`, where no rule for plain reads is certain of it."""
+    return any(
         scalar_read(node, context) is not None and avoidable_read(node, context) is None
         for node in descendants(condition)
     )
@@ -134,23 +137,23 @@ def _is_asked(read: cst.Call, context: Context) -> bool:
     return any(isinstance(found, cst.Call) and last_part(found.func) in _QUESTIONS for found in (call, read))
 
 
-def instead(node: cst.CSTNode, condition: cst.BaseExpression, context: Context) -> str | None:
-    """What would do instead of the check; None where the step or the result depends on the answer."""
+def instead(node: cst.CSTNode, condition: cst.BaseExpression, context: Context) -> Instead:
+    """What would do instead of the check; with a doubt where the step or the result depends on the answer."""
     match node:
         case cst.Assert():
-            return None if is_under_a_test(node, context) else CHECK
+            return Instead(CHECK, (Doubt.RARE,) if is_under_a_test(node, context) else ())
         case cst.If(body=body):
             if fails(body):
                 if is_caught(node, context):
-                    return None
-                return SELDOM if is_in_training(node, context) else CHECK
+                    return DECIDES
+                return Instead(SELDOM if is_in_training(node, context) else CHECK)
             if only_picks(node, context):
-                return CHOOSE
+                return Instead(CHOOSE)
             if _leaves_out(body):
-                return CLEAR if _goes_backward_before(node, context) else None
-            return None if _acts(node, context) or _tries_again(node, context) else SELDOM
+                return Instead(CLEAR) if _goes_backward_before(node, context) else DECIDES
+            return DECIDES if _acts(node, context) or _tries_again(node, context) else Instead(SELDOM)
         case cst.IfExp() | cst.While() | cst.CompIf():
-            return None
+            return DECIDES
     return instead_of_answer(node, condition, context, instead)
 
 

@@ -9,6 +9,7 @@ import libcst as cst
 from torchlint.analyses.execution.hot import is_hot
 from torchlint.analyses.host.reads import is_device_tensor
 from torchlint.analyses.provenance.network import is_with_the_network
+from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.knowledge.conventions.values import FIELDS_OF_A_SUMMARY, LOSS
 from torchlint.semantics.names.bindings import Binder, Binding, method_name
 from torchlint.semantics.values.lattice import Device, Kind
@@ -192,7 +193,7 @@ def is_hot_device_tensor(node: cst.BaseExpression, context: Context, *, anytime:
     if isinstance(function, cst.FunctionDef) and function.name.value == "__init__":
         return False  # cheaper to ask than anything below
     value = context.value(node)
-    if value.kind is not Kind.TENSOR or value.device is Device.CPU:
+    if value.kind is not Kind.TENSOR or value.device is Device.CPU or _is_no_tensor_by_then(node, context):
         return False
     return (
         (value.scalar or context.kinds.is_tensor(node))
@@ -201,6 +202,31 @@ def is_hot_device_tensor(node: cst.BaseExpression, context: Context, *, anytime:
         and is_with_the_network(node, context)
         and (anytime or is_hot(node, context))  # last: of a function it asks other files
     )
+
+
+def _is_no_tensor_by_then(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether what makes the name a tensor runs only where this does not: `if a: x = f(t)`, `if not a and x > 0`."""
+    if type(node) is not cst.Name:
+        return False
+    bindings = context.reaching(node)
+    made = [binding for binding in bindings if context.kinds.binding(binding).kind is Kind.TENSOR]
+    if not made or len(made) == len(bindings):
+        return False
+    asked = dict(_outcomes(node, context))
+    return bool(asked) and all(
+        any(asked.get(test) is (not outcome) for test, outcome in _outcomes(binding.node, context)) for binding in made
+    )
+
+
+def _outcomes(node: cst.CSTNode, context: Context) -> Iterator[tuple[str, bool]]:
+    """The conditions under which a node runs, as they are written but for `not`, each with its outcome."""
+    for guard in context.guards(node):
+        if guard.test is None or guard.role not in (Role.TAKEN, Role.NOT_TAKEN):
+            continue
+        test, outcome = guard.test, guard.role is Role.TAKEN
+        while isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+            test, outcome = test.expression, not outcome
+        yield context.code(test), outcome
 
 
 def may_be_tensor(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool:

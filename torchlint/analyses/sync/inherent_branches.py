@@ -9,6 +9,7 @@ import libcst as cst
 
 from torchlint.analyses.batching.batchable import batchable_reads
 from torchlint.analyses.iteration.targets import loops_around
+from torchlint.finding import Doubt
 from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.knowledge.conventions.conditions import CHECKING_OPTION, DEBUG_SWITCH, SHOWING_OPTION
 from torchlint.semantics.knowledge.conventions.functions import (
@@ -22,30 +23,38 @@ from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from torchlint.semantics.context import Context
 
 
-def is_by_design(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the algorithm is there to go by the data, or it runs where the data is loaded or when one asks for it."""
+def is_in_sample_code(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the node stands in code that makes samples, by its names: what it asks for is on the CPU."""
     class_ = context.enclosing(node, cst.ClassDef)
-    for function in context.around(node, cst.FunctionDef, within=class_):
-        if DYNAMIC_FUNCTION.suggests(function.name.value) or SAMPLE_CODE.suggests(function.name.value):
-            return True
-        decorators = (context.qualified_name(item.decorator) or "" for item in function.decorators)
-        if any(name.startswith("torch.jit") for name in decorators):
-            return True
+    functions = context.around(node, cst.FunctionDef, within=class_)
+    if any(SAMPLE_CODE.suggests(function.name.value) for function in functions):
+        return True
+    return class_ is not None and any(map(SAMPLE_CODE.suggests, _lineage(class_, context)))
+
+
+def design_doubts(node: cst.CSTNode, context: Context) -> Iterator[Doubt]:
+    """What says that a tensor's value is asked for on purpose: when somebody wants to know, or to go by the data."""
+    class_ = context.enclosing(node, cst.ClassDef)
     for guard in context.guards(node, within=class_, across_functions=True):
         is_branch = isinstance(guard.node, (cst.If, cst.IfExp))
         is_both = isinstance(guard.node, cst.BooleanOperation) and guard.role is Role.TAKEN
         if guard.test is None or not (is_branch or is_both):
             continue
-        if CHECKING_OPTION.suggests(context.uncommented(guard.test)) or _is_off_by_default(guard.test, context):
-            return True
+        is_asked_for = CHECKING_OPTION.suggests(context.uncommented(guard.test))
+        if is_asked_for or _is_off_by_default(guard.test, context):
+            yield Doubt.RARE
         if is_both and context.frequencies.is_rate_limit(guard.test):
-            return True
-    return class_ is not None and any(
-        SAMPLE_CODE.suggests(name) or DYNAMIC_CLASS.suggests(name) for name in _lineage(class_, context)
-    )
+            yield Doubt.RARE
+    functions = context.around(node, cst.FunctionDef, within=class_)
+    if any(DYNAMIC_FUNCTION.suggests(function.name.value) for function in functions) or (
+        class_ is not None and any(map(DYNAMIC_CLASS.suggests, _lineage(class_, context)))
+    ):
+        yield Doubt.VALUE_DECIDES
 
 
 def is_for_data(node: cst.CSTNode, context: Context) -> bool:
