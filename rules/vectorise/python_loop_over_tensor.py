@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Flag, Message, Node, Rule, Said
+from torchlint.rule import Doubt, Flag, Message, Node, Rule, Said
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -27,6 +27,15 @@ RULE = Rule(
         "stack-of-indexing",
     ),
     eager=True,
+    doubts=(
+        (Doubt.SMALL, ""),
+        (Doubt.MEANT, "Who saves memory by a loop knows what it costs."),
+        (Doubt.HOST_NEEDS_IT, "Of what makes up a message there is little."),
+        (Doubt.RATE_UNKNOWN, ""),
+        (Doubt.UNCALLED, ""),
+        (Doubt.RUNS_ONCE, "What runs once on the CPU may be slow."),
+        (Doubt.RARE, "Pictures, reports and checks at start-up are not what anybody waits for."),
+    ),
 )
 _READS = Message(
     "reads",
@@ -51,13 +60,15 @@ _LONGEST = 40
 @RULE.on(Node("For", (b"for",)), Node("CompFor", (b"for",)), Node("While", (b"while",)))
 def check(node: cst.For | cst.CompFor | cst.While, context: Context) -> Iterator[Flag]:
     """Flag the outermost loop that works element by element though its turns don't need each other."""
-    from torchlint.analyses.batching.batchable import batchable_step  # the model's parts load LibCST
+    from torchlint.analyses.batching.batchable import batchable  # the model's parts load LibCST
     from torchlint.analyses.iteration.targets import loops_around
 
-    step = batchable_step(node, context)
-    if step is None or any(batchable_step(outer, context) for outer in loops_around(node, context)):
+    found = batchable(node, context)
+    if found is None or RULE.is_worthless(flag := Flag(node, _said(found.step, context), doubts=found.doubts)):
         return
-    yield Flag(node, _said(step, context))
+    around = (batchable(outer, context) for outer in loops_around(node, context))
+    if not any(outer is not None and (not outer.doubts or found.doubts) for outer in around):
+        yield flag
 
 
 def _said(step: Step, context: Context) -> Said:

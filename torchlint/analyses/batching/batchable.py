@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.batching.extent import is_few, is_over_classes, is_over_the_best, is_plain, saves_memory
+from torchlint.analyses.batching.extent import is_a_handful, is_few, is_over_classes, is_over_the_best, is_plain, saves_memory
 from torchlint.analyses.batching.restacked import is_all_there_is
 from torchlint.analyses.data.sample_code import is_for_samples, is_in_a_dataset
-from torchlint.analyses.execution.hot import is_exceptional
+from torchlint.analyses.execution.hot import is_exceptional, rate_doubts
 from torchlint.analyses.execution.rarity import runs_rarely
 from torchlint.analyses.host.logging import is_written
 from torchlint.analyses.host.reads import is_host_only
@@ -17,24 +19,47 @@ from torchlint.analyses.iteration.carried import Carried
 from torchlint.analyses.iteration.element_work import ElementLoop, Step, Work, element_loop
 from torchlint.analyses.iteration.known_lists import is_known_as_list
 from torchlint.analyses.iteration.targets import visit
-from torchlint.finding import Frequency
+from torchlint.finding import Doubt, Frequency
 
 if TYPE_CHECKING:
     from torchlint.analyses.iteration.targets import LoopNode
     from torchlint.semantics.context import Context
 
 
-def batchable_step(loop: LoopNode, context: Context) -> Step | None:
-    """The step of a turn that says most about what could be done for all turns at once; None if nothing could."""
-    found = _worth_batching(loop, context)
+@dataclass(frozen=True, slots=True)
+class Batchable:
+    """The step of a turn that says most about what could be done for all turns at once, and why it may not pay."""
+
+    step: Step
+    doubts: tuple[Doubt, ...] = ()
+
+
+def batchable(loop: LoopNode, context: Context) -> Batchable | None:
+    """What could be done for all turns of the loop at once; None if nothing could."""
+    found = _over_elements(loop, context, is_for_few=True)
     if found is None:
         return None
-    reads = _reads(found, context)
-    if reads:
-        return reads[0]
-    if found.carried is not Carried.NOTHING or found.mixed:
-        return None
-    return min((step for step in found.steps if _is_batchable(step, found, context)), key=_rank, default=None)
+    step = next(iter(_reads(found, context)), None)
+    if step is None:
+        if found.carried is not Carried.NOTHING or found.mixed:
+            return None
+        step = min((step for step in found.steps if _is_batchable(step, found, context)), key=_rank, default=None)
+    return None if step is None else Batchable(step, tuple(dict.fromkeys(_doubts(found, step, context))))
+
+
+def _doubts(loop: ElementLoop, step: Step, context: Context) -> Iterator[Doubt]:
+    """Why it may not pay to do it at once, in the order of what it costs to know."""
+    if is_a_handful(loop.visit, context):
+        yield Doubt.SMALL
+    if is_written(loop.node, context):
+        yield Doubt.HOST_NEEDS_IT
+    if saves_memory(loop.node, context):
+        yield Doubt.MEANT
+    if runs_rarely(loop.node, context) or is_exceptional(loop.node, context):
+        yield Doubt.RARE
+    is_on_the_cpu = step.work is not Work.READ and not step.device.may_be_accelerator
+    if is_on_the_cpu and context.frequency(loop.node) < Frequency.BATCH:
+        yield from rate_doubts(loop.node, context)
 
 
 def batchable_reads(loop: LoopNode, context: Context) -> list[Step]:
@@ -44,19 +69,25 @@ def batchable_reads(loop: LoopNode, context: Context) -> list[Step]:
 
 
 def _worth_batching(loop: LoopNode, context: Context) -> ElementLoop | None:
+    found = _over_elements(loop, context)
+    if found is None or runs_rarely(loop, context) or is_exceptional(loop, context) or is_written(loop, context):
+        return None
+    return None if saves_memory(loop, context) else found
+
+
+def _over_elements(loop: LoopNode, context: Context, *, is_for_few: bool = False) -> ElementLoop | None:
+    """What the loop does with elements of tensors, where it has many turns; or a handful, at each batch."""
     if isinstance(loop, cst.While) and context.loop(loop) is not None:
         return None  # a search in step with the loop around it
     visited = visit(loop, context)
-    if is_few(loop, visited, context):
+    if is_few(loop, visited, context) and not (
+        is_for_few and is_a_handful(visited, context) and context.frequency(loop) >= Frequency.BATCH
+    ):
         return None
     found = element_loop(loop, visited, context)
     if found is None or found.runs or not is_plain(loop, context) or _only_complains(loop):
         return None
-    if runs_rarely(loop, context) or is_exceptional(loop, context) or is_written(loop, context):
-        return None
-    if not isinstance(loop, cst.While) and is_known_as_list(loop, context):
-        return None
-    return None if saves_memory(loop, context) else found
+    return None if not isinstance(loop, cst.While) and is_known_as_list(loop, context) else found
 
 
 def _only_complains(loop: LoopNode) -> bool:
@@ -103,16 +134,15 @@ def _reads(loop: ElementLoop, context: Context) -> list[Step]:
 
 
 def _is_batchable(step: Step, loop: ElementLoop, context: Context) -> bool:
-    """Whether the device could do this for all elements at once. On the CPU it matters only where it is hot."""
+    """Whether the device could do this for all elements at once."""
     if step.work is Work.READ or isinstance(loop.node, cst.While) or is_all_there_is(step.node, context):
         return False
     if step.work is Work.KERNEL and is_over_the_best(loop.visit):
         return False
     if not is_over_classes(loop.visit) and (loop.opaque or (loop.ragged and step.work is not Work.MASK)):
         return False
-    if context.frequency(loop.node) >= Frequency.BATCH:
-        return True
-    return step.device.may_be_accelerator and not is_for_samples(step.node, context)
+    # The workers of a loader do it meanwhile.
+    return context.frequency(loop.node) >= Frequency.BATCH or not is_for_samples(step.node, context)
 
 
 def _rank(step: Step) -> int:

@@ -59,6 +59,14 @@ def is_few(loop: LoopNode, visit: Visit, context: Context) -> bool:
     )
 
 
+def is_a_handful(visit: Visit, context: Context) -> bool:
+    """Whether the number of turns is written out, more than one and few, and no part of a model is what it counts."""
+    if visit.count is None or any(STRUCTURE.suggests(word) for word in (*visit.counters, *words_of(visit.count))):
+        return False
+    number = _literal(visit.count, context)
+    return number is not None and 1 < number <= FEW
+
+
 def _goes_over_blocks(loop: LoopNode, visit: Visit, context: Context) -> bool:
     """Whether a list has the numbers of blocks, `x[crop * size : (crop + 1) * size]`: a turn takes many rows."""
     named = {name for name, _ in visit.others}
