@@ -960,6 +960,113 @@ cb(x)
 """,
         Frequency.ONCE,
     ),
+    "diffusion sampling deeper": (
+        """
+class D(nn.Module):
+    def __init__(self, model):
+        self.model = model
+    def predictions(self, x, t):
+        return self.model(x, t)
+    def p_sample(self, x, t):
+        return self.predictions(x, t)
+    @torch.no_grad()
+    def sample(self, x):
+        for t in reversed(range(0, self.num_timesteps)):
+            x = self.p_sample(x=x, t=t)
+            LOOK(1)
+""",
+        Frequency.BATCH,
+    ),
+    "look-alike: text that grows": (
+        """
+class D(nn.Module):
+    def clean(self, text):
+        return text.strip()
+    def describe(self, text):
+        for name in self.names:
+            text = self.clean(text)
+            LOOK(1)
+""",
+        Frequency.UNKNOWN,
+    ),
+    "a loop that goes backward and validates now and then": (
+        """
+def validate(loader):
+    for x in loader:
+        pass
+while count < total:
+    x = get()
+    fabric.backward(f(x))
+    if count % 100 == 0:
+        validate(loader)
+    LOOK(1)
+""",
+        Frequency.BATCH,
+    ),
+    "look-alike: a loop that only validates": (
+        """
+def validate(loader):
+    for x in loader:
+        pass
+while count < total:
+    validate(loader)
+    LOOK(1)
+""",
+        Frequency.EPOCH,
+    ),
+    "a pretrained model decodes": (
+        """
+from diffusers import AutoencoderKL
+vae = AutoencoderKL.from_pretrained("x").to("cuda")
+for _ in bars:
+    samples = vae.decode(latents)
+    LOOK(1)
+""",
+        Frequency.BATCH,
+    ),
+    "look-alike: a model is moved and stored": (
+        """
+from diffusers import AutoencoderKL
+vae = AutoencoderKL.from_pretrained("x").to("cuda")
+for name in names:
+    vae.load_state_dict(torch.load(name))
+    LOOK(1)
+""",
+        Frequency.UNKNOWN,
+    ),
+    "what is made now and then": (
+        """
+for i, x in enumerate(loader):
+    kept = None
+    if i % 100 == 0:
+        kept = f(x)
+    if kept is not None and ok:
+        LOOK(1)
+""",
+        Frequency.EPOCH,
+    ),
+    "look-alike: what is made at some turns": (
+        """
+for i, x in enumerate(loader):
+    kept = None
+    if x.ok:
+        kept = f(x)
+    if kept is not None:
+        LOOK(1)
+""",
+        Frequency.BATCH,
+    ),
+    "look-alike: what is kept from turn to turn": (
+        """
+kept = None
+for i, x in enumerate(loader):
+    if i % 100 == 0:
+        kept = f(x)
+    if kept is not None:
+        LOOK(1)
+""",
+        Frequency.BATCH,
+    ),
 }
 
 

@@ -31,6 +31,7 @@ from torchlint.semantics.knowledge.conventions.functions import (
     METRIC_BASE,
     MODEL_PARTS,
     PASSING_CALL,
+    RUNNING_METHOD,
     TRIAL_ENTRY,
     VISUALISER,
 )
@@ -279,7 +280,7 @@ class Frequencies:
             return LoopKind.EPOCH
         kinds = [self._callee_loops(call) for call in self._direct_calls(loop)]
         if LoopKind.EPOCH in kinds:
-            return LoopKind.EPOCH
+            return LoopKind.BATCH if self._goes_backward(loop.body) else LoopKind.EPOCH
         if isinstance(loop, cst.For) and is_short(loop.iter):
             return LoopKind.OTHER
         if self.steps(loop.body) or LoopKind.BATCH in kinds:
@@ -332,17 +333,20 @@ class Frequencies:
         return fed and self.entry(function) < Frequency.BATCH
 
     def _runs_the_network(self, call: cst.Call) -> bool:
-        """Whether the call is of a method that calls a network of its object's, once: `self.p_sample(x, t)`."""
+        """Whether the call is of a method of the object that calls a network: `self.p_sample(x, t)`."""
         match call.func:
             case cst.Attribute(value=cst.Name() as owner) if self.classes.self_class(owner) is not None:
                 target = self.calls.target(call)
-                return target is not None and any(
-                    isinstance(node, cst.Call)
-                    and isinstance(node.func, (cst.Name, cst.Attribute))
-                    and self.kinds.value(node.func).kind is Kind.MODULE
-                    for node in descendants_in_scope(target.body)
-                )
+                return target is not None and self.kinds.settled(("runs", target), False, self._computes, target)  # noqa: FBT003
         return False
+
+    def _computes(self, function: cst.FunctionDef) -> bool:
+        """Whether a method calls a network, or a method of its object that does."""
+        calls = [node for node in descendants_in_scope(function.body) if isinstance(node, cst.Call)]
+        return any(
+            isinstance(call.func, (cst.Name, cst.Attribute)) and self.kinds.value(call.func).kind is Kind.MODULE
+            for call in calls
+        ) or any(map(self._runs_the_network, calls))
 
     def _over_batches(self, iterated: cst.BaseExpression) -> bool:
         if self.kinds.is_loader_like(iterated):
@@ -494,10 +498,20 @@ class Frequencies:
         if class_ is not None and self.classes.is_module(class_):
             return False
         for call in self._direct_calls(loop):
-            value = self.kinds.value(call.func)
-            if value.kind is Kind.MODULE and call.args and not self._is_made_in(loop, call.func):
+            model = self._run(call)
+            if model is not None and call.args and not self._is_made_in(loop, model):
                 return True
         return False
+
+    def _run(self, call: cst.Call) -> cst.BaseExpression | None:
+        """The model that a call runs: `model(x)`, or one that is known for sure, `vae.decode(x)`."""
+        if self.kinds.value(call.func).kind is Kind.MODULE:
+            return call.func
+        match call.func:
+            case cst.Attribute(value=owner, attr=cst.Name(value=method)) if RUNNING_METHOD.suggests(method):
+                value = self.kinds.value(owner)
+                return owner if value.kind is Kind.MODULE and value.proven else None
+        return None
 
     def _is_made_in(self, loop: cst.For | cst.While, model: cst.BaseExpression) -> bool:
         """Whether each turn makes the model that it runs: the loop goes over models, and not over batches."""
@@ -825,7 +839,8 @@ class Frequencies:
                     return is_at_an_end or _is_a_set_turn(*sides) or _is_a_set_turn(*reversed(sides))
                 if isinstance(target.operator, (cst.LessThan, cst.LessThanEqual)) and is_size(left):
                     return isinstance(left, cst.Call)  # `len(buffer) < capacity`: until it is full
-                return False
+                is_asked = isinstance(target.operator, cst.IsNot) and _is_none(target.comparator)
+                return is_asked and self._is_set_now_and_then(left)
             case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
                 if LIMIT_FLAG.suggests(name) or LAST_TURN.suggests(name):
                     return True
@@ -854,6 +869,25 @@ class Frequencies:
             if isinstance(binding.node, cst.Param)
             else binding.value is not None and not binding.path and self._is_limit(binding.value)
             for binding in bindings
+        )
+
+    def _is_set_now_and_then(self, name: cst.BaseExpression) -> bool:
+        """Whether a name is None but at some turns: `kept = None`, and under `if step % 100 == 0` something else."""
+        if not isinstance(name, cst.Name):
+            return False
+        return self.kinds.settled(("now and then", name), False, self._is_mostly_none, name)  # noqa: FBT003
+
+    def _is_mostly_none(self, name: cst.Name) -> bool:
+        values = [
+            (binding, binding.value is not None and _is_none(binding.value)) for binding in self.names.reaching(name)
+        ]
+        others = [binding for binding, is_nothing in values if not is_nothing]
+        loop = self.loop(name)
+        return (
+            loop is not None
+            and 0 < len(others) < len(values)
+            and all(self.tree.within(binding.node, loop.body) for binding, _ in values)
+            and all(self.is_rate_limited(binding.node) for binding in others)
         )
 
     def _is_limit(self, value: cst.BaseExpression) -> bool:
@@ -939,6 +973,10 @@ def _is_modulo(node: cst.BaseExpression) -> bool:
     """Whether this is `step % n`; every second or third turn is no limit worth the name."""
     modulus = _modulus(node)
     return modulus is not None and not _is_small(modulus)
+
+
+def _is_none(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Name) and node.value == "None"
 
 
 def _is_small(node: cst.BaseExpression) -> bool:

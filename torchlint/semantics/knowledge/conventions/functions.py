@@ -291,6 +291,13 @@ CALLED_METHOD = Convention(
     ),
 )
 
+RUNNING_METHOD = Convention(
+    "running-method",
+    suggests_that="the method of a network runs it, or a part of it",
+    why="Networks have other methods as well, which set them up, move them or store them.",
+    names=frozenset("decode encode forward generate predict sample".split()),
+)
+
 ENTRY_POINT = Convention(
     "entry-point",
     suggests_that="the function is where a program starts",
