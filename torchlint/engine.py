@@ -305,7 +305,7 @@ def _findings(flagged: list[tuple[Rule, Flag]], context: Context) -> tuple[Findi
     flagged = [
         (rule, flag)
         for rule, flag in flagged
-        if not (rule.is_worthless(flag) or (rule.eager and context[Compiled].holds(flag.node)))
+        if not (rule.worthless(flag) is not None or (rule.eager and context[Compiled].holds(flag.node)))
     ]
     causes = {flag.node: cause(flag.node, context) for _, flag in flagged}
     wanted = {node for _, flag in flagged for node in (*_nodes(flag), *(edit.node for edit in flag.edits))}

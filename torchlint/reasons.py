@@ -134,9 +134,9 @@ def _silent(rule: Rule, seen: Watched, context: Context, here: list[Finding]) ->
     from torchlint.analyses.execution.compiled import Compiled
 
     for flag in seen.flags:
-        for doubt, reason in rule.doubts:
-            if reason and doubt in flag.doubts:
-                return Verdict(rule, Outcome.SILENT, doubt.sentence, (Reason(doubt.value, reason),))
+        if (found := rule.worthless(flag)) is not None:
+            doubt, reason = found
+            return Verdict(rule, Outcome.SILENT, doubt.sentence, (Reason(doubt.value, reason),))
         if rule.eager and context[Compiled].holds(flag.node):
             return Verdict(rule, Outcome.SILENT, "this function is compiled, and `torch.compile` sees to it")
         others = [finding.rule for finding in here if finding.rule in rule.yields_to]

@@ -44,6 +44,11 @@ API = 1
 OLDEST_TORCH = (2, 0)
 
 
+# Doubts of two kinds, of which one alone leaves something to do, and both together nothing.
+_NEEDED = frozenset({Doubt.VALUE_DECIDES, Doubt.HOST_NEEDS_IT})
+_UNSEEN = frozenset({Doubt.RATE_UNKNOWN, Doubt.UNCALLED})
+
+
 class Status(Enum):
     """Where a rule stands in its life; preview rules run only when asked for."""
 
@@ -225,9 +230,15 @@ class Rule:
         """What the rule's checks look at."""
         return (interest for interest, _ in self.checks)
 
-    def is_worthless(self, flag: Flag) -> bool:
-        """Whether nothing is said of what a check found, for one of its doubts."""
-        return any(reason and doubt in flag.doubts for doubt, reason in self.doubts)
+    def worthless(self, flag: Flag) -> tuple[Doubt, str] | None:
+        """The doubt for which nothing is said of what a check found, and why; None where it is said."""
+        for doubt, reason in self.doubts:
+            if reason and doubt in flag.doubts:
+                return doubt, reason
+        needed = next((doubt for doubt in flag.doubts if doubt in _NEEDED), None)
+        if needed is not None and not _UNSEEN.isdisjoint(flag.doubts):
+            return needed, "Of what is needed, and not known to recur, there is nothing to say."
+        return None
 
     @property
     def path(self) -> str:

@@ -64,7 +64,7 @@ def check(node: cst.For | cst.CompFor | cst.While, context: Context) -> Iterator
     from torchlint.analyses.iteration.targets import loops_around
 
     found = batchable(node, context)
-    if found is None or RULE.is_worthless(flag := Flag(node, _said(found.step, context), doubts=found.doubts)):
+    if found is None or RULE.worthless(flag := Flag(node, _said(found.step, context), doubts=found.doubts)) is not None:
         return
     around = (batchable(outer, context) for outer in loops_around(node, context))
     if not any(outer is not None and (not outer.doubts or found.doubts) for outer in around):

@@ -84,9 +84,10 @@ def _doubts(node: cst.Call, tensor: cst.BaseExpression, context: Context) -> Ite
             yield Doubt.HOST_NEEDS_IT
     elif is_measured(whole, context):
         yield Doubt.HOST_NEEDS_IT
-    elif used is not Purpose.NEEDED and not _is_for_nothing(node, context):
-        if used is not Purpose.DEFER or not context.value(tensor).scalar:
-            yield Doubt.USE_UNKNOWN
+    elif not (used is Purpose.NEEDED or _is_for_nothing(node, context)) and not (
+        used is Purpose.DEFER and context.value(tensor).scalar
+    ):
+        yield Doubt.USE_UNKNOWN
     yield from wait_doubts(node, tensor, context)
 
 

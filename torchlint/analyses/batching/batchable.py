@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.batching.extent import is_a_handful, is_few, is_over_classes, is_over_the_best, is_plain, saves_memory
+from torchlint.analyses.batching.extent import (
+    is_a_handful,
+    is_few,
+    is_over_classes,
+    is_over_the_best,
+    is_plain,
+    saves_memory,
+)
 from torchlint.analyses.batching.restacked import is_all_there_is
 from torchlint.analyses.data.sample_code import is_for_samples, is_in_a_dataset
 from torchlint.analyses.execution.hot import is_exceptional, rate_doubts
