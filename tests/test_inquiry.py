@@ -701,3 +701,67 @@ def test_a_base_in_another_file_makes_a_module(folder: Path, capsys: Capture) ->
     assert [each[:2] for each in found(capsys, "--select", "TL401")] == [("net.py", "TL401")]
     write(folder, base=base)
     assert found(capsys, "--select", "TL401") == []
+
+
+SPANS = """\
+import torch
+
+
+def within(lengths, start, end):
+    places = torch.arange(lengths.max().item(), device=start.device)
+    return (places >= start[:, None]) & (places < end[:, None])
+
+
+def spans(lengths, fractions):
+    start = (fractions * lengths).long()
+    return within(lengths, start, lengths)
+"""
+MASKING = """\
+from spans import spans
+
+
+def train(model, loader, optimizer, criterion):
+    for inputs, lengths, fractions in loader:
+        mask = spans(lengths.cuda(), fractions.cuda())
+        loss = criterion(model(inputs.cuda()), mask)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+def test_what_is_handed_on_to_a_helper_of_the_file_is_asked_of_those_who_call_the_file(
+    folder: Path, capsys: Capture
+) -> None:
+    write(folder, spans=SPANS)
+    assert found(capsys, "--select", "TL301") == []
+    write(folder, train=MASKING)
+    assert found(capsys, "--select", "TL301") == [("spans.py", "TL301", "per batch", "train.py:6")]
+
+
+RANGE = """\
+import torch
+
+
+def spectrogram(wave: torch.Tensor):
+    if torch.min(wave) < -1:
+        print("too low")
+    return torch.stft(wave, 512, return_complex=True)
+"""
+SOUNDS = """\
+import torch
+from audio import spectrogram
+from torch.utils.data import Dataset
+
+
+class Sounds(Dataset):
+    def __getitem__(self, place):
+        return spectrogram(torch.load(self.files[place]))
+"""
+
+
+def test_what_only_a_dataset_asks_is_asked_on_the_host(folder: Path, capsys: Capture) -> None:
+    write(folder, audio=RANGE)
+    assert found(capsys, "--select", "TL307") == [("audio.py", "TL307", None, None)]
+    write(folder, sounds=SOUNDS)
+    assert found(capsys, "--select", "TL307") == []

@@ -25,8 +25,6 @@ READ_DOUBTS = (
 
 # What may speak against sparing a wait of any other kind.
 WAIT_DOUBTS = READ_DOUBTS
-# Those of a function of which nobody sees how often it runs.
-UNSEEN = frozenset({Doubt.RATE_UNKNOWN, Doubt.UNCALLED})
 
 # And against leaving out a statement that tidies up or waits by hand.
 CHORE_DOUBTS = (

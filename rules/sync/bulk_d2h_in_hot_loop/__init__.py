@@ -11,7 +11,7 @@ from torchlint.rule import Doubt, Flag, Message, Method, Rule
 from torchlint.semantics.knowledge.conventions.values import HYPOTHESES
 from torchlint.semantics.values.lattice import Kind
 
-from .._shared.doubts import UNSEEN, WAIT_DOUBTS, weighed
+from .._shared.doubts import WAIT_DOUBTS, weighed
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -42,6 +42,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.batching.comprehension_reads import is_listed
     from torchlint.analyses.host.reads import bulk_read  # the model's parts load LibCST
     from torchlint.analyses.round_trips.trips import Trips
+    from torchlint.analyses.sync.avoidable import UNSEEN
     from torchlint.edits.messages import how_often
 
     tensor = bulk_read(node, context)
@@ -84,8 +85,8 @@ def _doubts(node: cst.Call, tensor: cst.BaseExpression, context: Context) -> Ite
             yield Doubt.HOST_NEEDS_IT
     elif is_measured(whole, context):
         yield Doubt.HOST_NEEDS_IT
-    elif not (used is Purpose.NEEDED or _is_for_nothing(node, context)) and not (
-        used is Purpose.DEFER and context.value(tensor).scalar
+    elif used is not Purpose.NEEDED and not (
+        _is_for_nothing(node, context) or (used is Purpose.DEFER and context.value(tensor).scalar)
     ):
         yield Doubt.USE_UNKNOWN
     yield from wait_doubts(node, tensor, context)

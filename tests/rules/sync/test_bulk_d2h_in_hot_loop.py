@@ -457,3 +457,38 @@ def test_a_meter_that_is_asked_for_predictions() -> None:
     """
     check_snippet(code.format("", "get_predictions", ", out"), RULE)
     check_snippet(code.format(f"# <- {RULE}", "get_predictions", ""), RULE)
+
+
+def test_what_only_a_tensor_can_do_tells_one() -> None:
+    check_snippet(
+        """
+        import torch
+        def generate(state, words, device):
+            for _ in range(words):
+                output = state.run(device)
+                weights = output.squeeze().div(2).exp().cpu()  # <- bulk-d2h-in-hot-loop?
+                state.add(torch.multinomial(weights, 1))
+                network = state.network.float().cpu()
+                state.add(torch.multinomial(network(state), 1))
+        """,
+        RULE,
+    )
+
+
+def test_what_the_host_needs_is_a_note_where_it_recurs() -> None:
+    check_snippet(
+        """
+        import torch
+        from torch import nn
+        class Encoder(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.rnn = nn.LSTM(8, 8)
+            def forward(self, x: torch.Tensor, lengths: torch.Tensor):
+                lengths = lengths.cpu().numpy()  # <- bulk-d2h-in-hot-loop?
+                return self.rnn(nn.utils.rnn.pack_padded_sequence(x, lengths))
+        def send(x: torch.Tensor, stream):
+            stream.imwrite(x.cpu().numpy())
+        """,
+        RULE,
+    )

@@ -463,3 +463,45 @@ def test_the_end_of_an_episode() -> None:
     """
     check_snippet(code.format("dones", ""), RULE)
     check_snippet(code.format("colours", f"# <- {RULE}"), RULE)
+
+
+def test_the_elements_of_a_tensor_in_a_text_that_is_put_together() -> None:
+    check_snippet(
+        """
+        import torch
+        def train(model, loader, optimizer, criterion, bar, device):
+            means = torch.zeros(3, device=device)
+            sizes = [1, 2, 3]
+            for step, (x, y) in enumerate(loader):
+                losses = criterion(model(x.to(device)), y.to(device))
+                losses.sum().backward()
+                optimizer.step()
+                means = (means * step + losses.detach()) / (step + 1)
+                bar.set_description(("%9s" * 2 + "%9.4g" * 3) % (step, "a", *means))  # <- implicit-sync-in-logging
+                bar.set_description(("%9s" * 2 + "%9.4g" * 3) % (step, "a", *sizes))
+                rest = (x.shape[0] + 3) % means
+        """,
+        RULE,
+    )
+
+
+def test_what_somebody_types_for_and_what_a_model_has_at_the_end_of_an_epoch_is_rare() -> None:
+    check_snippet(
+        """
+        import torch
+        def chat(model, device):
+            while True:
+                text = input("> ")
+                print(model(text).argmax().to(device))
+        def train(model, loader, optimizer, writer, epoch, device):
+            for x in loader:
+                model(x.to(device)).mean().backward()
+                optimizer.step()
+            for name, parameter in model.named_parameters():
+                writer.add_histogram(name, parameter, epoch)
+        def main(model, loader, optimizer, writer, device):
+            for epoch in range(9):
+                train(model, loader, optimizer, writer, epoch, device)
+        """,
+        RULE,
+    )

@@ -1195,3 +1195,24 @@ def test_parts_of_a_model_of_which_nothing_is_known_in_a_script_for_the_cpu() ->
     """
     check_snippet(code.format("", ""), RULE)
     check_snippet(code.format("model.cuda()", f"# <- {RULE}"), RULE)
+
+
+def test_how_values_were_read_of_what_is_reduced_and_computed_with() -> None:
+    check_snippet(
+        """
+        import torch
+        def train(model, loader, optimizer, limit):
+            for x in loader:
+                x = x.cuda()
+                y = model(x)
+                difference = torch.mean(y - x)
+                loss = torch.mean(torch.abs(y))
+                loss.backward()
+                optimizer.step()
+                total = (loss + torch.abs(difference)).data[0]  # <- item-in-train-loop
+                rows = torch.mean(y, 1).data[0]
+                row = torch.abs(y).data[0]
+                limit.note(total, rows, row)
+        """,
+        RULE,
+    )

@@ -35,7 +35,7 @@ def formatted(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpressio
         case cst.FormattedStringExpression(expression=expression):
             yield expression
         case cst.BinaryOperation(left=left, operator=cst.Modulo(), right=right):
-            if isinstance(left, (cst.SimpleString, cst.ConcatenatedString)):
+            if _is_text(left):
                 yield from (part.value for part in right.elements) if isinstance(right, cst.Tuple) else (right,)
         case cst.Call() if _writes_at_once(node, context):
             for argument in node.args:
@@ -43,6 +43,14 @@ def formatted(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpressio
                     yield from (element.value for element in argument.value.elements)
                 elif not argument.star:
                     yield argument.value
+
+
+def _is_text(node: cst.BaseExpression) -> bool:
+    """Whether this is a text, or one that is repeated or joined to another: `"%11s" * 2 + "%11.4g" * 5`."""
+    match node:
+        case cst.BinaryOperation(left=left, operator=cst.Add() | cst.Multiply(), right=right):
+            return _is_text(left) or _is_text(right)
+    return isinstance(node, (cst.SimpleString, cst.ConcatenatedString))
 
 
 def is_written(loop: cst.CSTNode, context: Context) -> bool:

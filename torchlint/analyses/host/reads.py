@@ -11,6 +11,7 @@ from torchlint.analyses.tensors.host_resident import stays_on_host
 from torchlint.finding import Frequency
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.knowledge.conventions.functions import ACTING_METHOD, CRITERION_CALL, ENVIRONMENT_STEP
+from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import dotted, final_part
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
@@ -69,8 +70,22 @@ def bulk_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | None:
                 return None  # one value, which another rule reads
             if isinstance(node.func, cst.Attribute) and node.func.attr.value == "numpy" and not node.args:
                 return None  # unless it is told to copy, it raises for any tensor that is not on the CPU already
-            return receiver if is_device_tensor(receiver, context) else None
+            is_read = is_device_tensor(receiver, context) or _is_computed_unseen(node, receiver, context)
+            return receiver if is_read else None
     return None
+
+
+def _is_computed_unseen(call: cst.Call, receiver: cst.BaseExpression, context: Context) -> bool:
+    """`output.squeeze().exp().cpu()`, of something unknown: nothing but a tensor has such methods and `cpu` as well."""
+    match call.func, receiver:
+        case cst.Attribute(attr=cst.Name(value="cpu")), cst.Call(func=cst.Attribute(attr=cst.Name(value=name))):
+            is_method = METHODS.get(name) == "T" and name not in _OF_MODULES_TOO
+            return is_method and context.kind(receiver) is Kind.UNKNOWN and not is_host_only(context, Device.UNKNOWN)
+    return False
+
+
+# Methods that a network has as well, and gives itself.
+_OF_MODULES_TOO = frozenset("cuda cpu to float half double bfloat16 type requires_grad_ share_memory_".split())
 
 
 def is_device_tensor(node: cst.BaseExpression, context: Context) -> bool:
@@ -81,12 +96,22 @@ def is_device_tensor(node: cst.BaseExpression, context: Context) -> bool:
     if is_unclear and _is_item(node, context) and not is_host_only(context, Device.UNKNOWN):
         if _is_read_of_a_batch(node, context):
             return not stays_on_host(node, context)
-        function = context.function(node)
-        if isinstance(function, cst.FunctionDef):
-            context.elsewhere.callers(function)  # what they pass would tell
+        _ask_callers(node, context)
     if value.kind is not Kind.TENSOR or value.device is Device.CPU or is_host_only(context, value.device):
         return False
     return value.device is not Device.UNKNOWN or not stays_on_host(node, context)
+
+
+def _ask_callers(node: cst.BaseExpression, context: Context) -> None:
+    """Have other files asked what they pass to the function around, or to those of this file that call it in turn."""
+    waiting = [context.function(node)]
+    asked: set[cst.CSTNode] = set()
+    while waiting:
+        function = waiting.pop()
+        if isinstance(function, cst.FunctionDef) and function not in asked:
+            asked.add(function)
+            context.elsewhere.callers(function)  # what they pass would tell
+            waiting += [context.function(call) for call in context.calls.callers(function)]
 
 
 def _is_item(node: cst.BaseExpression, context: Context) -> bool:

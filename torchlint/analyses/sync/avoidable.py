@@ -15,7 +15,9 @@ from torchlint.analyses.sync.adjacent_waits import is_beside_a_wait
 from torchlint.analyses.sync.inherent_branches import is_switched_on
 from torchlint.facts import Purpose
 from torchlint.finding import Doubt
+from torchlint.semantics.names.bindings import final_part
 from torchlint.semantics.values.lattice import Device
+from torchlint.syntax.tree import descendants, descendants_in_scope
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -47,7 +49,43 @@ def doubtful_read(node: cst.CSTNode, context: Context) -> Read | None:
 
 def wait_doubts(node: cst.CSTNode, tensor: cst.BaseExpression, context: Context) -> tuple[Doubt, ...]:
     """What speaks against a wait for the tensor at each batch: how often the node runs, and where the tensor is."""
-    return with_its_device(node, tensor, rate_doubts(node, context), context)
+    return with_its_device(node, tensor, read_rate(node, context), context)
+
+
+def read_rate(node: cst.CSTNode, context: Context) -> Iterator[Doubt]:
+    """Why a wait may not recur at each batch: as for any node, and where people or parameters set the pace."""
+    if any(_waits_for_people(loop.body, context) for loop in context.around(node, cst.For, cst.While)):
+        yield Doubt.RARE
+        return
+    doubts = rate_doubts(node, context)
+    loop = context.loop(node)
+    if not UNSEEN.isdisjoint(doubts) and isinstance(loop, cst.For) and _goes_over_a_model(loop):
+        outside = rate_doubts(loop, context)
+        if Doubt.RARE in outside or Doubt.RUNS_ONCE in outside:
+            yield Doubt.RARE
+            return
+    yield from doubts
+
+
+UNSEEN = frozenset({Doubt.RATE_UNKNOWN, Doubt.UNCALLED})
+"""The doubts of a function of which nobody sees how often it runs."""
+
+
+def _waits_for_people(body: cst.BaseSuite, context: Context) -> bool:
+    """Whether each iteration of a loop asks somebody for a line: `text = input("> ")`."""
+    return any(
+        isinstance(call, cst.Call) and context.qualified_name(call.func) in ("input", "builtins.input")
+        for call in descendants_in_scope(body)
+    )
+
+
+def _goes_over_a_model(loop: cst.For) -> bool:
+    """`for name, parameter in model.named_parameters():`, which goes over as many as the model has."""
+    calls = [node for node in descendants(loop.iter) if isinstance(node, cst.Call)]
+    return any(final_part(call.func) in _OF_A_MODEL for call in calls)
+
+
+_OF_A_MODEL = frozenset("parameters named_parameters modules named_modules children named_children buffers".split())
 
 
 def with_its_device(
@@ -79,4 +117,4 @@ def _doubts(node: cst.CSTNode, tensor: cst.BaseExpression, context: Context) -> 
     if is_switched_on(node, context):
         yield Doubt.RARE
     # Last, since the callers in other files may have to be asked.
-    yield from rate_doubts(node, context)
+    yield from read_rate(node, context)

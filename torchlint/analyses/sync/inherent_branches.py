@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.batching.batchable import batchable_reads
+from torchlint.analyses.data.sample_code import is_for_samples
 from torchlint.analyses.iteration.targets import loops_around
 from torchlint.finding import Doubt
 from torchlint.semantics.flow.guards import Role
@@ -29,12 +30,14 @@ if TYPE_CHECKING:
 
 
 def is_in_sample_code(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the node stands in code that makes samples, by its names: what it asks for is on the CPU."""
+    """Whether the node stands in code that makes samples, by its names or its callers: what it asks for is there."""
     class_ = context.enclosing(node, cst.ClassDef)
     functions = context.around(node, cst.FunctionDef, within=class_)
     if any(SAMPLE_CODE.suggests(function.name.value) for function in functions):
         return True
-    return class_ is not None and any(map(SAMPLE_CODE.suggests, _lineage(class_, context)))
+    if class_ is not None and any(map(SAMPLE_CODE.suggests, _lineage(class_, context))):
+        return True
+    return is_for_samples(node, context)
 
 
 def design_doubts(node: cst.CSTNode, context: Context) -> Iterator[Doubt]:

@@ -28,7 +28,7 @@ from torchlint.semantics.values.lattice import (
     tensor,
 )
 from torchlint.semantics.values.library_calls import Libraries
-from torchlint.semantics.values.signatures import argument
+from torchlint.semantics.values.signatures import ELEMENTWISE, REDUCTIONS, argument
 
 if TYPE_CHECKING:
     from torchlint.semantics.values.evaluator import Kinds
@@ -229,7 +229,9 @@ class Results:
             return NUMBER if node.args else sequence_of(NUMBER)
         if name == "type":
             return owner if node.args else STRING
-        if name in ("split", "nonzero", "unique", "norm", "where"):
+        if name == "norm":
+            return tensor(owner.devices, scalar=not node.args)
+        if name in ("split", "nonzero", "unique", "where"):
             if name == "split":
                 return sequence_of(tensor(owner.devices))
             return tensor(owner.devices)
@@ -239,9 +241,9 @@ class Results:
         code = METHODS.get(name)
         if code is None:
             return UNKNOWN
-        if name in _CASTS:
+        if name in _CASTS or (name in ELEMENTWISE and not node.args):
             return tensor(owner.devices, scalar=owner.scalar)
-        reduces = name in ("sum", "mean", "max", "min", "median", "prod", "all", "any", "norm") and not node.args
+        reduces = name in REDUCTIONS and not node.args
         return self.operands.coded(code, owner, node, scalar=reduces)
 
     def _module_method(self, name: str, owner: Value) -> Value:

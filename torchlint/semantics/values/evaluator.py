@@ -238,7 +238,7 @@ class Kinds:
         if owner.kind is Kind.TENSOR:
             code = apis.TENSOR_ATTRIBUTES.get(name)
             if code is not None:
-                return self.operands.coded(code, owner)
+                return self.operands.coded(code, owner, scalar=owner.scalar and name == "data")
             return owner if not owner.proven and OUTPUT_FIELD.suggests(name) else UNKNOWN
         if owner.kind in (Kind.MODULE, Kind.OBJECT, Kind.SEQUENCE) and isinstance(owner.definition, cst.ClassDef):
             return self._instance_attribute(owner.definition, name)

@@ -164,6 +164,7 @@ class Libraries:
                 FUNCTIONS.get(rest, "?") if FUNCTIONS.get(rest, "?") != "?" else apis.TORCH_PYTHON.get(rest, "?"),
                 UNKNOWN,
                 node,
+                scalar=self.operands.gives_one_element(node, rest),
             )
         if rest.startswith("nn.functional.") and rest[14:] in FUNCTIONAL:
             code = FUNCTIONAL[rest[14:]]

@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     import libcst as cst
 
 
+# What gives one element where it is given nothing but a tensor, and what gives as many as it is given.
+REDUCTIONS = frozenset("sum mean max min median prod all any norm".split())
+ELEMENTWISE = frozenset(
+    "abs sqrt rsqrt exp log neg square sigmoid tanh relu reciprocal logical_not isnan isinf isfinite".split()
+)
+
+
 class Operands:
     """The results of calls, by the values of what is passed."""
 
@@ -68,6 +75,12 @@ class Operands:
         if code.isdigit():
             return sequence(*(tensor(device) for _ in range(int(code))))
         return UNKNOWN
+
+    def gives_one_element(self, node: cst.Call, name: str) -> bool:
+        """Whether a function of torch is given a tensor alone, and gives one element of it or computes with one."""
+        if len(node.args) != 1 or node.args[0].keyword is not None or node.args[0].star:
+            return False
+        return name in REDUCTIONS or (name in ELEMENTWISE and self.first(node).scalar)
 
     def _reduces_dim(self, node: cst.Call, *, method: bool) -> bool:
         if any(argument.keyword is not None and argument.keyword.value in ("dim", "axis") for argument in node.args):
