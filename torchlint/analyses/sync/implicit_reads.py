@@ -11,7 +11,7 @@ from torchlint.analyses.host.reads import is_device_tensor
 from torchlint.analyses.provenance.network import is_with_the_network
 from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.knowledge.conventions.values import FIELDS_OF_A_SUMMARY, LOSS
-from torchlint.semantics.names.bindings import Binder, Binding, method_name
+from torchlint.semantics.names.bindings import Binder, Binding, dotted, method_name
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants
 
@@ -219,14 +219,16 @@ def _is_no_tensor_by_then(node: cst.BaseExpression, context: Context) -> bool:
 
 
 def _outcomes(node: cst.CSTNode, context: Context) -> Iterator[tuple[str, bool]]:
-    """The conditions under which a node runs, as they are written but for `not`, each with its outcome."""
+    """The names that are asked for where a node runs, `not` left out, each with the answer."""
     for guard in context.guards(node):
         if guard.test is None or guard.role not in (Role.TAKEN, Role.NOT_TAKEN):
             continue
         test, outcome = guard.test, guard.role is Role.TAKEN
         while isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
             test, outcome = test.expression, not outcome
-        yield context.code(test), outcome
+        name = dotted(test)
+        if name is not None:
+            yield name, outcome
 
 
 def may_be_tensor(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
