@@ -69,6 +69,8 @@ class Doubt(Enum):
     VALUE_DECIDES = "value-decides"
     USE_UNKNOWN = "use-unknown"
     DATA_UNKNOWN = "data-unknown"
+    WORK_UNKNOWN = "work-unknown"
+    OPTION_DECIDES = "option-decides"
     HOST_NEEDS_IT = "host-needs-it"
     WAITS_ANYWAY = "waits-anyway"
     SMALL = "small"
@@ -90,6 +92,8 @@ _SENTENCES = {
     Doubt.VALUE_DECIDES: "the program needs this value to go on",
     Doubt.USE_UNKNOWN: "what the value is used for is not in sight",
     Doubt.DATA_UNKNOWN: "what the tensor is made of is not in sight",
+    Doubt.WORK_UNKNOWN: "what it costs to make a sample is not in sight",
+    Doubt.OPTION_DECIDES: "an option of the program decides this",
     Doubt.HOST_NEEDS_IT: "what takes this value works on the CPU",
     Doubt.WAITS_ANYWAY: "a line next to it synchronizes anyway",
     Doubt.SMALL: "there is little work in it",

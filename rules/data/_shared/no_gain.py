@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.data.datasets import Work, no_workers, sources, uses_device, work
+from torchlint.analyses.data.datasets import Work, is_light, no_workers, sources, uses_device, work
 from torchlint.analyses.provenance.constants import constant
 from torchlint.semantics.flow.origins import Origin, Through
 from torchlint.semantics.flow.query import query
@@ -161,8 +161,7 @@ def _is_device(node: cst.BaseExpression, context: Context) -> bool:
 def may_cost_nothing(loader: cst.Call, dataset: cst.BaseExpression, context: Context) -> bool:
     """Whether a dataset that is out of sight may as well pick samples from memory.
 
-    It gives whole batches or what nobody collates, it is named like a list of numbers or a buffer, its class is found
-    by a text, or it is whatever callers in other files pass.
+    It gives whole batches or what nobody collates, or it is named like a list of numbers or a buffer.
     """
     size, collate = context.argument(loader, "batch_size", 1), context.argument(loader, "collate_fn", 6)
     if isinstance(size, cst.Name) and size.value == "None":
@@ -170,9 +169,26 @@ def may_cost_nothing(loader: cst.Call, dataset: cst.BaseExpression, context: Con
     name = dotted(dataset) or ""
     if REPLAY_BUFFER.suggests(name) or (collate is None and INDEX_LIST.suggests(name)) or _is_entry(dataset, context):
         return True
-    if _is_found_by_text(dataset, context) or _is_one_of_many_in_memory(dataset, context):
+    if _is_one_of_many_in_memory(dataset, context):
         return True
-    return (collate is not None and _gives_back(collate, context)) or _is_from_elsewhere(dataset, context)
+    return collate is not None and _gives_back(collate, context)
+
+
+def is_given_elsewhere(dataset: cst.BaseExpression, context: Context) -> bool:
+    """Whether nothing here tells of the dataset: its class is found by a text, or it is what callers elsewhere pass."""
+    return _is_found_by_text(dataset, context) or _is_from_elsewhere(dataset, context)
+
+
+def is_collated_here(loader: cst.Call, context: Context) -> bool:
+    """Whether `collate_fn` is a function of this file that does more than to pick, convert and join."""
+    collate = context.argument(loader, "collate_fn", 6)
+    if collate is None:
+        return False
+    return any(
+        isinstance(definition := context.value(function).definition, cst.FunctionDef)
+        and not is_light(definition, context)
+        for function in _collators(collate, context)
+    )
 
 
 def _is_found_by_text(dataset: cst.BaseExpression, context: Context) -> bool:

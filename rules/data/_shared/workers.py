@@ -111,11 +111,16 @@ def _is_positive_by_default(owner: cst.Name, name: str, context: Context) -> boo
 
 def is_zero_by_default(number: cst.BaseExpression, context: Context) -> bool:
     """Whether a number is an option of the command line that is 0 unless somebody asks for more: `args.workers`."""
+    return zero_by_default(number, context) is not None
+
+
+def zero_by_default(number: cst.BaseExpression, context: Context) -> cst.Integer | None:
+    """The 0 that an option of the command line is unless somebody asks for more; None where it is another number."""
     match number:
         case cst.Attribute(value=cst.Name(), attr=cst.Name(value=name)):
             default = _default(name, context)
-            return isinstance(default, cst.Integer) and default.value == "0"
-    return False
+            return default if isinstance(default, cst.Integer) and default.value == "0" else None
+    return None
 
 
 def _default(name: str, context: Context) -> cst.BaseExpression | None:

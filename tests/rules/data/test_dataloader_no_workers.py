@@ -470,20 +470,19 @@ SHORT = "import torch, cv2, numpy as np\nfrom torch.utils.data import DataLoader
 
 
 @pytest.mark.parametrize(
-    ("body", "flagged"),
+    ("body", "mark"),
     [
-        ("means.append(np.mean(x.numpy(), axis=(0, 2, 3)))", False),
-        ("file.write(x.numpy().tobytes())", False),
-        ("print(x.shape)", False),
-        ("cv2.imwrite('a.jpg', x.numpy())", False),
-        ("if np.isnan(x.numpy()).any(): raise ValueError(x)", False),
-        ("pass", True),
-        ("total += x @ weight", True),
-        ("scores.append(model(x).cpu())", True),
+        ("means.append(np.mean(x.numpy(), axis=(0, 2, 3)))", "  # <- dataloader-no-workers?"),
+        ("file.write(x.numpy().tobytes())", "  # <- dataloader-no-workers?"),
+        ("print(x.shape)", "  # <- dataloader-no-workers?"),
+        ("cv2.imwrite('a.jpg', x.numpy())", "  # <- dataloader-no-workers?"),
+        ("if np.isnan(x.numpy()).any(): raise ValueError(x)", "  # <- dataloader-no-workers?"),
+        ("pass", "  # <- dataloader-no-workers"),
+        ("total += x @ weight", "  # <- dataloader-no-workers"),
+        ("scores.append(model(x).cpu())", "  # <- dataloader-no-workers"),
     ],
 )
-def test_a_loop_that_computes_nothing(body: str, flagged: bool) -> None:  # noqa: FBT001
-    mark = f"  # <- {RULE}" if flagged else ""
+def test_a_loop_that_computes_nothing(body: str, mark: str) -> None:
     check_snippet(f"{SHORT}loader = DataLoader(PhotoDataset('a'), 64){mark}\nfor x in loader:\n    {body}\n", RULE)
 
 
@@ -499,7 +498,6 @@ def test_a_loop_that_computes_nothing(body: str, flagged: bool) -> None:  # noqa
         ("rows.to(device), 8", False),
         ("(rows - low) / high, 8", False),
         ("rows + others, 8", True),
-        ("find_class(names['data'])(path), 8", False),
         ("find_dataset(names['data'], path), 8", True),
         ("open_rows(), 8, collate_fn=batcher(torch.device('cuda'))", False),
         ("open_rows(), 8, collate_fn=batcher(3)", True),
@@ -521,7 +519,7 @@ def test_what_workers_would_not_load(given: str, flagged: bool) -> None:  # noqa
 
 @pytest.mark.parametrize(("line", "flagged"), [("model = Net()", False), ("model = Net().cuda()", True)])
 def test_a_script_without_a_word_of_an_accelerator(line: str, flagged: bool) -> None:  # noqa: FBT001
-    mark = f"  # <- {RULE}" if flagged else ""
+    mark = f"  # <- {RULE}" if flagged else f"  # <- {RULE}?"
     model = f"class Net(torch.nn.Module):\n    pass\n{line}\n"
     for rows in ("open_rows()", "torchvision.datasets.MNIST('data')"):
         loop = f"for x in DataLoader({rows}, 8):{mark}\n    model(x).backward()\n"
@@ -538,7 +536,7 @@ def test_what_is_put_into_a_dictionary(kind: str, flagged: bool) -> None:  # noq
 def test_whatever_callers_elsewhere_pass() -> None:
     body = "    for x in DataLoader(rows, 8):{}\n        model(x){}\n"
     mark = f"  # <- {RULE}"
-    check_snippet(f"{SHORT}def score(rows):\n{body.format('', '')}", RULE)
+    check_snippet(f"{SHORT}def score(rows):\n{body.format(f'{mark}?', '')}", RULE)
     check_snippet(f"{SHORT}def score(rows):\n{body.format(mark, '')}score(open_rows())\n", RULE)
     check_snippet(f"{SHORT}def train(rows):\n{body.format(mark, '.backward()')}", RULE)
 
@@ -770,3 +768,46 @@ def test_a_generator_that_nobody_starts(uses: str, flagged: bool) -> None:  # no
         """,
         RULE,
     )
+
+
+def test_a_dataset_whose_class_a_text_finds() -> None:
+    loop = f"for x in DataLoader(find_class(names['data'])(path), 8):  # <- {RULE}?\n    model(x).backward()\n"
+    check_snippet(f"{SHORT}{loop}", RULE)
+
+
+OPTION = """
+import argparse
+from torch.utils.data import DataLoader
+parser = argparse.ArgumentParser()
+parser.add_argument("--workers", type=int, default={})
+args = parser.parse_args()
+for x in DataLoader(PhotoDataset("a"), 8, num_workers=args.workers):{}
+    model(x).backward()
+"""
+
+
+@pytest.mark.parametrize(("default", "mark"), [("0", f"  # <- {RULE}?"), ("4", ""), ("None", "")])
+def test_an_option_that_is_zero_by_default(default: str, mark: str) -> None:
+    fixed = OPTION.format("4", "")
+    check_snippet(OPTION.format(default, mark), RULE, fixed=fixed if mark else None)
+
+
+COLLATED = """
+from torch.utils.data import DataLoader
+
+def loaders(rows):
+    def collate(samples):
+        {}
+    return DataLoader(rows, 8, collate_fn=collate){}, 3
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "mark"),
+    [
+        ("return tokenize(samples)", f"  # <- {RULE}"),
+        ("return torch.stack(samples)", ""),
+    ],
+)
+def test_what_collates_may_be_what_costs(line: str, mark: str) -> None:
+    check_snippet("import torch\n" + COLLATED.format(line, "{}").replace("{}, 3", f", 3{mark}"), RULE)

@@ -102,6 +102,8 @@ _LIGHT_CALLS = frozenset(
     (
         *(f"torch.{name}" for name in _LIGHT_TORCH),
         *(f"numpy.{name}" for name in _LIGHT_NUMPY),
+        "torch.nn.utils.rnn.pad_sequence",
+        "torch.nn.functional.pad",
         *_LIGHT_BUILTINS,
         *_PARCELS,
     )
@@ -325,7 +327,7 @@ def class_work(class_: cst.ClassDef, context: Context) -> Work:
         return Work.LOADS if any(base.startswith(_DATASETS) for base in bases) else Work.UNKNOWN
     if in_one_process(class_, getter, context):
         return Work.STREAMS
-    return Work.INDEXES if _is_light(getter, context) else Work.LOADS
+    return Work.INDEXES if is_light(getter, context) else Work.LOADS
 
 
 def is_put_on_device(node: cst.CSTNode, context: Context) -> bool:
@@ -363,7 +365,7 @@ def _uses_device_elsewhere(function: cst.BaseExpression, context: Context) -> bo
 
 
 @query(bottom=False)
-def _is_light(function: cst.FunctionDef, context: Context) -> bool:
+def is_light(function: cst.FunctionDef, context: Context) -> bool:
     """Whether a function only picks, converts and returns."""
     return all(_is_light_call(node, context) for node in descendants(function.body) if isinstance(node, cst.Call))
 
@@ -374,7 +376,7 @@ def _is_light_call(call: cst.Call, context: Context) -> bool:
         return True
     target = context.calls.target(call)
     if target is not None:
-        return _is_light(target, context)
+        return is_light(target, context)
     return not name and isinstance(call.func, cst.Attribute) and call.func.attr.value in _LIGHT_METHODS
 
 
@@ -592,7 +594,10 @@ class _Readers:
         if LOADER_HOOK.suggests(function.name.value) and self.context.classes.owner(function) is not None:
             return Reader.LOOP
         calls = self.context.calls.callers(function)
-        return max((self._unpacked(call, place) for call in calls), default=Reader.UNSEEN)
+        found = max((self._unpacked(call, place) for call in calls), default=Reader.UNSEEN)
+        if found < Reader.UNSEEN and self.context.elsewhere.callers(function):
+            return Reader.UNSEEN  # this file only tries it out
+        return found
 
 
 # Options that only make sense with workers: the constructor refuses them without.
@@ -601,10 +606,14 @@ NEED_WORKERS = ("persistent_workers", "prefetch_factor", "multiprocessing_contex
 
 @dataclass(frozen=True, slots=True)
 class NoWorkers:
-    """What leaves a loader without workers: `given` as written, which stands for `zero`; None where nothing does."""
+    """What leaves a loader without workers: `given` as written, which stands for `zero`; None where nothing does.
+
+    An option of the command line `is_option`, and 0 unless somebody says otherwise.
+    """
 
     given: cst.BaseExpression | None = None
     zero: cst.Integer | None = None
+    is_option: bool = False
 
     @property
     def is_named(self) -> bool:
