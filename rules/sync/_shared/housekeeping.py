@@ -56,7 +56,9 @@ def _asked_for(call: cst.Call, context: Context) -> Iterator[Doubt]:
         if isinstance(guard.node, cst.If):
             words = context.uncommented(guard.node.test).lower()
             is_rare = guard.role is Role.TAKEN and not USUAL_CONDITION.suggests(words)
-            if is_rare or CHORE_CONDITION.suggests(words):
+            if is_rare and _is_noted_in_the_loop(guard.node.test, loop, context):
+                yield Doubt.RATE_UNKNOWN
+            elif is_rare or CHORE_CONDITION.suggests(words):
                 yield Doubt.RARE
     if loop is not None and any(
         SHORT_OF_MEMORY.suggests(context.uncommented(condition.test).lower()) for condition in context.conditions(loop)
@@ -68,6 +70,19 @@ def _asked_for(call: cst.Call, context: Context) -> Iterator[Doubt]:
         for owner in owners
     ):
         yield Doubt.MEANT
+
+
+def _is_noted_in_the_loop(test: cst.BaseExpression, loop: cst.CSTNode | None, context: Context) -> bool:
+    """`if replaced:`, where each iteration begins with `replaced = False`: what it has done decides, and no option."""
+    return (
+        isinstance(test, cst.Name)
+        and isinstance(loop, (cst.For, cst.While))
+        and bool(binders := context.binders(test))
+        and all(context.tree.within(binder, loop.body) for binder in binders)
+        and all(
+            isinstance(value, cst.Name) and value.value in ("True", "False") for value in context.bound_to(test).nodes
+        )
+    )
 
 
 def _given_text(node: cst.BaseExpression) -> str:

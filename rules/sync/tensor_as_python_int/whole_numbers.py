@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # Functions that make a tensor of the sizes given: those that take nothing else, and those that take them first.
 SIZED = frozenset("zeros ones empty rand randn arange eye randperm new_zeros new_ones new_empty".split())
 SIZED_FIRST = frozenset("full new_full".split())
+# Functions that are given sizes behind a tensor, and what they call them.
+SIZED_SECOND = {"affine_grid": "size", "interpolate": "size", "pad": "pad", "one_hot": "num_classes"}
 # Methods that are given sizes only.
 SHAPED = frozenset("view reshape expand repeat split".split())
 
@@ -67,6 +69,9 @@ def _is_list(node: cst.BaseExpression, context: Context) -> bool:
 
 def _of_call(node: cst.Call) -> Iterator[cst.BaseExpression]:
     name = node.func.attr.value if isinstance(node.func, cst.Attribute) else "range"
+    if name in SIZED_SECOND:
+        yield from _sizes(node, SIZED_SECOND[name])
+        return
     given = [argument.value for argument in node.args if argument.keyword is None and not argument.star]
     if name in SIZED_FIRST:
         given = given[:1]
@@ -75,6 +80,15 @@ def _of_call(node: cst.Call) -> Iterator[cst.BaseExpression]:
             yield from (part.value for part in size.elements)
         else:
             yield size
+
+
+def _sizes(call: cst.Call, keyword: str) -> Iterator[cst.BaseExpression]:
+    """The sizes among what a function is given, second or by their name."""
+    for place, argument in enumerate(call.args):
+        if argument.keyword.value == keyword if argument.keyword is not None else place == 1 and not argument.star:
+            size = argument.value
+            parts = [part.value for part in size.elements] if isinstance(size, (cst.Tuple, cst.List)) else [size]
+            yield from parts
 
 
 def is_needed_before(number: cst.BaseExpression, context: Context) -> bool:

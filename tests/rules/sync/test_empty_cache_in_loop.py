@@ -141,3 +141,22 @@ def test_frames_one_by_one_since_memory_is_short(test: str, mark: str) -> None:
 def test_at_one_step_of_all(turn: str, mark: str) -> None:
     lines = (f"if train_step == {turn}:", f"    torch.cuda.empty_cache(){mark}")
     check_snippet(step(*lines), RULE)
+
+
+def test_where_the_loop_notes_what_it_has_done() -> None:
+    check_snippet(
+        """
+        import torch
+        def replace(model, old, new):
+            for name, module in model.named_children():
+                is_replaced = False
+                if isinstance(module, old):
+                    setattr(model, name, new(module))
+                    is_replaced = True
+                if is_replaced:
+                    torch.cuda.empty_cache()  # <- empty-cache-in-loop?
+                if new.clears:
+                    torch.cuda.empty_cache()
+        """,
+        RULE,
+    )

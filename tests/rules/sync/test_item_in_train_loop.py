@@ -1216,3 +1216,27 @@ def test_how_values_were_read_of_what_is_reduced_and_computed_with() -> None:
         """,
         RULE,
     )
+
+
+def test_what_is_reduced_along_a_dimension_is_a_tensor() -> None:
+    check_snippet(
+        """
+        import torch
+        from torch import nn
+        class Embedding(nn.Module):
+            def forward(self, texts, mask=None):
+                if mask is None:
+                    return self.embed(texts)
+                lengths = mask.sum(dim=1)
+                found = []
+                for i in range(texts.shape[0]):
+                    found.append(self.embed(texts[i], lengths[i].item()))  # <- item-in-train-loop
+                return torch.stack(found)
+        class Dataset:
+            def shares(self, samples, table):
+                counts = table.sum(dim="time")
+                rows = samples.sum(axis=1)
+                return [counts[i].item() + rows[i].item() for i in range(3)]
+        """,
+        RULE,
+    )

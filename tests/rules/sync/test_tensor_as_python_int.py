@@ -137,3 +137,27 @@ def test_numbers_that_processes_exchange() -> None:
     """
     check_snippet(code.replace("OTHER", "count").replace("MARK", f"  # <- {RULE}?"), RULE)
     check_snippet(code.replace("OTHER", "x").replace("MARK", f"  # <- {RULE}"), RULE)
+
+
+def test_sizes_of_functions() -> None:
+    check_snippet(
+        """
+        import torch
+        import torch.nn.functional as F
+        from torch import nn
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = nn.Linear(8, 8)
+            def forward(self, x: torch.Tensor, places: torch.Tensor):
+                height, width = places.amax(dim=0)
+                grid = F.affine_grid(x, (2, 3, height, width))  # <- tensor-as-python-int
+                longest = self.body(x).argmax(1).max()
+                y = F.pad(x, (0, longest))  # <- tensor-as-python-int
+                y = F.interpolate(y, scale_factor=longest)
+                z = F.one_hot(places, num_classes=longest + 1)  # <- tensor-as-python-int
+                y = F.interpolate(y, size=(x.shape[0], 3))
+                return grid, y, z
+        """,
+        RULE,
+    )

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 # Conversions that read one element of a tensor.
 CONVERSIONS = ("float", "int", "bool")
-MATH = ("math.sqrt", "math.log", "math.exp", "math.isnan", "math.isfinite", "math.isinf")
+MATH = frozenset(
+    f"math.{name}"
+    for name in "sqrt log log2 log10 exp ceil floor sin cos tan atan tanh fabs isnan isfinite isinf".split()
+)
 
 
 def scalar_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | None:

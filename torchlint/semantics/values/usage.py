@@ -116,6 +116,8 @@ class Evidence:
             return self._marked_as_a_tensors(method, call)
         if method == "size" and call.args:
             return "size(i)"
+        if method in METHODS and _names_a_dimension(call):
+            return "dim=i"
         if method == "view" and (len(call.args) > 1 or (call.args and integer(call.args[0].value) is not None)):
             return "view(i)"
         outer = self.tree.parent(call)
@@ -271,7 +273,7 @@ def _told_by(methods: frozenset[str]) -> Value:
     """What only something with these methods can be."""
     if "backward()" in methods:
         return tensor(rank=Rank.USED, scalar=True)
-    if methods & apis.TENSOR_ONLY_METHODS or methods & {"size(i)", "view(i)", "cpu().numpy", "torch(x)"}:
+    if methods & apis.TENSOR_ONLY_METHODS or methods & {"size(i)", "view(i)", "cpu().numpy", "torch(x)", "dim=i"}:
         return tensor(rank=Rank.USED)
     if {"zero_grad", "step"} <= methods:
         return Value(Kind.OPTIMIZER, rank=Rank.USED)
@@ -282,6 +284,14 @@ def _told_by(methods: frozenset[str]) -> Value:
     if "size" in methods:
         return tensor(rank=Rank.CALLED)
     return UNKNOWN
+
+
+def _names_a_dimension(call: cst.Call) -> bool:
+    """`x.sum(dim=1)`: NumPy calls it `axis`, and where else there is a `dim`, it has a name."""
+    return any(
+        argument.keyword is not None and argument.keyword.value == "dim" and integer(argument.value) is not None
+        for argument in call.args
+    )
 
 
 def _likely_by(methods: frozenset[str]) -> Value:
