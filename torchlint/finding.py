@@ -74,6 +74,7 @@ class Doubt(Enum):
     HOST_NEEDS_IT = "host-needs-it"
     WAITS_ANYWAY = "waits-anyway"
     SMALL = "small"
+    MEMORY = "memory"
     UNCALLED = "uncalled"
     BY_CONVENTION = "by-convention"
     MEANT = "meant"
@@ -97,6 +98,7 @@ _SENTENCES = {
     Doubt.HOST_NEEDS_IT: "what takes this value works on the CPU",
     Doubt.WAITS_ANYWAY: "a line next to it synchronizes anyway",
     Doubt.SMALL: "there is little work in it",
+    Doubt.MEMORY: "all rows at once take more memory",
     Doubt.UNCALLED: "nothing in this project calls this function",
     Doubt.BY_CONVENTION: "only a name says what this is",
     Doubt.MEANT: "a comment or a name says that this is intended",

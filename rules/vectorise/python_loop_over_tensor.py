@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import libcst as cst
+
 from torchlint.rule import Doubt, Flag, Message, Node, Rule, Said
 
 if TYPE_CHECKING:
-    import libcst as cst
-
     from torchlint.analyses.iteration.element_work import Step
     from torchlint.semantics.context import Context
 
@@ -29,6 +29,7 @@ RULE = Rule(
     eager=True,
     doubts=(
         (Doubt.SMALL, ""),
+        (Doubt.MEMORY, ""),
         (Doubt.MEANT, "Who saves memory by a loop knows what it costs."),
         (Doubt.HOST_NEEDS_IT, "Of what makes up a message there is little."),
         (Doubt.RATE_UNKNOWN, ""),
@@ -49,6 +50,16 @@ _COMPARES = Message(
 )
 _GATHERS = Message(
     "gathers", "this loop indexes by one element of {tensor} per iteration", help="index with the whole tensor"
+)
+_FILLS = Message(
+    "fills",
+    "this loop fills a part of one row of {tensor} per iteration",
+    help="compare `torch.arange` with all bounds at once, and fill where it is less",
+)
+_CALLS = Message(
+    "calls",
+    "this loop runs {call} on one row of {tensor} per iteration",
+    help="run it once on the whole batch, padded and masked where the rows differ",
 )
 _LAUNCHES = Message(
     "launches", "this loop launches kernels for one element of {tensor} per iteration", help="use one batched operation"
@@ -76,5 +87,12 @@ def _said(step: Step, context: Context) -> Said:
 
     code = context.code(step.tensor).strip()
     tensor = f"`{code}`" if "\n" not in code and len(code) <= _LONGEST else "a tensor"
-    said = {Work.READ: _READS, Work.MASK: _COMPARES, Work.GATHER: _GATHERS}.get(step.work, _LAUNCHES)
-    return said.of(tensor=tensor)
+    said = {
+        Work.READ: _READS,
+        Work.MASK: _COMPARES,
+        Work.GATHER: _GATHERS,
+        Work.FILL: _FILLS,
+        Work.NETWORK: _CALLS,
+    }.get(step.work, _LAUNCHES)
+    call = f"`{context.shown(step.node.func)}`" if isinstance(step.node, cst.Call) else "a network"
+    return said.of(tensor=tensor, call=call)

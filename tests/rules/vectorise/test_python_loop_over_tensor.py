@@ -1364,3 +1364,112 @@ def test_what_only_a_transform_elsewhere_calls(
     )
     assert run(["check", "--no-cache", "--select", RULE, "--output-format", "concise"]) == found
     assert capsys.readouterr().out.count("TL901") == found
+
+
+FURTHER = {
+    "a list beside a tensor": """
+        import torch
+        import torch.nn.functional as F
+        def finish(saved: list, rewards):
+            returns, losses, values = torch.tensor(rewards).cuda(), [], []
+            for (log_prob, value), r in zip(saved, returns):  # <- python-loop-over-tensor
+                advantage = r - value.item()
+                losses.append(-log_prob * advantage)
+                values.append(F.smooth_l1_loss(value, torch.tensor([r])))
+            return torch.stack(losses).sum() + torch.stack(values).sum()
+        """,
+    "items that no stack would take": """
+        import torch
+        def finish(saved: list, rewards):
+            returns, losses = torch.tensor(rewards).cuda(), []
+            scaled = [part * r for part, r in zip(saved[1:], returns)]
+            for part, r in zip(saved[1:], returns):
+                losses.append(part * r)
+            return losses, scaled
+        """,
+    "parts of rows, as long as a list says": """
+        import torch
+        def mask_of(lengths, n, device: torch.device):
+            mask = torch.zeros(len(lengths), n, device=device)
+            for i, length in enumerate(lengths):  # <- python-loop-over-tensor
+                mask[i, :length] = 1
+            return mask
+        """,
+    "parts of rows, as long as the turn says": """
+        import torch
+        def mask_of(n, width, device: torch.device):
+            mask = torch.full((n, n), float("-inf"), device=device)
+            for i in range(n):  # <- python-loop-over-tensor
+                end = (i // width + 1) * width
+                mask[i, :end] = 0
+            return mask
+        """,
+    "parts of rows on the CPU": """
+        import torch
+        def mask_of(lengths, n):
+            mask = torch.zeros(len(lengths), n)
+            for i, length in enumerate(lengths):
+                mask[i, :length] = 1
+            return mask
+        """,
+    "sizes of what is made": """
+        import torch
+        def positions(counts: torch.Tensor, x: torch.Tensor):
+            found = [torch.arange(counts[i], device=x.device) for i in range(x.size(0))]  # <- python-loop-over-tensor
+            return torch.cat(found)
+        """,
+    "sizes that were read before": """
+        import torch
+        def positions(counts: torch.Tensor, x: torch.Tensor):
+            return torch.cat([torch.arange(n, device=x.device) for n in counts.tolist()])
+        """,
+    "a network for each row": """
+        import torch
+        from torch import nn
+        class Text(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = nn.Linear(3, 4)
+            def forward(self, x):
+                return self.net(x)
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.text = Text()
+            def forward(self, x: torch.Tensor):
+                found = []
+                for i in range(x.shape[0]):  # <- python-loop-over-tensor?
+                    found.append(self.text(x[i].unsqueeze(0))[0])
+                last = x[0]
+                for i in range(x.shape[0]):
+                    last = self.text((x[i] + last).unsqueeze(0))[0]
+                for i in range(x.shape[0]):
+                    found.append(self.text(x[i]))
+                return torch.stack(found), last
+        """,
+    "few rows, for each batch": """
+        import torch
+        from torch.utils.data import DataLoader
+        def statistics(dataset):
+            mean = torch.zeros(3)
+            for x, y in DataLoader(dataset, batch_size=4, num_workers=2):
+                for i in range(3):  # <- python-loop-over-tensor?
+                    mean[i] += x[:, i, :, :].mean()
+            for i in range(3):
+                mean[i] = mean[i] / x[:, i].sum()
+            return mean
+        """,
+    "on the CPU, nobody knows how often": """
+        import torch
+        def scaled(w, n):
+            out = torch.zeros(n, 3)
+            for i in range(n):  # <- python-loop-over-tensor?
+                out[i] = out[i] * w
+            return out
+        """,
+}
+
+
+@pytest.mark.parametrize("code", FURTHER.values(), ids=FURTHER)
+def test_further_shapes(code: str) -> None:
+    check_snippet(code, RULE)

@@ -46,8 +46,11 @@ def batchable(loop: LoopNode, context: Context) -> Batchable | None:
     found = _over_elements(loop, context, is_for_few=True)
     if found is None:
         return None
-    step = next(iter(_reads(found, context)), None)
-    if step is None:
+    step = None if found.runs else next(iter(_reads(found, context)), None)
+    if found.runs:
+        is_free = found.carried is Carried.NOTHING and not found.mixed and not is_for_samples(loop, context)
+        step = next((step for step in found.steps if step.work is Work.NETWORK), None) if is_free else None
+    elif step is None:
         if found.carried is not Carried.NOTHING or found.mixed:
             return None
         step = min((step for step in found.steps if _is_batchable(step, found, context)), key=_rank, default=None)
@@ -58,6 +61,8 @@ def _doubts(loop: ElementLoop, step: Step, context: Context) -> Iterator[Doubt]:
     """Why it may not pay to do it at once, in the order of what it costs to know."""
     if is_a_handful(loop.visit, context):
         yield Doubt.SMALL
+    if step.work is Work.NETWORK:
+        yield Doubt.MEMORY
     if is_written(loop.node, context):
         yield Doubt.HOST_NEEDS_IT
     if saves_memory(loop.node, context):
@@ -92,7 +97,9 @@ def _over_elements(loop: LoopNode, context: Context, *, is_for_few: bool = False
     ):
         return None
     found = element_loop(loop, visited, context)
-    if found is None or found.runs or not is_plain(loop, context) or _only_complains(loop):
+    if found is None or not is_plain(loop, context) or _only_complains(loop):
+        return None
+    if found.runs and not (is_for_few and any(step.work is Work.NETWORK for step in found.steps)):
         return None
     return None if not isinstance(loop, cst.While) and is_known_as_list(loop, context) else found
 
@@ -142,11 +149,17 @@ def _reads(loop: ElementLoop, context: Context) -> list[Step]:
 
 def _is_batchable(step: Step, loop: ElementLoop, context: Context) -> bool:
     """Whether the device could do this for all elements at once."""
-    if step.work is Work.READ or isinstance(loop.node, cst.While) or is_all_there_is(step.node, context):
+    if (
+        step.work in (Work.READ, Work.NETWORK)
+        or isinstance(loop.node, cst.While)
+        or is_all_there_is(step.node, context)
+    ):
         return False
+    if step.work is Work.FILL and not step.device.may_be_accelerator:
+        return False  # there it costs no more than a few writes
     if step.work is Work.KERNEL and is_over_the_best(loop.visit):
         return False
-    if not is_over_classes(loop.visit) and (loop.opaque or (loop.ragged and step.work is not Work.MASK)):
+    if not is_over_classes(loop.visit) and (loop.opaque or (loop.ragged and step.work not in (Work.MASK, Work.FILL))):
         return False
     # The workers of a loader do it meanwhile.
     return context.frequency(loop.node) >= Frequency.BATCH or not is_for_samples(step.node, context)
@@ -156,4 +169,4 @@ def _rank(step: Step) -> int:
     """How much a step says about its loop: storing a result says least."""
     if step.work is Work.KERNEL:
         return 3 if isinstance(step.node, cst.Assign) else 1
-    return 0 if step.work is Work.MASK else 2
+    return 0 if step.work is Work.MASK else 4 if step.work is Work.FILL else 2

@@ -10,7 +10,15 @@ import libcst as cst
 
 from torchlint.analyses.iteration.bindings import ASK, META, Element, Turn
 from torchlint.analyses.iteration.carried import Carried, carried_by, is_read
-from torchlint.analyses.iteration.obstacles import HOST_METHODS, RAGGED, is_mixed, is_ragged, runs_a_network
+from torchlint.analyses.iteration.obstacles import (
+    HOST_METHODS,
+    RAGGED,
+    is_batch_of_one,
+    is_beside_stackable_items,
+    is_mixed,
+    is_ragged,
+    runs_a_network,
+)
 from torchlint.analyses.iteration.targets import LoopNode, Visit, counts, names_in, picks
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.functions import SUPPRESSION
@@ -73,6 +81,8 @@ class Work(Enum):
     KERNEL = "kernel"  # the device computes with one element or row
     GATHER = "gather"  # an element says which part of another tensor is taken
     MASK = "mask"  # a whole tensor is compared with the number of the turn
+    NETWORK = "network"  # a network runs on one row, as a batch of one
+    FILL = "fill"  # a part of a row, as long as the turn says, is set to one number
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +132,7 @@ def element_loop(loop: LoopNode, visit: Visit, context: Context) -> ElementLoop 
         followed.found(),
         followed.ragged,
         bool(followed.opaque),
-        is_mixed(turn),
+        is_mixed(turn) and not is_beside_stackable_items(turn),
         runs_a_network(turn),
         carried_by(turn.nodes, loop, turn.own_names, context),
     )
@@ -174,6 +184,9 @@ class _Following:
             case cst.Name(value=name) if name in turn.counters:
                 self._compare(node)
             case cst.Subscript(value=owner) if picks(node, turn.counters) and turn.is_given(owner):
+                if self._is_filled(node):
+                    self._note(Work.FILL, node, turn.element_of(owner))
+                    self._commit()
                 self._climb(node, turn.element_of(owner, cut=turn.has_own_bounds(node)))
                 if any(isinstance(part.slice, cst.Index) and turn.is_foreign(part.slice) for part in node.slice):
                     self.ragged = True
@@ -182,6 +195,17 @@ class _Following:
                     self._climb(node, turn.element_of(owner))
             case cst.For(target=target, iter=iterated) | cst.CompFor(target=target, iter=iterated):
                 turn.descend(target, iterated)
+
+    def _is_filled(self, node: cst.Subscript) -> bool:
+        """`mask[i, :lengths[i]] = 1`: a number goes into so much of a row as the turn says."""
+        target = self.context.parent(node)
+        statement = self.context.parent(target) if isinstance(target, cst.AssignTarget) else None
+        match statement:
+            case cst.Assign(value=cst.BaseNumber() | cst.UnaryOperation(expression=cst.BaseNumber())):
+                return self.turn.has_own_bounds(node)
+            case cst.Assign(value=cst.Name(value="True" | "False")):
+                return self.turn.has_own_bounds(node)
+        return False
 
     # The number of the turn
 
@@ -349,7 +373,9 @@ class _Following:
 
     def _combined(self, above: cst.BinaryOperation, child: cst.CSTNode, element: Element) -> Element | None:
         other = above.right if child is above.left else above.left
-        if self.context.kind(other) in (Kind.STRING, Kind.SEQUENCE) or self.turn.is_foreign(other):
+        if self.context.kind(other) in (Kind.STRING, Kind.SEQUENCE):
+            return None
+        if self.turn.is_foreign(other) and not is_beside_stackable_items(self.turn):
             return None
         element = self._beside(element, other)
         self._note(Work.KERNEL, above, element)
@@ -471,7 +497,8 @@ class _Following:
             self._note(Work.READ, call, replace(element, direct=False))
             return None
         if last in apis.FACTORIES:
-            self.ragged = True  # as many as the element says
+            self.ragged = True  # as many as the element says, which the host has to know
+            self._note(Work.READ, call, element)
             return None
         if last in _LOOKS or last.endswith("_like"):
             return None
@@ -518,6 +545,8 @@ class _Following:
         function = self.context.calls.target(call)
         if function is not None and is_ragged(function, self.context):
             self.ragged = True
+        if is_batch_of_one(child, self.context) and self.context.kind(call.func) is Kind.MODULE:
+            self._note(Work.NETWORK, call, replace(element, opaque=None))
         known = function is not None and not element.selected and self.context.kind(call) is Kind.TENSOR
         if known or self.context.kind(call.func) is Kind.MODULE:
             return self._computed(call, child, element)

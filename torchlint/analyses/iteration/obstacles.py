@@ -9,7 +9,7 @@ import libcst as cst
 
 from torchlint.analyses.iteration.bindings import META, Turn
 from torchlint.analyses.iteration.carried import is_read
-from torchlint.analyses.iteration.targets import names_in, picks
+from torchlint.analyses.iteration.targets import names_in, picks, picks_one
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.functions import FILE_FUNCTION, RESIZING_CALL, SUPPRESSION
 from torchlint.semantics.knowledge.conventions.packages import ONE_BY_ONE
@@ -31,6 +31,7 @@ _EXTENTS = frozenset("sum max min amax amin argmax argmin count_nonzero".split()
 _STATELESS = re.compile(
     r"^torch\.nn\.(\w*Loss|Linear|Conv\w*|\w*ReLU6?|Sigmoid|Tanh|(Log)?Softmax|GELU|Embedding|\w*Pool\w*|\w*Norm)$"
 )
+_JOINS = ("torch.stack", "torch.cat", "torch.concat", "torch.concatenate", "torch.hstack", "torch.vstack")
 _NO_FORWARD = apis.MODULE_ONLY_METHODS | frozenset("to cuda cpu half float zero_grad get items keys".split())
 
 
@@ -54,6 +55,55 @@ def is_mixed(turn: Turn) -> bool:
                 if FILE_FUNCTION.suggests(name) or ONE_BY_ONE.suggests(package):
                     return True
     return False
+
+
+def is_beside_stackable_items(turn: Turn) -> bool:
+    """Whether a list goes along with a tensor, `zip(losses, weights)`, whose products are stacked later.
+
+    Its items can be stacked before just as well, and the whole be done at once.
+    """
+    iterated = turn.loop.iter if isinstance(turn.loop, (cst.For, cst.CompFor)) else None
+    if not (turn.visit.elements and turn.visit.others) or not isinstance(iterated, cst.Call):
+        return False
+    if turn.context.qualified_name(iterated.func) != "zip":
+        return False
+    return all(_is_of_arithmetic(node, turn) for node in turn.nodes) and _is_stacked(turn)
+
+
+def _is_stacked(turn: Turn) -> bool:
+    """Whether all that the turns collect is joined: `losses.append(loss)`, `torch.stack(losses).sum()`."""
+    kept = [
+        node.func.value
+        for node in turn.nodes
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "append"
+    ]
+    return bool(kept) and all(
+        isinstance(name, cst.Name) and any(_is_joined(use, turn.context) for use in turn.context.readers(name))
+        for name in kept
+    )
+
+
+def _is_joined(node: cst.CSTNode, context: Context) -> bool:
+    argument = context.parent(node)
+    call = context.parent(argument) if isinstance(argument, cst.Arg) else None
+    return isinstance(call, cst.Call) and context.qualified_name(call.func) in _JOINS
+
+
+def _is_of_arithmetic(node: cst.CSTNode, turn: Turn) -> bool:
+    """Whether a node of a turn computes what both its rows and items take part in, or collects or adds it up."""
+    match node:
+        case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=method))):
+            if turn.context.qualified_name(node.func) is None or names_in(owner) & turn.own_names:
+                return method in ("append", "item", "detach", "log", "exp", "square", "pow", "abs", "mean", "sum")
+            name = turn.context.qualified_name(node.func) or ""
+            return name.startswith(("torch.nn.functional.", "torch.tensor", "torch.log", "torch.exp"))
+        case cst.Call():
+            return (turn.context.qualified_name(node.func) or "").startswith("torch.nn.functional.")
+        case cst.Subscript() | cst.If() | cst.For() | cst.While() | cst.IfExp() | cst.Comparison() | cst.Lambda():
+            return False
+        case cst.Assign(targets=[cst.AssignTarget(target=target)]):
+            return isinstance(target, cst.Name)
+    return not isinstance(node, (cst.Try, cst.With, cst.Return, cst.Await, cst.Yield, cst.ListComp))
 
 
 def _is_item(item: cst.BaseExpression, container: cst.BaseExpression, turn: Turn) -> bool:
@@ -103,6 +153,27 @@ def runs_a_network(turn: Turn) -> bool:
         for node in descendants_in_scope(function.body)
         if isinstance(node, cst.Call)
     )
+
+
+def is_batch_of_one(argument: cst.CSTNode, context: Context) -> bool:
+    """Whether a row is given an axis for the batch before it goes into a call: `x[i].unsqueeze(0)`, `x[i : i + 1]`."""
+    if not isinstance(argument, cst.Arg):
+        return False
+    origins = context.origins(argument.value)
+    return any(_adds_a_batch(node) for node in (argument.value, *origins.nodes))
+
+
+def _adds_a_batch(node: cst.BaseExpression) -> bool:
+    match node:
+        case cst.Call(
+            func=cst.Attribute(attr=cst.Name(value="unsqueeze")), args=[cst.Arg(value=cst.Integer(value="0"))]
+        ):
+            return True
+        case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Name(value="None"))), *_]):
+            return True
+        case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Slice() as part), *_]):
+            return picks_one(part, names_in(part))
+    return False
 
 
 def _is_told_the_turn(call: cst.Call, turn: Turn) -> bool:
