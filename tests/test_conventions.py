@@ -263,7 +263,6 @@ def strays(text: str) -> Iterator[Stray]:
 
 # Searches of a text that judge by nothing that people choose, by the function that makes them.
 GATES = {
-    "_has_wrapper": "the call is looked for in the tree then, which is dear",
     "_is_seen_as_array": "the call is looked for in the tree then, which is dear",
     "_tells": "the call is looked for in the tree then, which is dear",
     "_is_behind_generation": "the call is looked for in the tree then, which is dear",

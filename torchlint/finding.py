@@ -71,6 +71,7 @@ class Doubt(Enum):
     DATA_UNKNOWN = "data-unknown"
     WORK_UNKNOWN = "work-unknown"
     OPTION_DECIDES = "option-decides"
+    COSTS_MEMORY = "costs-memory"
     HOST_NEEDS_IT = "host-needs-it"
     WAITS_ANYWAY = "waits-anyway"
     SMALL = "small"
@@ -95,6 +96,7 @@ _SENTENCES = {
     Doubt.DATA_UNKNOWN: "what the tensor is made of is not in sight",
     Doubt.WORK_UNKNOWN: "what it costs to make a sample is not in sight",
     Doubt.OPTION_DECIDES: "an option of the program decides this",
+    Doubt.COSTS_MEMORY: "the alternative takes more memory",
     Doubt.HOST_NEEDS_IT: "what takes this value works on the CPU",
     Doubt.WAITS_ANYWAY: "a line next to it synchronizes anyway",
     Doubt.SMALL: "there is little work in it",

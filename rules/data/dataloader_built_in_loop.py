@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.finding import Doubt
 from torchlint.rule import Call, Flag, Message, Rule, Status
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ RULE = Rule(
     summary="A `DataLoader` and its workers are recreated in every iteration of a loop from the same arguments.",
     since="0.2.0",
     status=Status.PREVIEW,
+    doubts=((Doubt.RARE, "what is there to measure or to look at does so on purpose"),),
 )
 _RECREATED = Message(
     "recreated",
@@ -52,11 +54,12 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     if not _is_gone_over(node, loop, context) or not _is_the_same(node, loop, context):
         return
-    if context.frequencies.is_diagnostic(node) or needs_new_workers(node, context):
+    if needs_new_workers(node, context):
         return
     yield Flag(
         node,
         _RECREATED.of(often=how_often(node, context)),
+        doubts=(Doubt.RARE,) if context.frequencies.is_diagnostic(node) else (),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from torchlint.finding import Doubt
 from torchlint.rule import Applicability, Call, Flag, Message, NodeEdit, Replace, Rule, Status
 from torchlint.semantics.knowledge.conventions.packages import UNPINNABLE_PACKAGE
 
@@ -24,6 +25,10 @@ RULE = Rule(
     fix=(Applicability.UNSAFE,),
     unsafe="pinned pages cannot be swapped out, and GPU tensors cannot be pinned",
     yields_to=("dataloader-respawns-workers", "workers-without-main-guard"),
+    doubts=(
+        (Doubt.OPTION_DECIDES, ""),
+        (Doubt.RARE, "what is there to look at batches copies few of them"),
+    ),
 )
 _PAGEABLE = Message(
     "pageable",
@@ -42,16 +47,10 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a loader with workers that does not pin its batches, though a loop moves them to the device."""
     from torchlint.analyses.data.batch_moves import Pinned, pinned  # the model's parts load LibCST
     from torchlint.analyses.data.datasets import no_workers
-    from torchlint.analyses.data.loaders import option
-
-    from ._shared.workers import is_zero_by_default
 
     if pinned(node, context) is not Pinned.NO or no_workers(node, context) is not None:
         return
-    number = option(node, "num_workers", 5, context).given
-    if number is not None and is_zero_by_default(number, context):
-        return
-    if context.frequencies.is_diagnostic(node) or _gives_no_host_memory(node, context):
+    if _gives_no_host_memory(node, context):
         return
     move = _move(node, context)
     if move is None:
@@ -61,7 +60,21 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         _PAGEABLE.of(copy=context.shown(move.call), often=_frequency(move, context)),
         title="Pass `pin_memory=True`",
         edits=(_pinning(node, context),),
+        doubts=tuple(_doubts(node, context)),
     )
+
+
+def _doubts(loader: cst.Call, context: Context) -> Iterator[Doubt]:
+    """Why pinned memory may not be worth having here."""
+    from torchlint.analyses.data.loaders import option
+
+    from ._shared.workers import is_zero_by_default
+
+    number = option(loader, "num_workers", 5, context).given
+    if number is not None and is_zero_by_default(number, context):
+        yield Doubt.OPTION_DECIDES
+    if context.frequencies.is_diagnostic(loader):
+        yield Doubt.RARE
 
 
 def _move(loader: cst.Call, context: Context) -> BatchMove | None:

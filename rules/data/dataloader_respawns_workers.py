@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from torchlint.finding import Doubt
 from torchlint.rule import Applicability, Call, Flag, Message, Rule
 
 if TYPE_CHECKING:
@@ -21,6 +22,10 @@ RULE = Rule(
     fix=(Applicability.UNSAFE,),
     unsafe="workers that live on do not see later changes of the dataset",
     yields_to=("workers-without-main-guard",),
+    doubts=(
+        (Doubt.DEVICE_UNKNOWN, ""),
+        (Doubt.RARE, "what is there to look at batches goes over few of them"),
+    ),
 )
 _RESPAWNED = Message("respawned", "{workers} respawned {again}", help="pass `persistent_workers={kept}`")
 
@@ -40,16 +45,20 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from ._shared.workers import needs_new_workers, starts_again, workers
 
     kept = option(node, "persistent_workers", None, context)
-    if kept.given is not None or not kept.known or context.frequencies.is_diagnostic(node):
+    if kept.given is not None or not kept.known:
         return
     found = workers(node, context)
     again = starts_again(node, context) if found is not None else None
-    if found is None or again is None or needs_new_workers(node, context) or is_on_the_cpu(context):
+    if found is None or again is None or needs_new_workers(node, context):
         return
+    doubts = (Doubt.DEVICE_UNKNOWN,) if is_on_the_cpu(context) else ()
+    if context.frequencies.is_diagnostic(node):
+        doubts = (*doubts, Doubt.RARE)
     code = found.condition or "True"
     yield Flag(
         node,
         _RESPAWNED.of(workers=found.words, again=again, kept=code),
         title="Pass `persistent_workers`",
         edits=(with_argument(node, f"persistent_workers={code}", context),),
+        doubts=doubts,
     )

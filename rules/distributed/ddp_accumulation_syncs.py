@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.finding import Doubt
 from torchlint.rule import Flag, Message, Method, Rule, Status
 from torchlint.semantics.knowledge.conventions.conditions import ACCUMULATION_CONDITION
+from torchlint.semantics.knowledge.conventions.counts import MICRO_BATCH
 from torchlint.semantics.knowledge.conventions.texts import SYNCING_FRAMEWORK
 from torchlint.semantics.knowledge.conventions.values import OPTIMIZER_PREFIX
 
@@ -22,52 +24,93 @@ RULE = Rule(
     summary="Gradients are accumulated, but reduced between the processes in every backward pass.",
     since="0.2.0",
     status=Status.PREVIEW,
+    doubts=((Doubt.COSTS_MEMORY, ""), (Doubt.BY_CONVENTION, "")),
 )
 _ALL_REDUCED = Message(
     "all-reduced",
     "every backward pass reduces all gradients, though the optimizer steps once in several",
     help="run all but the last of them under the `no_sync()` of the model",
 )
-_WRAPPER = "torch.nn.parallel.DistributedDataParallel"
+# Without an exchange, shards of gradients become whole ones.
+_SHARDING = (
+    "torch.distributed.fsdp.FullyShardedDataParallel",
+    "torch.distributed.fsdp.fully_shard",
+    "torch.distributed._composable.fsdp.fully_shard",
+)
+_WRAPPERS = ("torch.nn.parallel.DistributedDataParallel", *_SHARDING)
 # What empties the gradients, or needs those of all processes.
 _LOOKS = ("zero_grad", "unscale_", "clip_grad_norm_", "clip_grad_value_", "clip_grad_norm")
 
 
 @RULE.on(Method("backward"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
-    """Flag the backward pass of each batch where all steps of the optimizer behind it come at some batches only."""
+    """Flag the backward passes of the parts of a step, where the optimizer steps once for several of them."""
+    wrapper = _wrapper(context)
+    if wrapper is None or SYNCING_FRAMEWORK.suggests(context.program.code):
+        return
+    sharded = (Doubt.COSTS_MEMORY,) if wrapper in _SHARDING else ()
+    inner = context.loop(node)
     loop = context.frequencies.batch_loop(node)
-    if loop is None or not _has_wrapper(context) or SYNCING_FRAMEWORK.suggests(context.program.code):
-        return
-    steps = list(_calls(loop, ("step",), context))
-    if not steps or any(not _is_held_back(step, loop, context) for step in steps) or _is_held_back(node, loop, context):
-        return
-    if any(not _is_held_back(call, loop, context) for call in _calls(loop, _LOOKS, context)):
-        return  # each batch begins anew, or does something with the gradients, which have to be those of all then
-    others = [call for call in _calls(loop, ("backward",), context) if not _is_held_back(call, loop, context)]
-    if others[0] is not node:
-        return
-    yield Flag(
-        node,
-        _ALL_REDUCED.of(),
-        places=tuple(others[1:]),
-    )
+    if inner is not None and _holds_no_step(inner, node, context):
+        named = any(isinstance(part, cst.Name) and MICRO_BATCH.suggests(part.value) for part in _head(inner))
+        if not _is_stepped_behind(inner, context):
+            if not named:
+                return
+            sharded = (Doubt.BY_CONVENTION, *sharded)
+        yield Flag(node, _ALL_REDUCED.of(), doubts=sharded)
+    elif loop is not None:
+        steps = list(_calls(loop, ("step",), context))
+        if not steps or any(not _is_held_back(call, loop, context) for call in steps):
+            return
+        if any(not _is_held_back(call, loop, context) for call in _calls(loop, _LOOKS, context)):
+            return  # each batch begins anew, or does something with the gradients, which have to be those of all then
+        others = [call for call in _calls(loop, ("backward",), context) if not _is_held_back(call, loop, context)]
+        if others and others[0] is node:
+            yield Flag(node, _ALL_REDUCED.of(), places=tuple(others[1:]), doubts=sharded)
 
 
-def _has_wrapper(context: Context) -> bool:
-    """Whether the module wraps a model."""
+def _holds_no_step(loop: cst.For | cst.While, node: cst.Call, context: Context) -> bool:
+    """Whether the loop only adds up gradients: it steps no optimizer, and does nothing else with them.
+
+    Of several backward passes in it, in branches, the first stands for all.
+    """
+    if not isinstance(loop, cst.For) or any(True for _ in _calls(loop, ("step", *_LOOKS), context)):
+        return False
+    return next(_calls(loop, ("backward",), context), None) is node
+
+
+def _head(loop: cst.For | cst.While) -> Iterator[cst.CSTNode]:
+    from torchlint.syntax.tree import descendants
+
+    if isinstance(loop, cst.For):
+        yield from (loop.target, *descendants(loop.target), *descendants(loop.iter))
+
+
+def _is_stepped_behind(loop: cst.For | cst.While, context: Context) -> bool:
+    """Whether an optimizer steps behind the loop, in the block around it."""
+    block = context.parent(loop)
+    return block is not None and any(context.is_above(loop, call) for call in _calls_in(block, ("step",), context))
+
+
+def _wrapper(context: Context) -> str | None:
+    """What the module wraps a model in, so that each backward pass exchanges gradients."""
     text = context.source.text
-    return ("DistributedDataParallel" in text) and any(
-        context.qualified_name(call.func) == _WRAPPER for call in context.tree.of(cst.Call)
-    )
+    if not any(name.rpartition(".")[2] in text for name in _WRAPPERS):
+        return None
+    names = {context.qualified_name(call.func) for call in context.tree.of(cst.Call)}
+    return next((name for name in _WRAPPERS if name in names), None)
 
 
 def _calls(loop: cst.For | cst.While, methods: tuple[str, ...], context: Context) -> Iterator[cst.Call]:
     """The calls of these in the loop; a `step` has to be that of an optimizer or a scaler."""
+    yield from _calls_in(loop.body, methods, context)
+
+
+def _calls_in(body: cst.CSTNode, methods: tuple[str, ...], context: Context) -> Iterator[cst.Call]:
     from torchlint.semantics.values.lattice import Kind
     from torchlint.syntax.tree import descendants_in_scope  # the model's parts load LibCST
 
-    for node in descendants_in_scope(loop.body):
+    for node in descendants_in_scope(body):
         match node:
             case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="step"))) if "step" in methods:
                 if context.kind(owner) in (Kind.OPTIMIZER, Kind.SCALER) or _is_called_optimizer(owner):

@@ -169,7 +169,7 @@ for x, y in loader:
     check_snippet(above, RULE, fixed=above.replace(line, pinned))
 
 
-@pytest.mark.parametrize(("default", "mark"), [("0", ""), ("4", MARK), ("None", MARK)])
+@pytest.mark.parametrize(("default", "mark"), [("0", f"{MARK}?"), ("4", MARK), ("None", MARK)])
 def test_an_option_that_is_0_by_default(default: str, mark: str) -> None:
     parser = (
         "import argparse\nparser = argparse.ArgumentParser()\n"

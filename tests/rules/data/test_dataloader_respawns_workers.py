@@ -239,7 +239,7 @@ def test_a_loop_that_computes_nothing(body: str) -> None:
     check_snippet(program("loader = DataLoader(data, num_workers=4)", loop), RULE)
 
 
-@pytest.mark.parametrize(("move", "mark"), [("", ""), (".cuda()", MARK)])
+@pytest.mark.parametrize(("move", "mark"), [("", f"{MARK}?"), (".cuda()", MARK)])
 def test_a_script_without_a_word_of_an_accelerator(move: str, mark: str) -> None:
     loader = f"loader = DataLoader(data, num_workers=2){mark}"
     check_snippet(program(f"class Net(torch.nn.Module):\n    pass\nmodel = Net(){move}\n{loader}"), RULE)

@@ -112,7 +112,6 @@ def test_silent(body: str) -> None:
         ("from torch.nn.parallel import DistributedDataParallel as DDP", "model"),
         ("from apex.parallel import DistributedDataParallel as DDP", "DDP(model)"),
         ("from torch.nn import DataParallel as DDP", "DDP(model)"),
-        ("from torch.distributed.fsdp import FullyShardedDataParallel as DDP", "DDP(model)"),
     ],
 )
 def test_other_wrappers(line: str, by: str) -> None:
@@ -123,3 +122,36 @@ def test_other_wrappers(line: str, by: str) -> None:
 
 def test_look_alikes_obey_the_laws() -> None:
     check_snippet(files("torchlint.fixtures").joinpath("ddp_accumulation_syncs/ok.py").read_text("utf-8"), RULE)
+
+
+PARTS = """
+from {module} import {wrapper}
+def train(model, loader, optimizer, criterion):
+    model = {wrapper}(model)
+    for batch in loader:
+        for {part} in batch.chunk(4):
+            {body}
+        {behind}
+"""
+BACKWARD = "criterion(model(part)).backward()"
+DDP = {"module": "torch.nn.parallel", "wrapper": "DistributedDataParallel"}
+FSDP = {"module": "torch.distributed.fsdp", "wrapper": "FullyShardedDataParallel"}
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "part", "body", "behind"),
+    [
+        (DDP, "part", f"{BACKWARD}  # <- {RULE}", "optimizer.step()"),
+        (DDP, "micro_batch", f"{BACKWARD}  # <- {RULE}", "optimizer.step()"),
+        (DDP, "micro_batch", f"{BACKWARD}  # <- {RULE}?", "pass"),
+        (FSDP, "part", f"{BACKWARD}  # <- {RULE}?", "optimizer.step()"),
+        # look-alikes
+        (DDP, "part", BACKWARD, "pass"),
+        (DDP, "part", f"{BACKWARD}; optimizer.step()", "pass"),
+        (DDP, "part", f"optimizer.zero_grad(); {BACKWARD}", "optimizer.step()"),
+        (DDP, "part", f"with model.no_sync(): {BACKWARD}", "optimizer.step()"),
+        (FSDP, "part", f"model.set_requires_gradient_sync(False); {BACKWARD}", "optimizer.step()"),
+    ],
+)
+def test_parts_of_a_batch(wrapper: dict[str, str], part: str, body: str, behind: str) -> None:
+    check_snippet(PARTS.format(**wrapper, part=part, body=body, behind=behind), RULE)

@@ -210,8 +210,8 @@ SYNCING_FRAMEWORK = Convention(
     suggests_that="the author or a framework has thought of when gradients are exchanged",
     why="A second word on it is noise.",
     pattern=(
-        "no_sync|require_backward_grad_sync|register_comm_hook|delay_allreduce|FullyShardedDataParallel|"
-        r"fully_shard|deepspeed|accelerator\.|lightning|fabric\.|horovod"
+        "no_sync|require_backward_grad_sync|set_requires_gradient_sync|register_comm_hook|delay_allreduce|"
+        r"deepspeed|accelerator\.|lightning|fabric\.|horovod"
     ),
 )
 
