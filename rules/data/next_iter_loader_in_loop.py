@@ -22,7 +22,7 @@ RULE = Rule(
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
     unsafe="the loop gets successive batches instead of the first of a new shuffle each time",
-    doubts=((Doubt.RATE_UNKNOWN, ""), (Doubt.RARE, "one batch in an epoch is there to look at, mostly the same one")),
+    doubts=((Doubt.RARE, "one batch in an epoch is there to look at, mostly the same one"),),
 )
 _RESTARTED = Message(
     "restarted", "`iter({loader})` restarts the loader{often}, for its first batch alone", help="{advice}"
@@ -39,8 +39,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     frequency = context.frequency(node)
     size = _is_only_measured(node, context)
-    if frequency in (Frequency.UNKNOWN, Frequency.ONCE) or _is_in_a_handler(node, context):
-        return  # once, the first batch is all that is wanted
+    if frequency < Frequency.EPOCH or _is_in_a_handler(node, context):
+        return  # where nobody is seen to ask again, the first batch is all that is wanted
     code = context.shown(loader)
     advice = f"use `{code}.batch_size`" if size else "keep one iterator and take the next batch from it"
     yield Flag(
@@ -48,15 +48,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         _RESTARTED.of(loader=code, advice=advice, often=how_often(node, context)),
         title="Keep one iterator",
         edits=_with_one_iterator(node, loader, context),
-        doubts=_doubts(frequency, size=size),
+        doubts=(Doubt.RARE,) if frequency is Frequency.EPOCH and not size else (),
     )
-
-
-def _doubts(frequency: Frequency, *, size: bool) -> tuple[Doubt, ...]:
-    """Why it may not matter: a size is asked for once an epoch at most, and somebody may want to start over then."""
-    if frequency is Frequency.CALL:
-        return (Doubt.RATE_UNKNOWN,)
-    return (Doubt.RARE,) if frequency is Frequency.EPOCH and not size else ()
 
 
 def _loader(node: cst.Call) -> cst.Name | cst.Attribute | cst.Subscript | None:
