@@ -1473,3 +1473,26 @@ FURTHER = {
 @pytest.mark.parametrize("code", FURTHER.values(), ids=FURTHER)
 def test_further_shapes(code: str) -> None:
     check_snippet(code, RULE)
+
+
+@pytest.mark.parametrize(
+    ("header", "is_flagged"),
+    [
+        ("for place, mask in zip(places, masks):", False),  # several turns may have the same place
+        ("for place, mask in enumerate(masks):", True),
+    ],
+)
+def test_a_part_that_several_turns_may_change_is_carried(header: str, is_flagged: bool) -> None:  # noqa: FBT001
+    mark = "  # <- python-loop-over-tensor" if is_flagged else ""
+    code = f"""
+        import torch
+        def overlaid(category: torch.Tensor, masks: torch.Tensor):
+            classes, places = torch.unique(category, return_inverse=True)
+            shown = torch.zeros(classes.shape[0], 8, 8, device="cuda")
+            {header}{mark}
+                shown[place] = torch.logical_or(shown[place], mask)
+            return shown
+        for category, masks in torch.utils.data.DataLoader(data):
+            overlaid(category.cuda(), masks.cuda())
+    """
+    check_snippet(code, RULE)

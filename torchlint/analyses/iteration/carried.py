@@ -220,7 +220,7 @@ def _by_elements(body: _Body) -> Iterator[Carried]:
                 writes.add(owner)
                 written.setdefault(name, set()).add(place)
                 targets.setdefault(name, set()).add(body.context.code(target))
-                if isinstance(node, cst.AugAssign):
+                if isinstance(node, cst.AugAssign) or _is_updated(target, body):
                     counted.setdefault(name, set()).add(place)
     for node in body.nodes if written else ():
         if isinstance(node, (cst.Name, cst.Attribute)) and node not in writes and is_read(node, body.context):
@@ -229,15 +229,46 @@ def _by_elements(body: _Body) -> Iterator[Carried]:
                 place, _ = _place(_whole(node, body), body)
                 if (
                     () in places
-                    or (place in counted.get(dotted(node) or "", ()) and any(map(_is_looked_up, place)))
+                    or (
+                        place in counted.get(dotted(node) or "", ())
+                        and any(_is_looked_up(index, body) for index in place)
+                    )
                     or (places != {place} and not _is_within(node, targets[dotted(node) or ""], body))
                 ):
                     yield body.kept(node)
 
 
-def _is_looked_up(index: str) -> bool:
-    """Whether the index comes from elsewhere, `labels[i]`, so that several turns may have the same."""
-    return "[" in index
+def _is_looked_up(index: str, body: _Body) -> bool:
+    """Whether the index comes from elsewhere, `labels[i]` or an element of such: several turns may have the same."""
+    is_element = isinstance(body.loop, cst.For) and index.isidentifier() and index not in _counters(body.loop)
+    return "[" in index or is_element
+
+
+def _counters(loop: cst.For) -> set[str]:
+    """The names that are another number in each turn: `i` of `for i in range(n)` and `for i, x in enumerate(y)`."""
+    match loop:
+        case cst.For(target=target, iter=cst.Call(func=cst.Name(value="range" | "arange" | "trange"))):
+            return {target.value} if isinstance(target, cst.Name) else set()
+        case cst.For(
+            target=cst.Tuple(elements=[cst.Element(value=cst.Name(value=name)), *_]),
+            iter=cst.Call(func=cst.Name(value="enumerate")),
+        ):
+            return {name}
+        case cst.For(target=target, iter=cst.Call(func=cst.Attribute(attr=cst.Name(value="arange")))):
+            return {target.value} if isinstance(target, cst.Name) else set()
+    return set()
+
+
+def _is_updated(target: cst.BaseExpression, body: _Body) -> bool:
+    """`x[i] = f(x[i])`: the new value of a part is made of the old one."""
+    above = body.context.parent(target)
+    statement = body.context.parent(above) if isinstance(above, cst.AssignTarget) else None
+    if not isinstance(statement, cst.Assign):
+        return False
+    code = body.context.code(target)
+    return any(
+        isinstance(part, cst.Subscript) and body.context.code(part) == code for part in descendants(statement.value)
+    )
 
 
 def _written(node: cst.CSTNode) -> cst.BaseExpression | None:
