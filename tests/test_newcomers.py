@@ -237,14 +237,17 @@ SNIPPETS = {
             optimizer.step()
             torch.cuda.empty_cache()  # <- empty-cache-in-loop
     """,
-    "predictions that are copied to the CPU in each batch": """
+    "predictions that are copied to the CPU in each step": """
         import torch
 
         preds = []
-        with torch.no_grad():
-            for x, y in test_loader:
-                out = model(x.cuda())
-                preds.extend(out.argmax(1).cpu().numpy())  # <- bulk-d2h-in-hot-loop?
+        for x, y in train_loader:
+            optimizer.zero_grad()
+            out = model(x.cuda())
+            loss = criterion(out, y.cuda())
+            loss.backward()
+            optimizer.step()
+            accuracy += (out.argmax(1).cpu() == y).float().mean()  # <- bulk-d2h-in-hot-loop
     """,
     "a list of losses with their graphs": """
         import torch

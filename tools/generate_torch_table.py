@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-TARGET = Path(__file__).parents[1] / "torchlint" / "model" / "torch_table.py"
+TARGET = Path(__file__).parents[1] / "torchlint" / "semantics" / "knowledge" / "torch_signatures.py"
 
 TENSOR = "T"
 NUMBER = "n"
@@ -39,6 +39,18 @@ _SIMPLE = {
     "List[Tensor]": SEQUENCE,
     "list[Tensor]": SEQUENCE,
     "tuple[Tensor, ...]": SEQUENCE,
+}
+
+
+# Methods that torch/_tensor.py defines in Python, without annotations; the stubs know nothing of them.
+_IN_PYTHON = {
+    "istft": TENSOR,
+    "lu": OTHER,
+    "norm": TENSOR,
+    "stft": TENSOR,
+    "unflatten": TENSOR,
+    "unique": OTHER,
+    "unique_consecutive": OTHER,
 }
 
 
@@ -76,6 +88,16 @@ def _functions(body: list[ast.stmt], tuples: dict[str, int]) -> dict[str, str]:
     return {name: _joined(found) for name, found in codes.items()}
 
 
+def _methods_in_python(folder: Path) -> dict[str, str]:
+    """What the methods return that are written in Python. Raises `SystemExit` where one is not there any more."""
+    module = ast.parse((folder / "_tensor.py").read_text())
+    tensor = next(node for node in module.body if isinstance(node, ast.ClassDef) and node.name == "Tensor")
+    there = {node.name for node in tensor.body if isinstance(node, ast.FunctionDef)}
+    if missing := sorted(_IN_PYTHON.keys() - there):
+        raise SystemExit(f"torch.Tensor has no method {', '.join(missing)}")
+    return _IN_PYTHON
+
+
 def _joined(found: set[str]) -> str:
     """One code for all overloads; `T/2` is a tensor without `dim` and a pair with it."""
     found = found - {NONE} or found
@@ -94,7 +116,8 @@ def _tables() -> Iterator[tuple[str, str, dict[str, str] | list[str]]]:
     tuples = _named_tuples(folder)
     stub = ast.parse((folder / "_C" / "__init__.pyi").read_text())
     base = next(node for node in stub.body if isinstance(node, ast.ClassDef) and node.name == "TensorBase")
-    yield "METHODS", "What each method of torch.Tensor returns.", _functions(base.body, tuples)
+    methods = _functions(base.body, tuples) | _methods_in_python(folder)
+    yield "METHODS", "What each method of torch.Tensor returns.", methods
     functions = _functions(ast.parse((folder / "_C" / "_VariableFunctions.pyi").read_text()).body, tuples)
     yield (
         "FUNCTIONS",
@@ -129,8 +152,7 @@ def render() -> str:
         (
             '"""What torch\'s functions return, written by tools/generate_torch_table.py from torch\'s own stubs.\n\n'
             "T a tensor, a digit so many tensors, T/2 a tensor without `dim` and a pair with it, S a sequence of\n"
-            'tensors, n a Python number, z a torch.Size, - None, ? anything else.\n"""\n\n'
-            "# ruff: noqa: E501\n"
+            'tensors, n a Python number, z a torch.Size, - None, ? anything else.\n"""\n'
         )
     ]
     for name, doc, table in _tables():

@@ -92,7 +92,12 @@ def _because(verdict: Verdict) -> list[str]:
     if verdict.outcome is Outcome.NOTE:
         return [f"but {reason.words} ({reason.id})" for reason in verdict.reasons]
     further = [reason for reason in verdict.reasons if reason.words != verdict.words and not reason.is_code]
-    return [f"since {reason.words} ({reason.id})" for reason in further]
+    return [f"since {_clause(reason.words)} ({reason.id})" for reason in further]
+
+
+def _clause(words: str) -> str:
+    """A sentence as a clause."""
+    return words[:1].lower() + words[1:].rstrip(".") if words[1:2].islower() else words.rstrip(".")
 
 
 def _json(explained: _Explained) -> dict[str, object]:

@@ -94,15 +94,17 @@ def verdicts(source: SourceFile, settings: Settings, facts: Facts, row: int) -> 
         here = [finding for finding in found if _touches(finding, source, row)]
         spoken = [_spoken(finding, said) for finding in here]
         speaking = {verdict.rule.name for verdict in spoken}
-        silent: dict[str, Verdict] = {}
+        silent: dict[str, tuple[int, Verdict]] = {}
         for rule, check, node in looked:
             if rule.name in speaking:
                 continue
-            verdict = _silent(rule, watched(check, node, context), context, here)
-            if rule.name not in silent or len(verdict.reasons) > len(silent[rule.name].reasons):
-                silent[rule.name] = verdict
+            seen = watched(check, node, context)
+            # Of several things on a line, what came nearest to being said.
+            reached = _STEPS + 1 if seen.flags else len(seen.reasons)
+            if rule.name not in silent or reached > silent[rule.name][0]:
+                silent[rule.name] = reached, _silent(rule, seen, context, here)
     spoken.sort(key=lambda verdict: list(Outcome).index(verdict.outcome))
-    return [*spoken, *sorted(silent.values(), key=lambda verdict: verdict.rule.code)]
+    return [*spoken, *sorted((verdict for _, verdict in silent.values()), key=lambda verdict: verdict.rule.code)]
 
 
 def _looked(context: Context, rules: tuple[Rule, ...], row: int) -> Iterator[tuple[Rule, Check, cst.CSTNode]]:
