@@ -1,4 +1,4 @@
-"""Elements picked by a mask, only to be added up: how many they are is known to the device alone."""
+"""Elements picked by a mask: how many they are is known to the device alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Flag, Message, Node, Rule
+from torchlint.rule import Doubt, Flag, Message, Node, Rule
 
 from .._shared.doubts import WAIT_DOUBTS, weighed
 
@@ -19,7 +19,7 @@ RULE = Rule(
     name="boolean-mask-select",
     code="TL309",
     group="sync",
-    summary="Boolean indexing synchronizes, here only to reduce what it selects.",
+    summary="Boolean indexing synchronizes: the size of its result depends on the data.",
     since="0.2.0",
     doubts=WAIT_DOUBTS,
 )
@@ -29,37 +29,48 @@ _MASKED = Message(
     help="{advice}",
 )
 
-_TOKENS = (b"mean(", b"sum(", b"_loss(", b"_with_logits(")
+_SELECTED = Message(
+    "selected",
+    "`{selection}` synchronizes with the GPU{often}: the size of its result depends on the data",
+    help="keep the shape and mask with `torch.where`, or combine masks and select once",
+)
+
 _LOSS = 'take the loss with `reduction="none"`, and sum `torch.where(mask, loss, 0)`'
 _REDUCTIONS = frozenset({"mean", "sum"})
 # Losses that give each element its own before they reduce.
 _ELEMENTWISE = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy_with_logits"})
 
 
-@RULE.on(Node("Subscript", _TOKENS))
+@RULE.on(Node("Subscript", (b"[",)))
 def check(node: cst.Subscript, context: Context) -> Iterator[Flag]:
-    """Flag `x[mask].mean()`, `x[mask].sum()` and losses of what one mask picks, of device tensors."""
-    from torchlint.edits.messages import how_often
+    """Flag what a mask selects of a device tensor: where it is only reduced, and else the first of its selections."""
+    from .masks import is_for_gaps, mask_among, mask_of
 
-    advice = _advice(node, context)
-    if advice is None:
+    mask = mask_among(node, context)
+    if mask is None or _is_target(node, context):
         return
     from torchlint.analyses.host.purpose import is_known_already
     from torchlint.analyses.host.reads import is_device_tensor
-    from torchlint.analyses.sync.avoidable import wait_doubts
+    from torchlint.analyses.sync.avoidable import UNSEEN, wait_doubts
     from torchlint.analyses.sync.inherent_branches import (  # the model's parts load LibCST
         design_doubts,
         is_in_sample_code,
     )
+    from torchlint.edits.messages import how_often
 
-    from .masks import is_for_gaps, mask_of
-
-    mask = mask_of(node, context)
-    if mask is None or (advice == _LOSS and is_for_gaps(mask, context)) or is_in_sample_code(node, context):
+    advice = _advice(node, context)
+    if not is_device_tensor(node.value, context) or is_in_sample_code(node, context):
         return
-    if not is_device_tensor(node.value, context):
+    doubts = chain(design_doubts(node, context), wait_doubts(node, mask, context))
+    if advice is None or mask_of(node, context) is None or (advice == _LOSS and is_for_gaps(mask, context)):
+        others = _selections(node, mask, context)
+        known = (Doubt.WAITS_ANYWAY,) if is_known_already(node, mask, context) else ()
+        found = weighed(RULE, chain(known, (Doubt.USE_UNKNOWN,), doubts))
+        is_guess = Doubt.DEVICE_UNKNOWN in found and not UNSEEN.isdisjoint(found)
+        if others[0] is node and not is_guess:  # else neither how often nor where it runs is in sight
+            said = _SELECTED.of(selection=context.shown(node), often=how_often(node, context))
+            yield Flag(node, said, places=tuple(others[1:]), doubts=found)
         return
-    doubts = chain(design_doubts(node, context), wait_doubts(node, node.value, context))
     if is_known_already(node, mask, context):
         clamped = advice.replace("mask.sum()", "mask.sum().clamp(min=1)")
         advice = f"{clamped}, which needs no branch either"
@@ -68,6 +79,35 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Flag]:
         _MASKED.of(selection=context.shown(node), advice=advice, often=how_often(node, context)),
         doubts=weighed(RULE, doubts),
     )
+
+
+def _is_target(node: cst.Subscript, context: Context) -> bool:
+    """Whether something is put into the elements, which waits for nothing if it is a number, or they are deleted."""
+    child: cst.CSTNode = node
+    above = context.parent(node)
+    while isinstance(above, (cst.Subscript, cst.Attribute, cst.Element, cst.Tuple)) and child is not getattr(
+        above, "slice", None
+    ):
+        child, above = above, context.parent(above)
+    is_written = isinstance(above, (cst.AugAssign, cst.AnnAssign)) and above.target is child
+    return is_written or isinstance(above, (cst.AssignTarget, cst.Del))
+
+
+def _selections(node: cst.Subscript, mask: cst.BaseExpression, context: Context) -> list[cst.Subscript]:
+    """What the function selects by the same mask, in the order of the source: one cause."""
+    from .masks import mask_among
+
+    code = context.code(mask)
+    found = [
+        other
+        for other in context.tree.of(cst.Subscript)
+        if context.function(other) is context.function(node)
+        and (by := mask_among(other, context)) is not None
+        and context.code(by) == code
+        and (not (isinstance(mask, cst.Name) and isinstance(by, cst.Name)) or context.holds_the_same(by, mask))
+        and not _is_target(other, context)
+    ]
+    return sorted(found, key=context.tree.place)
 
 
 def _advice(node: cst.Subscript, context: Context) -> str | None:

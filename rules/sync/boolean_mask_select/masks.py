@@ -32,6 +32,37 @@ def mask_of(node: cst.Subscript, context: Context) -> cst.BaseExpression | None:
     return None
 
 
+def mask_among(node: cst.Subscript, context: Context) -> cst.BaseExpression | None:
+    """The mask among the indices of `x[i, mask, :]`."""
+    for part in node.slice:
+        match part.slice:
+            case cst.Index(value=index, star=None) if _may_be_mask(index, context) and is_mask(index, context):
+                return index
+    return None
+
+
+def _may_be_mask(index: cst.BaseExpression, context: Context) -> bool:
+    """Whether the expression, or what a name for it is bound to, has the shape of a mask: cheap to ask."""
+    match index:
+        case cst.Name():
+            return any(
+                binding.value is not None and type(binding.value) is not cst.Name and _looks_like_one(binding.value)
+                for binding in context.names.lookup(index)[1]
+            )
+    return _looks_like_one(index)
+
+
+def _looks_like_one(node: cst.CSTNode) -> bool:
+    match node:
+        case cst.Comparison() | cst.BinaryOperation(operator=cst.BitAnd() | cst.BitOr() | cst.BitXor()):
+            return True
+        case cst.UnaryOperation(operator=operator):
+            return isinstance(operator, cst.BitInvert)
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value=name)), args=args):
+            return name in _MADE or name in _KEPT or any(last_part(argument.value) == "bool" for argument in args)
+    return False
+
+
 @query(bottom=False)
 def is_mask(node: cst.BaseExpression, context: Context) -> bool:
     """Whether the expression is a tensor of truth values for certain."""
@@ -44,6 +75,8 @@ def is_mask(node: cst.BaseExpression, context: Context) -> bool:
             return is_mask(left, context) or is_mask(right, context)
         case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=name))):
             if name in _MADE:
+                return context.kind(node) is Kind.TENSOR
+            if name == "to" and any(last_part(argument.value) == "bool" for argument in node.args):
                 return context.kind(node) is Kind.TENSOR
             if name == "to" and not all(last_part(argument.value) in _PLACES for argument in node.args):
                 return False  # `mask.to(torch.float32)`, `mask.to(x)`; `mask.to(x.device)` stays one

@@ -44,22 +44,22 @@ def test_only_reduced(lines: tuple[str, ...]) -> None:
         ("return x[z].mean()",),
         ("return x[len(z) > 0].mean()",),
         ("return x[0].mean()",),
-        ("return x[y > 0].mean(0)",),
-        ("return x[y > 0, 0].mean()",),
-        ("return x[y > 0]",),
-        ("return x[y > 0].max()",),
-        ("return self.net(x[y > 0]).mean()",),
+        ("return x[y > 0].mean(0)  # <- boolean-mask-select?",),
+        ("return x[y > 0, 0].mean()  # <- boolean-mask-select?",),
+        ("return x[y > 0]  # <- boolean-mask-select?",),
+        ("return x[y > 0].max()  # <- boolean-mask-select?",),
+        ("return self.net(x[y > 0]).mean()  # <- boolean-mask-select?",),
         ("return x.cpu()[y > 0].mean()",),
         ("m = (y > 0).to(torch.int64)", "return x[m].mean()"),
         ("m = (y > 0).nonzero()", "return x[m].mean()"),
-        ("m = y > 0", "return F.mse_loss(x[m], y[~m])"),
-        ("m = y > 0", "return F.mse_loss(x[m], y[m], z)"),
-        ("m = y > 0", "return F.cross_entropy(x[m], y[m])"),
+        ("m = y > 0", "return F.mse_loss(x[m], y[~m])  # <- boolean-mask-select?"),
+        ("m = y > 0", "return F.mse_loss(x[m], y[m], z)  # <- boolean-mask-select?"),
+        ("m = y > 0", "return F.cross_entropy(x[m], y[m])  # <- boolean-mask-select?"),
         ("m = y if z else y > 0", "return x[m].sum()"),
         # The loss of what is not a number has no gradient, chosen or not.
-        ("m = y == y", "return F.mse_loss(x[m], y[m])"),
-        ("m = ~torch.isnan(y)", "return F.mse_loss(x[m], y[m])"),
-        ("m = (x > 0) & y.isfinite().to(x.device)", "return F.mse_loss(x[m], y[m])"),
+        ("m = y == y", "return F.mse_loss(x[m], y[m])  # <- boolean-mask-select?"),
+        ("m = ~torch.isnan(y)", "return F.mse_loss(x[m], y[m])  # <- boolean-mask-select?"),
+        ("m = (x > 0) & y.isfinite().to(x.device)", "return F.mse_loss(x[m], y[m])  # <- boolean-mask-select?"),
     ],
 )
 def test_look_alikes(lines: tuple[str, ...]) -> None:
@@ -99,3 +99,28 @@ def test_where_the_data_decides() -> None:
 def test_the_message_speaks_of_the_branch_around(lines: tuple[str, ...], advice: str) -> None:
     result = check_snippet(module(*lines), RULE)
     assert result.findings[0].help.endswith(advice)
+
+
+def test_all_that_one_mask_selects_is_one_finding() -> None:
+    result = check_snippet(
+        """
+        import torch
+        from torch import nn
+        class Pool(nn.Module):
+            def forward(self, edges: torch.Tensor, weights: torch.Tensor, scores: torch.Tensor, i: int):
+                keep = edges[0] != edges[1]
+                edges = edges[:, keep]  # <- boolean-mask-select?
+                weights = weights[keep]
+                few = (scores > 0).to(torch.bool)
+                weights[few] = 0
+                weights[few] += 1
+                kinds = weights[i, few.bool(), :]  # <- boolean-mask-select?
+                if few.any():
+                    kinds = kinds[few]
+                return edges, weights, kinds, scores[i], scores[:, i]
+        def anywhere(x, y):
+            return x[y > 0]
+        """,
+        RULE,
+    )
+    assert [len(finding.places) for finding in result.findings if finding.rule == RULE] == [1, 0]

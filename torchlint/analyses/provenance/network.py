@@ -52,7 +52,7 @@ def _is_given(node: cst.BaseExpression, context: Context, seen: set[int]) -> boo
     match node:
         case cst.Name():
             bindings = context.reaching(node)
-            return all(_may_be_tensor(binding, context) for binding in bindings) and any(
+            return _may_be_tensors(bindings, context) and any(
                 binding.binder is Binder.PARAMETER and _is_passed(binding, context, seen) for binding in bindings
             )
         case cst.Attribute(attr=cst.Name(value="grad")):
@@ -68,10 +68,11 @@ def _is_given(node: cst.BaseExpression, context: Context, seen: set[int]) -> boo
     return False
 
 
-def _may_be_tensor(binding: Binding, context: Context) -> bool:
-    """Whether it binds a tensor; what a parameter is, its uses tell."""
-    kind = context.kinds.binding(binding).kind
-    return kind is Kind.TENSOR or (kind is Kind.UNKNOWN and binding.binder is Binder.PARAMETER)
+def _may_be_tensors(bindings: tuple[Binding, ...], context: Context) -> bool:
+    """Whether they bind a tensor on every way; what a parameter is, its uses tell, or what stands in its place."""
+    kinds = [(context.kinds.binding(binding).kind, binding.binder is Binder.PARAMETER) for binding in bindings]
+    is_given_one = (Kind.TENSOR, True) in kinds
+    return all(kind is Kind.TENSOR or (kind is Kind.UNKNOWN and (given or is_given_one)) for kind, given in kinds)
 
 
 def _is_passed(binding: Binding, context: Context, seen: set[int]) -> bool:
