@@ -51,7 +51,6 @@ LOST: dict[str, dict[tuple[int, str], str]] = {
     },
     "dataloader_not_pinned/ok.py": {(75, "implicit-sync-in-logging"): _A_MODEL},
     "device_round_trip/ok.py": {(154, "device-round-trip"): _A_MODEL},
-    "distribution_arg_validation/ok.py": {(46, "bulk-d2h-in-hot-loop"): _A_MODEL},
     "eval_without_no_grad/ok.py": {(148, "implicit-sync-in-logging"): _A_MODEL},
     "hf_slow_defaults/slow.py": {
         (77, "hf-slow-defaults"): "the class of this file stands for that of transformers, by its name"

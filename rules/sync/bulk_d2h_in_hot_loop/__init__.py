@@ -75,7 +75,8 @@ def _doubts(node: cst.Call, tensor: cst.BaseExpression, context: Context) -> Ite
     whole = _chain(node, context)
     if is_switched_on(node, context):
         yield Doubt.RARE
-    if is_made_room_for(whole, context) or is_saved(node, context) or is_needed_on_host(node, context):
+    is_needed = is_made_room_for(whole, context) or is_saved(node, context) or is_needed_on_host(node, context)
+    if is_needed:
         yield Doubt.HOST_NEEDS_IT
     used = purpose(whole, context)
     if used is Purpose.NEEDED:
@@ -85,7 +86,7 @@ def _doubts(node: cst.Call, tensor: cst.BaseExpression, context: Context) -> Ite
             yield Doubt.HOST_NEEDS_IT
     elif is_measured(whole, context):
         yield Doubt.HOST_NEEDS_IT
-    elif used is not Purpose.NEEDED and not (
+    elif not is_needed and used is not Purpose.NEEDED and not (
         _is_for_nothing(node, context) or (used is Purpose.DEFER and context.value(tensor).scalar)
     ):
         yield Doubt.USE_UNKNOWN

@@ -31,7 +31,7 @@ def tensors_as_numbers(node: cst.CSTNode, context: Context) -> Iterator[cst.Base
         wanted = _of_subscript(node, context)
     else:
         assert isinstance(node, cst.Call)
-        wanted = _of_call(node)
+        wanted = _of_call(node, context)
     for number in wanted:
         if not may_be_tensor(number, context) or _is_other(node, context):
             continue
@@ -67,8 +67,10 @@ def _is_list(node: cst.BaseExpression, context: Context) -> bool:
     return value.kind in (Kind.SEQUENCE, Kind.STRING) and value.proven
 
 
-def _of_call(node: cst.Call) -> Iterator[cst.BaseExpression]:
-    name = node.func.attr.value if isinstance(node.func, cst.Attribute) else "range"
+def _of_call(node: cst.Call, context: Context) -> Iterator[cst.BaseExpression]:
+    # A method goes by its own name, a function by that of the library: `from torch.nn.functional import pad as fill`.
+    name = last_part(node.func) if isinstance(node.func, cst.Attribute) else ""
+    name = name or (context.qualified_name(node.func) or "").rpartition(".")[2]
     if name in SIZED_SECOND:
         yield from _sizes(node, SIZED_SECOND[name])
         return
@@ -138,7 +140,7 @@ def _is_needed(name: cst.Name, context: Context) -> bool:
         if isinstance(above, cst.Subscript):
             wanted = _of_subscript(above, context)
         elif isinstance(above, cst.Call) and last_part(above.func) in _NEEDED:
-            wanted = _of_call(above)
+            wanted = _of_call(above, context)
         else:
             continue
         if any(

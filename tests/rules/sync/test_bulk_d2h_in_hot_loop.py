@@ -492,3 +492,24 @@ def test_what_the_host_needs_is_a_note_where_it_recurs() -> None:
         """,
         RULE,
     )
+
+
+def test_what_a_network_makes_of_tensors_on_the_cpu_is_there() -> None:
+    check_snippet(
+        """
+        import torch
+        def play(policy, environment, episodes):
+            for _ in range(episodes):
+                state, done = environment.reset(), False
+                while not done:
+                    logits = policy(torch.as_tensor(state, device="cpu")).cpu()
+                    state, _, done, _ = environment.step(logits.numpy())
+        def play_there(policy, environment, episodes):
+            for _ in range(episodes):
+                state, done = environment.reset(), False
+                while not done:
+                    logits = policy(torch.as_tensor(state, device="cuda")).cpu()  # <- bulk-d2h-in-hot-loop?
+                    state, _, done, _ = environment.step(logits.numpy())
+        """,
+        RULE,
+    )
