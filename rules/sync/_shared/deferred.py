@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.execution.hot import rate_doubts
 from torchlint.analyses.host.reads import scalar_read
 from torchlint.analyses.tensors.aliasing import is_changed_in_place, makes_new
 from torchlint.analyses.tensors.element_types import counts, is_floating
@@ -32,8 +33,34 @@ if TYPE_CHECKING:
 def deferred(read: cst.Call, context: Context) -> tuple[NodeEdit, ...]:
     """The edits that add up or collect the value on the device and read it once, below the loop.
 
-    Empty where that can't be done for certain.
+    Empty where that can't be done for certain, and where nothing would come of it, since each step reads the same value
+    for something else as well.
     """
+    edits = _deferred(read, context)
+    return () if edits and _is_read_all_the_same(read, context) else edits
+
+
+def _is_read_all_the_same(read: cst.Call, context: Context) -> bool:
+    """Whether the loop around reads the value a second time at each step, where it cannot stay on the device."""
+    tensor = scalar_read(read, context)
+    loop = context.frequencies.batch_loop(read)
+    if not isinstance(tensor, cst.Name) or loop is None:
+        return False
+    statement = context.tree.statement(read)
+    for use in context.names.spelt(tensor.value):
+        if use is tensor or not context.tree.within(use, loop.body) or context.tree.statement(use) is statement:
+            continue
+        if not context.holds_the_same(use, tensor):
+            continue
+        other = context.enclosing(use, cst.Call, within=context.tree.statement(use))
+        while isinstance(other, cst.Call):
+            if scalar_read(other, context) is use and not (_deferred(other, context) or rate_doubts(other, context)):
+                return True
+            other = context.enclosing(other, cst.Call, within=context.tree.statement(use))
+    return False
+
+
+def _deferred(read: cst.Call, context: Context) -> tuple[NodeEdit, ...]:
     statement = context.tree.statement(read)
     addition = _addition(statement)
     if addition is not None:

@@ -86,8 +86,10 @@ def _doubts(node: cst.Call, tensor: cst.BaseExpression, context: Context) -> Ite
             yield Doubt.HOST_NEEDS_IT
     elif is_measured(whole, context):
         yield Doubt.HOST_NEEDS_IT
-    elif not is_needed and used is not Purpose.NEEDED and not (
-        _is_for_nothing(node, context) or (used is Purpose.DEFER and context.value(tensor).scalar)
+    elif (
+        not is_needed
+        and used is not Purpose.NEEDED
+        and not (_is_for_nothing(node, context) or (used is Purpose.DEFER and context.value(tensor).scalar))
     ):
         yield Doubt.USE_UNKNOWN
     yield from wait_doubts(node, tensor, context)

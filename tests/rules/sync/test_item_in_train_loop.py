@@ -1240,3 +1240,23 @@ def test_what_is_reduced_along_a_dimension_is_a_tensor() -> None:
         """,
         RULE,
     )
+
+
+def test_there_is_nothing_to_gain_where_the_same_value_is_read_all_the_same() -> None:
+    code = """
+        import torch
+        def train(model, loader, optimizer, criterion, tracker):
+            total = 0.0
+            for step, (x, y) in enumerate(loader):
+                loss = criterion(model(x.cuda()), y.cuda())
+                loss.backward()
+                optimizer.step()
+                total += loss.item()  # <- item-in-train-loop
+                {}
+            return total
+    """
+    again = "tracker.update(float(loss))  # <- item-in-train-loop"
+    check_snippet(code.format(again), RULE, fixed=re.sub(" *# <-.*", "", code.format(again)))
+    seldom = "if step % 100 == 0: tracker.update(float(loss))"
+    result = check_snippet(code.format(seldom), RULE)
+    assert [finding.fix is not None for finding in result.findings if finding.rule == RULE] == [True]
