@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from torchlint.rule import Applicability, Doubt, Flag, Message, Method, Node, Rule
@@ -68,8 +69,9 @@ def check_dropped(node: cst.Call | cst.Attribute, context: Context) -> Iterator[
         if Doubt.UNCALLED not in doubts and is_entered_unseen(evaluation.calls[0], context):
             doubts = (*doubts, Doubt.UNCALLED)
         # What else the statement computes may want its graph.
-        is_fixed = not doubts and is_alone(evaluation.calls[0], context)
-        yield _flag(_DROPPED, evaluation, doubts, context, is_fixed=is_fixed)
+        is_fixed = not doubts and len(evaluation.calls) == 1 and is_alone(evaluation.calls[0], context)
+        flag = _flag(_DROPPED, evaluation, doubts, context, is_fixed=is_fixed)
+        yield replace(flag, places=evaluation.calls[1:])
 
 
 def _flag(

@@ -135,7 +135,10 @@ class Evaluations:
         if any(_is_strange(item.decorator) for item in function.decorators):
             return True
         owner = self.context.classes.owner(function)
-        return owner is not None and function not in self._switches and self.context.classes.is_module(owner)
+        if owner is None or function in self._switches or not self.context.classes.is_module(owner):
+            return False
+        # What a module does itself is its caller's to decide on, unless all of them are in sight.
+        return not self.context.calls.callers(function) or bool(self.context.elsewhere.callers(function))
 
     def _is_of_a_module(self, function: cst.FunctionDef) -> bool:
         """Whether the method is one of a module by a base that another file defines."""
@@ -347,8 +350,32 @@ class Evaluations:
             return False
         if self.context.kind(call.args[0].value) is Kind.MODULE:
             return False  # it does something with a model: `ema.copy_to(model)`
+        if self.is_loaded(func):
+            return True
         value = self.context.value(func)
         return value.kind is Kind.MODULE and not _NO_PARAMETERS.search(value.qualified) and not self._is_foreign(func)
+
+    def is_loaded(self, func: cst.BaseExpression) -> bool:
+        """Whether it is what a file holds, and is called: a model that was saved whole, `torch.load("model.pt")`."""
+        if not isinstance(func, cst.Name) or not self._is_any_loaded:
+            return False
+        may_be = self.context.kind(func) in (Kind.UNKNOWN, Kind.OBJECT)
+        return may_be and self.context.origins(func).every(self._loads)
+
+    @cached_property
+    def _is_any_loaded(self) -> bool:
+        return any(map(self._is_load, self.context.tree.of(cst.Call)))
+
+    def _loads(self, made: cst.BaseExpression) -> bool:
+        """`torch.load(path)`, and the same moved or set to a mode: `model.to(device)`, `model.eval()`."""
+        match made:
+            case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="to" | "cuda" | "cpu" | "eval"))):
+                found = [each for each in self.context.origins(owner).nodes if each is not made]
+                return bool(found) and all(map(self._is_load, found))
+        return self._is_load(made)
+
+    def _is_load(self, made: cst.CSTNode) -> bool:
+        return isinstance(made, cst.Call) and self.context.qualified_name(made.func) == "torch.load"
 
     def _is_foreign(self, func: cst.BaseExpression) -> bool:
         """Whether a library made the model that takes care of autograd itself."""

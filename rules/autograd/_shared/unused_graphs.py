@@ -35,16 +35,21 @@ def unused_graphs(drop: cst.Call | cst.Attribute, context: Context) -> Iterator[
             made_by = _model_calls(dropped, context)
         case _:
             return
-    for call in made_by:
-        is_sure = context.value(call.func).proven  # what is called a model and nothing more may be anything
-        if (
-            is_sure
-            and context.grad(call) is GradMode.ON
-            and not _is_known(call, context)
-            and _is_dropped(call, context)
-        ):
-            line = context.tree.line(call)
-            yield Evaluation(lines_of([line]) if line is not None else (), (call,))
+    found = [call for call in made_by if _is_unused(call, context)]
+    if not found:
+        return
+    first = min(found, key=context.tree.place)
+    together = [call for call in found if context.function(call) is context.function(first)]
+    for calls in (together, *([call] for call in found if call not in together)):
+        line = context.tree.line(min(calls, key=context.tree.place))
+        yield Evaluation(lines_of([line]) if line is not None else (), tuple(sorted(calls, key=context.tree.place)))
+
+
+def _is_unused(call: cst.Call, context: Context) -> bool:
+    """Whether the call of what is surely a model records a graph that nothing uses."""
+    # What is called a model and nothing more may be anything.
+    is_sure = context.value(call.func).proven or context[Evaluations].is_loaded(call.func)
+    return is_sure and context.grad(call) is GradMode.ON and not _is_known(call, context) and _is_dropped(call, context)
 
 
 def is_entered_unseen(call: cst.Call, context: Context) -> bool:
@@ -101,16 +106,19 @@ def _model_calls(node: cst.BaseExpression, context: Context) -> Iterator[cst.Cal
                 waiting += context.origins(part, _THROUGH).nodes
             case cst.Call() if context[Evaluations].is_model_call(part):
                 yield part
+                waiting += [argument.value for argument in part.args]
             case cst.Call(func=func, args=args) if (context.qualified_name(func) or "").startswith("torch."):
                 waiting += [argument.value for argument in args]
             case cst.Call(func=cst.Attribute(value=value, attr=cst.Name(value=method))):
-                waiting += [value] if method in METHODS or method in _MOVES else []
+                waiting += [value] if (method in METHODS or method in _MOVES) and method not in DETACHING else []
             case cst.Subscript(value=value) | cst.Attribute(value=value):
                 waiting.append(value)
             case cst.BinaryOperation(left=left, right=right):
                 waiting += [left, right]
             case cst.UnaryOperation(expression=inner):
                 waiting.append(inner)
+            case cst.List(elements=elements) | cst.Tuple(elements=elements):
+                waiting += [element.value for element in elements]
 
 
 def _is_known(call: cst.Call, context: Context) -> bool:
@@ -150,10 +158,17 @@ def _handed_on(node: cst.BaseExpression, taker: cst.CSTNode, context: Context) -
             return taker
         case cst.BinaryOperation() | cst.UnaryOperation():
             return taker
+        case cst.Element():
+            parts = context.parent(taker)
+            is_joined = isinstance(parts, (cst.List, cst.Tuple)) and isinstance(context.parent(parts), cst.Arg)
+            return parts if is_joined and isinstance(parts, (cst.List, cst.Tuple)) else None
         case cst.Arg():
             call = context.parent(taker)
-            if isinstance(call, cst.Call) and (context.qualified_name(call.func) or "").startswith("torch."):
-                return call
+            if not isinstance(call, cst.Call):
+                return None
+            # What another network makes of it holds its graph, too.
+            is_of_a_network = context[Evaluations].is_model_call(call)
+            return call if is_of_a_network or (context.qualified_name(call.func) or "").startswith("torch.") else None
     return None
 
 

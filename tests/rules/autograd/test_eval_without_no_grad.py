@@ -843,3 +843,84 @@ def test_without_the_graph_the_numbers_are_the_same() -> None:
         without = net(x).detach()
     assert torch.equal(with_graph, without)
     assert all(torch.equal(part, state[name]) for name, part in net.state_dict().items())
+
+
+FURTHER = {
+    "a model that was saved whole": """
+        model = torch.load("model.pt")
+        if torch.cuda.is_available():
+            model = model.to("cuda")
+        out = model(torch.rand(1, 3, 8, 8))  # <- eval-without-no-grad?
+        print(out.cpu()[0].detach().numpy())
+        table = torch.load("table.pt")["a"]
+        print(table(torch.rand(3)).detach())
+        """,
+    "what a module does itself, in sight of all that call it": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(4, 4)
+            def forward(self, x):
+                return self.layer(x)
+            def predict(self, x):
+                scores = []
+                for label in range(10):
+                    scores.append(self.layer(x + label).sum(1))  # <- eval-without-no-grad
+                return torch.stack(scores).argmax(0)
+            def predict_all(self, x):
+                scores = []
+                for label in range(10):
+                    scores.append(self.layer(x + label).sum(1))
+                return torch.stack(scores).argmax(0)
+        net = Net()
+        for x in loader:
+            print(net.predict(x))
+        """,
+    "target networks": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(4, 4)
+            def forward(self, x):
+                return self.layer(x)
+        class Agent:
+            def __init__(self):
+                self.critic, self.critic_target, self.actor_target = Net(), Net(), Net()
+                self.optimizer = torch.optim.Adam(self.critic.parameters())
+            def update(self, loader):
+                for s, a, r, after in loader:
+                    action = self.actor_target(after)  # <- eval-without-no-grad
+                    value = self.critic_target(torch.cat([after, action], 1))
+                    value = (r + 0.99 * value).detach()
+                    loss = F.mse_loss(self.critic(torch.cat([s, a], 1)), value)
+                    self.optimizer.zero_grad()
+                    loss.backward()
+                    self.optimizer.step()
+        """,
+    "an action that the loss needs": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(4, 4)
+            def forward(self, x):
+                return self.layer(x)
+        class Agent:
+            def __init__(self):
+                self.critic, self.actor = Net(), Net()
+                self.optimizer = torch.optim.Adam(self.actor.parameters())
+            def update(self, loader):
+                for s, r in loader:
+                    action = self.actor(s)
+                    value = self.critic(torch.cat([s, action], 1))
+                    print(value.detach())
+                    loss = -value.mean() + action.square().mean()
+                    self.optimizer.zero_grad()
+                    loss.backward()
+                    self.optimizer.step()
+        """,
+}
+
+
+@pytest.mark.parametrize("code", FURTHER.values(), ids=FURTHER)
+def test_further_shapes(code: str) -> None:
+    check(code)
