@@ -1067,6 +1067,56 @@ for i, x in enumerate(loader):
 """,
         Frequency.BATCH,
     ),
+    "diffusion sampling of what is computed of the last turn": (
+        """
+class D(nn.Module):
+    def __init__(self, net):
+        self.net = net
+    def sample(self, images):
+        for sigma in sigmas:
+            noisy = images + sigma * torch.randn_like(images)
+            denoised = self.net(noisy, sigma)
+            images = noisy + denoised
+            LOOK(1)
+""",
+        Frequency.BATCH,
+    ),
+    "diffusion sampling with a loop of its own inside": (
+        """
+class D(nn.Module):
+    def __init__(self, net):
+        self.net = net
+    def sample(self, x):
+        for t in steps:
+            x = self.net(x, t)
+            LOOK(1)
+            for again in range(10):
+                x = self.net(x, t)
+""",
+        Frequency.BATCH,
+    ),
+    "acting, with updates in a loop": (
+        """
+state = env.reset()
+while not done:
+    for i in range(updates):
+        agent.loss(memory).backward()
+        agent.optimizer.step()
+    state, reward, done, _ = env.step(agent(state))
+    LOOK(1)
+""",
+        Frequency.BATCH,
+    ),
+    "look-alike: episodes with a loop of steps each": (
+        """
+for episode in range(9):
+    state = env.reset()
+    for t in range(100):
+        state, reward, done, _ = env.step(agent(state))
+    LOOK(1)
+""",
+        Frequency.EPOCH,
+    ),
 }
 
 

@@ -275,7 +275,7 @@ class Frequencies:
         inner = [self.loop_kind(node) for node in loops]
         if LoopKind.BATCH in inner or LoopKind.EPOCH in inner:
             # A loop that goes backward itself takes steps, whatever it looks at now and then.
-            if self._goes_backward(loop.body) or self._adds_up_gradients(loop, loops):
+            if self._goes_backward(loop.body) or self._adds_up_gradients(loop, loops) or self._acts(loop):
                 return LoopKind.BATCH
             return LoopKind.EPOCH
         kinds = [self._callee_loops(call) for call in self._direct_calls(loop)]
@@ -285,9 +285,13 @@ class Frequencies:
             return LoopKind.OTHER
         if self.steps(loop.body) or LoopKind.BATCH in kinds:
             return LoopKind.BATCH
-        if self._runs_a_module(loop) or any(map(self.stepping.is_step, self._direct_calls(loop))):
+        if self._runs_a_module(loop) or any(map(self.stepping.takes_the_next_batch, self._direct_calls(loop))):
             return LoopKind.BATCH
-        return LoopKind.BATCH if self._samples(loop) else LoopKind.OTHER
+        return LoopKind.BATCH if self._acts(loop) else LoopKind.OTHER
+
+    def _acts(self, loop: cst.For | cst.While) -> bool:
+        """Whether each turn steps an environment or a diffusion itself, whatever loops it has besides."""
+        return any(map(self.stepping.is_step, self._direct_calls(loop))) or self._samples(loop)
 
     def _adds_up_gradients(self, loop: cst.For | cst.While, inner: list[cst.For | cst.While]) -> bool:
         """Whether the loop takes one step of the optimizer for all backward passes of a loop over parts of a batch.
@@ -553,7 +557,8 @@ class Frequencies:
         if self.steps(target.body):
             return LoopKind.BATCH
         calls = (node for node in descendants_in_scope(target.body) if isinstance(node, cst.Call))
-        return LoopKind.BATCH if any(map(self.stepping.is_step, calls)) else LoopKind.OTHER
+        takes = any(self.stepping.is_step(call) or self.stepping.takes_the_next_batch(call) for call in calls)
+        return LoopKind.BATCH if takes else LoopKind.OTHER
 
     def steps(self, body: cst.CSTNode) -> bool:
         """Whether a backward pass is taken directly in the body: not in an inner loop or function."""

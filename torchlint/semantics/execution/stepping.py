@@ -32,11 +32,14 @@ class Stepping:
         self.classes = classes
         self.kinds = kinds
 
+    def takes_the_next_batch(self, call: cst.Call) -> bool:
+        """Whether the call is `next(batches)`."""
+        is_next = isinstance(call.func, cst.Name) and call.func.value == "next" and bool(call.args)
+        return is_next and self.kinds.is_loader_like(call.args[0].value)
+
     def is_step(self, call: cst.Call) -> bool:
-        """Whether the call steps an environment or a scheduler of a diffusion, or takes the next batch."""
+        """Whether the call steps an environment, or the scheduler of a diffusion."""
         match call.func:
-            case cst.Name(value="next"):
-                return bool(call.args) and self.kinds.is_loader_like(call.args[0].value)
             case cst.Attribute(value=owner, attr=cst.Name(value="step")):
                 given = [argument for argument in call.args if not argument.star]
                 if not given or self.kinds.value(owner).kind in _STEPPED:
@@ -106,9 +109,18 @@ class Stepping:
         )
 
     def _is_carried_over(self, name: cst.Name, loop: cst.For | cst.While) -> bool:
-        bindings = self.names.reaching(name)
-        inside = [binding for binding in bindings if self.tree.within(binding.node, loop.body)]
-        return bool(inside) and len(inside) < len(bindings)
+        """Whether the name holds what the turn before bound it to, or something that is computed of such a name."""
+        waiting, seen = [name], {name.value}
+        while waiting:
+            bindings = self.names.reaching(waiting.pop())
+            inside = [binding for binding in bindings if self.tree.within(binding.node, loop.body)]
+            if inside and len(inside) < len(bindings):
+                return True
+            for value in filter(None, (binding.value for binding in inside if not binding.path)):
+                parts = [part for part in (value, *descendants(value)) if isinstance(part, cst.Name)]
+                waiting += [part for part in parts if part.value not in seen]
+                seen.update(part.value for part in parts)
+        return False
 
     def _comes_of_the_turn(self, func: cst.BaseExpression, loop: cst.For | cst.While) -> bool:
         """Whether what is called is another at each turn: a layer that the loop goes over, or one that it makes."""
