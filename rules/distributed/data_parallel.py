@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.finding import Doubt
 from torchlint.rule import Call, Flag, Message, Node, Rule
 from torchlint.semantics.knowledge.conventions.functions import PARALLEL_CLASS
 
@@ -19,6 +20,7 @@ RULE = Rule(
     group="distributed",
     summary="`nn.DataParallel` drives all GPUs from one Python process and copies the model to each at every step.",
     since="0.1.0",
+    doubts=((Doubt.OPTION_DECIDES, ""),),
 )
 _ONE_DEVICE = Message(
     "one-device",
@@ -53,8 +55,7 @@ def check_wrapper(node: cst.Call, context: Context) -> Iterator[Flag]:
     from ._shared.replicas import is_one_by_default, is_one_device, is_only_saved  # they load LibCST
 
     class_ = context.tree.enclosing_class(node)
-    if class_ is not None and PARALLEL_CLASS.suggests(class_.name.value):
-        return  # a strategy of a framework, for those who ask for it
+    is_asked_for = class_ is not None and PARALLEL_CLASS.suggests(class_.name.value)  # the strategy of a framework
     devices = context.argument(node, "device_ids", 1)
     if is_one_device(devices):
         yield Flag(
@@ -64,7 +65,8 @@ def check_wrapper(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     if is_one_by_default(devices, context) or is_only_saved(node, context):
         return
-    yield Flag(node, _COPIES.of(advice=_advice(node, context)))
+    doubts = (Doubt.OPTION_DECIDES,) if is_asked_for else ()
+    yield Flag(node, _COPIES.of(advice=_advice(node, context)), doubts=doubts)
 
 
 @RULE.on(Call("torch.nn.parallel.data_parallel"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.finding import Frequency
+from torchlint.finding import Doubt
 from torchlint.rule import Call, Flag, Message, Rule, Status
 from torchlint.semantics.flow.query import query
 
@@ -21,6 +21,13 @@ RULE = Rule(
     summary="Numbers or tensors are pickled every batch to send them to other processes.",
     since="0.2.0",
     status=Status.PREVIEW,
+    doubts=(
+        (Doubt.RATE_UNKNOWN, ""),
+        (Doubt.UNCALLED, ""),
+        (Doubt.RARE, "a few objects in an epoch cost nothing"),
+        (Doubt.RUNS_ONCE, "a few objects once cost nothing"),
+        (Doubt.WAITS_ANYWAY, "behind a text that was generated it does not count"),
+    ),
 )
 _PICKLED = Message(
     "pickled",
@@ -39,18 +46,18 @@ _SENDS = {
 @RULE.on(*(Call(f"torch.distributed.{name}") for name in _SENDS))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag what each turn of a loop over batches sends, if it is made of nothing but numbers and tensors."""
+    from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
 
     name = (context.qualified_name(node.func) or "").rpartition(".")[2]
     keyword, place, better = _SENDS[name]
     sent = context.argument(node, keyword, place)
-    if sent is None or context.has_unpacking(node) or context.frequencies.batch_loop(node) is None:
-        return
-    if not _is_numeric(sent, context) or context.frequency(node) < Frequency.BATCH:
+    if sent is None or context.has_unpacking(node) or not _is_numeric(sent, context):
         return
     yield Flag(
         node,
         _PICKLED.of(name=name, sent=context.shown(sent), better=better, often=how_often(node, context)),
+        doubts=rate_doubts(node, context),
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.finding import Frequency
+from torchlint.finding import Doubt, Frequency
 from torchlint.rule import Call, Flag, Message, Method, Node, Rule
 
 if TYPE_CHECKING:
@@ -19,6 +19,13 @@ RULE = Rule(
     group="distributed",
     summary="All processes synchronize every batch, only to log a value or for nothing.",
     since="0.2.0",
+    doubts=(
+        (Doubt.RATE_UNKNOWN, ""),
+        (Doubt.UNCALLED, ""),
+        (Doubt.RARE, "a metric that is reduced once in an epoch is what the rule advises"),
+        (Doubt.RUNS_ONCE, "one exchange costs nothing"),
+        (Doubt.WAITS_ANYWAY, "behind a text that was generated it does not count"),
+    ),
 )
 _REDUCED = Message(
     "reduced-to-log",
@@ -40,12 +47,13 @@ _SYNC_DIST = Message(
 @RULE.on(Call("torch.distributed.all_reduce"), Call("torch.distributed.reduce"))
 def check_reduction(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the reduction, in a loop over batches, of a metric that nothing but a log reads behind it."""
+    from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
 
     from .collectives import is_only_told, uses_behind
 
     tensor = context.argument(node, "tensor", 0)
-    if not isinstance(tensor, cst.Name) or not _is_hot(node, context):
+    if not isinstance(tensor, cst.Name) or _is_told_where_it_is_called(node, context):
         return
     if not isinstance(context.parent(node), (cst.Expr, cst.Element)):
         return  # a handle, to wait for later
@@ -55,12 +63,14 @@ def check_reduction(node: cst.Call, context: Context) -> Iterator[Flag]:
         yield Flag(
             node,
             _REDUCED.of(tensor=tensor.value, often=how_often(node, context)),
+            doubts=rate_doubts(node, context),
         )
 
 
 @RULE.on(Node("Call", (b"reduce", b"_mean")))
 def check_function(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the same through a function: `reduce_tensor(loss.data, world_size).item()`."""
+    from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
 
     from .collectives import is_only_told, is_reduction  # the model's parts load LibCST
@@ -68,10 +78,11 @@ def check_function(node: cst.Call, context: Context) -> Iterator[Flag]:
     if not node.args or (context.qualified_name(node.func) or "").startswith("torch."):
         return
     first = node.args[0].value
-    if is_reduction(node, context) and _is_hot(node, context) and is_only_told(node, context):
+    if is_reduction(node, context) and is_only_told(node, context):
         yield Flag(
             node,
             _REDUCED.of(tensor=context.shown(first), often=how_often(node, context)),
+            doubts=rate_doubts(node, context),
         )
 
 
@@ -113,6 +124,17 @@ def check_log(node: cst.Call, context: Context) -> Iterator[Flag]:
 def _is_hot(node: cst.Call, context: Context) -> bool:
     """Whether each turn of a loop over batches of the same function comes to the node."""
     return context.frequencies.batch_loop(node) is not None and context.frequency(node) >= Frequency.BATCH
+
+
+def _is_told_where_it_is_called(node: cst.Call, context: Context) -> bool:
+    """Whether the function is called per batch in this file: there is where somebody can call it less often."""
+    function = context.function(node)
+    return (
+        context.frequencies.batch_loop(node) is None
+        and isinstance(function, cst.FunctionDef)
+        and context.frequency(node) >= Frequency.BATCH
+        and bool(context.calls.callers(function))
+    )
 
 
 def _is_reduced(use: cst.Name, context: Context) -> bool:

@@ -153,3 +153,16 @@ def test_lightning(call: str, flagged: bool, method: str) -> None:  # noqa: FBT0
 def test_look_alikes_obey_the_laws() -> None:
     text = files("torchlint.fixtures").joinpath("collective_every_step_for_logging/ok.py").read_text("utf-8")
     check_snippet(text, RULE)
+
+
+@pytest.mark.parametrize(
+    ("called", "mark"),
+    [
+        ("", f"  # <- {RULE}?"),
+        (f"for x in DataLoader(rows):\n    tell(model(x).mean())  # <- {RULE}\n", ""),
+        ("tell(torch.zeros(3).mean())\n", ""),
+    ],
+)
+def test_a_function_by_how_often_it_is_called(called: str, mark: str) -> None:
+    head = "import torch\nimport torch.distributed as dist\nfrom torch.utils.data import DataLoader\n"
+    check_snippet(f"{head}def tell(loss):\n    dist.all_reduce(loss){mark}\n    print(loss.item())\n{called}", RULE)

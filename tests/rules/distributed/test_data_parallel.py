@@ -233,3 +233,15 @@ def test_a_file_that_evaluates_by_its_name(path: str, others: str, advice: str) 
     code = f"import torch\nfrom tools import load, run\nmodel = torch.nn.DataParallel(load())\n{others}\nrun(model)\n"
     (finding,) = linter.lint(SourceFile(path, code), active(RULE)).findings
     assert advice in finding.help
+
+
+def test_the_strategy_of_a_framework() -> None:
+    check_snippet(
+        f"""
+        import torch
+        class DataParallelStrategy:
+            def wrap(self, model):
+                return torch.nn.DataParallel(model)  # <- {RULE}?
+        """,
+        RULE,
+    )

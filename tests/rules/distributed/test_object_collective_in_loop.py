@@ -69,3 +69,17 @@ def test_behind_the_loop() -> None:
 
 def test_look_alikes_obey_the_laws() -> None:
     check_snippet(files("torchlint.fixtures").joinpath("object_collective_in_loop/ok.py").read_text("utf-8"), RULE)
+
+
+@pytest.mark.parametrize(
+    ("called", "mark"),
+    [
+        ("", f"  # <- {RULE}?"),
+        ("for x in DataLoader(rows):\n    share(len(x), [])\n", f"  # <- {RULE}"),
+        ("share(3, [])\n", ""),
+    ],
+)
+def test_a_function_by_how_often_it_is_called(called: str, mark: str) -> None:
+    head = "import torch.distributed as dist\nfrom torch.utils.data import DataLoader\n"
+    function = f"def share(number, found):\n    dist.all_gather_object(found, [1.0, 2.0]){mark}\n    return found\n"
+    check_snippet(head + function + called, RULE)
