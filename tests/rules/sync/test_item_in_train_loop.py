@@ -1260,3 +1260,21 @@ def test_there_is_nothing_to_gain_where_the_same_value_is_read_all_the_same() ->
     seldom = "if step % 100 == 0: tracker.update(float(loss))"
     result = check_snippet(code.format(seldom), RULE)
     assert [finding.fix is not None for finding in result.findings if finding.rule == RULE] == [True]
+
+
+def test_what_a_test_has_ruled_out_is_no_tensor() -> None:
+    check_snippet(
+        """
+        import torch
+        from torch import nn
+        class Embedding(nn.Module):
+            def forward(self, text: torch.Tensor, length):
+                if torch.is_tensor(length):
+                    length = length.to(device=text.device, dtype=torch.long)
+                    longest = int(length.max())  # <- item-in-train-loop?
+                else:
+                    longest = int(length)
+                return text[:, :longest]
+        """,
+        RULE,
+    )

@@ -126,6 +126,13 @@ class Annotations:
                 return shown if value.kind is not shown.kind else value
         return value
 
+    def rules_out_a_tensor(self, node: cst.Name) -> bool:
+        """Whether a test has said that the name holds no tensor where it is used, whatever is done elsewhere."""
+        return node.value in self._tested and any(
+            not holds and self._shown_by(test, node.value).kind is Kind.TENSOR
+            for test, holds in self._narrowing.conditions(node)
+        )
+
     @cached_property
     def _tested(self) -> frozenset[str]:
         """The names of which any test asks for their type: most names are in no such test."""

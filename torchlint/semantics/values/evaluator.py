@@ -149,6 +149,8 @@ class Kinds:
             value = self.evidence.of_name(node, bindings) or value
         if value.kind in (Kind.UNKNOWN, Kind.NONE):
             value = _conventional(name) or self.evidence.likely(node, bindings) or value
+        if value.kind is Kind.TENSOR and self.annotations.rules_out_a_tensor(node):
+            return UNKNOWN
         if value.kind is Kind.TENSOR and not value.proven and not value.batch and MODULE.suggests(name):
             # `model = build().to(device)`: what moves is more often a tensor, but not under this name.
             value = _conventional(name).on(value.devices)
