@@ -513,3 +513,21 @@ def test_what_a_network_makes_of_tensors_on_the_cpu_is_there() -> None:
         """,
         RULE,
     )
+
+
+def test_what_is_computed_of_arrays_is_on_the_cpu() -> None:
+    check_snippet(
+        """
+        import torch
+        import numpy as np
+        class Pipeline:
+            def __call__(self, latents, steps):
+                for step in range(steps):
+                    inputs = np.concatenate([latents] * 2)
+                    inputs = self.scheduler.scaled(torch.from_numpy(inputs), step)
+                    inputs = inputs.cpu().numpy()
+                    latents = self.unet(inputs)
+                return torch.from_numpy(latents).cuda()
+        """,
+        RULE,
+    )

@@ -163,3 +163,20 @@ def test_sizes_of_functions() -> None:
         """,
         RULE,
     )
+
+
+def test_what_is_walked_beside_a_tensor_on_the_device() -> None:
+    code = """
+        import torch
+        from torch import nn
+        class Encoder(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = nn.Linear(8, 8)
+            def forward(self, texts: torch.Tensor, tokens):
+                sizes = GIVEN.gt(0).sum(dim=1)
+                return [row[:size] for row, size in zip(self.body(texts), sizes)]MARK
+    """
+    given = "tokens.mask"
+    check_snippet(code.replace("GIVEN", given).replace("MARK", ""), RULE)
+    check_snippet(code.replace("GIVEN", "self.body(texts)").replace("MARK", f"  # <- {RULE}"), RULE)

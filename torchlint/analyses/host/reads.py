@@ -73,7 +73,8 @@ def bulk_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | None:
                 return None  # one value, which another rule reads
             if isinstance(node.func, cst.Attribute) and node.func.attr.value == "numpy" and not node.args:
                 return None  # unless it is told to copy, it raises for any tensor that is not on the CPU already
-            if isinstance(receiver, cst.Call) and _is_made_of_host_tensors(receiver, context):
+            made = context.stands_for(receiver) if isinstance(receiver, cst.Name) else receiver
+            if isinstance(made, cst.Call) and _is_made_of_host_tensors(made, context):
                 return None  # a network that takes tensors on the CPU is there itself
             is_read = is_device_tensor(receiver, context) or _is_computed_unseen(node, receiver, context)
             return receiver if is_read else None

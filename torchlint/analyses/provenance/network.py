@@ -118,12 +118,25 @@ def _computed_from(node: cst.BaseExpression, context: Context) -> list[cst.BaseE
 
 def _bound_to(bindings: tuple[Binding, ...], context: Context) -> list[cst.BaseExpression]:
     """What a name was bound to, where it holds a tensor on every way."""
-    found = [binding.value for binding in bindings if binding.value is not None]
+    found = [_walked(binding) for binding in bindings if binding.value is not None]
     if any(context.kinds.binding(binding).kind is not Kind.TENSOR for binding in bindings):
         return []
     if any(_unpacks_a_result(binding, context) for binding in bindings):
         return []
     return found
+
+
+def _walked(binding: Binding) -> cst.BaseExpression:
+    """What a name is bound to; of `for a, b in zip(x, y)` what goes through its own place, `y` for `b`."""
+    assert binding.value is not None
+    if binding.binder is not Binder.LOOP or not binding.path:
+        return binding.value
+    match binding.value:
+        case cst.Call(func=cst.Name(value="zip"), args=args) if 0 <= binding.path[0] < len(args):
+            return binding.value if any(given.star for given in args) else args[binding.path[0]].value
+        case cst.Call(func=cst.Name(value="enumerate"), args=[cst.Arg(value=walked, star=""), *_]):
+            return walked
+    return binding.value
 
 
 def _unpacks_a_result(binding: Binding, context: Context) -> bool:
