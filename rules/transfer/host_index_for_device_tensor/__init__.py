@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Rule
+from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Node, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
 
+    from torchlint.finding import Frequency
     from torchlint.semantics.context import Context
 
 RULE = Rule(
@@ -21,6 +22,7 @@ RULE = Rule(
     fix=(Applicability.SAFE, Applicability.UNSAFE),
     unsafe="random numbers come from the generator of the GPU, and rounding may differ",
     doubts=(
+        (Doubt.DEVICE_UNKNOWN, ""),
         (Doubt.RATE_UNKNOWN, ""),
         (Doubt.UNCALLED, ""),
         (Doubt.RUNS_ONCE, "One copy costs microseconds."),
@@ -32,16 +34,19 @@ _INDEX = Message(
     "`{index}` is created on the CPU and copied to the device{often} to index `{indexed}`",
     help="create it there with `{device}`",
 )
+_LIST = Message(
+    "list",
+    "indexing `{indexed}` by a list copies the list to the device{often}",
+    help="index with a tensor or a mask that is on the device",
+)
 
 
 @RULE.on(Call("torch.arange"), Call("torch.randperm"), Call("torch.randint"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the factory of an index that only indexes tensors of the device; the fix makes it there."""
-    from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.analyses.tensors.factories import Sameness
     from torchlint.edits.expressions import with_argument
     from torchlint.edits.messages import every
-    from torchlint.finding import Frequency
 
     from .indices import device, host_index, is_sure  # the model's parts load LibCST
 
@@ -49,11 +54,6 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if found is None:
         return
     how_often = max(map(context.frequency, (node, *found.indexed)))
-    doubts: list[Doubt] = []
-    if context.frequencies.is_of_the_first_time(node):
-        doubts.append(Doubt.RARE)
-    if how_often <= Frequency.ONCE:
-        doubts += rate_doubts(node, context)
     indexed = found.indexed[0]
     where = device(found, context)
     is_same = found.made.sameness >= Sameness.EXACT and is_sure(found, context)
@@ -68,5 +68,33 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         title=f"Create the index with `device={where}`",
         edits=(with_argument(node, f"device={where}", context),) if where else (),
         applicability=Applicability.SAFE if is_same else Applicability.UNSAFE,
-        doubts=tuple(doubts),
+        doubts=tuple(_rate_doubts(node, how_often, context)),
     )
+
+
+@RULE.on(Node("ListComp", (b"torch",)))
+def check_list(node: cst.ListComp, context: Context) -> Iterator[Flag]:
+    """Flag a tensor of the device that is indexed by a list."""
+    from torchlint.edits.messages import every
+
+    from .indices import list_index
+
+    found = list_index(node, context)
+    if found is None:
+        return
+    indexed = found.indexed[0]
+    how_often = context.frequency(indexed)
+    doubts = [*([] if found.is_there else [Doubt.DEVICE_UNKNOWN]), *_rate_doubts(indexed, how_often, context)]
+    said = _LIST.of(indexed=context.shown(indexed.value), often=every(how_often))
+    yield Flag(indexed, said, places=found.indexed[1:], doubts=tuple(doubts))
+
+
+def _rate_doubts(node: cst.CSTNode, how_often: Frequency, context: Context) -> Iterator[Doubt]:
+    """Why it may run too seldom to matter."""
+    from torchlint.analyses.execution.hot import rate_doubts
+    from torchlint.finding import Frequency
+
+    if context.frequencies.is_of_the_first_time(node):
+        yield Doubt.RARE
+    if how_often <= Frequency.ONCE:
+        yield from rate_doubts(node, context)

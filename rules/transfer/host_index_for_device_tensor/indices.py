@@ -10,6 +10,7 @@ import libcst as cst
 from torchlint.analyses.provenance.network import is_with_the_network
 from torchlint.analyses.tensors.aliasing import reflects
 from torchlint.analyses.tensors.factories import Factory, factory, is_whole
+from torchlint.analyses.tensors.host_computed import is_computed_on_host
 from torchlint.semantics.names.bindings import dotted
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import Comprehension, descendants
@@ -50,6 +51,30 @@ def host_index(call: cst.Call, context: Context) -> HostIndex | None:
             return None
         found.append(subscript)
     return HostIndex(made, tuple(found)) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class ListIndex:
+    """A list of numbers that indexes tensors; `is_there` says that they are on a device for certain."""
+
+    indexed: tuple[cst.Subscript, ...]
+    is_there: bool
+
+
+def list_index(made: cst.ListComp, context: Context) -> ListIndex | None:
+    """The tensors that a list indexes, `x[rows]`: each copies it anew."""
+    found: list[cst.Subscript] = []
+    for node in context.destinations(made).nodes:
+        index = context.parent(node)
+        element = context.parent(index) if isinstance(index, cst.Index) else None
+        subscript = context.parent(element) if isinstance(element, cst.SubscriptElement) else None
+        if isinstance(subscript, cst.Subscript) and not _is_moved(subscript, context):
+            value = context.value(subscript.value)
+            if value.kind is Kind.TENSOR and value.device is not Device.CPU and not value.batch:
+                found.append(subscript)
+    if not found or any(is_computed_on_host(subscript.value, context) for subscript in found):
+        return None
+    return ListIndex(tuple(found), all(_is_on_device(subscript.value, context) for subscript in found))
 
 
 def device(index: HostIndex, context: Context) -> str | None:

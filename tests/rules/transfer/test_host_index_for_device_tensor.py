@@ -208,3 +208,33 @@ def test_how_often_may_be_unknown() -> None:
         """,
         RULE,
     )
+
+
+def test_lists_as_indices() -> None:
+    check_snippet(
+        """
+        import torch
+        def halves(labels, x: torch.Tensor, y: torch.Tensor):
+            x = x.cuda()
+            chosen = [i for i, label in enumerate(labels) if label]
+            other = [i for i, label in enumerate(labels) if not label]
+            names = [label.name for label in labels]
+            print(names[0], labels[names[0]])
+            host = torch.zeros(3)[chosen] + torch.zeros(9)[[i for i in range(3)]]
+            return x[chosen, ...], y[other], host  # <- host-index-for-device-tensor?
+        """,
+        RULE,
+    )
+    check_snippet(
+        """
+        import torch
+        def train(model: torch.nn.Module, loader, optimizer):
+            for x, labels in loader:
+                out = torch.relu(x.cuda()) * model(x)
+                rows = [i for i, label in enumerate(labels) if label]
+                loss = out[rows].sum()  # <- host-index-for-device-tensor
+                loss.backward()
+                optimizer.step()
+        """,
+        RULE,
+    )
