@@ -126,12 +126,18 @@ def _is_empty_list(test: cst.BaseExpression, context: Context) -> bool:
 
 
 def is_behind_a_wait(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the CPU has waited right before: `if x.isnan().any(): raise …`, or `n = x.sum().item()` just above."""
+    """Whether the CPU has waited right before: `if x.isnan().any(): raise …`, or `n = x.sum().item()` just above.
+
+    So it has in the branch that such a test leads to.
+    """
     line = context.tree.line(node)
     block = context.parent(line) if line is not None else None
     if line is None or not isinstance(block, cst.IndentedBlock):
         return False
     place = list(block.body).index(line)
+    branch = context.parent(block)
+    if isinstance(branch, cst.If) and place < _NEAR and tests_a_tensor(branch.test, context):
+        return True
     if place and isinstance(above := block.body[place - 1], cst.SimpleStatementLine) and _reads_back(above, context):
         return True
     return any(

@@ -88,7 +88,8 @@ def sent_list(call: cst.Call, context: Context) -> SentList | None:
         return None
     is_number = name in _PLAIN and _is_one_number(data, context)
     is_known = is_number or _is_list(data, context)
-    if not is_known and not (_copies(name or "", data) and _may_be_of_the_host(data, context)):
+    may_be = _may_be_of_the_host(data, context) or _may_be_a_list_of_a_batch(data, context)
+    if not is_known and not (_copies(name or "", data) and may_be):
         return None
     one, axes = (context.bare_code(data), "()") if is_number else (_only(data, context), "(1,)")
     return SentList(call, moved, where, is_known and _is_kept(data, context), one if is_known else "", axes, is_known)
@@ -145,6 +146,12 @@ def _only(data: cst.BaseExpression, context: Context) -> str:
 def _may_be_host_data(node: cst.BaseExpression, context: Context) -> bool:
     """Whether it is no tensor of the device and no array as far as one can tell, of which other rules speak."""
     return _may_be_list(node) or context.kind(node) in (Kind.NUMBER, Kind.UNKNOWN, Kind.SEQUENCE)
+
+
+def _may_be_a_list_of_a_batch(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether it is a part of a batch, which is a tensor as a rule; but nobody makes a tensor of one."""
+    value = context.value(node)
+    return isinstance(node, cst.Name) and value.kind is Kind.TENSOR and value.batch and not value.proven
 
 
 def _may_be_list(node: cst.BaseExpression) -> bool:

@@ -960,6 +960,14 @@ SEVERAL_STATEMENTS = {
             own = torch.tensor([0], device=local.device)
             return [torch.zeros(size).to(local) for size in sizes], own  # <- host-factory-then-move
         """,
+    "like a tensor that goes to other processes": """
+        import torch
+        import torch.distributed as dist
+        def gather(local, sizes):
+            found = [torch.zeros(size).to(local) for size in sizes]  # <- host-factory-then-move
+            dist.all_gather(found, local)
+            return found
+        """,
     "like what may be a type": """
         import torch
         def gather(kind, sizes):

@@ -68,7 +68,6 @@ SILENT = (
     "torch.tensor([len(t) for t in texts]).to(torch.float32)",
     "torch.tensor([1, 2], device=device)",
     "torch.tensor([], device=device)",
-    "torch.tensor(texts, device=device)",
     "torch.tensor([t for t in texts], device=device)",
     "torch.tensor([*texts, 1], device=device)",
     "torch.tensor([n, 1]).to(device, non_blocking=True)",
@@ -91,6 +90,7 @@ DOUBTFUL = (
     "torch.tensor(sizes_of(texts), device=device)",
     "torch.as_tensor([lengths, 1], device=device)",
     "torch.tensor([[lengths]]).cuda()",
+    "torch.tensor(texts, device=device)",
 )
 
 
@@ -162,6 +162,9 @@ def test_right_behind_a_wait_there_is_nothing_to_wait_for() -> None:
     assert findings(program(code, before="x = x.cuda() + 1"), RULE)
     assert not findings(program(code, before="x = x.cuda()\nbest = x.sum().item()"), RULE)
     assert findings(program(code, before="x = x.cuda()\nbest = x.sum().item()\nx = x + 1"), RULE)
+    within = "if {}:\n    m = torch.tensor([n, 1], device=device)"
+    assert not findings(program("n", before=f"x = x.cuda()\n{within.format('x[-1] > n')}"), RULE)
+    assert findings(program("n", before=f"x = x.cuda()\n{within.format('n > 1')}"), RULE)
     assert findings(program(code, before="x = x.cuda()\nbest = x.sum().item() if n else 0"), RULE)
 
 

@@ -38,6 +38,7 @@ _FUNCTIONS = frozenset(
 )
 _ELEMENTWISE_FUNCTIONS = frozenset(f"torch.{name}" for name in _ELEMENTWISE)
 _VARIABLE = "torch.autograd.Variable"
+_SENDING = frozenset(f"torch.distributed.{name}" for name in "all_gather all_reduce broadcast reduce send recv".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,11 +397,23 @@ def _is_index(node: cst.BaseExpression, context: Context) -> bool:
 
 
 def _has_a_device(node: cst.BaseExpression, context: Context) -> bool:
-    """Whether its own device is asked for elsewhere, `x.device`: of what a tensor can be moved to, tensors have one."""
+    """Whether its own device is asked for elsewhere, `x.device`, or it is sent to other processes: a tensor it is then.
+
+    Nothing else that a tensor can be moved to has a device, or can be sent.
+    """
     if not isinstance(node, cst.Name):
         return False
-    above = (context.parent(use) for use in context.readers(node))
-    return any(isinstance(part, cst.Attribute) and part.attr.value == "device" for part in above)
+    return any(_shows_a_tensor(use, context) for use in context.readers(node))
+
+
+def _shows_a_tensor(use: cst.Name, context: Context) -> bool:
+    match above := context.parent(use):
+        case cst.Attribute(attr=cst.Name(value="device")):
+            return True
+        case cst.Arg():
+            call = context.parent(above)
+            return isinstance(call, cst.Call) and context.qualified_name(call.func) in _SENDING
+    return False
 
 
 def _is_beside_a_range(use: cst.Name, context: Context) -> bool:
