@@ -19,6 +19,52 @@ _SIZING = frozenset({"Resize", "CenterCrop", "RandomCrop", "RandomResizedCrop", 
 _KEYWORDS = frozenset({"transform", "transforms"})
 
 
+def cast_image(made: cst.Call, context: Context) -> cst.Call | None:
+    """The cast to float32, in what a tensor is made of, of an image: of an array that is turned to channels first.
+
+    `torch.as_tensor(image.transpose(2, 0, 1).astype("float32") / 255)`.
+    """
+    node = made.args[0].value if made.args else None
+    cast: cst.Call | None = None
+    turned = False
+    while node is not None:
+        match node:
+            case cst.BinaryOperation(left=left, operator=cst.Divide(), right=cst.Integer() | cst.Float()):
+                node = left
+            case cst.Call(
+                func=cst.Attribute(value=owner, attr=cst.Name(value="astype")), args=[cst.Arg(value=kind), *_]
+            ):
+                cast = node if _is_float32(kind, context) else cast
+                node = owner
+            case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="transpose")), args=axes) if (
+                context.qualified_name(node.func) is None
+            ):
+                turned = turned or _is_channels_first([axis.value for axis in axes])
+                node = owner
+            case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="copy")), args=[]):
+                node = owner
+            case cst.Call(func=func, args=[cst.Arg(value=first), *others]):
+                name = context.qualified_name(func)
+                turned = turned or (name == "numpy.transpose" and _is_channels_first([each.value for each in others]))
+                node = first if name in ("numpy.transpose", "numpy.ascontiguousarray") else None
+            case _:
+                node = None
+    return cast if turned else None
+
+
+def _is_float32(kind: cst.BaseExpression, context: Context) -> bool:
+    is_named = isinstance(kind, cst.SimpleString) and kind.evaluated_value == "float32"
+    return is_named or context.qualified_name(kind) == "numpy.float32"
+
+
+def _is_channels_first(axes: list[cst.BaseExpression]) -> bool:
+    """`2, 0, 1`, as they are or in a tuple: from rows, columns and channels."""
+    match axes:
+        case [cst.Tuple(elements=elements) | cst.List(elements=elements)]:
+            axes = [element.value for element in elements]
+    return [axis.value if isinstance(axis, cst.Integer) else "" for axis in axes] == ["2", "0", "1"]
+
+
 def steps(chain: cst.Call, context: Context) -> list[tuple[str, cst.Call]]:
     """The transforms of `Compose([…])` in order, by their names; nothing where one of them is none of torchvision's."""
     match chain.args:

@@ -86,3 +86,47 @@ for images in DataLoader(sets["train"], batch_size=4):
 """,
         RULE,
     )
+
+
+MAPPER = """
+import numpy as np
+import torch
+from torch.utils.data import Dataset
+
+class {class_}:
+    def {method}(self, sample):
+        image = read(sample)
+        return {made}{mark}
+"""
+CAST = 'torch.as_tensor(image.transpose(2, 0, 1).astype("float32"))'
+
+
+@pytest.mark.parametrize(
+    ("class_", "method", "made", "mark"),
+    [
+        ("Mapper", "__call__", CAST, MARK + "?"),
+        ("Photos(Dataset)", "__getitem__", CAST, MARK + "?"),
+        ("Photos(Dataset)", "__getitem__", f"{CAST}.contiguous()", MARK + "?"),
+        (
+            "Photos(Dataset)",
+            "__getitem__",
+            "torch.from_numpy(np.ascontiguousarray(image.astype(np.float32).transpose((2, 0, 1)) / 255.0))",
+            MARK + "?",
+        ),
+        (
+            "Photos(Dataset)",
+            "__getitem__",
+            "torch.from_numpy(np.transpose(image, (2, 0, 1)).astype(np.float32))",
+            MARK + "?",
+        ),
+        # look-alikes
+        ("Photos(Dataset)", "__getitem__", "torch.from_numpy(image.transpose(2, 0, 1).copy())", ""),
+        ("Photos(Dataset)", "__getitem__", 'torch.from_numpy(image.astype("float32"))', ""),
+        ("Photos(Dataset)", "__getitem__", "torch.from_numpy(image.transpose(1, 0).astype(np.float32))", ""),
+        ("Photos(Dataset)", "__getitem__", "torch.from_numpy(image.transpose(2, 0, 1).astype(np.int64))", ""),
+        ("Net(torch.nn.Module)", "__call__", CAST, ""),
+        ("Tool", "run", CAST, ""),
+    ],
+)
+def test_an_image_that_is_cast_as_a_sample(class_: str, method: str, made: str, mark: str) -> None:
+    check_snippet(MAPPER.format(class_=class_, method=method, made=made, mark=mark), RULE)
