@@ -125,9 +125,11 @@ SNIPPETS = {
     """,
     "a prediction with autograd on": """
         import torch
+        from PIL import Image
 
         model = torch.load("model.pt")
         model.eval()
+        image = preprocess(Image.open("cat.jpg")).unsqueeze(0)
         output = model(image)  # <- eval-without-no-grad?
         print(output.argmax())
     """,

@@ -30,6 +30,7 @@ RULE = Rule(
         (Doubt.RATE_UNKNOWN, ""),
         (Doubt.RARE, ""),
         (Doubt.RUNS_ONCE, ""),
+        (Doubt.DEVICE_UNKNOWN, ""),
         (Doubt.SMALL, "A model that is tried out on made up inputs takes no memory that anybody misses."),
     ),
 )

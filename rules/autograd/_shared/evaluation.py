@@ -98,8 +98,14 @@ class Evaluations:
             if found is not None and found.calls[0] not in seen:
                 seen.update(found.calls)
                 if not isinstance(unit, cst.FunctionDef) or not self.is_entered_without(unit):
-                    is_trial = all(map(self._is_a_trial, found.calls))
-                    yield replace(found, doubts=(*found.doubts, Doubt.SMALL)) if is_trial else found
+                    yield replace(found, doubts=(*found.doubts, *self._doubts(found.calls)))
+
+    def _doubts(self, calls: tuple[cst.Call, ...]) -> Iterator[Doubt]:
+        """Why a graph may not be worth a word: of a trial, or of one pass that no GPU takes part in."""
+        if all(map(self._is_a_trial, calls)):
+            yield Doubt.SMALL
+        elif all(map(self._runs_once_on_the_cpu, calls)):
+            yield from (Doubt.RUNS_ONCE, Doubt.DEVICE_UNKNOWN)
 
     def is_entered_without(self, function: cst.FunctionDef) -> bool:
         """Whether all that seem to call a method, by its name, have turned autograd off: `net.predict(x)`.
@@ -267,13 +273,11 @@ class Evaluations:
 
     def _is_a_trial(self, call: cst.Call) -> bool:
         """Whether the model runs once, and nobody wants what it gives: to warm up, for its hooks, for the shapes."""
-        is_rare = self.context.frequency(call) <= Frequency.ONCE or self.context.frequencies.is_rate_limited(call)
+        is_rare = self._is_rare(call)
         if is_rare and all(self._is_made_up(argument.value) for argument in call.args) and is_trial(call, self.context):
             return True
         if not is_rare or not self.is_model_call(call):
             return False
-        if self._stays_on_the_cpu(call.func):
-            return True
         if self.context.loop(call) is not None:
             return False
         match self.context.parent(call):
@@ -284,6 +288,12 @@ class Evaluations:
                 is_made_up = all(self._is_made_up(argument.value) for argument in call.args)
                 return not uses or (is_made_up and all(self._is_asked_for_shape(use) for use in uses))
         return False
+
+    def _is_rare(self, call: cst.Call) -> bool:
+        return self.context.frequency(call) <= Frequency.ONCE or self.context.frequencies.is_rate_limited(call)
+
+    def _runs_once_on_the_cpu(self, call: cst.Call) -> bool:
+        return self._is_rare(call) and self.is_model_call(call) and self._stays_on_the_cpu(call.func)
 
     def _warms_up(self, call: cst.Call) -> bool:
         """Whether the model runs on made up data, in no loop, and nobody asks for what it gives."""

@@ -556,7 +556,7 @@ def test_no_grad_is_no_eval() -> None:
         """
         net = build_net(load(path))
         net.eval()
-        picture = net(read(image)).argmax(1)
+        picture = net(read(image)).argmax(1)  # <- eval-without-no-grad?
         show(picture.numpy())
         """,
         """
@@ -661,7 +661,7 @@ for step in range(500):
 """
 
 
-@pytest.mark.parametrize(("move", "mark"), [("", ""), (".cuda()", HERE)])
+@pytest.mark.parametrize(("move", "mark"), [("", f"{HERE}?"), (".cuda()", HERE)])
 def test_a_script_on_the_cpu_looks_now_and_then(move: str, mark: str) -> None:
     check_snippet(HEAD + SCRIPT.format(move=move, mark=mark), RULE)
 
