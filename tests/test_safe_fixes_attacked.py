@@ -168,6 +168,9 @@ PROGRAMS: list[tuple[str, bool, str]] = [
     (FACTORY, True, result("torch.arange(x.size(0)).float().to(x.device), torch.eye(x.size(0)).to(x.device, torch.float16)")),
     (FACTORY, False, net("a = torch.zeros(x.size(0), 9); self.there = torch.device('cpu')", "a = a.to(self.there)")),
     (FACTORY, False, result("torch.rand(x.size(0)).to(x.device), torch.rand(2)")),
+    (FACTORY, False, net("a = torch.zeros(x.size(0))", "a = a.view(-1, 1)", "a = a.to(x.device)", "a += 1", "return a, x")),
+    (FACTORY, False, net("n = x.size(0)", "y = torch.zeros(n).to(x)", "print(x.device, y.dtype)", "return y")),
+    (CONSTANT, False, result("[torch.tensor(0.5, device=x.device).device]")),
     # Indices: arithmetic, other tensors, tensors that may not be there.
     (INDEX, True, result("y[torch.arange(3)], y[torch.arange(4)[1:] // 2, 0], y[torch.arange(2).repeat(2)]", ON_GPU)),
     (INDEX, True, net(ON_GPU, "y[torch.arange(2), torch.arange(2)] = -1", "return y")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Flag, Insert, Message, Method, Rule
+from torchlint.rule import Applicability, Doubt, Flag, Insert, Message, Method, Rule
 from torchlint.semantics.knowledge.conventions.texts import WATCHED_GRAPH
 
 if TYPE_CHECKING:
@@ -23,6 +23,11 @@ RULE = Rule(
     since="0.2.0",
     fix=(Applicability.SAFE, Applicability.UNSAFE),
     unsafe="gradients of the generator are not accumulated in this step",
+    doubts=(
+        (Doubt.RATE_UNKNOWN, ""),
+        (Doubt.UNCALLED, ""),
+        (Doubt.RARE, "A pass that is seldom made is not what anybody waits for."),
+    ),
 )
 _WASTED = Message(
     "wasted-gradients",
@@ -34,6 +39,7 @@ _WASTED = Message(
 @RULE.on(Method("backward"), Method("manual_backward"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag each call of the discriminator through which the pass gets to the generator."""
+    from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
     from torchlint.finding import Frequency
 
@@ -42,8 +48,9 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     text = context.program.code
     if "zero_grad" not in text or "step(" not in text:
         return
-    if context.frequency(node) <= Frequency.ONCE:
-        return
+    if context.frequency(node) is Frequency.ONCE:
+        return  # one pass more is not what anybody waits for
+    doubts = rate_doubts(node, context) if context.frequency(node) is Frequency.UNKNOWN else ()
     for stray in strays(node, context):
         given = context.shown(stray.carriers[0])
         yield Flag(
@@ -59,6 +66,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
             title=f"Pass `{given}.detach()`",
             edits=tuple(Insert(part, ".detach()") for part in stray.carriers),
             applicability=Applicability.SAFE if _is_unseen(stray, context) else Applicability.UNSAFE,
+            doubts=doubts,
         )
 
 

@@ -269,3 +269,27 @@ def test_the_weights_are_the_same_bit_for_bit() -> None:
         return [*g.state_dict().values(), *d.state_dict().values()]
 
     assert all(torch.equal(a, b) for a, b in zip(weights(detach=True), weights(detach=False), strict=True))
+
+
+def test_nobody_may_call_it() -> None:
+    check_snippet(
+        """
+        import torch
+        from torch import nn
+        def _once(real):
+            gen, disc = nn.Linear(4, 4), nn.Linear(4, 1)
+            opt_g = torch.optim.Adam(gen.parameters())
+            opt_d = torch.optim.Adam(disc.parameters())
+            z = torch.randn(8, 4)
+            fake = gen(z)
+            loss = disc(fake).mean() - disc(real).mean()  # <- generator-graph-in-discriminator-step?
+            opt_d.zero_grad()
+            loss.backward()
+            opt_d.step()
+            opt_g.zero_grad()
+            loss = -disc(gen(z)).mean()
+            loss.backward()
+            opt_g.step()
+        """,
+        RULE,
+    )
