@@ -63,6 +63,8 @@ class ListIndex:
 
 def list_index(made: cst.ListComp, context: Context) -> ListIndex | None:
     """The tensors that a list indexes, `x[rows]`: each copies it anew."""
+    if not isinstance(context.parent(made), (cst.Index, cst.Assign)):
+        return None
     found: list[cst.Subscript] = []
     for node in context.destinations(made).nodes:
         index = context.parent(node)
