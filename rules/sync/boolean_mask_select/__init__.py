@@ -63,11 +63,11 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Flag]:
         return
     doubts = chain(design_doubts(node, context), wait_doubts(node, mask, context))
     if advice is None or mask_of(node, context) is None or (advice == _LOSS and is_for_gaps(mask, context)):
-        others = _selections(node, mask, context)
         known = (Doubt.WAITS_ANYWAY,) if is_known_already(node, mask, context) else ()
         found = weighed(RULE, chain(known, (Doubt.USE_UNKNOWN,), doubts))
         is_guess = Doubt.DEVICE_UNKNOWN in found and not UNSEEN.isdisjoint(found)
-        if others[0] is node and not is_guess:  # else neither how often nor where it runs is in sight
+        others = [] if is_guess else _selections(node, mask, context)
+        if others and others[0] is node:  # a guess: neither how often nor where it runs is in sight
             said = _SELECTED.of(selection=context.shown(node), often=how_often(node, context))
             yield Flag(node, said, places=tuple(others[1:]), doubts=found)
         return
