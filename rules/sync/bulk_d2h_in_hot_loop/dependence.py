@@ -48,12 +48,25 @@ def computed_in(loop: cst.For | cst.While, node: cst.CSTNode, context: Context) 
 
 
 def is_cut_to_measure(node: cst.CSTNode, context: Context) -> bool:
-    """Whether each turn keeps as much of its piece as non-maximum suppression leaves, or gives it a size of its own."""
+    """Whether each turn has a piece of its own: what suppression leaves, a network gives, or is of its own size."""
     loop = context.loop(node)
     if loop is None:
         return False
     calls = [part for part in computed_in(loop, node, context) if isinstance(part, cst.Call)]
-    return any(SUPPRESSION.suggests(final_part(call.func)) or _is_sized(call, loop, context) for call in calls)
+    return any(
+        SUPPRESSION.suggests(final_part(call.func))
+        or _runs_an_object(call, context)
+        or _is_sized(call, loop, context)
+        for call in calls
+    )
+
+
+def _runs_an_object(call: cst.Call, context: Context) -> bool:
+    """`vocoder(row)`, of what a statement has made: a network, or anything that works on the piece as one does."""
+    if context.kind(call.func) is Kind.MODULE:
+        return True
+    func = call.func
+    return isinstance(func, cst.Name) and any(isinstance(binder, cst.Assign) for binder in context.binders(func))
 
 
 def _is_sized(call: cst.Call, loop: cst.For | cst.While, context: Context) -> bool:

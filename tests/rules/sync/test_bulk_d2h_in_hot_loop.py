@@ -531,3 +531,21 @@ def test_what_is_computed_of_arrays_is_on_the_cpu() -> None:
         """,
         RULE,
     )
+
+
+def test_pieces_that_a_network_makes_one_by_one() -> None:
+    code = """
+        import torch
+        from torch import nn
+        @torch.no_grad()
+        def speak(model: nn.Module, folder, loader):
+            vocoder = load(folder)
+            for x, names in loader:
+                spectra = model(x.cuda())
+                for i, row in enumerate(spectra):
+                    row = row[: len(names[i])].unsqueeze(0)
+                    wave = {}.squeeze(0).cpu()  {}
+                    write(folder, names[i], wave)
+    """
+    check_snippet(code.format("vocoder(row)", f"# <- {RULE}?"), RULE)
+    check_snippet(code.format("row", f"# <- {RULE}"), RULE)
