@@ -54,9 +54,7 @@ def is_cut_to_measure(node: cst.CSTNode, context: Context) -> bool:
         return False
     calls = [part for part in computed_in(loop, node, context) if isinstance(part, cst.Call)]
     return any(
-        SUPPRESSION.suggests(final_part(call.func))
-        or _runs_an_object(call, context)
-        or _is_sized(call, loop, context)
+        SUPPRESSION.suggests(final_part(call.func)) or _runs_an_object(call, context) or _is_sized(call, loop, context)
         for call in calls
     )
 
