@@ -247,7 +247,7 @@ def _is_looked_up(index: str, body: _Body) -> bool:
 def _counters(loop: cst.For) -> set[str]:
     """The names that are another number in each turn: `i` of `for i in range(n)` and `for i, x in enumerate(y)`."""
     match loop:
-        case cst.For(target=target, iter=cst.Call(func=cst.Name(value="range" | "arange" | "trange"))):
+        case cst.For(target=target, iter=cst.Call(func=cst.Name(value="range" | "arange"))):
             return {target.value} if isinstance(target, cst.Name) else set()
         case cst.For(
             target=cst.Tuple(elements=[cst.Element(value=cst.Name(value=name)), *_]),
