@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import libcst as cst
 
@@ -95,6 +95,7 @@ class Frequencies:
         self.declarations = declarations
         self._origins: dict[cst.CSTNode, str] = {}
         self._steps: dict[cst.CSTNode, bool] = {}
+        self._direct: dict[cst.CSTNode, list[cst.Call]] = {}
 
     def frequency(self, node: cst.CSTNode) -> Frequency:
         """How often the node runs, as far as this module shows."""
@@ -285,13 +286,14 @@ class Frequencies:
             return LoopKind.OTHER
         if self.steps(loop.body) or LoopKind.BATCH in kinds:
             return LoopKind.BATCH
-        if self._runs_a_module(loop) or any(map(self.stepping.takes_the_next_batch, self._direct_calls(loop))):
+        nexts = self._straight(loop.body, self._of_actions)
+        if self._runs_a_module(loop) or any(map(self.stepping.takes_the_next_batch, nexts)):
             return LoopKind.BATCH
         return LoopKind.BATCH if self._acts(loop) else LoopKind.OTHER
 
     def _acts(self, loop: cst.For | cst.While) -> bool:
         """Whether each turn steps an environment or a diffusion itself, whatever loops it has besides."""
-        return any(map(self.stepping.is_step, self._direct_calls(loop))) or self._samples(loop)
+        return any(map(self.stepping.is_step, self._straight(loop.body, self._of_actions))) or self._samples(loop)
 
     def _adds_up_gradients(self, loop: cst.For | cst.While, inner: list[cst.For | cst.While]) -> bool:
         """Whether the loop takes one step of the optimizer for all backward passes of a loop over parts of a batch.
@@ -329,20 +331,30 @@ class Frequencies:
         function = self.tree.function(loop)
         if not isinstance(function, cst.FunctionDef) or function.name.value == "forward":
             return False
+        if self.classes.owner(function) is None:
+            return False
         fed = any(
             self.stepping.is_fed_its_own(call, loop)
-            or (self.stepping.takes_what_a_turn_made(call, loop) and self._runs_the_network(call))
+            or (
+                self._is_of_its_own(call)
+                and self.stepping.takes_what_a_turn_made(call, loop)
+                and self._runs_the_network(call)
+            )
             for call in self._direct_calls(loop)
         )
         return fed and self.entry(function) < Frequency.BATCH
 
-    def _runs_the_network(self, call: cst.Call) -> bool:
-        """Whether the call is of a method of the object that calls a network: `self.p_sample(x, t)`."""
+    def _is_of_its_own(self, call: cst.Call) -> bool:
+        """Whether the call is of a method of the object itself: `self.p_sample(x, t)`."""
         match call.func:
-            case cst.Attribute(value=cst.Name() as owner) if self.classes.self_class(owner) is not None:
-                target = self.calls.target(call)
-                return target is not None and self.kinds.settled(("runs", target), False, self._computes, target)  # noqa: FBT003
+            case cst.Attribute(value=cst.Name() as owner):
+                return self.classes.self_class(owner) is not None
         return False
+
+    def _runs_the_network(self, call: cst.Call) -> bool:
+        """Whether the call is of a method of the object that calls a network."""
+        target = self.calls.target(call) if self._is_of_its_own(call) else None
+        return target is not None and self.kinds.settled(("runs", target), False, self._computes, target)  # noqa: FBT003
 
     def _computes(self, function: cst.FunctionDef) -> bool:
         """Whether a method calls a network, or a method of its object that does."""
@@ -535,16 +547,21 @@ class Frequencies:
             isinstance(part, cst.Name) and part.value == name for part in descendants(binding.value)
         )
 
-    def _direct_calls(self, loop: cst.For | cst.While) -> Iterator[cst.Call]:
+    def _direct_calls(self, loop: cst.For | cst.While) -> list[cst.Call]:
         """Calls made at each turn, those of inner loops left out."""
-        stack: list[cst.CSTNode] = [loop.body]
-        while stack:
-            current = stack.pop()
-            if isinstance(current, (*Loop, cst.FunctionDef, cst.ClassDef, cst.Lambda)):
-                continue
-            if isinstance(current, cst.Call):
-                yield current
-            stack.extend(children(current))
+        found = self._direct.get(loop)
+        if found is None:
+            found = self._direct[loop] = []
+            stack: list[cst.CSTNode] = [loop.body]
+            while stack:
+                current = stack.pop()
+                kind = type(current)
+                if kind in LOOPS or kind in SCOPES:
+                    continue
+                if kind is cst.Call:
+                    found.append(cast("cst.Call", current))
+                stack.extend(children(current))
+        return found
 
     def _callee_loops(self, call: cst.Call) -> LoopKind:
         """EPOCH where the called function loops over batches, BATCH where it takes a step."""
@@ -556,7 +573,7 @@ class Frequencies:
                 return LoopKind.EPOCH
         if self.steps(target.body):
             return LoopKind.BATCH
-        calls = (node for node in descendants_in_scope(target.body) if isinstance(node, cst.Call))
+        calls = self._straight(target.body, self._of_actions)
         takes = any(self.stepping.is_step(call) or self.stepping.takes_the_next_batch(call) for call in calls)
         return LoopKind.BATCH if takes else LoopKind.OTHER
 
@@ -570,14 +587,27 @@ class Frequencies:
     def _goes_backward(self, body: cst.CSTNode) -> bool:
         return any(method_name(call.func) in apis.BACKWARD_METHODS for call in self._straight(body))
 
-    def _straight(self, body: cst.CSTNode) -> Iterator[cst.Call]:
-        """The calls in the body that belong to a step by their names: in no loop, function or class inside of it."""
-        for call in self._of_steps:
+    def _straight(self, body: cst.CSTNode, among: list[cst.Call] | None = None) -> Iterator[cst.Call]:
+        """The calls in the body that belong to a step by their names: in no loop, function or class inside of it.
+
+        Those `among` others, where these are given.
+        """
+        for call in self._of_steps if among is None else among:
             node: cst.CSTNode | None = call
             while node is not None and node is not body and type(node) not in LOOPS and type(node) not in SCOPES:
                 node = self.tree.parent(node)
             if node is body:
                 yield call
+
+    @cached_property
+    def _of_actions(self) -> list[cst.Call]:
+        """The calls that may step an environment, or take a batch, by their names."""
+        return [
+            call
+            for call in self.tree.of(cst.Call)
+            if call.args
+            and (method_name(call.func) == "step" or (isinstance(call.func, cst.Name) and call.func.value == "next"))
+        ]
 
     @cached_property
     def _of_steps(self) -> list[cst.Call]:
