@@ -390,7 +390,7 @@ def test_a_layer_that_a_class_of_another_file_wraps(
 def test_a_finding_names_the_file_of_the_class(folder: Path, capsys: Capture) -> None:
     write(folder, layers=LAYERS, network=NETWORK.format(imports="from layers import ConvNorm", name="ConvNorm"))
     assert run(["check", "--select", "TL501", "--output-format", "concise", "network.py"]) == 1
-    assert "of this `ConvNorm` of layers.py again" in capsys.readouterr().out
+    assert "of this `ConvNorm` of layers.py" in capsys.readouterr().out
 
 
 def test_a_wrapper_of_all_gpus_from_another_file(folder: Path, capsys: Capture) -> None:

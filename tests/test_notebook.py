@@ -265,7 +265,7 @@ def test_cells_are_one_program() -> None:
         ("cell 4:2:12", "host-factory-then-move", "unknown"),
         ("cell 5:6:16", "item-in-train-loop", "per batch"),
     ]
-    assert not lint(source(CELLS[-1]), active("item-in-train-loop")).findings
+    assert not lint(source(CELLS[3]), active("host-factory-then-move")).findings
 
 
 def test_a_cell_that_is_no_python_is_said_and_the_others_are_checked() -> None:

@@ -50,7 +50,10 @@ LOST: dict[str, dict[tuple[int, str], str]] = {
         (229, "implicit-sync-in-logging"): "`x.generate(…)` may give text as well",
     },
     "dataloader_not_pinned/ok.py": {(75, "implicit-sync-in-logging"): _A_MODEL},
-    "device_round_trip/ok.py": {(154, "device-round-trip"): _A_MODEL},
+    "device_round_trip/ok.py": {
+        (52, "bulk-d2h-in-hot-loop"): _A_MODEL,
+        (154, "device-round-trip"): _A_MODEL,
+    },
     "eval_without_no_grad/ok.py": {(148, "implicit-sync-in-logging"): _A_MODEL},
     "hf_slow_defaults/slow.py": {
         (77, "hf-slow-defaults"): "the class of this file stands for that of transformers, by its name"
@@ -74,6 +77,9 @@ LOST: dict[str, dict[tuple[int, str], str]] = {
     },
     "tensor_as_python_int/ok.py": {(63, "tensor-as-python-int"): _A_MODEL},
     "volatile-has-no-effect, example 1, bad": {(6, "volatile-has-no-effect"): _A_MODEL},
+    "tensor_truthiness_branch/ok.py": {
+        (132, "tensor-truthiness-branch"): "that others call it is known by its name, and the value is needed"
+    },
 }
 # Words of which some convention makes something in code, and in a comment nothing may.
 WORDS = (
