@@ -62,7 +62,7 @@ def test_a_line_of_a_training_loop(capsys: Capture) -> None:
     assert told(capsys, "train.py:8") == [
         "train.py:8: loss = criterion(outputs, targets.cuda())",
         "  runs per batch",
-        "    in the loop on line 6, `for step, (inputs, targets) in enumerate(loader)`: each turn is a batch",
+        "    in the loop on line 6, `for step, (inputs, targets) in enumerate(loader)`: each iteration is a batch",
         "    `train` is entered per epoch",
         "    it is called on line 18, per epoch",
         "  autograd is on",
@@ -83,7 +83,7 @@ def test_a_rate_limit(capsys: Capture) -> None:
     assert told(capsys, "train.py:10")[1:4] == [
         "  runs per epoch",
         "    only now and then: `if step % 100 == 0`",
-        "    in the loop on line 6, `for step, (inputs, targets) in enumerate(loader)`: each turn is a batch",
+        "    in the loop on line 6, `for step, (inputs, targets) in enumerate(loader)`: each iteration is a batch",
     ]
 
 

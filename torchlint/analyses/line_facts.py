@@ -26,8 +26,8 @@ _DEVICES = {
     Device.UNKNOWN: "device unknown",
 }
 _TURNS = {
-    LoopKind.BATCH: "each turn is a batch",
-    LoopKind.EPOCH: "each turn is an epoch",
+    LoopKind.BATCH: "each iteration is a batch",
+    LoopKind.EPOCH: "each iteration is an epoch",
     LoopKind.OTHER: "neither batches nor epochs",
 }
 _GRAD = {GradMode.ON: "on", GradMode.OFF: "off", GradMode.UNKNOWN: "unknown: it depends on a value or a caller"}
