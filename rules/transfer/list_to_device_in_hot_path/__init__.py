@@ -36,14 +36,15 @@ RULE = Rule(
     eager=True,
     doubts=(
         (Doubt.DATA_UNKNOWN, ""),
-        (Doubt.RATE_UNKNOWN, "A list is short, and its copy adds up only where it is known to recur."),
-        (Doubt.UNCALLED, "A list is short, and its copy adds up only where it is known to recur."),
+        (Doubt.RATE_UNKNOWN, ""),
+        (Doubt.UNCALLED, ""),
         (Doubt.RUNS_ONCE, "One copy costs microseconds."),
         (Doubt.RARE, "A copy now and then costs microseconds."),
         (Doubt.WAITS_ANYWAY, "Where the CPU waits anyway, to wait for a copy costs next to nothing."),
     ),
 )
 _LIST = Message("list", "`{made}` is built{data} on the CPU and copied to the device{often}", help="{advice}")
+_SELDOM = frozenset({Doubt.RATE_UNKNOWN, Doubt.UNCALLED})
 _FILLING = "Use `torch.full` on the device"
 
 
@@ -58,6 +59,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if found is None:
         return
     doubts = tuple(dict.fromkeys(doubts_of(found, context)))
+    if found.moved is node and not _SELDOM.isdisjoint(doubts):
+        return  # a short list, made where it is needed: its copy adds up only where it is known to recur
     made = found.moved if context.tree.within(node, found.moved) else node
     data = " from a list" if found.is_known and found.axes != "()" else ""
     yield Flag(
