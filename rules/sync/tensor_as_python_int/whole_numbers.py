@@ -76,6 +76,9 @@ def _of_call(node: cst.Call, context: Context) -> Iterator[cst.BaseExpression]:
         return
     given = [argument.value for argument in node.args if argument.keyword is None and not argument.star]
     if name in SIZED_FIRST:
+        # The number that they fill with is read, too.
+        filling = context.argument(node, "fill_value", 1)
+        yield from [filling] if filling is not None else ()
         given = given[:1]
     for size in given:
         if isinstance(size, (cst.Tuple, cst.List)):

@@ -57,7 +57,6 @@ def test_a_forward_that_needs_an_int(lines: tuple[str, ...]) -> None:
         ("cut = torch.randint(1, 4, (1,))", "x = x[:cut]"),
         ("y = torch.split(x, 2)", "z = torch.reshape(x, (3, 2))"),
         ("y = x.view(lengths.shape)", "z = x.expand(lengths.size())"),
-        ("y = torch.full((3,), lengths.max())",),
         ("y = x.reshape(3, torch.div(x.size(0), 3, rounding_mode='trunc'))",),
         ("y = x.new_ones(x[:2])", "z = self.reshape(lengths.max(), 2)"),
         ("if torch.jit.is_tracing():", "    x = x[: lengths.max()]"),
@@ -180,3 +179,30 @@ def test_what_is_walked_beside_a_tensor_on_the_device() -> None:
     given = "tokens.mask"
     check_snippet(code.replace("GIVEN", given).replace("MARK", ""), RULE)
     check_snippet(code.replace("GIVEN", "self.body(texts)").replace("MARK", f"  # <- {RULE}"), RULE)
+
+
+@pytest.mark.parametrize(
+    ("call", "mark"),
+    [
+        ("torch.full((8, 1), scale[i], device=x.device)", True),
+        ("torch.full((8, 1), fill_value=scale[i], device=x.device)", True),
+        ("x.new_full((8, 1), scale.mean())", True),
+        ("torch.full((8, 1), 3.0, device=x.device)", False),
+        ("torch.full_like(x, 3.0)", False),
+        ("scale[i].expand(8, 1)", False),
+    ],
+)
+def test_the_number_that_a_tensor_is_filled_with(call: str, mark: bool) -> None:  # noqa: FBT001
+    flagged = "  # <- tensor-as-python-int" if mark else ""
+    check_snippet(
+        f"""
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def forward(self, x: torch.Tensor, i: int):
+                scale = torch.linspace(0, 1, 9, device="cuda")
+                a = {call}{flagged}
+                return x * a
+        """,
+        RULE,
+    )
