@@ -126,7 +126,7 @@ try {
 
   await page.locator(".cm-lintRange", { hasText: "loss.item()" }).hover();
   await until("the finding's message is shown", () => page.locator(".cm-tooltip-lint").allInnerTexts(), (texts) =>
-    texts.join().includes("per batch"),
+    texts.join().includes("every batch"),
   );
   await picture("message");
   await page.keyboard.down("Control");

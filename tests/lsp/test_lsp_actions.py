@@ -23,8 +23,8 @@ pytestmark = pytest.mark.slow
 every = pytest.mark.parametrize("profile", PROFILES, ids=str)
 
 MADE, READ = 14, 24
-MAKE = 'torchlint (TL201): Make it on the device: `device="cuda"`'
-KEEP = "torchlint (TL301, unsafe): Keep `loss` on the device until the loop ends"
+MAKE = 'torchlint (TL201): Create it with `device="cuda"`'
+KEEP = "torchlint (TL301, unsafe): Keep `loss` on the GPU until the loop ends"
 
 
 @every
@@ -258,9 +258,10 @@ async def test_a_hover_says_what_there_is_to_know(tmp_path: Path, profile: Profi
         head, message, *_ = hover.contents.value.split("\n\n")
         assert head.startswith("**TL301** [item-in-train-loop](https://")
         assert head.endswith("runs per batch")
-        assert message.startswith("`loss.item()` makes the CPU wait for the device per batch")
+        assert message.startswith("`loss.item()` synchronizes with the GPU every batch")
+        assert "\n\n**Help**: accumulate on the GPU and read it once after the loop\n\n" in hover.contents.value
         assert "**Measured**" in hover.contents.value
-        assert "**Fix** (unsafe): Keep `loss` on the device until the loop ends" in hover.contents.value
+        assert "**Fix** (unsafe): Keep `loss` on the GPU until the loop ends" in hover.contents.value
         assert "This line:" not in hover.contents.value
 
 

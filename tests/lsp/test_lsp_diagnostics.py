@@ -32,7 +32,7 @@ async def test_a_document_is_found_in(tmp_path: Path, profile: Profile) -> None:
         ]
         assert {each.source for each in found} == {"torchlint"}
         read, made, _, ignore = found
-        assert read.message.startswith("`nn.functional.mse_loss(model(inputs), targets).item()` makes the CPU wait")
+        assert read.message.startswith("`nn.functional.mse_loss(model(inputs), targets).item()` synchronizes with")
         assert (made.severity, made.tags) == (lsp.DiagnosticSeverity.Warning, None)
         assert (ignore.severity, ignore.tags) == (lsp.DiagnosticSeverity.Hint, (lsp.DiagnosticTag.Unnecessary,))
         assert made.code_description is not None
@@ -143,11 +143,11 @@ async def test_a_client_that_shows_nothing_related_is_told_what_the_message_does
     async with editor(tmp_path, PUSH, change=without) as seen:
         uri = seen.open("train.py", TRAIN)
         read, *_ = await seen.findings(uri)
-        assert "per batch" in read.message
+        assert "every batch\nhelp: " in read.message
         assert read.related_information is None
         (tmp_path / "loop.py").write_text(LOOP, encoding="utf-8")
         (called,) = await seen.findings(seen.open("utils.py", UTILS))
-        assert called.message.endswith(" (runs per batch, called from loop.py:9)")
+        assert called.message.partition("\n")[0].endswith(" (runs per batch, called from loop.py:9)")
         assert called.related_information is None
 
 

@@ -194,8 +194,8 @@ async def test_cells_come_go_and_move(tmp_path: Path, profile: Profile) -> None:
             last = await seen.until(lambda: [each for each in seen.published if each.uri == book.cell("made")][-1:])
             await seen.until(lambda: not [e for e in seen.published if e.uri == book.cell("made")][-1].diagnostics)
             assert last
-        book.put(0, 1)
-        await book.becomes("train", [])
+        book.put(0, 1)  # without the imports it still goes backward
+        await book.becomes("train", [(7, "TL301")])
 
 
 @every
