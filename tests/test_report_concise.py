@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from report_samples import (
@@ -17,7 +18,7 @@ from report_samples import (
     span,
 )
 
-from torchlint.finding import Applicability
+from torchlint.finding import Applicability, Frequency
 from torchlint.report import FORMATS, ReportOptions, render
 
 
@@ -102,3 +103,12 @@ def test_writing_loads_nothing_that_takes_long(output_format: str) -> None:
     *loaded, libcst = ran.stdout.split()
     assert {name for name in loaded if not name.startswith("torchlint.report")} == set()
     assert libcst == "False"
+
+
+@pytest.mark.parametrize(
+    ("frequency", "words"),
+    [(Frequency.BATCH, "(called per batch from main.py:9)"), (Frequency.CALL, "(called from main.py:9)")],
+)
+def test_who_calls_and_how_often_as_far_as_that_is_known(frequency: Frequency, words: str) -> None:
+    found = replace(finding(span(TRAIN, "loss.item()"), frequency), origin="main.py:9")
+    assert words in render("concise", (report(TRAIN, found),), options())

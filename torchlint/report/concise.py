@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from torchlint.finding import Frequency
 from torchlint.report.entry import entries
 from torchlint.report.style import ALARM, BOLD, CODE, HINT, Style
 from torchlint.report.summary import footer
@@ -25,7 +26,8 @@ def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
         mark = f"[{style.paint('*', HINT)}] " if entry.is_fixable(options.threshold) else ""
         message = visible(" ".join(map(str.strip, entry.message.splitlines())))
         if entry.origin:
-            message += f" (called {entry.frequency} from {visible(entry.origin)})"
+            often = f" {entry.frequency}" if entry.frequency >= Frequency.ONCE else ""
+            message += f" (called{often} from {visible(entry.origin)})"
         if entry.doubts:
             message += f" — {visible(entry.doubtful)}"
         path = style.paint(visible(entry.source.path), BOLD)
