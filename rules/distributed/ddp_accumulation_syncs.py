@@ -87,7 +87,7 @@ def _head(loop: cst.For | cst.While) -> Iterator[cst.CSTNode]:
 
 
 def _is_stepped_behind(loop: cst.For | cst.While, context: Context) -> bool:
-    """Whether an optimizer steps behind the loop, in the block around it."""
+    """Whether an optimizer steps after the loop, in the block around it."""
     block = context.parent(loop)
     return block is not None and any(context.is_above(loop, call) for call in _calls_in(block, ("step",), context))
 
