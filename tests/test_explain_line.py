@@ -92,6 +92,8 @@ def test_a_rule_yields_to_another(folder: Path, capsys: Capture) -> None:
     found = explained(capsys, "train.py:15")
     assert found["repeated-item"]["outcome"] == "warning"
     assert found["item-in-train-loop"]["words"] == "repeated-item says the same more precisely"
+    assert run(["explain", "train.py:15"]) == 0
+    assert "silent      repeated-item says the same more precisely" in capsys.readouterr().out
 
 
 def test_what_is_none_for_a_reason(folder: Path, capsys: Capture) -> None:

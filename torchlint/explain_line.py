@@ -9,7 +9,7 @@ import textwrap
 from typing import TYPE_CHECKING, NamedTuple
 
 from torchlint.explain_model import Place, place_of, told_lines
-from torchlint.reasons import Outcome, verdicts
+from torchlint.reasons import NOTHING, Outcome, verdicts
 from torchlint.report.style import ALARM, BOLD, CODE, DIM, Style, decide
 from torchlint.report.text import visible
 from torchlint.role import Role
@@ -75,7 +75,8 @@ def _wrapped(words: str, width: int) -> list[str]:
 
 def _is_elsewhere(verdict: Verdict) -> bool:
     """Whether the rule saw at once that this is nothing for it."""
-    return verdict.outcome is Outcome.SILENT and (not verdict.reasons or verdict.reasons[0].is_code)
+    is_code = bool(verdict.reasons) and verdict.reasons[0].is_code
+    return verdict.outcome is Outcome.SILENT and (is_code or verdict.words == NOTHING)
 
 
 _WIDEST = max(len(outcome.value) for outcome in Outcome)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 # Steps further below a check say too little of it.
 _STEPS = 3
 _Test = ast.expr
+NOTHING = "nothing here is what it looks for"
 
 
 class Outcome(Enum):
@@ -146,7 +147,7 @@ def _silent(rule: Rule, seen: Watched, context: Context, here: list[Finding]) ->
             return Verdict(rule, Outcome.SILENT, f"{others[0]} says the same more precisely")
         return Verdict(rule, Outcome.SILENT, "another finding says the same")
     if not seen.reasons:
-        return Verdict(rule, Outcome.SILENT, "nothing here is what it looks for")
+        return Verdict(rule, Outcome.SILENT, NOTHING)
     return Verdict(rule, Outcome.SILENT, seen.reasons[0].words, seen.reasons)
 
 
