@@ -76,6 +76,7 @@ class Doubt(Enum):
     WAITS_ANYWAY = "waits-anyway"
     SMALL = "small"
     MEMORY = "memory"
+    PER_ROW = "per-row"
     UNCALLED = "uncalled"
     BY_CONVENTION = "by-convention"
     MEANT = "meant"
@@ -101,6 +102,7 @@ _SENTENCES = {
     Doubt.WAITS_ANYWAY: "a line next to it synchronizes anyway",
     Doubt.SMALL: "there is little work in it",
     Doubt.MEMORY: "all rows at once take more memory",
+    Doubt.PER_ROW: "whether what the loop calls takes a batch is not in sight",
     Doubt.UNCALLED: "nothing in this project calls this function",
     Doubt.BY_CONVENTION: "only a name says what this is",
     Doubt.MEANT: "a comment or a name says that this is intended",

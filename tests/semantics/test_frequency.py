@@ -19,6 +19,31 @@ class M(nn.Module):
         for y in {over}:
             LOOK(1)
 """
+# One that takes a step, and a function that goes over batches.
+LEARNER = """
+class Agent:
+    def learn(self, x):
+        f(x).backward()
+        self.optimizer.step()
+def evaluate(loader):
+    for x in loader:
+        f(x)
+agent = Agent()
+"""
+LEARNING = """
+for t in range(n):
+    agent.learn(buffer.sample())
+    LOOK(1)
+    if (t + 1) % eval_freq == 0:
+        evaluate(test_loader)
+"""
+DELAYED = """
+for step, x in enumerate(loader):
+    if step % delay == 0:
+        loss = f(x)
+        LOOK(1)
+        loss.backward()
+"""
 NESTED = """
 def f(x):
     if isinstance(x, list):
@@ -39,6 +64,20 @@ for x in loader:
         ("for epoch in range(9):\n    for x in loader:\n        pass\n    LOOK(1)", Frequency.EPOCH),
         ("for epoch in range(9):\n    for x in loader:\n        LOOK(1)", Frequency.BATCH),
         ("for loader in loaders:\n    LOOK(1)", Frequency.EPOCH),
+        (
+            f"{LEARNER}for _ in range(num_updates_on_epoch):\n    agent.learn(buffer.sample())\n    LOOK(1)",
+            Frequency.BATCH,
+        ),
+        (f"{LEARNER}{LEARNING}", Frequency.BATCH),
+        (
+            f"{LEARNER}for epoch in range(n):\n    LOOK(1)\n    if epoch % 5 == 0:\n        evaluate(test_loader)",
+            Frequency.EPOCH,
+        ),
+        (DELAYED, Frequency.BATCH),
+        (
+            "for step, x in enumerate(loader):\n    f(x).backward()\n    if step % delay == 0:\n        LOOK(1)",
+            Frequency.EPOCH,
+        ),
         ("for name in names:\n    net = nn.Linear(8, name)\n    net(x)\n    LOOK(1)", Frequency.UNKNOWN),
         ("net = nn.Linear(8, 8)\nfor x in xs:\n    net = net.train()\n    net(x)\n    LOOK(1)", Frequency.BATCH),
         ("for i, loader in enumerate(test_loaders):\n    for x in loader:\n        LOOK(1)", Frequency.BATCH),

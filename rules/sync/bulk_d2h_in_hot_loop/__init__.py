@@ -36,7 +36,7 @@ _PIECEWISE = Message(
 _COPIED = Message("copied", "`{copy}` copies the tensor to the CPU{often} and waits for it", help="{advice}")
 
 
-@RULE.on(Method("cpu"), Method("numpy"), Method("tolist"))
+@RULE.on(Method("cpu"), Method("numpy"), Method("tolist"), Method("to", (b"cpu",)))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a copy to the host, of a piece in an inner loop over a batch or of a whole tensor at each step."""
     from torchlint.analyses.batching.comprehension_reads import is_listed

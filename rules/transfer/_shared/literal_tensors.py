@@ -96,13 +96,30 @@ def stands_in_for_nothing(node: cst.CSTNode, context: Context) -> bool:
     is_nearest = True
     for test, is_taken in context.conditions(node, within=context.loop(node)):
         asked = _asked(test, context)
+        is_scarce = not _holds_plenty(test, is_taken=is_taken)
         if is_nearest and (
-            EMPTINESS_CONDITION.suggests(asked) or WAITING_CONDITION.suggests(asked) or EXPORT_CONDITION.suggests(asked)
+            (is_scarce and EMPTINESS_CONDITION.suggests(asked))
+            or WAITING_CONDITION.suggests(asked)
+            or EXPORT_CONDITION.suggests(asked)
         ):
             return True
         if is_taken and (BROKEN_CONDITION.suggests(asked) or _is_empty_list(test, context)):
             return True
         is_nearest = is_nearest and DEVICE_CONDITION.suggests(asked)
+    return False
+
+
+def _holds_plenty(test: cst.BaseExpression, *, is_taken: bool) -> bool:
+    """Whether the branch is the one where there is something, or enough of it: `if len(buffer) > batch_size:`."""
+    match test:
+        case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+            return _holds_plenty(inner, is_taken=not is_taken)
+        case cst.Comparison(left=cst.Call(func=cst.Name(value="len")), comparisons=[target]):
+            more = isinstance(target.operator, (cst.GreaterThan, cst.GreaterThanEqual, cst.NotEqual))
+            fewer = isinstance(target.operator, (cst.LessThan, cst.LessThanEqual, cst.Equal))
+            return more if is_taken else fewer
+        case cst.Call(func=cst.Name(value="len")):
+            return is_taken
     return False
 
 

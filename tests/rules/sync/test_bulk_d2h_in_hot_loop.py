@@ -549,3 +549,26 @@ def test_pieces_that_a_network_makes_one_by_one() -> None:
     """
     check_snippet(code.format("vocoder(row)", f"# <- {RULE}?"), RULE)
     check_snippet(code.format("row", f"# <- {RULE}"), RULE)
+
+
+def test_to_the_cpu_is_a_copy_as_well() -> None:
+    """`to("cpu")` waits like `cpu()`, unless it is told not to; `to(device)` may go anywhere."""
+    check_snippet(
+        """
+        import torch
+        from torch import nn
+        def train(loader, model, optimizer, device):
+            model.cuda()
+            kept = []
+            for x, y in loader:
+                out = model(x.cuda())
+                loss = nn.functional.cross_entropy(out, y.cuda())
+                loss.backward()
+                optimizer.step()
+                kept.append(out.detach().to("cpu"))  # <- bulk-d2h-in-hot-loop
+                kept.append(out.detach().to(torch.device("cpu")))  # <- bulk-d2h-in-hot-loop
+                kept.append(out.detach().to("cpu", non_blocking=True))
+                kept.append(out.detach().to(device))
+        """,
+        RULE,
+    )

@@ -1278,3 +1278,50 @@ def test_what_a_test_has_ruled_out_is_no_tensor() -> None:
         """,
         RULE,
     )
+
+
+def test_a_network_reads_what_it_has_computed() -> None:
+    """What a method of a network computes has `item` only as a tensor, though nothing says what it is."""
+    check_snippet(
+        """
+        import numpy as np
+        import torch
+        from torch import nn
+        class Head(nn.Module):
+            def get_loss(self):
+                logs = {}
+                total = 0
+                for idx, predicted in enumerate(self.state["predicted"]):
+                    heat = self.heat_loss(predicted["heat"], self.state["heat"][idx])
+                    heat *= self.config.weights["heat"]
+                    boxes = self.box_loss(predicted["boxes"], self.state["boxes"][idx])
+                    boxes = boxes * self.config.weights["boxes"]
+                    total += heat + boxes
+                    logs[f"heat {idx}"] = heat.item()  # <- item-in-train-loop?
+                    logs[f"boxes {idx}"] = boxes.item()  # <- item-in-train-loop?
+                    logs["sparse"] = np.ceil(np.log1p(self.length)).astype("int").item()
+                return total, logs
+            @staticmethod
+            def converted(path):
+                state = read(path)
+                return state["scale"].item()
+        """,
+        RULE,
+    )
+
+
+def test_gradients_are_tensors() -> None:
+    """Only parameters have a `grad`, and only tensors a `norm` and an `item`."""
+    check_snippet(
+        """
+        import torch
+        class Optimizer:
+            def step(self):
+                total = 0
+                for group in self.groups:
+                    for p in group:
+                        total += p.grad.data.norm(2).item() ** 2  # <- item-in-train-loop?
+                return total
+        """,
+        RULE,
+    )

@@ -990,3 +990,27 @@ SEVERAL_STATEMENTS = {
 @pytest.mark.parametrize("code", SEVERAL_STATEMENTS.values(), ids=SEVERAL_STATEMENTS)
 def test_ways_to_the_device(code: str) -> None:
     check_snippet(code, RULE)
+
+
+def test_a_trial_in_the_main_block_says_nothing_of_the_device() -> None:
+    """A file that defines a network and tries it out on the CPU is there to be imported."""
+    check_snippet(
+        """
+        import math
+        import torch
+        from torch import nn
+        class Embedder(nn.Module):
+            @staticmethod
+            def embedding(t, dim):
+                half = dim // 2
+                freqs = torch.exp(-math.log(10000) * torch.arange(half) / half).to(t.device)  # <- host-factory-then-move
+                return t[:, None] * freqs[None]
+            def forward(self, t):
+                return self.embedding(t, 256)
+        if __name__ == "__main__":
+            embedder = Embedder()
+            t = torch.randint(0, 100, (2,))
+            print(embedder(t).shape)
+        """,
+        RULE,
+    )

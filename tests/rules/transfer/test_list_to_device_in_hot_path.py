@@ -386,3 +386,31 @@ def test_lines_that_go_elsewhere_keep_their_indentation() -> None:
         f"torch.tensor([\n            len(texts),\n            n,\n        ], {PINNED}.to(device, non_blocking=True)"
     )
     assert fixed(program(before), RULE, Applicability.UNSAFE) == program(after)
+
+
+def test_a_learner_waits_until_its_buffer_is_full() -> None:
+    """Behind `len(buffer) > n` a program learns at nearly each step; what stands in for nothing is made seldom."""
+    check_snippet(
+        """
+        import random
+        import torch
+        device = torch.device("cuda")
+        def learn(agent, env, optimizer):
+            buffer = []
+            observation = env.reset()
+            for step in range(100000):
+                action = agent.act(observation)
+                observation, reward, done, info = env.step(action)
+                buffer.append(float(reward))
+                if len(buffer) > 1000:
+                    batch = random.sample(buffer, 32)
+                    rewards = torch.tensor([float(reward) for reward in batch]).to(device)  # <- list-to-device-in-hot-path
+                    loss = agent.loss(rewards)
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+                if len(buffer) == 0:
+                    rewards = torch.tensor([float(reward) for reward in buffer]).to(device)
+        """,
+        RULE,
+    )

@@ -1496,3 +1496,22 @@ def test_a_part_that_several_turns_may_change_is_carried(header: str, is_flagged
             overlaid(category.cuda(), masks.cuda())
     """
     check_snippet(code, RULE)
+
+
+def test_what_the_loop_calls_may_take_a_batch() -> None:
+    """A function that is not in sight may take all rows at once; rows of sizes of their own make no batch."""
+    check_snippet(
+        """
+        import torch
+        from transforms import normalize, resize
+        def predict(faces, sizes, model):
+            x = torch.tensor(faces, device="cuda").float()
+            for i in range(len(x)):  # <- python-loop-over-tensor?
+                x[i] = normalize(x[i] / 255.0)
+            rows = []
+            for i in range(len(x)):
+                rows.append(normalize(x[i, : sizes[i]]))
+            return model(x), rows
+        """,
+        RULE,
+    )

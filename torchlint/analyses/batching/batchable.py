@@ -27,6 +27,7 @@ from torchlint.analyses.iteration.element_work import ElementLoop, Step, Work, e
 from torchlint.analyses.iteration.known_lists import is_known_as_list
 from torchlint.analyses.iteration.targets import visit
 from torchlint.finding import Doubt, Frequency
+from torchlint.semantics.values.lattice import Device
 
 if TYPE_CHECKING:
     from torchlint.analyses.iteration.targets import LoopNode
@@ -54,7 +55,25 @@ def batchable(loop: LoopNode, context: Context) -> Batchable | None:
         if found.carried is not Carried.NOTHING or found.mixed:
             return None
         step = min((step for step in found.steps if _is_batchable(step, found, context)), key=_rank, default=None)
+        if step is None:
+            return _batchable_perhaps(found, context)
     return None if step is None else Batchable(step, tuple(dict.fromkeys(_doubts(found, step, context))))
+
+
+def _batchable_perhaps(loop: ElementLoop, context: Context) -> Batchable | None:
+    """What could be done at once if what the turns call takes a batch: rows of lengths of their own make none."""
+    if loop.ragged:
+        return None
+    is_often = context.frequency(loop.node) >= Frequency.CALL
+    steps = (
+        step
+        for step in loop.steps
+        if (is_often or step.device is Device.ACCELERATOR) and _is_batchable(step, loop, context, is_sure=False)
+    )
+    step = min(steps, key=_rank, default=None)
+    if step is None:
+        return None
+    return Batchable(step, tuple(dict.fromkeys((Doubt.PER_ROW, *_doubts(loop, step, context)))))
 
 
 def _doubts(loop: ElementLoop, step: Step, context: Context) -> Iterator[Doubt]:
@@ -147,8 +166,8 @@ def _reads(loop: ElementLoop, context: Context) -> list[Step]:
     return [] if found and is_for_samples(loop.node, context) else found
 
 
-def _is_batchable(step: Step, loop: ElementLoop, context: Context) -> bool:
-    """Whether the device could do this for all elements at once."""
+def _is_batchable(step: Step, loop: ElementLoop, context: Context, *, is_sure: bool = True) -> bool:
+    """Whether the device could do this for all elements at once; or might, if what it calls allows it."""
     if (
         step.work in (Work.READ, Work.NETWORK)
         or isinstance(loop.node, cst.While)
@@ -159,7 +178,11 @@ def _is_batchable(step: Step, loop: ElementLoop, context: Context) -> bool:
         return False  # there it costs no more than a few writes
     if step.work is Work.KERNEL and is_over_the_best(loop.visit):
         return False
-    if not is_over_classes(loop.visit) and (loop.opaque or (loop.ragged and step.work not in (Work.MASK, Work.FILL))):
+    if (
+        is_sure
+        and not is_over_classes(loop.visit)
+        and (loop.opaque or (loop.ragged and step.work not in (Work.MASK, Work.FILL)))
+    ):
         return False
     # The workers of a loader do it meanwhile.
     return context.frequency(loop.node) >= Frequency.BATCH or not is_for_samples(step.node, context)

@@ -11,14 +11,20 @@ from torchlint.analyses.tensors.host_resident import stays_on_host
 from torchlint.finding import Frequency
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.knowledge.conventions.functions import ACTING_METHOD, CRITERION_CALL, ENVIRONMENT_STEP
+from torchlint.semantics.knowledge.conventions.packages import ARRAY_PACKAGE
 from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import dotted, final_part
+from torchlint.semantics.names.classes import is_static
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from torchlint.semantics.context import Context
 
+# So many names are followed to what their values are computed of.
+_DEEPEST = 4
 # Conversions that read one element of a tensor.
 CONVERSIONS = ("float", "int", "bool")
 MATH = frozenset(
@@ -68,7 +74,11 @@ def before_copy(node: cst.BaseExpression) -> cst.BaseExpression:
 def bulk_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | None:
     """The tensor that `t.cpu()`, `t.numpy()` or `t.tolist()` brings to the CPU; of a chain the first call counts."""
     match node:
-        case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value="cpu" | "numpy" | "tolist"))):
+        case cst.Call(
+            func=cst.Attribute(value=receiver, attr=cst.Name(value="cpu" | "numpy" | "tolist" | "to" as name))
+        ):
+            if name == "to" and not _is_to_the_cpu(node, context):
+                return None
             if _is_item(node, context):
                 return None  # one value, which another rule reads
             if isinstance(node.func, cst.Attribute) and node.func.attr.value == "numpy" and not node.args:
@@ -79,6 +89,19 @@ def bulk_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | None:
             is_read = is_device_tensor(receiver, context) or _is_computed_unseen(node, receiver, context)
             return receiver if is_read else None
     return None
+
+
+def _is_to_the_cpu(call: cst.Call, context: Context) -> bool:
+    """`t.to("cpu")`, `t.to(torch.device("cpu"))`, which waits unless it is told not to."""
+    where = context.argument(call, "device", 0)
+    if where is None or context.argument(call, "non_blocking", 2) is not None:
+        return False
+    match where:
+        case cst.SimpleString():
+            return where.raw_value == "cpu"
+        case cst.Call(args=[cst.Arg(value=cst.SimpleString() as named)]):
+            return context.qualified_name(where.func) == "torch.device" and named.raw_value == "cpu"
+    return False
 
 
 def _is_computed_unseen(call: cst.Call, receiver: cst.BaseExpression, context: Context) -> bool:
@@ -100,12 +123,21 @@ def is_device_tensor(node: cst.BaseExpression, context: Context) -> bool:
     # `loss = 0` before what is unknown: a number would have no `item`.
     is_unclear = value.kind is Kind.UNKNOWN or (value.kind is Kind.NUMBER and not value.proven)
     if is_unclear and _is_item(node, context) and not is_host_only(context, Device.UNKNOWN):
-        if _is_read_of_a_batch(node, context):
+        if _is_read_of_a_batch(node, context) or _is_computed_in_a_network(node, context):
             return not stays_on_host(node, context)
         _ask_callers(node, context)
     if value.kind is not Kind.TENSOR or value.device is Device.CPU or is_host_only(context, value.device):
         return False
-    return value.device is not Device.UNKNOWN or not stays_on_host(node, context)
+    if value.device is not Device.UNKNOWN:
+        return True
+    return not stays_on_host(node, context) and not _is_of_samples(node, context)
+
+
+def _is_of_samples(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether a dataset holds what only a name says is a tensor: `self._data.edge_index` is on the CPU there."""
+    function = context.function(node)
+    owner = context.classes.owner(function) if isinstance(function, cst.FunctionDef) else None
+    return owner is not None and not context.value(node).proven and context.classes.is_dataset(owner)
 
 
 def _ask_callers(node: cst.BaseExpression, context: Context) -> None:
@@ -147,6 +179,47 @@ def _is_read_of_a_batch(node: cst.BaseExpression, context: Context) -> bool:
         )
         and not all(_is_made_of_host_tensors(call, context) for call in calls)
     )
+
+
+def _is_computed_in_a_network(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether `.item()` is called, in a method of a network, on what the method has called something for.
+
+    Networks compute with tensors, and what is computed there has `item` only as one; but it may come from NumPy.
+    """
+    function = context.function(node)
+    owner = context.classes.owner(function) if isinstance(function, cst.FunctionDef) else None
+    if owner is None or not isinstance(function, cst.FunctionDef) or is_static(function):
+        return False
+    if not context.classes.is_module(owner):
+        return False
+    calls = [part for part in _roots(node, context, _DEEPEST) if isinstance(part, cst.Call)]
+    return bool(calls) and all(_may_compute(call, context) for call in calls)
+
+
+def _roots(node: cst.CSTNode, context: Context, depth: int) -> Iterator[cst.CSTNode]:
+    """What an expression is computed of, as it is written where the names in it are bound: calls, and anything else."""
+    match node:
+        case cst.Subscript(value=inner) | cst.Attribute(value=inner) | cst.UnaryOperation(expression=inner):
+            yield from _roots(inner, context, depth)
+        case cst.BinaryOperation(left=left, right=right):
+            yield from _roots(left, context, depth)
+            yield from _roots(right, context, depth)
+        case cst.AugAssign(target=cst.Name() as target, value=value):
+            yield from _roots(target, context, depth)
+            yield from _roots(value, context, depth)
+        case cst.Name() if depth:
+            bound = [origin.node for origin in context.bound_to(node, Through.PARTS).found]
+            for part in (*bound, *(binder for binder in context.binders(node) if isinstance(binder, cst.AugAssign))):
+                yield from _roots(part, context, depth - 1)
+        case _:
+            yield node
+
+
+def _may_compute(call: cst.Call, context: Context) -> bool:
+    """Whether the call may give a tensor of the device: it is none of NumPy's, and not given tensors on the CPU."""
+    calls = [part for part in descendants(call) if isinstance(part, cst.Call)]
+    packages = ((context.qualified_name(part.func) or "").partition(".")[0] for part in calls)
+    return not any(map(ARRAY_PACKAGE.suggests, packages)) and not _is_made_of_host_tensors(call, context)
 
 
 def _is_made_of_host_tensors(call: cst.Call, context: Context) -> bool:

@@ -148,7 +148,7 @@ class Frequencies:
     def _is_limited(self, above: cst.CSTNode, child: cst.CSTNode) -> bool:
         """Whether the statement lets its part run at some turns only."""
         if isinstance(above, cst.If):
-            return child is above.body and (is_first_time(above, self.names) or self.is_rate_limit(above.test))
+            return child is above.body and (is_first_time(above, self.names) or self._limits(above))
         if isinstance(above, cst.Else):
             statement = self.tree.parent(above)
             return isinstance(statement, cst.If) and makes_an_entry(statement, above.body, cst.In, self.names)
@@ -272,14 +272,24 @@ class Frequencies:
             if self._walks_a_model(loop.iter):
                 return LoopKind.OTHER
         assert isinstance(loop, Loop)
+        # What a loop does at most turns says what a turn is: `if step % 1000 == 0: evaluate(…)` does not.
+        found = self._classify_by_turns(loop, is_usual=True)
+        return self._classify_by_turns(loop, is_usual=False) if found is LoopKind.OTHER else found
+
+    def _classify_by_turns(self, loop: cst.For | cst.While, *, is_usual: bool) -> LoopKind:
+        """What one turn is by what it does; with `is_usual` what it does now and then is left out."""
         loops = [node for node in descendants_in_scope(loop.body) if isinstance(node, Loop)]
+        calls = self._direct_calls(loop)
+        if is_usual:
+            loops = [node for node in loops if not self._is_limited_within(node, loop)]
+            calls = [call for call in calls if not self._is_limited_within(call, loop)]
         inner = [self.loop_kind(node) for node in loops]
         if LoopKind.BATCH in inner or LoopKind.EPOCH in inner:
             # A loop that goes backward itself takes steps, whatever it looks at now and then.
             if self._goes_backward(loop.body) or self._adds_up_gradients(loop, loops) or self._acts(loop):
                 return LoopKind.BATCH
             return LoopKind.EPOCH
-        kinds = [self._callee_loops(call) for call in self._direct_calls(loop)]
+        kinds = [self._callee_loops(call) for call in calls]
         if LoopKind.EPOCH in kinds:
             return LoopKind.BATCH if self._goes_backward(loop.body) else LoopKind.EPOCH
         if isinstance(loop, cst.For) and is_short(loop.iter):
@@ -290,6 +300,17 @@ class Frequencies:
         if self._runs_a_module(loop) or any(map(self.stepping.takes_the_next_batch, nexts)):
             return LoopKind.BATCH
         return LoopKind.BATCH if self._acts(loop) else LoopKind.OTHER
+
+    def _is_limited_within(self, node: cst.CSTNode, loop: cst.For | cst.While) -> bool:
+        """Whether only some turns of the loop come to the node."""
+        child = node
+        for above in self.tree.ancestors(node):
+            if above is loop:
+                return False
+            if isinstance(above, cst.If) and child is above.body and self.is_rate_limit(above.test):
+                return True
+            child = above
+        return False
 
     def _acts(self, loop: cst.For | cst.While) -> bool:
         """Whether each turn steps an environment or a diffusion itself, whatever loops it has besides."""
@@ -847,10 +868,18 @@ class Frequencies:
                 return (
                     isinstance(above, Loop) and self.loop_kind(above) is LoopKind.OTHER and self.is_rate_limited(above)
                 )
-            if isinstance(above, (cst.If, cst.IfExp)) and child is above.body and self.is_rate_limit(above.test):
+            if isinstance(above, (cst.If, cst.IfExp)) and child is above.body and self._limits(above):
                 return True
             child = above
         return False
+
+    def _limits(self, branch: cst.If | cst.IfExp) -> bool:
+        """Whether a branch is taken only now and then.
+
+        One that trains is a step of its own, every second turn or so: `if step % policy_delay == 0`.
+        """
+        is_step = isinstance(branch, cst.If) and self._goes_backward(branch.body)
+        return not is_step and self.is_rate_limit(branch.test)
 
     def is_rate_limit(self, test: cst.BaseExpression) -> bool:
         """Whether a condition holds only now and then."""

@@ -58,6 +58,8 @@ TENSOR_ONLY_METHODS = frozenset(
     "baddbmm lerp lerp_ erf expm1 log1p exp_ tanh_ relu relu_ nonzero_static unbind byte "
     "transpose_ t_ bool".split()
 )
+# Methods that NumPy's arrays don't have, but other things may: a series has an `abs`, a logger a `log`.
+TENSOR_METHODS_OF_NUMBERS = frozenset("abs exp norm pow sqrt square tanh".split())
 # Those of them that take nothing by position: with an argument they are functions, as in `backend.relu(x)`.
 TENSOR_METHODS_OF_NOTHING = frozenset(
     "bool byte contiguous data_ptr detach detach_ erf exp_ expm1 is_floating_point log1p long numel relu relu_ "

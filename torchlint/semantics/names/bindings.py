@@ -475,4 +475,14 @@ def _star_names() -> dict[str, frozenset[str]]:
 
 
 _STAR_NAMES = _star_names()
-_BROUGHT_ALONG = {"torch": "torch", "nn": "torch.nn", "np": "numpy"}
+_BROUGHT_ALONG = {
+    "torch": "torch",
+    "nn": "torch.nn",
+    "np": "numpy",
+    "F": "torch.nn.functional",
+    "optim": "torch.optim",
+    "DataLoader": "torch.utils.data.DataLoader",
+    "Dataset": "torch.utils.data.Dataset",
+    "TensorDataset": "torch.utils.data.TensorDataset",
+    "Variable": "torch.autograd.Variable",
+}

@@ -174,6 +174,8 @@ class Results:
             return self.operands.coded(METHODS.get(name, "T"), TENSOR, node)
         if name == "view" and self.evidence.marked(name, node) != name:
             return TENSOR
+        if name in apis.TENSOR_METHODS_OF_NUMBERS and self._takes_numbers(node, name):
+            return tensor(rank=Rank.CALLED, scalar=name == "norm" and not node.args)
         if name in _STRING_METHODS and name != "split":
             return STRING
         if name == "numel" or (name in apis.TENSOR_SHAPE_METHODS and (node.args or name == "dim")):
@@ -189,6 +191,12 @@ class Results:
         if name == "named_parameters":
             return sequence_of(sequence(STRING, TENSOR))
         return UNKNOWN
+
+    def _takes_numbers(self, node: cst.Call, name: str) -> bool:
+        """Whether a call is one of a tensor that computes with itself: `x.abs()`, `x.pow(2)`, and no `ops.abs(x)`."""
+        if name not in ("norm", "pow"):
+            return not node.args
+        return all(self.kinds.value(argument.value).kind is Kind.NUMBER for argument in node.args[:1])
 
     def _moved(self, node: cst.Call, name: str, owner: Value) -> Value:
         if owner and owner.kind not in (Kind.TENSOR, Kind.MODULE):

@@ -10,7 +10,16 @@ import libcst as cst
 
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.convention import remembered
-from torchlint.semantics.knowledge.conventions.values import DEVICE, LOADER, LOSS, MODULE, OPTIMIZER, OUTPUT_FIELD
+from torchlint.semantics.knowledge.conventions.values import (
+    DEVICE,
+    LOADER,
+    LOSS,
+    MODULE,
+    OPTIMIZER,
+    OUTPUT_FIELD,
+    TENSOR_ATTRIBUTE,
+    TENSOR_FRAME,
+)
 from torchlint.semantics.knowledge.torch_signatures import MODULES
 from torchlint.semantics.names.bindings import Binder, Binding, Names, dotted, last_part
 from torchlint.semantics.names.classes import AttributeSet, Classes, class_attribute
@@ -32,6 +41,7 @@ from torchlint.semantics.values.lattice import (
     Value,
     arithmetic,
     join,
+    mapping_of,
     off_cpu,
     part_of,
     sequence,
@@ -444,6 +454,10 @@ def _conventional(name: str) -> Value:
         return Value(Kind.MODULE, rank=Rank.CALLED, scalar=LOSS.suggests(name))
     if OPTIMIZER.suggests(name):
         return Value(Kind.OPTIMIZER, rank=Rank.CALLED)
+    if TENSOR_ATTRIBUTE.suggests(name):
+        return tensor(rank=Rank.CALLED)
+    if TENSOR_FRAME.suggests(name):
+        return mapping_of(tensor(rank=Rank.USED))
     return UNKNOWN
 
 

@@ -17,6 +17,7 @@ from torchlint.semantics.values.lattice import (
     Value,
     join,
     mapping_of,
+    off_cpu,
     overridable,
     sequence_of,
     tensor,
@@ -100,12 +101,25 @@ class Parameters:
         if self.kinds.calls is None or isinstance(function, cst.Lambda):
             return UNKNOWN
         here = self._from_here(function, parameter, self.kinds.calls)
+        if here.device is Device.CPU and self._is_only_tried(function, self.kinds.calls):
+            here = off_cpu(here)
         if here.kind is Kind.TENSOR and here.device is Device.CPU:
             # What loads the data may share the function with what trains.
             self.kinds.elsewhere.callers(function)
             elsewhere = self._from_elsewhere(function, parameter)
             return join([here, elsewhere]).likely() if elsewhere.kind is Kind.TENSOR else here
         return here if here or here is BOTTOM else self._from_elsewhere(function, parameter)
+
+    def _is_only_tried(self, function: cst.FunctionDef, calls: Calls) -> bool:
+        """Whether only `if __name__ == "__main__"` calls the method of a network: a trial of it, on the CPU or not."""
+        owner = self.classes.owner(function)
+        if owner is None or not self.classes.is_module(owner):
+            return False
+        callers = calls.callers(function)
+        return bool(callers) and all(
+            any(isinstance(above, cst.If) and _is_main_guard(above.test) for above in self.tree.ancestors(call))
+            for call in callers
+        )
 
     def _from_elsewhere(self, function: cst.FunctionDef, parameter: cst.Param) -> Value:
         order = [found for found in parameters(function) if not found.star]
@@ -130,6 +144,13 @@ class Parameters:
         if not known or len(known) < len(values):
             return join(known).likely() if known and len({value.kind for value in known}) == 1 else UNKNOWN
         return join(known)
+
+
+def _is_main_guard(test: cst.BaseExpression) -> bool:
+    match test:
+        case cst.Comparison(left=cst.Name(value="__name__")):
+            return True
+    return False
 
 
 def _is_switch(parameter: cst.Param) -> bool:

@@ -8,7 +8,7 @@ EPOCH = Convention(
     "epoch",
     suggests_that="a loop counts epochs",
     why="A loop over epochs holds no batch that would tell it apart from one over batches.",
-    pattern="(?<!per_)epoch",
+    pattern="(?<!per)(?<!per_)(?<!_on_)(?<!_in_)(?<!each_)epoch",
     ignore_case=True,
 )
 

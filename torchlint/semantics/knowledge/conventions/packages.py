@@ -108,7 +108,7 @@ UNPINNABLE_PACKAGE = Convention(
 
 STAR_IMPORTED = Convention(
     "star-imported",
-    suggests_that="the name is that of a package which a star import brings along",
+    suggests_that="the name is that of a package or a class which a star import brings along",
     why="Modules of a project import it under these names.",
-    names=frozenset("nn np torch".split()),
+    names=frozenset("DataLoader Dataset F TensorDataset Variable nn np optim torch".split()),
 )

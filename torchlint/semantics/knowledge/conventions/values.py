@@ -55,6 +55,20 @@ OUTPUT_FIELD = Convention(
     ),
 )
 
+TENSOR_ATTRIBUTE = Convention(
+    "tensor-attribute",
+    suggests_that="the attribute of whatever this is holds a tensor",
+    why="Parameters have a gradient, and libraries of graphs name the tensors in them alike.",
+    names=frozenset("edge_attr edge_index grad".split()),
+)
+
+TENSOR_FRAME = Convention(
+    "tensor-frame",
+    suggests_that="the attribute maps names to tensors",
+    why="Graphs of DGL keep the features of their nodes and edges there.",
+    names=frozenset("dstdata edata ndata srcdata".split()),
+)
+
 NO_MODEL = Convention(
     "no-model",
     suggests_that="what is called has no parameters: a criterion, a metric or a transform",
