@@ -1,0 +1,175 @@
+"""Operations whose result is as long as the data says: the CPU waits for the device to tell how long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.rule import Call, Doubt, Flag, Message, Method, Rule, Status
+
+from ._shared.doubts import WAIT_DOUBTS, weighed
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+RULE = Rule(
+    name="data-dependent-size",
+    code="TL312",
+    group="sync",
+    summary="The size of the result depends on the data, and PyTorch reads it back from the GPU.",
+    since="0.2.0",
+    status=Status.PREVIEW,
+    yields_to=(
+        "graph-break-in-compiled",
+        "item-in-train-loop",
+        "item-in-eval-loop",
+        "repeated-item",
+        "bulk-d2h-in-hot-loop",
+        "device-round-trip",
+        "python-loop-over-tensor",
+        "item-comprehension",
+        "tensor-truthiness-branch",
+        "tensor-as-python-int",
+    ),
+    doubts=(*WAIT_DOUBTS, (Doubt.DATA_UNKNOWN, "")),
+)
+_SIZED = Message(
+    "sized", "`{call}` synchronizes with the GPU{often}: the size of its result depends on the data", help="{advice}"
+)
+_CHECKED = Message("checked", "`{call}` reads its smallest and largest value back from the GPU{often}", help="{advice}")
+
+
+_FIXED = "compute with the mask itself, or use `torch.nonzero_static` with a fixed size"
+_ADVICE = {
+    "repeat_interleave": "pass `output_size=`, the total that the CPU knows",
+    "one_hot": "pass `num_classes=`",
+    "nonzero": _FIXED,
+    "argwhere": _FIXED,
+    "where": _FIXED,
+    "unique": "mark or count the values in a tensor of fixed size",
+    "unique_consecutive": "mark where a value differs from the one before, which keeps the shape",
+    "bincount": "add ones with `torch.zeros(n).scatter_add_`, which reads nothing back",
+}
+# Those whose result is as long as the program says, whatever the data is.
+_KNOWN = frozenset({"one_hot", "repeat_interleave"})
+
+
+@RULE.on(
+    Method("repeat_interleave"),
+    Method("nonzero"),
+    Method("argwhere"),
+    Method("unique"),
+    Method("unique_consecutive"),
+    Method("bincount"),
+)
+def check_method(call: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a method that has to ask the device how long its result is, unless the host tells it."""
+    assert isinstance(call.func, cst.Attribute)
+    if context.qualified_name(call.func) is not None:
+        return  # a function, of torch or of somebody else
+    name, tensor = call.func.attr.value, call.func.value
+    if name == "repeat_interleave":
+        if not context.is_tensor(tensor):
+            return
+        tensor = context.argument(call, "repeats", 0) or tensor
+    yield from _flagged(call, name, tensor, context)
+
+
+@RULE.on(
+    Call("torch.repeat_interleave"),
+    Call("torch.nn.functional.one_hot"),
+    Call("torch.nonzero"),
+    Call("torch.argwhere"),
+    Call("torch.where"),
+    Call("torch.unique"),
+    Call("torch.unique_consecutive"),
+    Call("torch.bincount"),
+)
+def check(call: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a function that has to ask the device how long its result is, unless the host tells it."""
+    name = (context.qualified_name(call.func) or "").rpartition(".")[2]
+    tensor = context.argument(call, "condition" if name == "where" else "input", 0)
+    if name == "repeat_interleave" and len(call.args) > 1:
+        tensor = context.argument(call, "repeats", 1)
+    if tensor is not None:
+        yield from _flagged(call, name, tensor, context)
+
+
+def _flagged(call: cst.Call, name: str, tensor: cst.BaseExpression, context: Context) -> Iterator[Flag]:
+    if context.has_unpacking(call) or _is_told(call, name, context) or not context.is_tensor(tensor):
+        return
+    from torchlint.analyses.host.reads import is_device_tensor
+    from torchlint.analyses.sync.avoidable import UNSEEN
+    from torchlint.analyses.sync.inherent_branches import is_in_sample_code  # the model's parts load LibCST
+    from torchlint.edits.messages import how_often
+
+    if not is_device_tensor(tensor, context) or is_in_sample_code(call, context):
+        return
+    doubts = weighed(RULE, _doubts(call, tensor, name, context))
+    if Doubt.USE_UNKNOWN in doubts and Doubt.DEVICE_UNKNOWN in doubts and not UNSEEN.isdisjoint(doubts):
+        return  # a guess: neither how often nor where it runs is in sight, nor what for
+    message = _CHECKED if name == "bincount" else _SIZED
+    said = message.of(call=context.shown(call), often=how_often(call, context), advice=_ADVICE[name])
+    yield Flag(call, said, doubts=doubts)
+
+
+def _is_told(call: cst.Call, name: str, context: Context) -> bool:
+    """Whether the host tells how long the result is, or nobody need know."""
+    match name:
+        case "repeat_interleave":
+            return context.argument(call, "output_size") is not None
+        case "one_hot":
+            return len(call.args) > 1
+        case "where":
+            return len(call.args) != 1
+    return False
+
+
+def _doubts(call: cst.Call, tensor: cst.BaseExpression, name: str, context: Context) -> Iterator[Doubt]:
+    """What speaks against sparing the wait, in the order of what it costs to know."""
+    from torchlint.analyses.host.purpose import is_known_already
+    from torchlint.analyses.provenance.network import is_with_the_network
+    from torchlint.analyses.sync.adjacent_waits import is_beside_a_wait
+    from torchlint.analyses.sync.avoidable import wait_doubts
+    from torchlint.analyses.sync.inherent_branches import design_doubts
+    from torchlint.semantics.values.lattice import Device
+
+    if is_known_already(call, tensor, context) or is_beside_a_wait(call, tensor, context):
+        yield Doubt.WAITS_ANYWAY
+    if name not in _KNOWN:
+        yield from design_doubts(call, context)
+    if name == "bincount":
+        if context.argument(call, "minlength") is None:
+            yield Doubt.VALUE_DECIDES  # how many there are to count, the data alone may tell
+    elif name == "repeat_interleave":
+        if not _is_counted_on_host(tensor, context):
+            yield Doubt.DATA_UNKNOWN  # of what the device has counted, the CPU may not know the total
+    elif name not in _KNOWN:
+        yield Doubt.USE_UNKNOWN
+    if context.device(tensor) is Device.UNKNOWN and not is_with_the_network(tensor, context):
+        yield Doubt.DEVICE_UNKNOWN
+    # Last, since other files may have to say how often it runs.
+    yield from wait_doubts(call, tensor, context)
+
+
+def _is_counted_on_host(repeats: cst.BaseExpression, context: Context) -> bool:
+    """Whether the numbers were Python's before they were a tensor, so that it can add them up, too."""
+    from torchlint.semantics.flow.origins import Through
+    from torchlint.semantics.knowledge.apis import OF_LISTS
+
+    return context.origins(repeats, Through.UPDATES).every(
+        lambda value: (
+            isinstance(value, cst.Call)
+            and (
+                context.qualified_name(value.func) in OF_LISTS
+                or (isinstance(value.func, cst.Attribute) and _is_moved_list(value.func, context))
+            )
+        )
+    )
+
+
+def _is_moved_list(method: cst.Attribute, context: Context) -> bool:
+    """`torch.tensor(lengths).to(device)`, `torch.tensor(lengths).cuda()`."""
+    return method.attr.value in ("to", "cuda", "long", "int") and _is_counted_on_host(method.value, context)

@@ -1,0 +1,66 @@
+"""TL312: results as long as the data says are flagged, unless the host tells how long they are."""
+
+from __future__ import annotations
+
+import pytest
+from laws import check_snippet
+
+RULE = "data-dependent-size"
+MARK = "  # <- data-dependent-size"
+
+
+def module(*lines: str) -> str:
+    """A network that computes this of its arguments."""
+    body = "".join(f"        {line}\n" for line in lines)
+    return (
+        "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n\n"
+        "class Net(nn.Module):\n"
+        f"    def forward(self, x: torch.Tensor, y: torch.Tensor, z):\n{body}"
+    )
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("return F.one_hot(y)" + MARK,),
+        ("return torch.bincount(y, minlength=8)" + MARK,),
+        ("return y.bincount(minlength=8)" + MARK,),
+        ("lengths = torch.tensor([1, 2], device=x.device)", "return x.repeat_interleave(lengths, 0)" + MARK),
+        ("lengths = torch.tensor(z).to(x.device)", "return torch.repeat_interleave(x, lengths, dim=0)" + MARK),
+        ("return x.repeat_interleave(y, dim=0)" + MARK + "?",),
+        ("return torch.repeat_interleave(y)" + MARK + "?",),
+        ("return torch.repeat_interleave(x, repeats=y, dim=0)" + MARK + "?",),
+        ("return (x > 0).nonzero()" + MARK + "?",),
+        ("return torch.nonzero(x > 0, as_tuple=True)" + MARK + "?",),
+        ("return torch.argwhere(x > 0)" + MARK + "?",),
+        ("return torch.where(x > 0)" + MARK + "?",),
+        ("return x.unique()" + MARK + "?",),
+        ("return torch.unique_consecutive(x)" + MARK + "?",),
+        ("return torch.bincount(y)" + MARK + "?",),
+    ],
+)
+def test_asks_the_device(lines: tuple[str, ...]) -> None:
+    check_snippet(module(*lines), RULE)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("return F.one_hot(y, 8) + F.one_hot(y, num_classes=8)",),
+        ("return x.repeat_interleave(2, dim=0)",),
+        ("return x.repeat_interleave(len(z), dim=0)",),
+        ("return x.repeat_interleave(y, dim=0, output_size=8)",),
+        ("return torch.repeat_interleave(x, y, dim=0, output_size=z)",),
+        ("return torch.where(x > 0, x, y)",),
+        ("return self.table.unique()",),
+        ("return (x > 0).cpu().nonzero()",),
+        ("if (x > 0).any():", "    return x", "return torch.nonzero_static(x > 0, size=4)"),
+        ("mask = x > 0", "if mask.any():", "    return mask.nonzero()", "return x"),
+    ],
+)
+def test_is_told(lines: tuple[str, ...]) -> None:
+    check_snippet(module(*lines), RULE)
+
+
+def test_a_guess_is_not_worth_a_word() -> None:
+    check_snippet("import torch\n\n\ndef pick(scores: torch.Tensor):\n    return (scores > 0).nonzero()\n", RULE)
