@@ -18,6 +18,8 @@ from torch.utils.data import DataLoader
 
 FIELDS = "from dataclasses import dataclass\nfrom typing import NamedTuple\n"
 
+JAXTYPED = "from typing import Optional\nfrom jaxtyping import Int\nfrom torch import Tensor\n"
+
 
 @pytest.mark.parametrize(
     ("code", "kind", "device"),
@@ -34,6 +36,18 @@ FIELDS = "from dataclasses import dataclass\nfrom typing import NamedTuple\n"
         ("LOOK(torch.zeros(3).shape[0])", Kind.NUMBER, None),
         ("LOOK(torch.zeros(3).size(0))", Kind.NUMBER, None),
         ("v, i = torch.zeros(3, 4).cuda().max(1)\nLOOK(i)", Kind.TENSOR, Device.ACCELERATOR),
+        ("LOOK(torch.zeros(3, 4).cuda().max(1).values)", Kind.TENSOR, Device.ACCELERATOR),
+        ("found = torch.zeros(3, 4).cuda().topk(2)\nLOOK(found.indices)", Kind.TENSOR, Device.ACCELERATOR),
+        ("from jaxtyping import Float\ndef f(x: Float[torch.Tensor, 'b 3']):\n    LOOK(x)", Kind.TENSOR, None),
+        (
+            f"{JAXTYPED}def f(x: Optional[Int[Tensor, 'b']] = None):\n    LOOK(x)",
+            Kind.TENSOR,
+            None,
+        ),
+        ("from jaxtyping import Float\ndef f(x: Float[np.ndarray, 'b 3']):\n    LOOK(x)", Kind.NDARRAY, None),
+        ("from torchtyping import TensorType\ndef f(x: TensorType['b', 3]):\n    LOOK(x)", Kind.TENSOR, None),
+        ("from tensordict import TensorDict\ndef f(x: TensorDict):\n    LOOK(x['a'])", Kind.TENSOR, None),
+        ("from tensordict import TensorDict\ndef f(x: TensorDict):\n    LOOK(x.get('a').any(-1))", Kind.TENSOR, None),
         ("LOOK(torch.zeros(3).max())", Kind.TENSOR, Device.CPU),
         (
             "from functools import partial\nf = partial(torch.zeros, device='cuda')\nLOOK(f(3))",

@@ -265,6 +265,38 @@ while True:
 """,
         Frequency.BATCH,
     ),
+    "several optimizers behind micro steps": (
+        """
+while True:
+    if step % eval_interval == 0:
+        losses = estimate_loss()
+    for micro_step in range(gradient_accumulation_steps):
+        loss = model(x, y)
+        loss.backward()
+        x, y = next(train_loader)
+    for opt in optimizers:
+        for group in opt.param_groups:
+            group["lr"] = group["initial_lr"] * scale
+    for opt in optimizers:
+        opt.step()
+    model.zero_grad()
+    LOOK(1)
+""",
+        Frequency.BATCH,
+    ),
+    "schedulers behind an epoch": (
+        """
+for epoch in range(10):
+    for x, y in train_loader:
+        loss = model(x, y)
+        loss.backward()
+        optimizer.step()
+    for schedule in schedules:
+        schedule.step()
+    LOOK(1)
+""",
+        Frequency.EPOCH,
+    ),
     "micro zip": (
         """
 for batch in loader:

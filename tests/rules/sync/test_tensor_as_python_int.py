@@ -37,6 +37,7 @@ def forward(*lines: str) -> str:
         ("for row in range(x.shape[0]):", "    x[row, : lengths[row]] = 0" + MARK),
         ("for h, w in lengths:", "    y = torch.zeros((h, w))" + MARK, "    z = x[:w]"),
         ("names = ['a', 'b']", "name = names[lengths.argmax()]" + MARK),
+        ("h, w = (x.max(dim=1).values + 1).amax(dim=0)", "y = torch.zeros((h, w))" + MARK),
     ],
 )
 def test_a_forward_that_needs_an_int(lines: tuple[str, ...]) -> None:

@@ -50,6 +50,7 @@ def forward(*lines: str) -> str:
         ("if not self.started:" + MARK, "    self.started.fill_(True)"),
         ("full = (mask == 1).all()", "if full:" + MARK, "    x = x + 1", "if full:", "    x = x + 2"),
         ("if x[0] > 0:" + MARK, "    x = x + 1"),
+        ("valid = None", "if valid is None:", "    if mask.any():" + MARK, "        x = x + 1"),
         ("if 0 < x.sum() < 1:" + MARK, "    x = x + 1"),
         ("if mask.any():" + MARK, "    raise ValueError"),
     ],

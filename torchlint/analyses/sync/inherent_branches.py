@@ -48,7 +48,7 @@ def design_doubts(node: cst.CSTNode, context: Context) -> Iterator[Doubt]:
         is_both = isinstance(guard.node, cst.BooleanOperation) and guard.role is Role.TAKEN
         if guard.test is None or not (is_branch or is_both):
             continue
-        is_asked_for = CHECKING_OPTION.suggests(context.uncommented(guard.test))
+        is_asked_for = not _asks_for_none(guard.test) and CHECKING_OPTION.suggests(context.uncommented(guard.test))
         if is_asked_for or _is_off_by_default(guard.test, context):
             yield Doubt.RARE
         if is_both and context.frequencies.is_rate_limit(guard.test):
@@ -58,6 +58,16 @@ def design_doubts(node: cst.CSTNode, context: Context) -> Iterator[Doubt]:
         class_ is not None and any(map(DYNAMIC_CLASS.suggests, _lineage(class_, context)))
     ):
         yield Doubt.VALUE_DECIDES
+
+
+def _asks_for_none(test: cst.BaseExpression) -> bool:
+    """`if valid is None:`, which is about a value that callers may leave out, and switches nothing on."""
+    match test:
+        case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=cst.Is() | cst.IsNot())]):
+            return True
+        case cst.BooleanOperation(left=left, right=right):
+            return _asks_for_none(left) and _asks_for_none(right)
+    return False
 
 
 def is_for_data(node: cst.CSTNode, context: Context) -> bool:

@@ -321,7 +321,7 @@ class Frequencies:
 
         `for micro_step in range(k): …backward()`, then `optimizer.step()`. One over a loader is a pass over the data.
         """
-        if not self.steps(loop.body):
+        if not self.steps(loop.body) and not any(map(self._steps_each, inner)):
             return False
         kinds = [part for part in inner if self.loop_kind(part) is not LoopKind.OTHER]
         return all(
@@ -330,6 +330,18 @@ class Frequencies:
             and not self._takes_steps(part.body)
             and not any(map(self._is_a_loader, iterables(part.iter)))
             for part in kinds
+        )
+
+    def _steps_each(self, loop: cst.For | cst.While) -> bool:
+        """`for optimizer in optimizers: optimizer.step()`, whatever they are made by."""
+        return (
+            isinstance(loop, cst.For)
+            and isinstance(loop.target, cst.Name)
+            and not self._goes_backward(loop.body)
+            and any(
+                method_name(call.func) == "step" and not call.args and dotted(call.func.value) == loop.target.value  # type: ignore[attr-defined]
+                for call in self._straight(loop.body)
+            )
         )
 
     def _is_a_loader(self, iterated: cst.BaseExpression) -> bool:

@@ -42,6 +42,12 @@ _ANNOTATIONS: dict[str, Value] = {
     "torch.optim.Optimizer": Value(Kind.OPTIMIZER),
     "torch.utils.data.DataLoader": Value(Kind.LOADER),
     "torch.utils.data.Dataset": Value(Kind.DATASET),
+    # What they hold by a name is a tensor, far more often than another such dict.
+    "tensordict.TensorDict": mapping_of(TENSOR.likely()),
+    "tensordict.TensorDictBase": mapping_of(TENSOR.likely()),
+    "tensordict.base.TensorDictBase": mapping_of(TENSOR.likely()),
+    "tensordict.tensordict.TensorDictBase": mapping_of(TENSOR.likely()),
+    "torchtyping.TensorType": TENSOR,
     "numpy.ndarray": NDARRAY,
     "numpy.array": NDARRAY,
     "int": NUMBER,
@@ -93,7 +99,7 @@ class Annotations:
                     return sequence(*(self.value(part) for part in inner))
                 if last in ("Dict", "dict", "Mapping") and len(inner) == 2:
                     return mapping_of(self.value(inner[1]))
-                return UNKNOWN
+                return self._of_a_shape(outer, inner)
         qualified = self.names.qualified(node)
         if qualified in _ANNOTATIONS:
             return _ANNOTATIONS[qualified]
@@ -104,6 +110,13 @@ class Annotations:
             if value.kind is Kind.CLASS and isinstance(value.definition, cst.ClassDef):
                 return self.kinds.instance(value.definition)
         return UNKNOWN
+
+    def _of_a_shape(self, outer: cst.BaseExpression, inner: list[cst.BaseExpression]) -> Value:
+        """`Float[Tensor, "batch 3"]` of jaxtyping, `TensorType["batch", 3]` of torchtyping."""
+        package, _, name = (self.names.qualified(outer) or "").rpartition(".")
+        if package == "jaxtyping" and len(inner) == 2:
+            return self.value(inner[0])
+        return TENSOR if package == "torchtyping" and name == "TensorType" else UNKNOWN
 
     def _optional(self, parts: list[cst.BaseExpression]) -> Value:
         values = [self.value(part) for part in parts if not (isinstance(part, cst.Name) and part.value == "None")]

@@ -69,6 +69,8 @@ _DTYPES = frozenset(
 )
 _ENDS = Ends(UNKNOWN, TOP, join)
 # What is computed from values alone: from one that is not known yet comes one that is not known yet.
+# The parts of what `max(dim=…)`, `sort()`, `topk()` and the like give, in their order; no list or tuple has such.
+_OF_A_PAIR = ("values", "indices")
 _STRICT = frozenset(
     {
         cst.BinaryOperation,
@@ -254,6 +256,8 @@ class Kinds:
             return owner if not owner.proven and OUTPUT_FIELD.suggests(name) else UNKNOWN
         if owner.kind in (Kind.MODULE, Kind.OBJECT, Kind.SEQUENCE) and isinstance(owner.definition, cst.ClassDef):
             return self._instance_attribute(owner.definition, name)
+        if name in _OF_A_PAIR and owner.kind is Kind.SEQUENCE and len(owner.items) == len(_OF_A_PAIR):
+            return owner.items[_OF_A_PAIR.index(name)]
         if owner.kind is Kind.MODULE and name in ("weight", "bias"):
             return tensor(owner.devices)
         if owner.kind is Kind.MODULE and name == "module":
