@@ -21,7 +21,7 @@ RULE = Rule(
     group="sync",
     summary="Boolean indexing synchronizes: the size of its result depends on the data.",
     since="0.2.0",
-    doubts=WAIT_DOUBTS,
+    doubts=(*WAIT_DOUBTS, (Doubt.DATA_UNKNOWN, "")),
 )
 _MASKED = Message(
     "masked",
@@ -33,6 +33,17 @@ _SELECTED = Message(
     "selected",
     "`{selection}` synchronizes with the GPU{often}: the size of its result depends on the data",
     help="keep the shape and mask with `torch.where`, or combine masks and select once",
+)
+
+_WRITTEN = Message(
+    "written",
+    "assigning to `{selection}` synchronizes with the GPU{often}: the mask is turned into indices",
+    help="keep the shape: `{instead}`",
+)
+_UPDATED = Message(
+    "updated",
+    "`{selection}` is read and written, and each synchronizes with the GPU{often}",
+    help="keep the shape: `{instead}`",
 )
 
 _LOSS = 'take the loss with `reduction="none"`, and sum `torch.where(mask, loss, 0)`'
@@ -47,7 +58,10 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Flag]:
     from .masks import is_for_gaps, mask_among, mask_of
 
     mask = mask_among(node, context)
-    if mask is None or _is_target(node, context):
+    if mask is None:
+        return
+    if _is_target(node, context):
+        yield from _written(node, mask, context)
         return
     from torchlint.analyses.host.purpose import is_known_already
     from torchlint.analyses.host.reads import is_device_tensor
@@ -78,6 +92,30 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Flag]:
         node,
         _MASKED.of(selection=context.shown(node), advice=advice, often=how_often(node, context)),
         doubts=weighed(RULE, doubts),
+    )
+
+
+def _written(node: cst.Subscript, mask: cst.BaseExpression, context: Context) -> Iterator[Flag]:
+    """`x[mask] = y[mask]`, `x[mask] += 1`; nothing of `x[mask] = 0`, which PyTorch makes `masked_fill_` of."""
+    from torchlint.analyses.host.purpose import is_known_already
+    from torchlint.analyses.host.reads import is_device_tensor
+    from torchlint.analyses.sync.avoidable import wait_doubts
+    from torchlint.analyses.sync.inherent_branches import is_in_sample_code
+    from torchlint.edits.messages import how_often
+
+    from .writes import Write  # the model's parts load LibCST
+
+    write = Write.of(node, mask, context)
+    if write is None or not is_device_tensor(node.value, context) or is_in_sample_code(node, context):
+        return
+    known = (Doubt.WAITS_ANYWAY,) if is_known_already(node, mask, context) else ()
+    unknown = () if write.keeps_the_shape else (Doubt.DATA_UNKNOWN,)
+    message = _UPDATED if write.reads_itself else _WRITTEN
+    yield Flag(
+        node,
+        message.of(selection=context.shown(node), often=how_often(node, context), instead=write.instead),
+        about=write.others,
+        doubts=weighed(RULE, chain(known, unknown, wait_doubts(node, mask, context))),
     )
 
 

@@ -8,11 +8,12 @@ import libcst as cst
 
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.flow.query import query
-from torchlint.semantics.names.bindings import last_part
+from torchlint.semantics.names.bindings import Binder, last_part
 from torchlint.semantics.values.lattice import Kind
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
+    from torchlint.semantics.names.bindings import Binding
 
 _COMPARED = (cst.Equal, cst.NotEqual, cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
 _MADE = frozenset(
@@ -46,10 +47,19 @@ def _may_be_mask(index: cst.BaseExpression, context: Context) -> bool:
     match index:
         case cst.Name():
             return any(
-                binding.value is not None and type(binding.value) is not cst.Name and _looks_like_one(binding.value)
+                binding.binder is Binder.PARAMETER
+                or (
+                    binding.value is not None and type(binding.value) is not cst.Name and _looks_like_one(binding.value)
+                )
                 for binding in context.names.lookup(index)[1]
             )
     return _looks_like_one(index)
+
+
+def _may_bind_one(binding: Binding) -> bool:
+    if binding.binder is Binder.PARAMETER:
+        return True
+    return binding.value is not None and type(binding.value) is not cst.Name and _looks_like_one(binding.value)
 
 
 def _looks_like_one(node: cst.CSTNode) -> bool:
@@ -82,8 +92,47 @@ def is_mask(node: cst.BaseExpression, context: Context) -> bool:
                 return False  # `mask.to(torch.float32)`, `mask.to(x)`; `mask.to(x.device)` stays one
             return name in _KEPT and is_mask(owner, context)
         case cst.Name():
-            return context.origins(node, Through.UPDATES).every(lambda value: is_mask(value, context))
+            if context.origins(node, Through.UPDATES).every(lambda value: is_mask(value, context)):
+                return True
+            return _is_taken_as_mask(node, context) or _is_given_a_mask(node, context)
     return False
+
+
+# Methods whose first argument PyTorch takes only if it holds truth values.
+_MASKED = frozenset({"masked_fill", "masked_fill_", "masked_select", "masked_scatter", "masked_scatter_"})
+
+
+def _is_taken_as_mask(name: cst.Name, context: Context) -> bool:
+    """Whether `x.masked_fill(mask, 0)` is called with the same value of the name: of anything else it raises."""
+    for use in context.names.spelt(name.value):
+        argument = context.parent(use)
+        call = context.parent(argument) if isinstance(argument, cst.Arg) else None
+        match call:
+            case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=method)), args=[first, *_]):
+                is_first = first is argument and argument.keyword is None
+                if is_first and method in _MASKED and context.holds_the_same(use, name) and context.is_tensor(owner):
+                    return True
+    return False
+
+
+def _is_given_a_mask(name: cst.Name, context: Context) -> bool:
+    """Whether the parameter is a mask by its annotation, or by what each caller in this file passes."""
+    parameter = context.parameter(name)
+    if parameter is None:
+        return False
+    if parameter.annotation is not None:
+        return _is_annotated_as_mask(parameter.annotation.annotation, context)
+    function = context.tree.function_of_parameter(parameter)
+    if not isinstance(function, cst.FunctionDef):
+        return False
+    given = [context.calls.argument_for(call, function, parameter) for call in context.calls.callers(function)]
+    return bool(given) and all(mask is not None and is_mask(mask, context) for mask in given)
+
+
+def _is_annotated_as_mask(annotation: cst.BaseExpression, context: Context) -> bool:
+    """`torch.BoolTensor`, and `Bool[Tensor, "batch"]` of jaxtyping."""
+    outer = annotation.value if isinstance(annotation, cst.Subscript) else annotation
+    return context.qualified_name(outer) in ("torch.BoolTensor", "jaxtyping.Bool")
 
 
 _FINITE = frozenset("isnan isinf isfinite".split())

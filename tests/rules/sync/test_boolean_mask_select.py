@@ -113,7 +113,7 @@ def test_all_that_one_mask_selects_is_one_finding() -> None:
                 weights = weights[keep]
                 few = (scores > 0).to(torch.bool)
                 weights[few] = 0
-                weights[few] += 1
+                weights[few] += 1  # <- boolean-mask-select
                 kinds = weights[i, few.bool(), :]  # <- boolean-mask-select?
                 if few.any():
                     kinds = kinds[few]
@@ -124,3 +124,69 @@ def test_all_that_one_mask_selects_is_one_finding() -> None:
         RULE,
     )
     assert [len(finding.places) for finding in result.findings if finding.rule == RULE] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("m = y > 0", "x[m] = y[m]" + MARK, "return x"),
+        ("m = y > 0", "x[m] = y[m] * 2 + 1" + MARK, "return x"),
+        ("m = y > 0", "x[m] = torch.exp(x[m])" + MARK, "return x"),
+        ("m = y > 0", "x[:, m] = y[:, m].float()" + MARK, "return x"),
+        ("x[y > 0] += 1" + MARK, "return x"),
+        ("x[y > 0] *= y.max()" + MARK, "return x"),
+        ("x[y > 0] = z.sum()" + MARK, "return x"),
+        ("m = y > 0", "x[m] = y" + MARK + "?", "return x"),
+        ("x.masked_fill_(z, 0)", "x[z] += 1" + MARK, "return x"),
+    ],
+)
+def test_tensors_put_where_a_mask_is(lines: tuple[str, ...]) -> None:
+    check_snippet(module(*lines), RULE)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("x[y > 0] = 0", "return x"),
+        ("x[y > 0] = -float('inf')", "return x"),
+        ("x[y > 0] = torch.tensor(0.0)", "return x"),
+        ("x[y] = y", "return x"),
+        ("x[y] += 1", "return x"),
+        ("x[0, 1] += y", "return x"),
+        ("m = y > 0", "if m.any():", "    x[m] += 1", "return x"),
+        ("x = x.cpu()", "x[x > 0] += 1", "return x"),
+        ("m = y > 0", "x[m] = self.net(x[m])  # <- boolean-mask-select?", "return x"),
+        ("m = y > 0", "del x[m]"),
+    ],
+)
+def test_what_is_put_there_without_asking(lines: tuple[str, ...]) -> None:
+    check_snippet(module(*lines), RULE)
+
+
+def test_a_mask_that_each_caller_passes() -> None:
+    code = """import torch
+from torch import nn
+
+
+def pick(x, mask):
+    return x[mask].sum()  # <- boolean-mask-select
+
+
+class Net(nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor):
+        return pick(x, y > 0) + pick(y, x != 0)
+"""
+    check_snippet(code, RULE)
+
+
+def test_a_mask_by_its_annotation() -> None:
+    code = """import torch
+from torch import Tensor, nn
+from jaxtyping import Bool
+
+
+class Net(nn.Module):
+    def forward(self, x: Tensor, y: torch.BoolTensor, z: Bool[Tensor, "batch"]):
+        return x[y].sum() + x[z].sum()  # <- boolean-mask-select  # <- boolean-mask-select
+"""
+    check_snippet(code, RULE)
