@@ -459,6 +459,11 @@ LIBRARIES = {
     "ignite": "on add_event_handler ITERATION BATCH",
     "imageio": "",
     "jax": "",
+    "jaxtyping": "Bool",
+    "vllm": "execute_model",
+    "torchtyping": "TensorType",
+    "text_generation_server": "generate_token",
+    "sglang": "forward_batch_generation forward_extend forward_decode",
     "lightning": (
         "training_step validation_step test_step predict_step manual_backward optimizer_step configure_model "
         "configure_optimizers prepare_data on_after_backward on_before_zero_grad on_fit_end on_fit_start on_init_end "

@@ -25,6 +25,7 @@ RULE = Rule(
     yields_to=("device-round-trip",),
     doubts=(
         *((doubt, reason) for doubt, reason in WAIT_DOUBTS if doubt is not Doubt.USE_UNKNOWN),
+        (Doubt.COSTS_MEMORY, ""),
         (Doubt.USE_UNKNOWN, "Results that are collected have to get to the CPU, and once for each batch is how."),
     ),
 )
@@ -91,8 +92,46 @@ def _doubts(node: cst.Call, tensor: cst.BaseExpression, context: Context) -> Ite
         and used is not Purpose.NEEDED
         and not (_is_for_nothing(node, context) or (used is Purpose.DEFER and context.value(tensor).scalar))
     ):
-        yield Doubt.USE_UNKNOWN
+        if _is_kept_of_each_step(node, context):
+            yield Doubt.COSTS_MEMORY
+        elif _is_a_list_for_others(node, whole, context):
+            yield Doubt.HOST_NEEDS_IT
+        else:
+            yield Doubt.USE_UNKNOWN
     yield from wait_doubts(node, tensor, context)
+
+
+def _is_kept_of_each_step(node: cst.Call, context: Context) -> bool:
+    """Whether each step of a loop over no data appends what it has made: `tokens.append(next_token.cpu())`.
+
+    The steps wait for each other, so that nothing is queued; one copy of all of them would do.
+    """
+    from torchlint.analyses.host.purpose import is_appended
+    from torchlint.semantics.knowledge.apis import PASS_THROUGH
+
+    loop = context.frequencies.batch_loop(node)
+    if loop is None or loop is not context.loop(node) or not is_appended(_chain(node, context), context):
+        return False
+    if isinstance(loop, cst.While):
+        return True
+    counted: cst.BaseExpression = loop.iter
+    while isinstance(counted, cst.Call) and context.qualified_name(counted.func) in PASS_THROUGH and counted.args:
+        counted = counted.args[0].value
+    return isinstance(counted, cst.Call) and context.qualified_name(counted.func) == "range"
+
+
+def _is_a_list_for_others(node: cst.Call, whole: cst.CSTNode, context: Context) -> bool:
+    """Whether the elements go into a list that a call is given, at each step: nothing but the CPU takes a list."""
+    match node, context.parent(whole):
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="tolist"))), cst.Assign(
+            targets=[cst.AssignTarget(target=cst.Name(value=name))]
+        ) as statement:
+            return any(
+                isinstance(context.parent(use), cst.Arg) and any(binder is statement for binder in context.binders(use))
+                for use in context.names.spelt(name)
+                if context.names.is_read(use)
+            )
+    return False
 
 
 def _is_a_piece_of_its_own(node: cst.Call, context: Context) -> bool:

@@ -61,8 +61,14 @@ def _of_subscript(node: cst.Subscript, context: Context) -> Iterator[cst.BaseExp
             yield piece.value
 
 
+# What holds layers by their numbers, each of which Python asks for.
+_LISTS_OF_LAYERS = frozenset({"torch.nn.ModuleList", "torch.nn.Sequential", "torch.nn.ParameterList"})
+
+
 def _is_list(node: cst.BaseExpression, context: Context) -> bool:
     value = context.value(node)
+    if value.qualified in _LISTS_OF_LAYERS:
+        return True
     # What is unpacked from a tensor, or is appended to a list that may become one, may be a tensor itself.
     return value.kind in (Kind.SEQUENCE, Kind.STRING) and value.proven
 

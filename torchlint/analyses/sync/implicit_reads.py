@@ -11,6 +11,7 @@ from torchlint.analyses.host.reads import is_device_tensor
 from torchlint.analyses.provenance.network import is_with_the_network
 from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.knowledge.conventions.values import FIELDS_OF_A_SUMMARY, LOSS
+from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import Binder, Binding, dotted, method_name
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants
@@ -151,9 +152,11 @@ def _holds_a_judgement(node: cst.Name, context: Context, *, anytime: bool) -> bo
 def _judges_its_arguments(node: cst.Call, context: Context, *, anytime: bool) -> bool:
     """`bool(mask.any())`, `all(x > 0 for x in losses)`, `max(a, b)`: builtins that ask for the truth of tensors."""
     given = [argument.value for argument in node.args]
+    name = node.func.value if isinstance(node.func, cst.Name) else ""
+    if name in ("sorted", "max", "min") and _compares_by_key(node, context, anytime=anytime):
+        return True
     if not given or any(argument.keyword is not None or argument.star for argument in node.args):
         return False
-    name = node.func.value if isinstance(node.func, cst.Name) else ""
     if name == "bool":
         return is_waited_for(given[0], context, anytime=anytime)
     if name in ("any", "all") and isinstance(given[0], (cst.GeneratorExp, cst.ListComp)):
@@ -163,6 +166,15 @@ def _judges_its_arguments(node: cst.Call, context: Context, *, anytime: bool) ->
             may_be_tensor(part, context) and is_hot_device_tensor(part, context, anytime=anytime) for part in given
         )
     return _holds_device_tensors(given[0], context, anytime=anytime)
+
+
+def _compares_by_key(node: cst.Call, context: Context, *, anytime: bool) -> bool:
+    """`sorted(rows, key=lambda row: scores[row])`: what the key gives is compared in Python."""
+    for argument in node.args:
+        match argument:
+            case cst.Arg(keyword=cst.Name(value="key"), value=cst.Lambda(body=body)):
+                return may_be_tensor(body, context) and is_hot_device_tensor(body, context, anytime=anytime)
+    return False
 
 
 def _holds_device_tensors(node: cst.BaseExpression, context: Context, *, anytime: bool) -> bool:
@@ -267,6 +279,10 @@ def _may_give_tensor(node: cst.Call, context: Context, depth: int) -> bool:
     return LOSS.suggests(func.value)
 
 
+# What the table of torch's methods says of those that give a tensor.
+_ONE_TENSOR = "T"
+# Those of which it depends on the arguments, and that loops go over.
+_ROWS = frozenset({"unique", "nonzero"})
 _FOLDS = frozenset({"sum", "max", "min", "abs"})
 
 
@@ -282,7 +298,10 @@ def _may_give(binding: Binding, context: Context, depth: int) -> bool:
         )
     value = binding.value
     if binding.binder is Binder.LOOP:
-        return value is not None and not (isinstance(value, cst.Call) and binding.path[:1] in ((), (0,)))
+        if not isinstance(value, cst.Call) or binding.path[:1] not in ((), (0,)):
+            return value is not None
+        name = method_name(value.func)
+        return not binding.path and (name in _ROWS or METHODS.get(name) == _ONE_TENSOR)
     return value is not None and may_be_tensor(value, context, depth + 1)
 
 

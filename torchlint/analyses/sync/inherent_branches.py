@@ -18,6 +18,7 @@ from torchlint.semantics.knowledge.conventions.functions import (
     DYNAMIC_CLASS,
     DYNAMIC_FUNCTION,
     SAMPLE_CODE,
+    SAMPLER_CLASS,
 )
 from torchlint.semantics.names.bindings import dotted, last_part
 from torchlint.semantics.values.lattice import Kind
@@ -35,9 +36,17 @@ def is_in_sample_code(node: cst.CSTNode, context: Context) -> bool:
     functions = context.around(node, cst.FunctionDef, within=class_)
     if any(SAMPLE_CODE.suggests(function.name.value) for function in functions):
         return True
-    if class_ is not None and any(map(SAMPLE_CODE.suggests, _lineage(class_, context))):
+    if class_ is not None and _makes_samples(class_, context):
         return True
     return is_for_samples(node, context)
+
+
+def _makes_samples(class_: cst.ClassDef, context: Context) -> bool:
+    """Whether the names of the class and of its bases say so. A network that is called a sampler draws tokens."""
+    names = _lineage(class_, context)
+    if any(map(SAMPLE_CODE.suggests, names)):
+        return True
+    return any(map(SAMPLER_CLASS.suggests, names)) and not context.classes.is_module(class_)
 
 
 def design_doubts(node: cst.CSTNode, context: Context) -> Iterator[Doubt]:
@@ -73,7 +82,7 @@ def _asks_for_none(test: cst.BaseExpression) -> bool:
 def is_for_data(node: cst.CSTNode, context: Context) -> bool:
     """Whether the class around the node loads or transforms data, by its name or by the names of its bases."""
     class_ = context.tree.enclosing_class(node)
-    return class_ is not None and any(map(SAMPLE_CODE.suggests, _lineage(class_, context)))
+    return class_ is not None and _makes_samples(class_, context)
 
 
 def _lineage(class_: cst.ClassDef, context: Context) -> list[str]:

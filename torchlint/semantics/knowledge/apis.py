@@ -148,7 +148,9 @@ PASS_THROUGH = frozenset(
 BATCH_METHODS = frozenset(
     "forward training_step validation_step test_step predict_step on_train_batch_start on_train_batch_end "
     "on_validation_batch_end on_validation_batch_start on_test_batch_end on_before_zero_grad on_after_backward "
-    "optimizer_step compute_loss prediction_step on_step_end on_step_begin manual_backward".split()
+    "optimizer_step compute_loss prediction_step on_step_end on_step_begin manual_backward "
+    # Engines that serve: vLLM's workers, SGLang's and TGI's.
+    "execute_model forward_batch_generation forward_extend forward_decode generate_token".split()
 )
 # Those that it calls once, or once an epoch.
 ONCE_METHODS = frozenset(

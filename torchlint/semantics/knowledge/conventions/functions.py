@@ -203,7 +203,15 @@ SAMPLE_CODE = Convention(
     "sample-code",
     suggests_that="the code makes samples, on the host",
     why="Nothing waits for a device there.",
-    pattern="dataset|collat|transform(?!er)|augment|random|datamodule|processor|preprocess|tokeniz|sampler",
+    pattern="dataset|collat|transform(?!er)|augment|random|datamodule|processor|preprocess|tokeniz",
+    ignore_case=True,
+)
+
+SAMPLER_CLASS = Convention(
+    "sampler-class",
+    suggests_that="the class says which samples a loader takes, on the host",
+    why="Nothing waits for a device there; of a network it is one that draws tokens or images.",
+    pattern="sampler",
     ignore_case=True,
 )
 
