@@ -8,7 +8,7 @@ import libcst as cst
 
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.flow.query import query
-from torchlint.semantics.names.bindings import Binder, last_part
+from torchlint.semantics.names.bindings import Binder, dotted, last_part
 from torchlint.semantics.values.lattice import Kind
 
 if TYPE_CHECKING:
@@ -46,13 +46,7 @@ def _may_be_mask(index: cst.BaseExpression, context: Context) -> bool:
     """Whether the expression, or what a name for it is bound to, has the shape of a mask: cheap to ask."""
     match index:
         case cst.Name():
-            return any(
-                binding.binder is Binder.PARAMETER
-                or (
-                    binding.value is not None and type(binding.value) is not cst.Name and _looks_like_one(binding.value)
-                )
-                for binding in context.names.lookup(index)[1]
-            )
+            return any(map(_may_bind_one, context.names.lookup(index)[1])) or _is_taken_as_mask(index, context)
     return _looks_like_one(index)
 
 
@@ -103,16 +97,34 @@ _MASKED = frozenset({"masked_fill", "masked_fill_", "masked_select", "masked_sca
 
 
 def _is_taken_as_mask(name: cst.Name, context: Context) -> bool:
-    """Whether `x.masked_fill(mask, 0)` is called with the same value of the name: of anything else it raises."""
+    """Whether `x.masked_fill(mask, 0)` or `torch.where(mask, x, y)` is called with it: of anything else they raise."""
     for use in context.names.spelt(name.value):
-        argument = context.parent(use)
+        argument = context.parent(_with_its_axes(use, context))
         call = context.parent(argument) if isinstance(argument, cst.Arg) else None
+        match call:
+            case cst.Call(func=func, args=[first, _, _]) if first is argument:
+                if context.qualified_name(func) == "torch.where" and context.holds_the_same(use, name):
+                    return True
         match call:
             case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=method)), args=[first, *_]):
                 is_first = first is argument and argument.keyword is None
                 if is_first and method in _MASKED and context.holds_the_same(use, name) and context.is_tensor(owner):
                     return True
     return False
+
+
+def _with_its_axes(use: cst.Name, context: Context) -> cst.CSTNode:
+    """`mask[..., None]` for `mask`, which holds the same values."""
+    above = context.parent(use)
+    if not isinstance(above, cst.Subscript) or above.value is not use:
+        return use
+    is_whole = all(
+        isinstance(part.slice, cst.Slice)
+        or (isinstance(part.slice, cst.Index) and isinstance(part.slice.value, cst.Ellipsis))
+        or (isinstance(part.slice, cst.Index) and dotted(part.slice.value) == "None")
+        for part in above.slice
+    )
+    return above if is_whole else use
 
 
 def _is_given_a_mask(name: cst.Name, context: Context) -> bool:

@@ -127,11 +127,23 @@ def _is_a_list_for_others(node: cst.Call, whole: cst.CSTNode, context: Context) 
             targets=[cst.AssignTarget(target=cst.Name(value=name))]
         ) as statement:
             return any(
-                isinstance(context.parent(use), cst.Arg) and any(binder is statement for binder in context.binders(use))
+                _is_given_away(use, context) and any(binder is statement for binder in context.binders(use))
                 for use in context.names.spelt(name)
                 if context.names.is_read(use)
             )
     return False
+
+
+def _is_given_away(use: cst.Name, context: Context) -> bool:
+    """Whether a call takes the name that is none of Python's own."""
+    argument = context.parent(use)
+    call = context.parent(argument) if isinstance(argument, cst.Arg) else None
+    return isinstance(call, cst.Call) and context.qualified_name(call.func) not in _BUILTINS
+
+
+_BUILTINS = frozenset(
+    "enumerate zip len range reversed sorted list tuple set dict map filter print sum max min".split()
+)
 
 
 def _is_a_piece_of_its_own(node: cst.Call, context: Context) -> bool:

@@ -137,6 +137,8 @@ def test_all_that_one_mask_selects_is_one_finding() -> None:
         ("x[y > 0] *= y.max()" + MARK, "return x"),
         ("x[y > 0] = z.sum()" + MARK, "return x"),
         ("m = y > 0", "x[m] = y" + MARK + "?", "return x"),
+        ("a = torch.where(z[..., None], x, y)", "x[z] += 1" + MARK, "return x + a"),
+        ("m = lengths_to_mask(z)", "a = torch.where(m, x, y)", "x[m] *= 2" + MARK, "return x + a"),
         ("x.masked_fill_(z, 0)", "x[z] += 1" + MARK, "return x"),
     ],
 )

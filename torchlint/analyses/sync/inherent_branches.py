@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.batching.batchable import batchable_reads
+from torchlint.analyses.data.datasets import is_put_on_device
 from torchlint.analyses.data.sample_code import is_for_samples
 from torchlint.analyses.iteration.targets import loops_around
 from torchlint.finding import Doubt
@@ -21,7 +22,7 @@ from torchlint.semantics.knowledge.conventions.functions import (
     SAMPLER_CLASS,
 )
 from torchlint.semantics.names.bindings import dotted, last_part
-from torchlint.semantics.values.lattice import Kind
+from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants
 
 if TYPE_CHECKING:
@@ -31,14 +32,29 @@ if TYPE_CHECKING:
 
 
 def is_in_sample_code(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the node stands in code that makes samples, by its names or its callers: what it asks for is there."""
+    """Whether the node stands in code that makes samples, by its callers or its names: what it asks for is there.
+
+    Names do not count for a function that puts something on an accelerator itself.
+    """
     class_ = context.enclosing(node, cst.ClassDef)
-    functions = context.around(node, cst.FunctionDef, within=class_)
-    if any(SAMPLE_CODE.suggests(function.name.value) for function in functions):
-        return True
-    if class_ is not None and _makes_samples(class_, context):
-        return True
+    functions = list(context.around(node, cst.FunctionDef, within=class_))
+    if any(SAMPLE_CODE.suggests(function.name.value) for function in functions) or (
+        class_ is not None and _makes_samples(class_, context)
+    ):
+        outermost = functions[-1].body if functions else None
+        return outermost is None or not any(_goes_somewhere(part, context) for part in descendants(outermost))
     return is_for_samples(node, context)
+
+
+def _goes_somewhere(node: cst.CSTNode, context: Context) -> bool:
+    """Whether a call puts something on an accelerator, or where a network is: `device=self.device`."""
+    if not isinstance(node, cst.Call):
+        return False
+    if is_put_on_device(node, context):
+        return True
+    given = context.argument(node, "device")
+    value = context.value(given) if given is not None else None
+    return value is not None and value.kind is Kind.DEVICE and value.device is Device.UNKNOWN and value.proven
 
 
 def _makes_samples(class_: cst.ClassDef, context: Context) -> bool:
