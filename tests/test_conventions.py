@@ -499,7 +499,8 @@ LIBRARIES = {
         "dim2 end entropy initial_lr is_ is_torchdynamo_compiling loss non_blocking npu saved_tensors_hooks step steps "
         "window_length vit_ pad_sequence state_dict_type summon_full_params"
     ),
-    "torch_geometric": "",
+    "torch_geometric": "maybe_num_nodes",
+    "torch_scatter": "scatter_sum scatter_mean scatter_max scatter_min",
     "torchaudio": "",
     "torchmetrics": "compute",
     "torchvision": (

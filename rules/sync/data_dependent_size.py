@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
@@ -33,7 +33,7 @@ RULE = Rule(
         "tensor-truthiness-branch",
         "tensor-as-python-int",
     ),
-    doubts=(*WAIT_DOUBTS, (Doubt.DATA_UNKNOWN, "")),
+    doubts=(*WAIT_DOUBTS, (Doubt.DATA_UNKNOWN, ""), (Doubt.OPTION_DECIDES, "")),
 )
 _SIZED = Message(
     "sized", "`{call}` synchronizes with the GPU{often}: the size of its result depends on the data", help="{advice}"
@@ -42,6 +42,35 @@ _CHECKED = Message("checked", "`{call}` reads its smallest and largest value bac
 
 
 _FIXED = "compute with the mask itself, or use `torch.nonzero_static` with a fixed size"
+_HELPED = Message(
+    "helped",
+    "`{call}` reads the largest index back from the GPU{often} to learn how long its result is",
+    help="pass `{keyword}=`, which the CPU knows",
+)
+
+
+class _Helper(NamedTuple):
+    """Where a function of a library takes the tensor whose largest value tells a size, and where the size itself."""
+
+    tensor: str
+    place: int
+    size: str
+    size_place: int
+
+
+_POOL = _Helper("batch", 1, "size", 2)
+_SCATTER = _Helper("index", 1, "dim_size", 4)
+# Without the size these compute `int(index.max()) + 1`: torch_geometric/utils/_scatter.py, num_nodes.py;
+# torch_scatter/scatter.py.
+_HELPERS = {
+    **{f"torch_geometric.nn.global_{name}_pool": _POOL for name in ("add", "mean", "max")},
+    "torch_geometric.utils.scatter": _Helper("index", 1, "dim_size", 3),
+    "torch_geometric.utils.softmax": _Helper("index", 1, "num_nodes", 3),
+    "torch_geometric.utils.degree": _Helper("index", 0, "num_nodes", 1),
+    "torch_geometric.utils.num_nodes.maybe_num_nodes": _Helper("edge_index", 0, "num_nodes", 1),
+    **{f"torch_scatter.{name}": _SCATTER for name in ("scatter", "scatter_add", "scatter_sum", "scatter_mean")},
+    **{f"torch_scatter.{name}": _SCATTER for name in ("scatter_max", "scatter_min")},
+}
 _ADVICE = {
     "repeat_interleave": "pass `output_size=`, the total that the CPU knows",
     "one_hot": "pass `num_classes=`",
@@ -97,6 +126,36 @@ def check(call: cst.Call, context: Context) -> Iterator[Flag]:
         yield from _flagged(call, name, tensor, context)
 
 
+@RULE.on(*map(Call, _HELPERS))
+def check_helper(call: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a function of a library that looks for the largest index, where it is not told the size."""
+    helper = _HELPERS[context.qualified_name(call.func) or ""]
+    tensor = context.argument(call, helper.tensor, helper.place)
+    size = context.argument(call, helper.size, helper.size_place)
+    if tensor is None or context.has_unpacking(call) or not context.is_tensor(tensor):
+        return
+    if size is not None and not _may_be_left_out(size, context):
+        return
+    from torchlint.analyses.host.reads import is_device_tensor
+    from torchlint.analyses.sync.inherent_branches import is_in_sample_code  # the model's parts load LibCST
+    from torchlint.edits.messages import how_often
+
+    if not is_device_tensor(tensor, context) or is_in_sample_code(call, context):
+        return
+    said = _HELPED.of(call=context.shown(call), often=how_often(call, context), keyword=helper.size)
+    is_optional = (Doubt.OPTION_DECIDES,) if size is not None else ()
+    yield Flag(call, said, doubts=weighed(RULE, (*is_optional, *_of_the_place(call, tensor, context))))
+
+
+def _may_be_left_out(size: cst.BaseExpression, context: Context) -> bool:
+    """Whether this is `None`, or a parameter that is unless a caller gives it."""
+    if isinstance(size, cst.Name) and size.value == "None":
+        return True
+    parameter = context.parameter(size)
+    default = parameter.default if parameter is not None else None
+    return isinstance(default, cst.Name) and default.value == "None"
+
+
 def _flagged(call: cst.Call, name: str, tensor: cst.BaseExpression, context: Context) -> Iterator[Flag]:
     if context.has_unpacking(call) or _is_told(call, name, context) or not context.is_tensor(tensor):
         return
@@ -108,7 +167,8 @@ def _flagged(call: cst.Call, name: str, tensor: cst.BaseExpression, context: Con
     if not is_device_tensor(tensor, context) or is_in_sample_code(call, context):
         return
     doubts = weighed(RULE, _doubts(call, tensor, name, context))
-    if Doubt.USE_UNKNOWN in doubts and Doubt.DEVICE_UNKNOWN in doubts and not UNSEEN.isdisjoint(doubts):
+    is_guess = Doubt.USE_UNKNOWN in doubts and Doubt.DEVICE_UNKNOWN in doubts and not UNSEEN.isdisjoint(doubts)
+    if is_guess and not _takes_a_device(call, context):
         return  # a guess: neither how often nor where it runs is in sight, nor what for
     message = _CHECKED if name == "bincount" else _SIZED
     said = message.of(call=context.shown(call), often=how_often(call, context), advice=_ADVICE[name])
@@ -130,16 +190,13 @@ def _is_told(call: cst.Call, name: str, context: Context) -> bool:
 def _doubts(call: cst.Call, tensor: cst.BaseExpression, name: str, context: Context) -> Iterator[Doubt]:
     """What speaks against sparing the wait, in the order of what it costs to know."""
     from torchlint.analyses.host.purpose import is_known_already
-    from torchlint.analyses.provenance.network import is_with_the_network
     from torchlint.analyses.sync.adjacent_waits import is_beside_a_wait
-    from torchlint.analyses.sync.avoidable import wait_doubts
     from torchlint.analyses.sync.inherent_branches import design_doubts
-    from torchlint.semantics.values.lattice import Device
 
     if is_known_already(call, tensor, context) or is_beside_a_wait(call, tensor, context):
         yield Doubt.WAITS_ANYWAY
-    if name not in _KNOWN:
-        yield from design_doubts(call, context)
+    if name not in _KNOWN:  # that the data decides says no more than that nobody sees what it is for
+        yield from (doubt for doubt in design_doubts(call, context) if doubt is not Doubt.VALUE_DECIDES)
     if name == "bincount":
         if context.argument(call, "minlength") is None:
             yield Doubt.VALUE_DECIDES  # how many there are to count, the data alone may tell
@@ -148,6 +205,15 @@ def _doubts(call: cst.Call, tensor: cst.BaseExpression, name: str, context: Cont
             yield Doubt.DATA_UNKNOWN  # of what the device has counted, the CPU may not know the total
     elif name not in _KNOWN:
         yield Doubt.USE_UNKNOWN
+    yield from _of_the_place(call, tensor, context)
+
+
+def _of_the_place(call: cst.Call, tensor: cst.BaseExpression, context: Context) -> Iterator[Doubt]:
+    """What speaks against it, whatever is called: where the tensor is, and how often it runs."""
+    from torchlint.analyses.provenance.network import is_with_the_network
+    from torchlint.analyses.sync.avoidable import wait_doubts
+    from torchlint.semantics.values.lattice import Device
+
     if context.device(tensor) is Device.UNKNOWN and not is_with_the_network(tensor, context):
         yield Doubt.DEVICE_UNKNOWN
     # Last, since other files may have to say how often it runs.
@@ -173,3 +239,11 @@ def _is_counted_on_host(repeats: cst.BaseExpression, context: Context) -> bool:
 def _is_moved_list(method: cst.Attribute, context: Context) -> bool:
     """`torch.tensor(lengths).to(device)`, `torch.tensor(lengths).cuda()`."""
     return method.attr.value in ("to", "cuda", "long", "int") and _is_counted_on_host(method.value, context)
+
+
+def _takes_a_device(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the function around is told on which device to work, and not left to find out."""
+    from torchlint.semantics.names.bindings import parameters
+
+    function = context.function(node)
+    return function is not None and any(given.name.value == "device" for given in parameters(function))

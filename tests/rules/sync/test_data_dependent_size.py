@@ -64,3 +64,48 @@ def test_is_told(lines: tuple[str, ...]) -> None:
 
 def test_a_guess_is_not_worth_a_word() -> None:
     check_snippet("import torch\n\n\ndef pick(scores: torch.Tensor):\n    return (scores > 0).nonzero()\n", RULE)
+
+
+def test_a_guess_of_a_function_that_is_told_where_to_work_is_one() -> None:
+    code = """import torch
+
+
+class PixelSampler:
+    def sample(self, mask: torch.Tensor, count: int, device: torch.device):
+        return torch.nonzero(mask)[torch.randint(0, 8, (count,), device=device)]  # <- data-dependent-size?
+"""
+    check_snippet(code, RULE)
+
+
+GRAPHS = """import torch
+from torch import nn
+from torch_geometric.nn import global_mean_pool
+from torch_geometric.utils import degree, scatter
+from torch_geometric.utils.num_nodes import maybe_num_nodes
+from torch_scatter import scatter_mean
+
+
+class Net(nn.Module):
+    def forward(self, x: torch.Tensor, edges: torch.Tensor, batch: torch.Tensor, num_nodes=None):
+        {line}
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "return global_mean_pool(x, batch)" + MARK,
+        "return global_mean_pool(x, batch, size=None)" + MARK + "?",
+        "return degree(edges[0])" + MARK,
+        "return scatter(x, batch, dim=0, reduce='sum')" + MARK,
+        "return scatter_mean(x, batch, dim=0)" + MARK,
+        "return maybe_num_nodes(edges, num_nodes)" + MARK + "?",
+        "return global_mean_pool(x, batch, 8)",
+        "return global_mean_pool(x, None)",
+        "return degree(edges[0], x.size(0))",
+        "return scatter(x, batch, dim=0, dim_size=x.size(0))",
+        "return scatter(x.cpu(), batch.cpu(), dim=0)",
+    ],
+)
+def test_helpers_that_look_for_the_largest_index(line: str) -> None:
+    check_snippet(GRAPHS.format(line=line), RULE)

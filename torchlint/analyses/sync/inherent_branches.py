@@ -21,7 +21,7 @@ from torchlint.semantics.knowledge.conventions.functions import (
     SAMPLE_CODE,
     SAMPLER_CLASS,
 )
-from torchlint.semantics.names.bindings import dotted, last_part
+from torchlint.semantics.names.bindings import dotted, last_part, parameters
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants
 
@@ -41,9 +41,15 @@ def is_in_sample_code(node: cst.CSTNode, context: Context) -> bool:
     if any(SAMPLE_CODE.suggests(function.name.value) for function in functions) or (
         class_ is not None and _makes_samples(class_, context)
     ):
-        outermost = functions[-1].body if functions else None
-        return outermost is None or not any(_goes_somewhere(part, context) for part in descendants(outermost))
+        return not functions or not _works_on_a_device(functions[-1], context)
     return is_for_samples(node, context)
+
+
+def _works_on_a_device(function: cst.FunctionDef, context: Context) -> bool:
+    """Whether the function is told on which device to work, or puts something on one itself."""
+    if any(given.name.value == "device" for given in parameters(function)):
+        return True
+    return any(_goes_somewhere(part, context) for part in descendants(function.body))
 
 
 def _goes_somewhere(node: cst.CSTNode, context: Context) -> bool:
