@@ -25,11 +25,20 @@ RULE = Rule(
     yields_to=("item-in-train-loop", "item-in-eval-loop"),
     doubts=(
         (Doubt.WAITS_ANYWAY, ""),
+        (Doubt.DATA_UNKNOWN, ""),
+        (Doubt.RATE_UNKNOWN, ""),
+        (Doubt.UNCALLED, ""),
+        (Doubt.RUNS_ONCE, "One copy costs microseconds."),
         (Doubt.RARE, "A few batches that are looked at, or that calibrate, cost nothing that anybody waits for."),
     ),
 )
 _BLOCKING = Message(
     "blocking", "`{copy}` blocks the CPU{often} until the copy is done", help="pass `non_blocking=True`{where}"
+)
+_HELPER = Message(
+    "helper",
+    "`{copy}` blocks the CPU{often} until the copy is done, from pinned memory too",
+    help="take `non_blocking` as a parameter and pass it on, for callers whose memory is pinned",
 )
 
 
@@ -48,7 +57,10 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.edits.messages import of_a_batch
 
     move = batch_move(node, context)
-    if move is None or _has_no_such_copy(node, context):
+    if move is None:
+        yield from _of_a_helper(node, context)
+        return
+    if _has_no_such_copy(node, context):
         return
     sources = made(move.loader, context)
     state = pinned_of(sources, context)
@@ -68,6 +80,23 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         edits=() if on_cuda is False else (_unblocked(node, context),),
         applicability=Applicability.SAFE if on_cuda and _is_safe(move, sources, context) else Applicability.UNSAFE,
         doubts=tuple(_doubts(node, context)),
+    )
+
+
+def _of_a_helper(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """A note on a function that moves whatever it is handed: what that is, its callers know."""
+    from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
+    from torchlint.edits.messages import of_a_batch
+
+    from .helpers import is_move_of_a_helper
+    from .worth import is_without_cuda
+
+    if _is_cast(node) or not is_move_of_a_helper(node, context) or is_without_cuda(node, context):
+        return
+    yield Flag(
+        node,
+        _HELPER.of(copy=context.shown(node), often=of_a_batch(node, context)),
+        doubts=(Doubt.DATA_UNKNOWN, *rate_doubts(node, context)),
     )
 
 
@@ -132,6 +161,8 @@ def _is_safe(move: BatchMove, sources: Made, context: Context) -> bool:
     from torchlint.analyses.data.batch_moves import is_collated_by_torch, is_left_alone
 
     is_alike = is_collated_by_torch(sources, context) and not _is_cast(move.call)
+    if context.function(move.call) is not context.function(move.loader):
+        return False  # the function that has the loader may go on to write to the batch
     return is_alike and is_left_alone(move, context)
 
 

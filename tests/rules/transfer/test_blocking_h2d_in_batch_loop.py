@@ -324,3 +324,127 @@ def test_targets_of_a_detector() -> None:
     """
     check_snippet(code.format("", "loss_dict"), RULE)
     check_snippet(code.format(MARK, "found, loss_dict"), RULE)
+
+
+@pytest.mark.parametrize(
+    "helper",
+    [
+        """
+        def send(x, device):
+            if isinstance(x, torch.Tensor):
+                return x.to(device){mark}
+            if isinstance(x, dict):
+                return {{name: send(part, device) for name, part in x.items()}}
+            return [send(part, device) for part in x]
+        """,
+        """
+        def send(batch, device):
+            return {{name: part.to(device) for name, part in batch.items()}}{mark}
+        """,
+    ],
+)
+def test_a_helper_that_is_given_the_batch(helper: str) -> None:
+    code = """
+        {helper}
+        def train(model, loader):
+            for batch in loader:
+                model(**send(batch, torch.device("cuda"))).loss.backward()
+    """
+    code = HEAD + textwrap.dedent(code).format(helper=textwrap.dedent(helper))
+    result = check_snippet(code.format(mark=MARK), RULE)
+    fix = result.findings[0].fix
+    assert fix is not None
+    assert fix.applicability is Applicability.UNSAFE
+
+
+@pytest.mark.parametrize(
+    "helper",
+    [
+        """
+        class Engine:
+            def send(self, x, device):
+                if callable(getattr(x, "cuda", None)):
+                    return x.cuda(device){mark}
+                if isinstance(x, list):
+                    return [self.send(part, device) for part in x]
+                return x
+        """,
+        """
+        def send(batch, device):
+            def one(t, device):
+                return t.to(device){mark}
+            return recursively_apply(one, batch, device)
+        """,
+        """
+        def send(batch, device):
+            return tree_map(lambda t: t.to(device), batch){mark}
+        """,
+    ],
+)
+def test_a_helper_for_whatever_it_is_given_is_a_note(helper: str) -> None:
+    result = check_snippet(HEAD + textwrap.dedent(helper).format(mark=f"{MARK}?"), RULE)
+    assert "take `non_blocking` as a parameter" in result.findings[0].help
+
+
+@pytest.mark.parametrize(
+    "helper",
+    [
+        """
+        def send(x, device, non_blocking=False):
+            if isinstance(x, dict):
+                return {name: send(part, device, non_blocking) for name, part in x.items()}
+            try:
+                return x.to(device, non_blocking=non_blocking)
+            except TypeError:
+                return x.to(device)
+        """,
+        """
+        def fetch(x):
+            if isinstance(x, dict):
+                return {name: fetch(part) for name, part in x.items()}
+            return x.to("cpu")
+        """,
+        """
+        def cast(x, dtype=torch.float32):
+            if isinstance(x, dict):
+                return {name: cast(part) for name, part in x.items()}
+            return x.to(dtype)
+        """,
+        """
+        def place(model, device):
+            model.apply(lambda part: part.to(device))
+        """,
+        """
+        def place(x, device):
+            return x.to(device)
+        """,
+    ],
+)
+def test_functions_that_are_no_such_helpers(helper: str) -> None:
+    check_snippet(HEAD + textwrap.dedent(helper), RULE)
+
+
+def test_a_loader_that_moves_its_own_batches() -> None:
+    code = f"""
+        from torch.utils.data import DataLoader
+        class DeviceLoader(DataLoader):
+            def __iter__(self):
+                for images, labels in super().__iter__():
+                    yield images.cuda(), labels.cuda()  {MARK}
+    """
+    check_snippet(code, RULE)
+
+
+def test_a_progress_bar_for_one_process_alone() -> None:
+    code = f"""
+        import torch
+        def train(model, rank, device, make):
+            trainloader = make()
+            bar = enumerate(trainloader)
+            if rank == 0:
+                bar = tqdm(enumerate(trainloader))
+            for i, (x, y) in bar:
+                x, y = x.to(device, non_blocking=True), y.to(device){MARK}
+                torch.nn.functional.cross_entropy(model(x), y).backward()
+    """
+    check_snippet(code, RULE)

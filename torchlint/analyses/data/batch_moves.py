@@ -187,10 +187,42 @@ def _origin(node: cst.BaseExpression, context: Context) -> _Taken | None:
         case cst.Call(func=cst.Name(value="next"), args=[cst.Arg(value=first)]):
             return (first, False) if _is_loader(first, context) else None
         case cst.Name():
-            origins = context.bound_to(node, Through.PARTS | Through.ELEMENTS)
-            found = {_taken(origin, context) for origin in origins.found}
-            return found.pop() if len(found) == 1 and origins.is_complete else None
+            origins = context.bound_to(node, Through.PARTS | Through.ELEMENTS | Through.PARAMETERS)
+            found = {
+                _taken(origin, context) for origin in origins.found if not _is_own_call(origin.node, node, context)
+            }
+            return _either(found, context) if origins.is_complete else None
     return None
+
+
+def _is_own_call(passed: cst.BaseExpression, name: cst.Name, context: Context) -> bool:
+    """Whether what a function passes to itself is one of the values of its parameter: a part of what others pass."""
+    parameter = context.parameter(name)
+    function = context.tree.function_of_parameter(parameter) if parameter is not None else None
+    is_passed = function is not None and isinstance(context.parent(passed), cst.Arg)
+    return is_passed and function is not None and context.tree.within(passed, function.body)
+
+
+def _either(found: set[_Taken | None], context: Context) -> _Taken | None:
+    """What all of these are: one loader, a progress bar around it or not."""
+    if len(found) <= 1:
+        return next(iter(found), None)
+    taken = [one for one in found if one is not None]
+    cores = [_core(loader, context) for loader, _ in taken]
+    first = cores[0]
+    is_one = isinstance(first, cst.Name) and all(
+        isinstance(core, cst.Name) and core.value == first.value and context.holds_the_same(core, first)
+        for core in cores[1:]
+    )
+    if len(taken) < len(found) or not is_one or len({is_part for _, is_part in taken}) > 1:
+        return None
+    return min(taken, key=lambda one: context.tree.place(one[0]))
+
+
+def _core(node: cst.BaseExpression, context: Context) -> cst.BaseExpression:
+    """`loader` of `tqdm(enumerate(loader))`."""
+    inner = wrapped(node, context) if isinstance(node, cst.Call) else None
+    return node if inner is None else _core(inner, context)
 
 
 def _part_of(taken: _Taken | None) -> _Taken | None:
@@ -274,6 +306,8 @@ def may_be_a_tensor(move: BatchMove, context: Context) -> bool:
     `graphs.ndata` shows it, and so does `edges, size = adjacency.to(device)`.
     """
     uses: list[cst.Name] = []
+    if isinstance(move.receiver, cst.Name) and context.kinds.is_checked_to_be_a_tensor(move.receiver):
+        return True
     match context.parent(move.call):
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple() | cst.List())]):
             return False

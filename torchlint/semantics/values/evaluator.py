@@ -392,7 +392,7 @@ class Kinds:
         if value.kind is not Kind.TENSOR:
             return False
         if isinstance(node, cst.Name) and "or a list" in self.evidence.uses(node, self.names.reaching(node)):
-            return self.annotations.narrowed(node, UNKNOWN).kind is Kind.TENSOR
+            return self.is_checked_to_be_a_tensor(node)
         if value.proven:
             return True
         match node:
@@ -412,6 +412,10 @@ class Kinds:
                 return False
         return speak_for_a_tensor(uses)
 
+    def is_checked_to_be_a_tensor(self, name: cst.Name) -> bool:
+        """Whether a test around says so: `isinstance(x, torch.Tensor)`."""
+        return self.annotations.narrowed(name, UNKNOWN).kind is Kind.TENSOR
+
     def _gives_a_tensor(self, binding: Binding) -> bool:
         if binding.path or binding.value is None or binding.binder not in (Binder.ASSIGN, Binder.LOOP):
             return False
@@ -424,12 +428,22 @@ class Kinds:
         value = self.value(node)
         if value:
             return value.kind is Kind.LOADER or (value.kind is Kind.SEQUENCE and _is_batched(value))
-        if node in self.evidence.walks.walked:
+        if node in self.evidence.walks.walked or self._is_of_a_loader_class(node):
             return True
         name = dotted(node)
         if name is None and isinstance(node, cst.Subscript):
             name = dotted(node.value)
         return name is not None and LOADER.suggests(name.rpartition(".")[2])
+
+    def _is_of_a_loader_class(self, node: cst.CSTNode) -> bool:
+        """Whether this is `super().__iter__()` in a class of torch's loaders."""
+        match node:
+            case cst.Call(
+                func=cst.Attribute(value=cst.Call(func=cst.Name(value="super")), attr=cst.Name(value="__iter__"))
+            ):
+                class_ = self.tree.enclosing_class(node)
+                return class_ is not None and any(base in apis.LOADERS for base in self.classes.lineage(class_))
+        return False
 
 
 def _named(qualified: str | None) -> Value:

@@ -9,7 +9,7 @@ LOADER = Convention(
     suggests_that="the name holds a loader, or an iterator over batches",
     why="Parameters and attributes are called so where no file shows what is passed.",
     pattern=(
-        "(^|_)(data_?)?load(er|ers)?$|dataloader|data_loader|_loader|_dl$|^dl$|(train|val|valid|test|"
+        "(^|_)((train|val|valid|test|eval|data)_?)?load(er|ers)?$|dataloader|data_loader|_loader|_dl$|^dl$|(train|val|valid|test|"
         "batch)_iter(ator)?$|^batches$|^batch_iterator$|^data_?iter(ator)?$|_batches$|^prefetcher$"
     ),
     ignore_case=True,
