@@ -66,6 +66,9 @@ LOST: dict[str, dict[tuple[int, str], str]] = {
         (58, "item-in-train-loop"): "what is gone over may be no loader, and what is called with it no model",
         (79, "item-in-train-loop"): "item-comprehension speaks of a function that is not called after printing",
     },
+    "item_in_train_loop/ok.py": {
+        (176, "blocking-h2d-in-batch-loop"): "what is gone over may be no loader, as a method moves what it gives"
+    },
     "leafness-lost-by-move, example 1, bad": {(12, "leafness-lost-by-move"): _A_DEVICE},
     "leafness-lost-by-move, example 1, good": {(12, "host-factory-then-move"): _A_DEVICE},
     "next_iter_loader_in_loop/ok.py": {(9, "implicit-sync-in-logging"): _A_MODEL},
