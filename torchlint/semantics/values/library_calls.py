@@ -40,6 +40,8 @@ _NUMBER_BUILTINS = frozenset(
     "int float bool len round complex hash id ord isinstance issubclass callable hasattr divmod pow".split()
 )
 _STRING_BUILTINS = frozenset("str repr format chr ascii hex bin oct input".split())
+# What of NumPy people call for numbers, too.
+_OF_NUMBERS = frozenset("prod ceil floor sqrt log exp".split())
 
 
 class Libraries:
@@ -60,7 +62,10 @@ class Libraries:
             if value is not None:
                 return value
         if root in ("numpy", "cupy"):
-            return NUMBER if rest in ("prod", "ceil", "floor", "sqrt", "log", "exp") and root == "numpy" else NDARRAY
+            if root == "numpy" and rest in _OF_NUMBERS:
+                of_array = rest != "prod" and self.operands.first(node).kind is Kind.NDARRAY
+                return NDARRAY if of_array else NUMBER
+            return NDARRAY
         if root in ("cv2", "skimage", "sklearn", "scipy"):
             return NDARRAY
         if root == "math" or (root == "time" and rest in ("time", "perf_counter")):
