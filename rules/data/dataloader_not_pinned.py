@@ -35,6 +35,11 @@ _PAGEABLE = Message(
     "batches are in pageable memory, so `{copy}` blocks the CPU{often}",
     help="pass `pin_memory=True`, and `non_blocking=True` to the copy",
 )
+_NEVER = Message(
+    "never",
+    "`{given}` is always false: batches are in pageable memory, so `{copy}` blocks the CPU{often}",
+    help="compare `{device}.type`, since a `torch.device` equals no text",
+)
 
 
 @RULE.on(
@@ -55,13 +60,35 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     move = _move(node, context)
     if move is None:
         return
+    copy, often = context.shown(move.call), _frequency(move, context)
+    mistaken = _mistaken(node, context)
+    if mistaken is not None:
+        given, device = mistaken
+        yield Flag(
+            node,
+            _NEVER.of(given=context.shown(given), device=context.shown(device), copy=copy, often=often),
+            title="Compare the type of the device",
+            edits=(Replace(device, f"{context.code(device)}.type"),) if context.tree.within(device, node) else (),
+            doubts=tuple(_doubts(node, context)),
+        )
+        return
     yield Flag(
         node,
-        _PAGEABLE.of(copy=context.shown(move.call), often=_frequency(move, context)),
+        _PAGEABLE.of(copy=copy, often=often),
         title="Pass `pin_memory=True`",
         edits=(_pinning(node, context),),
         doubts=tuple(_doubts(node, context)),
     )
+
+
+def _mistaken(loader: cst.Call, context: Context) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
+    """`device == "cuda"` and the device of it, which is compared with a text, where that decides on pinning."""
+    from torchlint.analyses.data.batch_moves import device_compared_with_text
+    from torchlint.analyses.data.loaders import option
+
+    given = option(loader, "pin_memory", 7, context).given
+    device = device_compared_with_text(given, context) if given is not None else None
+    return None if given is None or device is None else (given, device)
 
 
 def _doubts(loader: cst.Call, context: Context) -> Iterator[Doubt]:

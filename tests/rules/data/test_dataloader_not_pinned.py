@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 import pytest
+import torch
 from laws import check_snippet
 
 RULE = "dataloader-not-pinned"
@@ -181,3 +182,43 @@ def test_an_option_that_is_0_by_default(default: str, mark: str) -> None:
 def test_a_loader_of_that_name_from_elsewhere() -> None:
     code = program("DataLoader(data, num_workers=4)")
     check_snippet(code.replace("def train", "from mylib.data import DataLoader\ndef train"), RULE)
+
+
+@pytest.mark.parametrize(
+    "made", ["torch.device('cuda')", "torch.device('cuda' if torch.cuda.is_available() else 'cpu')"]
+)
+def test_a_device_that_is_compared_with_a_text(made: str) -> None:
+    code = """
+import torch
+from torch.utils.data import DataLoader
+def train(model, data):
+    device = {made}
+    loader = DataLoader(data, num_workers=4, pin_memory=(device{type} == "cuda"))
+    for x, y in loader:
+        model(x.to(device)).sum().backward()
+"""
+    slow = code.format(made=made, type="").replace('"cuda"))', f'"cuda")){MARK}')
+    result = check_snippet(slow, RULE, fixed=code.format(made=made, type=".type"))
+    assert "is always false" in result.findings[0].message
+
+
+@pytest.mark.parametrize(
+    "made", ["'cuda' if torch.cuda.is_available() else 'cpu'", "pick()", "torch.device('cuda').type"]
+)
+def test_a_text_that_is_compared_with_a_text(made: str) -> None:
+    check_snippet(
+        f"""
+import torch
+from torch.utils.data import DataLoader
+def train(model, data):
+    device = {made}
+    loader = DataLoader(data, num_workers=4, pin_memory=device == "cuda")
+    for x, y in loader:
+        model(x.to(device)).sum().backward()
+""",
+        RULE,
+    )
+
+
+def test_that_the_comparison_never_holds() -> None:
+    assert torch.device("cuda") != "cuda"

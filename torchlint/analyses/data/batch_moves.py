@@ -266,9 +266,35 @@ def pinned(loader: cst.Call, context: Context) -> Pinned:
         return Pinned.UNKNOWN
     if found.given is None:
         return Pinned.NO
+    if device_compared_with_text(found.given, context) is not None:
+        return Pinned.NO
     given = constant(found.given, context)
     word = given.value if isinstance(given, cst.Name) else ""
     return {"True": Pinned.YES, "False": Pinned.NO}.get(word, Pinned.UNKNOWN)
+
+
+@query(bottom=None)
+def device_compared_with_text(node: cst.BaseExpression, context: Context) -> cst.BaseExpression | None:
+    """The `torch.device` of `device == "cuda"`: never equal to a text, so that this never holds."""
+    match node:
+        case cst.Comparison(
+            left=left, comparisons=[cst.ComparisonTarget(operator=cst.Equal(), comparator=cst.SimpleString())]
+        ):
+            return left if context.origins(left).every(lambda value: _is_a_device(value, context)) else None
+        case cst.Name():
+            value = context.stands_for(node)
+            return None if value is None or value is node else device_compared_with_text(value, context)
+    return None
+
+
+def _is_a_device(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether this makes a `torch.device`, on either way."""
+    match node:
+        case cst.IfExp(body=body, orelse=orelse):
+            return _is_a_device(body, context) and _is_a_device(orelse, context)
+        case cst.Call(func=func):
+            return context.qualified_name(func) == "torch.device"
+    return False
 
 
 def pinned_of(sources: Made, context: Context) -> Pinned:
