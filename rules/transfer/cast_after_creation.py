@@ -27,7 +27,7 @@ RULE = Rule(
         (Doubt.RATE_UNKNOWN, ""),
         (Doubt.UNCALLED, ""),
         (Doubt.WAITS_ANYWAY, ""),
-        (Doubt.SMALL, "To cast a vector takes one short kernel."),
+        (Doubt.SMALL, "To cast a vector takes one short kernel, and what makes samples works beside the GPU."),
         (Doubt.RUNS_ONCE, "One cast at the start takes no time worth a word."),
         (Doubt.RARE, "A cast now and then takes no time worth a word."),
     ),
@@ -87,7 +87,9 @@ def _doubts(made: cst.Call, cast: cst.Call, context: Context) -> Iterator[Doubt]
     from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.analyses.execution.occasions import is_made_once, is_set_up
 
-    if _is_small(made, context):
+    from torchlint.analyses.data.sample_code import is_for_samples
+
+    if _is_small(made, context) or is_for_samples(made, context):
         yield Doubt.SMALL
     elif is_set_up(made, context) or is_made_once(cast, context):
         yield Doubt.RUNS_ONCE

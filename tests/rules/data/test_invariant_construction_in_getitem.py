@@ -74,3 +74,66 @@ def test_through_methods(line: str, more: str) -> None:
 
 def test_other_classes_with_getitem() -> None:
     check_snippet(dataset("return AutoTokenizer.from_pretrained('gpt2')(index)", base="object"), RULE)
+
+
+FILTER = """
+import torch
+import torchaudio
+from functools import lru_cache
+{more}
+def evaluate(model, loader, device):
+    for path in loader:
+        sound, rate = torchaudio.load(path)
+        {line}
+        model(sound.cuda()).mean().item()
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"sound = torchaudio.transforms.Resample(rate, 16000)(sound){MARK}",
+        f"resample = torchaudio.transforms.Resample(orig_freq=rate, new_freq=16000){MARK}\n        sound = resample(sound)",
+        (
+            f"resample = torchaudio.transforms.Resample(rate, 16000){MARK}\n        resample = resample.cuda(device)\n"
+            "        sound = resample(sound)"
+        ),
+        f"sound = torchaudio.transforms.MelSpectrogram(16000).to(device)(sound){MARK}",
+    ],
+)
+def test_a_filter_for_each_sound(line: str) -> None:
+    check_snippet(FILTER.format(more="", line=line), RULE)
+
+
+def test_a_filter_where_nobody_knows_how_often_is_a_note() -> None:
+    code = f"""
+import torchaudio
+def load(path):
+    sound, rate = torchaudio.load(path)
+    return torchaudio.transforms.Resample(rate, 16000)(sound){MARK}?
+"""
+    check_snippet(code, RULE)
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        ("", "kept[rate] = torchaudio.transforms.Resample(rate, 16000)"),
+        ("", "kept.append(torchaudio.transforms.Resample(rate, 16000))"),
+        (
+            (
+                "@lru_cache\ndef made(rate):\n    resample = torchaudio.transforms.Resample(rate, 16000)\n"
+                "    resample(torch.zeros(4))\n    return rate"
+            ),
+            "sound = made(rate)",
+        ),
+        (
+            "@lru_cache(maxsize=8)\ndef made(rate):\n    return torchaudio.transforms.Resample(rate, 16000)",
+            "sound = made(rate)(sound)",
+        ),
+        ("resample = torchaudio.transforms.Resample(8000, 16000)", "sound = resample(sound)"),
+        ("", "sound = torchaudio.functional.resample(sound, rate, 16000)"),
+    ],
+)
+def test_filters_that_are_kept(more: str, line: str) -> None:
+    check_snippet(FILTER.format(more=more, line=line), RULE)

@@ -78,6 +78,23 @@ def test_a_script_makes_it_once() -> None:
     check_snippet("import torch\nmask = torch.ones(1000, 1000).bool()\n", RULE)
 
 
+def test_what_joins_samples_works_beside_the_device() -> None:
+    check_snippet(
+        """
+import torch
+from torch.utils.data import DataLoader
+def collate(rows):
+    targets = torch.zeros(len(rows), max(map(len, rows))).long()
+    return targets
+def train(model, data, optimizer):
+    for x in DataLoader(data, collate_fn=collate):
+        model(x).mean().backward()
+        optimizer.step()
+""",
+        RULE,
+    )
+
+
 def test_comments_are_kept() -> None:
     code = """
         import torch
