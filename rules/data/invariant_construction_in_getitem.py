@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.finding import Doubt, Frequency
+from torchlint.finding import Doubt
 from torchlint.rule import Call, Flag, Message, Method, Rule, Status
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ RULE = Rule(
     since="0.2.0",
     status=Status.PREVIEW,
     doubts=(
+        (Doubt.WORK_UNKNOWN, ""),
         (Doubt.RATE_UNKNOWN, ""),
         (Doubt.UNCALLED, ""),
         (Doubt.WAITS_ANYWAY, ""),
@@ -49,9 +50,13 @@ _COSTLY = (
     "albumentations.ReplayCompose",
 )
 # What computes filters or windows when it is made, and is then called.
-_FILTERS = tuple(
-    f"torchaudio.transforms.{name}"
-    for name in ("Spectrogram", "MelSpectrogram", "MelScale", "MFCC", "LFCC", "Resample")
+_FILTERS = (
+    "torchaudio.transforms.Spectrogram",
+    "torchaudio.transforms.MelSpectrogram",
+    "torchaudio.transforms.MelScale",
+    "torchaudio.transforms.MFCC",
+    "torchaudio.transforms.LFCC",
+    "torchaudio.transforms.Resample",
 )
 _CACHES = ("functools.cache", "functools.lru_cache", "functools.cached_property")
 # Calls that may stand among the arguments: they give the same for the same.
@@ -61,7 +66,8 @@ _PARTS = ("albumentations.", "torchaudio.", "torchvision.transforms.", "torch.de
 @RULE.on(*map(Call, _FILTERS))
 def check_filters(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a transform that is made where a sample is, or where it is called once, and dropped."""
-    from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
+    from torchlint.analyses.data.sample_code import is_for_samples  # the model's parts load LibCST
+    from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
 
     found = list(check(node, context))
@@ -76,15 +82,8 @@ def check_filters(node: cst.Call, context: Context) -> Iterator[Flag]:
     yield Flag(
         node,
         _FILTER.of(shown=context.shown(node.func), often=how_often(node, context)),
-        doubts=_unless_it_loops(node, rate_doubts(node, context), context),
+        doubts=(*((Doubt.WORK_UNKNOWN,) if is_for_samples(node, context) else ()), *rate_doubts(node, context)),
     )
-
-
-def _unless_it_loops(node: cst.Call, doubts: tuple[Doubt, ...], context: Context) -> tuple[Doubt, ...]:
-    """The doubts; of a loop it is not in sight how many iterations it has, where nothing says what it goes over."""
-    if context.loop(node) is not None and context.frequency(node) is Frequency.UNKNOWN and not doubts:
-        return (Doubt.RATE_UNKNOWN,)
-    return doubts
 
 
 def _is_remembered(function: cst.FunctionDef | cst.Lambda | None, context: Context) -> bool:

@@ -84,10 +84,9 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 
 def _doubts(made: cst.Call, cast: cst.Call, context: Context) -> Iterator[Doubt]:
+    from torchlint.analyses.data.sample_code import is_for_samples
     from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.analyses.execution.occasions import is_made_once, is_set_up
-
-    from torchlint.analyses.data.sample_code import is_for_samples
 
     if _is_small(made, context) or is_for_samples(made, context):
         yield Doubt.SMALL
