@@ -32,11 +32,12 @@ def files_of(rule: Rule) -> list[str]:
 
 @of_each_rule
 def slow_is_flagged(rule: Rule) -> None:
+    """By warnings; a rule that says nothing without a doubt marks its notes."""
     text = read(rule, "slow.py")
-    found = [place for place in laws.places(text, laws.active(rule.name)) if place[1] == rule.name]
+    found = [place for place in laws.places(text, laws.active(rule.name)) if place[1].rstrip("?") == rule.name]
     assert found
-    marked = [place for place in laws.marks(text) if place[1] == rule.name]
-    assert not marked or found == marked
+    marked = [place for place in laws.marks(text) if place[1].rstrip("?") == rule.name]
+    assert found == marked if marked else (rule.name in {name for _, name in found})
 
 
 @of_each_rule

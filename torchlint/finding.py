@@ -80,6 +80,7 @@ class Doubt(Enum):
     UNCALLED = "uncalled"
     BY_CONVENTION = "by-convention"
     MEANT = "meant"
+    HOST_BOUND = "host-bound"
 
     @property
     def sentence(self) -> str:
@@ -106,6 +107,7 @@ _SENTENCES = {
     Doubt.UNCALLED: "nothing in this project calls this function",
     Doubt.BY_CONVENTION: "only a name says what this is",
     Doubt.MEANT: "a comment or a name says that this is intended",
+    Doubt.HOST_BOUND: "it pays only where the GPU waits for the CPU",
 }
 
 

@@ -195,7 +195,7 @@ class Evaluations:
         if not calls or any(self.takes_gradients(part) for part in lines):
             return None
         flow = self._flow(lines)
-        if self._is_used_elsewhere(flow, lines, unit):
+        if self.is_used_elsewhere(flow, lines, unit):
             return None
         whole = block is unit.body and not self._trains(unit)
         doubts = (Doubt.USE_UNKNOWN,) if flow.escapes else ()
@@ -250,7 +250,7 @@ class Evaluations:
         flow.run(lines)
         return flow
 
-    def _is_used_elsewhere(self, flow: Flow, lines: Sequence[Line], unit: Unit) -> bool:
+    def is_used_elsewhere(self, flow: Flow, lines: Sequence[Line], unit: Unit) -> bool:
         """Whether code that takes gradients uses, outside of the lines, what a model gave in them."""
         if not flow.ever or not self.takes_gradients(unit):
             return False

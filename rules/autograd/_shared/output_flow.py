@@ -25,12 +25,24 @@ _KEEPING = frozenset("append extend add push put store insert appendleft".split(
 class Flow:
     """Follows the names that hold outputs with a graph through statements, in order and once.
 
-    `escapes` says that one is returned, yielded or stored on an object, `detaches` that the graph of one is dropped.
+    `escapes` says that one is returned, yielded or stored on an object, `detaches` that the graph of one is dropped:
+    by a method among `detaching`, or a function that takes numbers. Where it `is_strict`, what a branch binds a name
+    to leaves to it what it held before, and what changes a tensor in place keeps it.
     """
 
-    def __init__(self, context: Context, runs_model: Callable[[cst.Call], bool]) -> None:
+    def __init__(
+        self,
+        context: Context,
+        runs_model: Callable[[cst.Call], bool],
+        detaching: frozenset[str] = DETACHING,
+        *,
+        is_strict: bool = False,
+    ) -> None:
         self.context = context
         self.runs_model = runs_model
+        self.detaching = detaching
+        self.is_strict = is_strict
+        self._branches = 0
         self.attached: set[str] = set()
         self.ever: set[str] = set()
         self.escapes = False
@@ -57,7 +69,12 @@ class Flow:
                 self._statement(node.body)
                 self._statement(node.body)
                 self._orelse(node)
-            case cst.If() | cst.With() | cst.Else() | cst.Finally():
+            case cst.If():
+                self._branches += 1
+                self._statement(node.body)
+                self._orelse(node)
+                self._branches -= 1
+            case cst.With() | cst.Else() | cst.Finally():
                 self._statement(node.body)
                 self._orelse(node)
             case cst.Try():
@@ -91,8 +108,11 @@ class Flow:
             case cst.Yield(value=cst.BaseExpression() as value):
                 self.escapes = self._is_attached(value) or self.escapes
             case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=method)), args=args):
-                if self._any([argument.value for argument in args]) and method in _KEEPING:
-                    self._bind(owner, attached=True)
+                if self._any([argument.value for argument in args]):
+                    if method in _KEEPING:
+                        self._bind(owner, attached=True)
+                    elif self.is_strict and method.endswith("_"):
+                        self.escapes = True  # into a tensor that may be anybody's
             case _:
                 self._is_attached(node)
 
@@ -110,7 +130,7 @@ class Flow:
                 if attached:
                     self.attached.add(name)
                     self.ever.add(name)
-                else:
+                elif not (self.is_strict and self._branches):
                     self.attached.discard(name)
 
     def _is_attached(self, node: cst.CSTNode) -> bool:
@@ -151,7 +171,7 @@ class Flow:
         if not isinstance(func, cst.Attribute):
             return self._any(given, keeps=(dotted(func) or "") not in PLAIN_FUNCTIONS)
         qualified = self.context.qualified_name(func) or ""
-        drops = func.attr.value in DETACHING or qualified.startswith(("numpy.", "math.", "cv2."))
+        drops = func.attr.value in self.detaching or qualified.startswith(("numpy.", "math.", "cv2."))
         return self._any([func.value, *given], keeps=not drops)
 
     def _any(self, nodes: Sequence[cst.CSTNode], *, keeps: bool = True) -> bool:

@@ -466,3 +466,11 @@ WORKER_INFO = Convention(
     why="It may give each its own part.",
     pattern="get_worker_info",
 )
+
+SHARDED_MODEL = Convention(
+    "sharded-model",
+    suggests_that="the parameters of a model are sharded",
+    why="What gathers them keeps views of them, which autograd meets later.",
+    pattern=r"fsdp|fully_?shard|deepspeed(?:\.init|\.zero|engine|plugin|strategy)|zero_?3",
+    ignore_case=True,
+)
