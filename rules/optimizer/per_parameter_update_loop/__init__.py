@@ -1,4 +1,4 @@
-"""A moving average of a model's parameters that launches kernels for each of them, where lists take a few."""
+"""Work on a model's parameters that launches kernels for each of them, where lists take a few."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.rule import Applicability, Flag, Message, Node, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Doubt, Flag, Message, Node, NodeEdit, Replace, Rule, Said
 from torchlint.semantics.knowledge.conventions.functions import AVERAGING_FUNCTION
 
 if TYPE_CHECKING:
@@ -20,17 +20,37 @@ RULE = Rule(
     name="per-parameter-update-loop",
     code="TL807",
     group="optimizer",
-    summary="A moving average launches kernels for each parameter; `torch._foreach_*` updates all at once.",
+    summary="A loop launches kernels for each parameter; `torch._foreach_*` updates all at once.",
     since="0.2.0",
     fix=(Applicability.UNSAFE,),
     unsafe="sums round differently in the last digit, and autograd sees the change in place",
     eager=True,
+    yields_to=("grad-norm-by-hand",),
+    doubts=(
+        (Doubt.HOST_BOUND, ""),
+        (Doubt.RATE_UNKNOWN, ""),
+        (Doubt.UNCALLED, ""),
+        (Doubt.RARE, "What is done to all parameters now and then takes no time beside the steps."),
+        (Doubt.RUNS_ONCE, "What is done to all parameters once takes no time beside the steps."),
+    ),
 )
 _ONE_BY_ONE = Message(
     "one-by-one",
     "{launched} launched for each parameter of `{owner}`{often}",
     help="update all parameters at once with {functions}",
 )
+_EACH_CHANGED = Message(
+    "each-changed",
+    "{count} launched for each parameter{often}",
+    help="change lists of all parameters at once with `torch._foreach_*`, or compile the function",
+)
+_NORM_OF_EACH = Message(
+    "norm-of-each",
+    "a kernel or more is launched for the norm of each gradient{often}",
+    help="take all norms at once with {function}",
+)
+_GET_TOTAL_NORM = (2, 6)
+_TOKENS = (b"parameters()", b"'params'", b'"params"', b"state_dict()")
 
 
 @RULE.on(Node("For", (b"parameters()",)))
@@ -55,6 +75,62 @@ def check(node: cst.For, context: Context) -> Iterator[Flag]:
         title="Update all parameters at once",
         edits=_edits(node, found, context),
     )
+
+
+@RULE.on(Node("For", _TOKENS))
+def check_each(node: cst.For, context: Context) -> Iterator[Flag]:
+    """Flag a loop that changes each parameter by kernels of its own, or takes the norm of each gradient so."""
+    from .each_parameter import work  # the model's parts load LibCST
+    from .moving_average import blend
+
+    found = work(node, context)
+    if found is None or blend(node) is not None:
+        return
+    doubts = _doubts(node, context)
+    if found.is_norm:
+        said = _norm_of_each(node, context)
+    else:
+        count = "a kernel or more is" if found.number == 1 else f"{found.number} kernels or more are"
+        said = _EACH_CHANGED.of(count=count, often=_often_as_known(node, context))
+    yield Flag(found.nodes[0], said, places=found.nodes[1:], doubts=doubts)
+
+
+@RULE.on(Node("ListComp", _TOKENS), Node("GeneratorExp", _TOKENS))
+def check_norms(node: cst.ListComp | cst.GeneratorExp, context: Context) -> Iterator[Flag]:
+    """Flag a list of the norms of all gradients."""
+    from .each_parameter import norm_of_each  # the model's parts load LibCST
+
+    if norm_of_each(node, context):
+        yield Flag(node.elt, _norm_of_each(node, context), doubts=_doubts(node, context))
+
+
+def _norm_of_each(node: cst.CSTNode, context: Context) -> Said:
+    function = "`torch.nn.utils.clip_grad_norm_`, which returns the total"
+    if context.settings.target_torch >= _GET_TOTAL_NORM:
+        function = "`torch.nn.utils.get_total_norm`"
+    return _NORM_OF_EACH.of(function=function, often=_often_as_known(node, context))
+
+
+def _often_as_known(node: cst.CSTNode, context: Context) -> str:
+    from torchlint.edits.messages import how_often
+
+    return " at every step" if _is_a_step(node, context) else how_often(node, context)
+
+
+def _doubts(node: cst.CSTNode, context: Context) -> tuple[Doubt, ...]:
+    from torchlint.analyses.execution.hot import rate_doubts
+
+    return (*(() if _is_a_step(node, context) else rate_doubts(node, context)), Doubt.HOST_BOUND)
+
+
+def _is_a_step(node: cst.CSTNode, context: Context) -> bool:
+    """Whether this is the step of an optimizer that the file defines."""
+    function = context.enclosing(node, cst.FunctionDef)
+    class_ = context.classes.owner(function) if function is not None else None
+    if function is None or class_ is None or function.name.value != "step":
+        return False
+    bases = context.classes.lineage(class_)
+    return any(isinstance(base, str) and base.startswith("torch.optim.") for base in bases)
 
 
 def _runs_often(node: cst.For, context: Context) -> bool:

@@ -82,8 +82,9 @@ def test_a_lerp_stays_one(weight: str) -> None:
         ("q.mul_(m).add_(p)", "zip(net.parameters(recurse=False), ema.parameters())"),
     ],
 )
-def test_anything_else(body: str, head: str) -> None:
-    check_snippet(program(body, head, flagged=False), RULE)
+def test_anything_else_is_a_note_at_most(body: str, head: str) -> None:
+    is_work = ("copy_(p.data)" not in body and "q = " not in body and "buffers" not in head) or "noise" in body
+    check_snippet(program(body + f"  # <- {RULE}?" * is_work, head, flagged=False), RULE)
 
 
 def test_how_often() -> None:
@@ -199,3 +200,82 @@ class Pair:
     assert "_foreach_add_" in made
     *_, last, kept, empty, _, _ = made.splitlines()
     assert (last.strip().startswith("torch._foreach_add_"), kept.strip(), empty) == (True, "", "")
+
+
+STEP = """
+import torch
+class Ours(torch.optim.{base}):
+    def step(self):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                average = state["average"]
+                {lines}
+"""
+
+
+def test_the_step_of_an_optimizer_of_their_own_is_a_note() -> None:
+    lines = f"average.mul_(0.9).add_(p.grad)  # <- {RULE}?\n                p.sub_(average)"
+    check_snippet(STEP.format(base="Optimizer", lines=lines), RULE)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "state['step'] = 0",
+        "p.requires_grad_(False)",
+        "p.copy_(average)",
+        "p.zero_()",
+        "print(p.grad.norm())",
+        "p.grad = None",
+    ],
+)
+def test_what_is_no_work_is_left_alone(lines: str) -> None:
+    check_snippet(STEP.format(base="Optimizer", lines=lines), RULE)
+
+
+def test_a_way_over_lists_beside_it_is_enough() -> None:
+    lines = "p.add_(p.grad)\n    def many(self, these, those):\n        torch._foreach_add_(these, those)"
+    check_snippet(STEP.format(base="Optimizer", lines=lines), RULE)
+
+
+NORM = """
+import torch
+def train(net, loader, optimizer):
+    for x in loader:
+        net(x.cuda()).sum().backward()
+        {lines}
+        optimizer.step()
+"""
+MARK = f"  # <- {RULE}?"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        f"total = torch.stack([p.grad.norm() for p in net.parameters()]).norm(){MARK}",
+        f"total = torch.norm(torch.stack([torch.norm(p.grad.detach(), 2.0) for p in net.parameters()]), 2.0){MARK}",
+        f"total = 0\n        for p in net.parameters():\n            total += p.grad.data.pow(2).sum(){MARK}",
+        f"held = list(net.parameters())\n        for p in held:\n            p.grad.div_(2){MARK}",
+        f"for name, p in net.named_parameters():\n            p.data.clamp_(-1, 1){MARK}",
+        f"for name, p in net.named_parameters():\n            shadow[name] = 0.9 * shadow[name] + 0.1 * p.data{MARK}",
+    ],
+)
+def test_gradients_and_weights_one_by_one_are_notes(lines: str) -> None:
+    check_snippet(NORM.format(lines=lines), RULE)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "for name, p in net.named_parameters():\n            writer.add_scalar(name, p.grad.norm(), 1)",
+        "for name, p in net.named_parameters():\n            if 'weight' in name:\n                last = p.grad.norm()",
+        "total = sum(p.grad.norm().item() for p in net.parameters())",
+        "total = [x.grad.norm() for x in inputs]",
+        "held = held\n        for p in held:\n            p.grad.div_(2)",
+    ],
+)
+def test_norms_that_are_looked_at_are_not(lines: str) -> None:
+    check_snippet(NORM.format(lines=lines), RULE)
