@@ -800,3 +800,17 @@ FUSING_DECORATOR = Convention(
     why="Projects wrap that of TorchScript.",
     names=frozenset("jit jit_fuser script".split()),
 )
+
+GROUPED_REDUCTION = Convention(
+    "grouped-reduction",
+    suggests_that="a function reduces the rows of each group of a tensor to one",
+    why="`reduce=` says how, in torch_scatter and torch_geometric.",
+    pattern=r"(?:scatter(?:_max|_add|_sum|_reduce)?|segment_c(?:sr|oo))$",
+)
+
+SPREADING_FUNCTION = Convention(
+    "spreading-function",
+    suggests_that="a function gives each row the value of its group",
+    why="`gather_csr` of torch_scatter does.",
+    pattern=r"gather_c(?:sr|oo)$",
+)
