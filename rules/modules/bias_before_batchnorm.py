@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Message, Node, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Doubt, Flag, Message, Node, NodeEdit, Replace, Rule
 from torchlint.semantics.knowledge.conventions.texts import QUANTISING, QUANTISING_WORD, WEIGHT_LOADER
 
 if TYPE_CHECKING:
@@ -22,8 +22,14 @@ RULE = Rule(
     since="0.1.0",
     fix=(Applicability.UNSAFE,),
     unsafe="old checkpoints contain the bias",
+    doubts=((Doubt.OPTION_DECIDES, ""),),
 )
 _CANCELLED = Message("cancelled", "the following `{norm}` cancels the bias of this {layer}", help="{advice}")
+_OPTIONAL = Message(
+    "optional",
+    "the `{norm}` that follows where `{test}` holds cancels the bias of this {layer}",
+    help="set `{parameter}` by it, too: `{parameter}={bias}`",
+)
 
 
 @RULE.on(Node("Module", (b"BatchNorm", b"InstanceNorm", b"GroupNorm")))
@@ -44,7 +50,10 @@ def check(_: cst.Module, context: Context) -> Iterator[Flag]:
         if made is None or not has_bias(made, call, context):
             continue
         norms = norms_behind(call, context)
-        if not norms or freezes_norms(context) or is_wrapped(call, context):
+        if freezes_norms(context) or is_wrapped(call, context):
+            continue
+        if not norms:
+            yield from _optional(call, made, context)
             continue
         norm = _class_name(norms[0], context)
         if made.layer.endswith("Linear"):
@@ -61,6 +70,33 @@ def check(_: cst.Module, context: Context) -> Iterator[Flag]:
             edits=() if reason else _without_bias(call, made, context),
             within=context.tree.enclosing_class(call),
         )
+
+
+def _optional(call: cst.Call, made: Wrapper, context: Context) -> Iterator[Flag]:
+    """Flag the layer of a list to which a norm is appended next, if an option says so."""
+    from torchlint.analyses.layers.norms import appended_norm, is_over_features
+    from torchlint.analyses.layers.wrappers import given, width
+
+    found = appended_norm(call, context)
+    if found is None or given(made, call, context) is not None or context.has_unpacking(call):
+        return
+    norm, test = found
+    if made.layer.endswith("Linear") and not is_over_features(norm, width(made, call, context), context):
+        return
+    if _is_only_served(call, context) or _reason_to_keep(call, made, context):
+        return
+    yield Flag(
+        call,
+        _OPTIONAL.of(
+            norm=_class_name(norm, context),
+            test=context.shown(test),
+            layer=_named(call, context),
+            parameter=made.parameter,
+            bias=f"not {context.shown(test)}",
+        ),
+        within=context.tree.enclosing_class(call),
+        doubts=(Doubt.OPTION_DECIDES,),
+    )
 
 
 def _is_only_served(call: cst.Call, context: Context) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Message, Rule
+import libcst as cst
+
+from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Rule
 from torchlint.semantics.knowledge.conventions.packages import OPTIMIZER_PACKAGE
 
 if TYPE_CHECKING:
-    import libcst as cst
-
     from torchlint.semantics.context import Context
 
 RULE = Rule(
@@ -23,11 +23,17 @@ RULE = Rule(
     fix=(Applicability.UNSAFE,),
     unsafe="the last digits differ",
     yields_to=("gradscaler-step-syncs",),
+    doubts=((Doubt.DEVICE_UNKNOWN, ""),),
 )
 _UNFUSED = Message(
     "unfused",
     "`{name}` passes over all parameters once for each operation of its formula",
     help="pass `fused=True`{newer}, which passes over them once",
+)
+_ONE_BY_ONE = Message(
+    "one-by-one",
+    "`{name}` launches kernels for each parameter: `foreach=False` switches off the update of lists",
+    help="pass `fused=True`{newer} instead, which passes over all of them once",
 )
 
 
@@ -46,6 +52,10 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         updates_few_tensors,
     )
 
+    switch = context.argument(node, "foreach")
+    if isinstance(switch, cst.Name) and switch.value == "False":
+        yield from _one_by_one(node, context)
+        return
     if not lacks_fused(node, context) or not updates_a_moved_model(node, context):
         return
     if is_one_operation(node, context) or updates_few_tensors(node, context) or has_sparse_gradients(context):
@@ -66,3 +76,20 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         title="Pass `fused=True`",
         edits=() if edit is None else (edit,),
     )
+
+
+def _one_by_one(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag an optimizer that is told to update its parameters one after the other, and may be fused."""
+    from torchlint.analyses.provenance.constants import may_pass
+
+    from ._shared.calls import FUSED_SINCE, has_sparse_gradients, is_tried_out, never_steps, updates_a_moved_model
+
+    name = context.qualified_name(node.func) or ""
+    if any(may_pass(node, keyword, context) for keyword in ("fused", "differentiable", "capturable")):
+        return
+    if not node.args or has_sparse_gradients(context) or never_steps(node, context) or is_tried_out(node, context):
+        return
+    since = FUSED_SINCE[name]
+    newer = "" if since <= (2, 0) else f" (PyTorch {since[0]}.{since[1]})"
+    doubts = () if updates_a_moved_model(node, context) else (Doubt.DEVICE_UNKNOWN,)
+    yield Flag(node, _ONE_BY_ONE.of(name=name.rpartition(".")[2], newer=newer), doubts=doubts)

@@ -310,7 +310,7 @@ def test_the_ways_a_network_is_built(code: str) -> None:
         # The other caller wants no norm, or may not.
         """
         def block(i, o, normalize=True):
-            layers = [nn.Linear(i, o)]
+            layers = [nn.Linear(i, o)]  # <- bias-before-batchnorm?
             if normalize:
                 layers.append(nn.BatchNorm1d(o))
             layers.append(nn.ReLU())
@@ -934,3 +934,51 @@ def test_a_network_that_other_files_only_ask(
     (tmp_path / "use.py").write_text("import torch\nfrom nets import Block, Net\n" + rest)
     run(["check", "--select", RULE, "--output-format", "concise", "--no-cache"])
     assert ("nets.py:7" in capsys.readouterr().out) is flagged
+
+
+BLOCK = """
+class Net(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        def block(a, b, normalize{default}):
+            layers = [{first}]{mark}
+            {then}
+            layers.append(nn.ReLU())
+            return layers
+        self.model = nn.Sequential(*block(n, 64, {off}), *block(64, 64{on}))
+    def forward(self, x):
+        return self.model(x)
+"""
+FITTING = {
+    "default": "=True",
+    "first": "nn.Conv2d(a, b, 3)",
+    "then": "if normalize:\n                layers.append(nn.BatchNorm2d(b))",
+    "off": "normalize=False",
+    "on": "",
+}
+
+
+@pytest.mark.parametrize(
+    "changed", [{}, {"default": "", "on": ", True"}, {"default": "=False", "on": ", normalize=n > 1"}]
+)
+def test_a_norm_that_an_option_adds_is_a_note(changed: dict[str, str]) -> None:
+    check(BLOCK.format(**FITTING | changed, mark=f"  # <- {RULE}?"))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"first": "nn.Conv2d(a, b, 3, bias=not normalize)"},
+        {"first": "nn.Linear(a, b)", "then": "if normalize:\n                layers.append(nn.BatchNorm1d(a + 1))"},
+        {"then": "if normalize:\n                layers.append(nn.LayerNorm(b))"},
+        {
+            "then": "if normalize:\n                layers.append(nn.ReLU())\n                layers.append(nn.BatchNorm2d(b))"
+        },
+        {
+            "then": "layers.append(nn.ReLU())\n            if normalize:\n                layers.append(nn.BatchNorm2d(b))"
+        },
+        {"default": "=False", "on": ", normalize=False"},
+    ],
+)
+def test_what_no_option_makes_true_is_not_said(changed: dict[str, str]) -> None:
+    check(BLOCK.format(**FITTING | changed, mark=""))

@@ -139,3 +139,17 @@ def test_functions_that_try_or_that_run_on_the_cpu(head: str, calls: str, flagge
     check_snippet(
         f"{HEAD}def {head}:\n    {made}\n    opt = AdamW(model.parameters()){mark}\n    return opt\n{calls}", RULE
     )
+
+
+@pytest.mark.parametrize(
+    ("made", "mark"),
+    [
+        ("optim.AdamW(net.parameters(), foreach=False)", f"  # <- {RULE}"),
+        ("optim.AdamW(unknown.parameters(), foreach=False)", f"  # <- {RULE}?"),
+        ("optim.AdamW(net.parameters(), foreach=False, fused=True)", ""),
+        ("optim.AdamW(net.parameters(), foreach=choice)", ""),
+        ("optim.AdamW(net.parameters(), foreach=False, differentiable=True)", ""),
+    ],
+)
+def test_parameters_one_after_the_other(made: str, mark: str) -> None:
+    check_snippet(f"{HEAD}optimizer = {made}{mark}\noptimizer.step()\n", RULE)

@@ -38,6 +38,64 @@ def norms_behind(layer: cst.Call, context: Context) -> tuple[cst.Call, ...]:
     return tuple(norms)
 
 
+def appended_norm(layer: cst.Call, context: Context) -> tuple[cst.Call, cst.Name] | None:
+    """The norm that takes the output of a layer where an option says so, and the option.
+
+    `layers = [layer]` and `if normalize: layers.append(norm)` stand one behind the other, in a function that some call
+    with the option on. What is made of the list, `nn.Sequential` calls in its order.
+    """
+    holder = context.parent(layer)
+    made = context.parent(holder) if isinstance(holder, cst.Element) else None
+    assign = context.parent(made) if isinstance(made, cst.List) and made.elements[-1] is holder else None
+    match assign:
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]):
+            line = context.tree.line(assign)
+        case _:
+            return None
+    block = context.parent(line) if line is not None else None
+    if line is None or not isinstance(block, cst.IndentedBlock):
+        return None
+    behind = list(block.body)[list(block.body).index(line) + 1 :]
+    match behind[0] if behind else None:
+        case cst.If(
+            test=cst.Name() as test,
+            body=cst.IndentedBlock(
+                body=[
+                    cst.SimpleStatementLine(
+                        body=[
+                            cst.Expr(
+                                value=cst.Call(
+                                    func=cst.Attribute(value=cst.Name(value=owner), attr=cst.Name(value="append")),
+                                    args=[cst.Arg(value=cst.Call() as norm)],
+                                )
+                            )
+                        ]
+                    ),
+                    *_,
+                ]
+            ),
+        ) if owner == name:
+            is_one = _cancels(norm, context) and _is_switched_on(test, context)
+            return (norm, test) if is_one else None
+    return None
+
+
+def _is_switched_on(test: cst.Name, context: Context) -> bool:
+    """Whether a parameter is true by its default, or in some call."""
+    parameter, function = context.parameter(test), context.function(test)
+    if parameter is None or not isinstance(function, cst.FunctionDef):
+        return False
+    default = parameter.default
+    calls = context.calls.callers(function)
+    given = [context.argument(call, test.value) for call in calls]
+    is_on = isinstance(default, cst.Name) and default.value == "True"
+    return bool(calls) and (
+        (is_on and None in given)
+        or any(not (isinstance(value, cst.Name) and value.value == "False") for value in given if value is not None)
+        or default is None
+    )
+
+
 def _cancels(norm: cst.Call, context: Context) -> bool:
     """Whether a norm subtracts the mean of each channel, over whatever else there is."""
     name = context.qualified_name(norm.func)
