@@ -57,6 +57,7 @@ def check(node: cst.Call | cst.Subscript, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.host.purpose import is_appended, is_element_read
     from torchlint.analyses.round_trips.trips import Trips
     from torchlint.analyses.sync.avoidable import doubtful_read
+    from torchlint.analyses.sync.invariant_reads import is_the_same_each_time
     from torchlint.edits.messages import how_often
 
     from ._shared.deferred import deferred  # the model's parts load LibCST
@@ -70,6 +71,8 @@ def check(node: cst.Call | cst.Subscript, context: Context) -> Iterator[Flag]:
     edits = deferred(node, context) if isinstance(node, cst.Call) and not read.doubts else ()
     if edits:
         advice = "accumulate on the GPU and read it once after the loop"
+    elif is_the_same_each_time(tensor, context):
+        advice = "no iteration changes it: read it once before the loop"
     elif is_element_read(tensor, context):
         advice = "copy all elements at once with `.tolist()`"
     elif is_appended(node, context):

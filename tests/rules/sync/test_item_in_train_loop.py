@@ -1325,3 +1325,27 @@ def test_gradients_are_tensors() -> None:
         """,
         RULE,
     )
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_certain"),
+    [
+        (("for layer in self.layers:", "    x = layer(x) * scale.item()"), True),
+        (("for layer in self.layers:", "    x = layer(x, scale) * scale.max().item()"), True),
+        (("for layer in self.layers:", "    scale = layer(x)", "    x = x * scale.item()"), False),
+        (("for layer in self.layers:", "    x = layer(x) * scale.item()", "    scale.mul_(2)"), False),
+        (("for layer in self.layers:", "    update(scale)", "    x = layer(x) * scale.item()"), False),
+        (("for layer in self.layers:", "    x = layer(x) * self.scale.item()"), False),
+    ],
+)
+def test_the_same_value_in_each_iteration(lines: tuple[str, ...], is_certain: bool) -> None:  # noqa: FBT001
+    body = "".join(f"        {line}\n" for line in lines)
+    code = (
+        "import torch\nfrom torch import nn\n\n\nclass Net(nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n"
+        "        self.layers = nn.ModuleList(nn.Linear(2, 2) for _ in range(4))\n"
+        "        self.scale = nn.Parameter(torch.ones(1))\n\n"
+        f"    def forward(self, x: torch.Tensor, scale: torch.Tensor):\n{body}        return x\n"
+    )
+    mark = "  # <- item-in-train-loop" if is_certain else "  # <- item-in-train-loop?"
+    check_snippet(code.replace(".item()", f".item(){mark}"), "item-in-train-loop")

@@ -13,6 +13,7 @@ from torchlint.analyses.host.purpose import is_element_read, is_known_already, p
 from torchlint.analyses.host.reads import is_needed_on_host, scalar_read
 from torchlint.analyses.sync.adjacent_waits import is_beside_a_wait
 from torchlint.analyses.sync.inherent_branches import is_switched_on
+from torchlint.analyses.sync.invariant_reads import is_the_same_each_time
 from torchlint.facts import Purpose
 from torchlint.finding import Doubt
 from torchlint.semantics.names.bindings import final_part
@@ -105,7 +106,7 @@ def _doubts(node: cst.CSTNode, tensor: cst.BaseExpression, context: Context) -> 
         yield Doubt.HOST_NEEDS_IT
     if isinstance(context.parent(node), cst.Expr) or is_beside_a_wait(node, tensor, context):
         yield Doubt.WAITS_ANYWAY  # the statement, or one right beside it, is there to wait
-    if not is_element_read(tensor, context):
+    if not is_element_read(tensor, context) and not is_the_same_each_time(tensor, context):
         if is_known_already(node, tensor, context):
             yield Doubt.WAITS_ANYWAY
         found = purpose(node, context)

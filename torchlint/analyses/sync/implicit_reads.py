@@ -194,9 +194,17 @@ def _is_membership(node: cst.Comparison, context: Context, *, anytime: bool) -> 
     if len(node.comparisons) != 1 or type(node.comparisons[0].operator) not in (cst.In, cst.NotIn):
         return False
     given = node.comparisons[0].comparator
+    if isinstance(given, (cst.Name, cst.Attribute)) and _holds_rows(given, context):
+        return is_hot_device_tensor(given, context, anytime=anytime)
     if not isinstance(given, (cst.List, cst.Tuple)) or any(type(part.value) in _STRINGS for part in given.elements):
         return False
     return may_be_tensor(node.left, context) and is_hot_device_tensor(node.left, context, anytime=anytime)
+
+
+def _holds_rows(node: cst.Name | cst.Attribute, context: Context) -> bool:
+    """Whether this is a tensor for certain, of which `in` compares all elements and reads whether any is equal."""
+    value = context.value(node)
+    return value.kind is Kind.TENSOR and value.proven
 
 
 def is_hot_device_tensor(node: cst.BaseExpression, context: Context, *, anytime: bool = False) -> bool:

@@ -35,7 +35,7 @@ def stays_on_host(node: cst.BaseExpression, context: Context) -> bool:
         case cst.Name():
             bindings = context.reaching(node)
             is_left = bool(bindings) and all(_is_left(binding, context) for binding in bindings)
-            return is_left or _is_on_host(node, context)
+            return is_left or _is_on_host(node, context) or _is_asked_to_be_there(node, context)
         case cst.Call() | cst.BinaryOperation() | cst.UnaryOperation() if _tells(context):
             names = [part for part in descendants(node) if isinstance(part, cst.Name)]
             arrays = [name for name in names if _is_on_host(name, context)]
@@ -49,6 +49,26 @@ def _tells(context: Context) -> bool:
 
 def _is_on_host(name: cst.Name, context: Context) -> bool:
     return _is_seen_as_array(name, context) or _is_length(name, context) or _is_of_packed(name, context)
+
+
+def _is_asked_to_be_there(name: cst.Name, context: Context) -> bool:
+    """Whether this is the branch for tensors on the CPU: `if x.is_cuda: … else: f(x)`."""
+    return any(_tells_where(test, name, context) is holds for test, holds in context.conditions(name))
+
+
+def _tells_where(test: cst.BaseExpression, name: cst.Name, context: Context) -> bool | None:
+    """What the test says of a tensor that is on the CPU; None if it asks for something else."""
+    match test:
+        case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+            told = _tells_where(inner, name, context)
+            return None if told is None else not told
+        case cst.Attribute(value=cst.Name(value=asked) as use, attr=cst.Name(value=where)) if where in _WHERE:
+            return _WHERE[where] if asked == name.value and context.holds_the_same(use, name) else None
+    return None
+
+
+# What a tensor is asked for, and what it answers on the CPU.
+_WHERE = {"is_cuda": False, "is_cpu": True}
 
 
 def _is_of_packed(name: cst.Name, context: Context) -> bool:
