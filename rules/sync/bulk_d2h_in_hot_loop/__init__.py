@@ -142,7 +142,7 @@ def _is_given_away(use: cst.Name, context: Context) -> bool:
 
 
 _BUILTINS = frozenset(
-    "enumerate zip len range reversed sorted list tuple set dict map filter print sum max min".split()
+    "enumerate zip len range reversed sorted list tuple set dict map filter print sum max min any all".split()
 )
 
 

@@ -46,7 +46,7 @@ def forward(*lines: str) -> str:
         ("top = max(x.max(), mask.max())" + MARK,),
         ("low = min([x.min(), mask.min()])" + MARK,),
         ("if all(part.max() > 0 for part in (x, mask)):" + MARK, "    x = x + 1"),
-        ("if 3 in mask:" + MARK, "    x = x + 1"),
+        ("if 'length' in mask or 3 in mask:" + MARK, "    x = x + 1"),
         ("order = sorted(range(3), key=lambda i: mask[i])" + MARK,),
         ("if x.argmax() in (0, 1):" + MARK, "    x = x + 1"),
         ("if not self.started:" + MARK, "    self.started.fill_(True)"),

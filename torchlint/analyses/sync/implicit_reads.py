@@ -194,6 +194,8 @@ def _is_membership(node: cst.Comparison, context: Context, *, anytime: bool) -> 
     if len(node.comparisons) != 1 or type(node.comparisons[0].operator) not in (cst.In, cst.NotIn):
         return False
     given = node.comparisons[0].comparator
+    if type(node.left) in _STRINGS:
+        return False
     if isinstance(given, (cst.Name, cst.Attribute)) and _holds_rows(given, context):
         return is_hot_device_tensor(given, context, anytime=anytime)
     if not isinstance(given, (cst.List, cst.Tuple)) or any(type(part.value) in _STRINGS for part in given.elements):

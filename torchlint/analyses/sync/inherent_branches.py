@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.batching.batchable import batchable_reads
-from torchlint.analyses.data.datasets import is_put_on_device
 from torchlint.analyses.data.sample_code import is_for_samples
 from torchlint.analyses.iteration.targets import loops_around
 from torchlint.finding import Doubt
@@ -53,14 +52,18 @@ def _works_on_a_device(function: cst.FunctionDef, context: Context) -> bool:
 
 
 def _goes_somewhere(node: cst.CSTNode, context: Context) -> bool:
-    """Whether a call puts something on an accelerator, or where a network is: `device=self.device`."""
+    """Whether a call puts something on an accelerator, or where a network is: `device=self.device`.
+
+    More than a convention has to say where that is: samples are put where other samples are, too.
+    """
     if not isinstance(node, cst.Call):
         return False
-    if is_put_on_device(node, context):
-        return True
-    given = context.argument(node, "device")
-    value = context.value(given) if given is not None else None
-    return value is not None and value.kind is Kind.DEVICE and value.device is Device.UNKNOWN and value.proven
+    is_move = last_part(node.func) == "to"
+    given = context.argument(node, "device", 0 if is_move else None)
+    if given is None:
+        return last_part(node.func) == "cuda"
+    value = context.value(given)
+    return value.kind in (Kind.DEVICE, Kind.STRING) and value.device is not Device.CPU and value.proven
 
 
 def _makes_samples(class_: cst.ClassDef, context: Context) -> bool:
