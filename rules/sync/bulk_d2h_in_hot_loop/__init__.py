@@ -112,6 +112,8 @@ def _is_kept_of_each_step(node: cst.Call, context: Context) -> bool:
     loop = context.frequencies.batch_loop(node)
     if loop is None or loop is not context.loop(node) or not is_appended(_chain(node, context), context):
         return False
+    if _is_a_piece_of_its_own(node, context):
+        return False
     if isinstance(loop, cst.While):
         return True
     counted: cst.BaseExpression = loop.iter
