@@ -23,6 +23,7 @@ RULE = Rule(
     unsafe="workers that live on do not see later changes of the dataset",
     yields_to=("workers-without-main-guard",),
     doubts=(
+        (Doubt.OPTION_DECIDES, ""),
         (Doubt.DEVICE_UNKNOWN, ""),
         (Doubt.RARE, "what is there to look at batches goes over few of them"),
     ),
@@ -42,16 +43,18 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.edits.expressions import with_argument
 
     from ._shared.no_gain import is_on_the_cpu
-    from ._shared.workers import needs_new_workers, starts_again, workers
+    from ._shared.workers import configured_workers, needs_new_workers, starts_again, workers
 
     kept = option(node, "persistent_workers", None, context)
     if kept.given is not None or not kept.known:
         return
-    found = workers(node, context)
+    known = workers(node, context)
+    found = known or configured_workers(node, context)
     again = starts_again(node, context) if found is not None else None
     if found is None or again is None or needs_new_workers(node, context):
         return
-    doubts = (Doubt.DEVICE_UNKNOWN,) if is_on_the_cpu(context) else ()
+    doubts = () if known is not None else (Doubt.OPTION_DECIDES,)
+    doubts = (*doubts, Doubt.DEVICE_UNKNOWN) if is_on_the_cpu(context) else doubts
     if context.frequencies.is_diagnostic(node):
         doubts = (*doubts, Doubt.RARE)
     code = found.condition or "True"

@@ -58,6 +58,24 @@ def workers(loader: cst.Call, context: Context) -> Workers | None:
     return Workers(f"the workers (`{context.shown(found.given)}`) are", f"{code} > 0" if plain else f"({code}) > 0")
 
 
+def configured_workers(loader: cst.Call, context: Context) -> Workers | None:
+    """The workers of a loader whose number is a setting that is not in sight: `config.num_workers`."""
+    given = option(loader, "num_workers", 5, context).given
+    match given:
+        case cst.Attribute() | cst.Subscript():
+            is_setting = not context.kinds.is_tensor(given) and not is_zero_by_default(given, context)
+        case cst.Name():
+            found = context.origins(given).nodes
+            is_setting = context.parameter(given) is not None or (
+                bool(found) and all(isinstance(node, (cst.Attribute, cst.Subscript)) for node in found)
+            )
+        case _:
+            return None
+    if not is_setting or _is_positive(given, context) is not None:
+        return None
+    return Workers(f"the workers (`{context.shown(given)}`) are", f"{context.code(given)} > 0")
+
+
 @query(bottom=None)
 def _is_positive(node: cst.BaseExpression, context: Context) -> bool | None:
     """Whether a number is above 0: True where it is, False where it is by default, None where that is unknown."""

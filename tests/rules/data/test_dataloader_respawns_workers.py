@@ -56,7 +56,6 @@ def test_the_number_of_workers(given: str, condition: str) -> None:
         "num_workers=0",
         "batch_size=4",
         "num_workers=args.none",
-        "num_workers=args.unheard_of",
         "num_workers=workers",
         "num_workers=4, persistent_workers=True",
         "num_workers=4, persistent_workers=args.keep",
@@ -268,4 +267,13 @@ def test_a_loader_that_is_made_where_the_function_ends() -> None:
                     model(batch).sum().backward()
         """,
         RULE,
+    )
+
+
+@pytest.mark.parametrize("number", ["args.unheard_of", "options['workers']", "self.config.num_workers"])
+def test_a_number_that_is_a_setting_is_a_note(number: str) -> None:
+    check_snippet(
+        program(f"loader = DataLoader(data, num_workers={number}){MARK}?"),
+        RULE,
+        fixed=program(f"loader = DataLoader(data, num_workers={number}, persistent_workers={number} > 0)"),
     )
