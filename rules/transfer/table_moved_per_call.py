@@ -49,7 +49,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a move of what an object has held, or a module has known, since the start."""
     assert isinstance(node.func, cst.Attribute)
     source = _source(node.func.value, context)
-    if source is None or context.has_unpacking(node):
+    if source is None or context.has_unpacking(node) or (source is node.func.value and _is_local(source, context)):
         return
     from torchlint.analyses.data.batch_moves import is_to_accelerator  # the model's parts load LibCST
 
@@ -87,6 +87,14 @@ def _source(node: cst.BaseExpression, context: Context) -> cst.BaseExpression | 
             case _:
                 return None
     return node if isinstance(node, (cst.Name, cst.Attribute)) else None
+
+
+def _is_local(source: cst.BaseExpression, context: Context) -> bool:
+    """Whether the function around binds the name, as a parameter too: cheap to ask, unlike where a value is from."""
+    if not isinstance(source, cst.Name):
+        return False
+    function = context.function(source)
+    return function is None or any(context.tree.within(binder, function) for binder in context.binders(source))
 
 
 def _flag(node: cst.Call, source: cst.BaseExpression, doubts: tuple[Doubt, ...], context: Context) -> Iterator[Flag]:
