@@ -46,15 +46,19 @@ class Work:
 def work(loop: cst.For, context: Context) -> Work | None:
     """What a loop over parameters launches for each of them; None where that is nothing that lists would do at once."""
     names = _parameter_names(loop.target, loop.iter, context)
-    if not names or _is_left_alone(loop, context):
+    if not names:
         return None
     held = _held(loop.body, names)
     nodes = list(dict.fromkeys(_changes(loop.body, held)))
     if nodes:
+        if _is_left_alone(loop, context):
+            return None
         always = [node for node in nodes if context.enclosing(node, cst.If, cst.IfExp, within=loop.body) is None]
         return Work(tuple(nodes), max(1, len(always)), is_norm=False)
     norms = [node for node in descendants_in_scope(loop.body) if _is_norm(node, held)]
     if not norms or _reads(loop.body) or not all(_is_summed(node, loop, context) for node in norms):
+        return None
+    if _is_left_alone(loop, context):
         return None
     return Work(tuple(norms), 1, is_norm=True)
 
@@ -131,7 +135,7 @@ def _is_left_alone(loop: cst.For, context: Context) -> bool:
     ):
         return True
     function = context.enclosing(loop, cst.FunctionDef)
-    if function is None:
+    if function is None or _FOREACH not in context.source.text:
         return False
     return _FOREACH in context.code(context.classes.owner(function) or function)
 
