@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Message, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, Message, Replace, Rule
 from torchlint.semantics.knowledge.conventions.functions import FAULT_FINDER
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ RULE = Rule(
     group="precision",
     summary="Anomaly detection is left on: it traces every operation and checks every gradient for NaN.",
     since="0.2.0",
-    status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
     unsafe="a NaN in the backward pass no longer raises an error",
 )

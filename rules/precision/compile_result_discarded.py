@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Message, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Flag, Message, Replace, Rule
 
 if TYPE_CHECKING:
     from torchlint.rule import NodeEdit
@@ -19,7 +19,6 @@ RULE = Rule(
     group="precision",
     summary="The result of `torch.compile` is discarded.",
     since="0.2.0",
-    status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
     unsafe="the first calls compile, and the last digits may differ",
 )
