@@ -14,13 +14,11 @@ from laws import active, marks, places, unmarked
 from torchlint.registry import all_rules
 
 FILES = sorted((Path(__file__).parent / "serving").glob("*.py"))
-# What no rule names yet, by file: copies of lists and of pageable memory, of which the rules are silent there.
+# What no rule names yet, by file: a copy to where another tensor is, which may be the CPU; a list that indexes; a list
+# in `copy_`.
 AWAITED = {
     "allowed_tokens": {"copy-through-pageable-memory?"},
-    "block_tables_from_lists": {"list-to-device-in-hot-path?"},
-    "inputs_from_lists": {"list-to-device-in-hot-path?"},
     "logits_indices": {"host-index-for-device-tensor?"},
-    "pageable_copies": {"copy-through-pageable-memory?"},
     "positions_for_graphs": {"list-to-device-in-hot-path?"},
 }
 

@@ -21,9 +21,9 @@ class GPUModelRunner:
 
     def _prepare_inputs(self, num_tokens: int):
         positions = torch.from_numpy(self.positions_np[:num_tokens])
-        self.positions[:num_tokens].copy_(positions, non_blocking=True)  # <- copy-through-pageable-memory?
+        self.positions[:num_tokens].copy_(positions, non_blocking=True)  # <- copy-through-pageable-memory
         token_ids = torch.from_numpy(self.input_batch.token_ids_cpu.ravel()[:num_tokens])
-        return token_ids.to(self.device, non_blocking=True)  # <- copy-through-pageable-memory?
+        return token_ids.to(self.device, non_blocking=True)  # <- copy-through-pageable-memory
 
     @torch.inference_mode()
     def execute_model(self, scheduler_output):

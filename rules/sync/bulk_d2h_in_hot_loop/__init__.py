@@ -109,10 +109,13 @@ def _is_kept_of_each_step(node: cst.Call, context: Context) -> bool:
     from torchlint.analyses.host.purpose import is_appended
     from torchlint.semantics.knowledge.apis import PASS_THROUGH
 
+    from .dependence import is_of_its_own_size
+    from .offloads import saves_as_it_goes
+
     loop = context.frequencies.batch_loop(node)
     if loop is None or loop is not context.loop(node) or not is_appended(_chain(node, context), context):
         return False
-    if _is_a_piece_of_its_own(node, context):
+    if is_of_its_own_size(node, context) or saves_as_it_goes(node, context):
         return False
     if isinstance(loop, cst.While):
         return True

@@ -59,6 +59,15 @@ def is_cut_to_measure(node: cst.CSTNode, context: Context) -> bool:
     )
 
 
+def is_of_its_own_size(node: cst.CSTNode, context: Context) -> bool:
+    """Whether each turn has as much as suppression leaves, or a piece of a size that the loop goes through."""
+    loop = context.loop(node)
+    if loop is None:
+        return False
+    calls = [part for part in computed_in(loop, node, context) if isinstance(part, cst.Call)]
+    return any(SUPPRESSION.suggests(final_part(call.func)) or _is_sized(call, loop, context) for call in calls)
+
+
 def _runs_an_object(call: cst.Call, context: Context) -> bool:
     """`vocoder(row)`, of what a statement has made: a network, or anything that works on the piece as one does."""
     if context.kind(call.func) is Kind.MODULE:

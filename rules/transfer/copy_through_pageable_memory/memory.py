@@ -10,6 +10,7 @@ import libcst as cst
 from torchlint.analyses.data.batch_moves import is_to_accelerator
 from torchlint.analyses.data.sample_code import is_for_samples
 from torchlint.analyses.tensors.factories import factory
+from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.apis import OF_LISTS
 from torchlint.semantics.knowledge.torch_signatures import METHODS
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 # Methods that leave the tensor in other memory, or that may.
 _ELSEWHERE = frozenset({"to", "cuda", "cpu", "pin_memory", "share_memory_", "copy_", "type", "type_as", "set_"})
 _JOINING = frozenset({"torch.cat", "torch.stack", "torch.concat", "torch.concatenate", "torch.hstack", "torch.vstack"})
+
+
+_NEW_ARRAYS = frozenset("zeros ones empty full arange array stack concatenate zeros_like ones_like".split())
 
 
 class Pageable(IntEnum):
@@ -111,10 +115,28 @@ def _may_be_a_tensor(data: cst.BaseExpression, context: Context) -> bool:
 
 def _may_share_pinned_memory(array: cst.BaseExpression, context: Context) -> bool:
     """Whether an array may be a view of a tensor that somebody pinned: `self.buffer.numpy()`, or an attribute."""
+    if context.origins(_whole(array), Through.ATTRIBUTES).every(lambda made: _is_made_by_numpy(made, context)):
+        return False
     return any(
         (isinstance(part, cst.Attribute) and part.attr.value == "numpy") or _is_of_an_object(part)
         for part in context.ingredients(array)
     )
+
+
+def _whole(array: cst.BaseExpression) -> cst.BaseExpression:
+    """The array of which this is a part, or a view of another shape: `a` of `a.ravel()[:n]`."""
+    match array:
+        case cst.Subscript(value=inner):
+            return _whole(inner)
+        case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value="ravel" | "reshape"))):
+            return _whole(inner)
+    return array
+
+
+def _is_made_by_numpy(made: cst.BaseExpression, context: Context) -> bool:
+    """`np.zeros(n)`: memory of its own, which nobody has pinned."""
+    name = context.qualified_name(made.func) if isinstance(made, cst.Call) else None
+    return name is not None and name.startswith("numpy.") and name[6:] in _NEW_ARRAYS
 
 
 def _is_of_an_object(node: cst.CSTNode) -> bool:

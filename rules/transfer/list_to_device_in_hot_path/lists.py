@@ -9,6 +9,7 @@ import libcst as cst
 
 from torchlint.analyses.execution.hot import rate_doubts
 from torchlint.analyses.execution.occasions import is_export
+from torchlint.analyses.host.filled_lists import filled_with, is_empty_list
 from torchlint.analyses.tensors.factories import Factory, Sameness
 from torchlint.analyses.transfer.moves import is_plain, move
 from torchlint.finding import Doubt, Frequency
@@ -178,8 +179,25 @@ def _may_be_of_the_host(node: cst.BaseExpression, context: Context) -> bool:
             return _may_be_of_the_host(left, context) and _may_be_of_the_host(right, context)
         case cst.Name():
             made = context.origins(node, Through.PARTS).nodes
-            return all(isinstance(each, cst.Name) or _may_be_of_the_host(each, context) for each in made)
+            return all(
+                isinstance(each, cst.Name)
+                or (
+                    _is_filled_on_the_host(node, context) if is_empty_list(each) else _may_be_of_the_host(each, context)
+                )
+                for each in made
+            )
     return isinstance(node, (cst.Attribute, cst.Subscript, cst.UnaryOperation, cst.Call, cst.BaseNumber))
+
+
+def _is_filled_on_the_host(name: cst.Name, context: Context) -> bool:
+    """Whether a list that begins empty is filled with what the CPU has, or with what nobody knows."""
+    added = filled_with(name, context)
+    return bool(added) and all(
+        not _reads(part)
+        and (isinstance(part, cst.Name) or _may_be_of_the_host(part, context))
+        and context.kind(part) not in (Kind.TENSOR, Kind.NDARRAY)
+        for part in added
+    )
 
 
 def _is_one_number(node: cst.BaseExpression, context: Context) -> bool:

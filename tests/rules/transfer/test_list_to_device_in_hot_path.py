@@ -414,3 +414,33 @@ def test_a_learner_waits_until_its_buffer_is_full() -> None:
         """,
         RULE,
     )
+
+
+def test_lists_that_are_filled_as_the_code_goes_on() -> None:
+    """What is appended may be anything; what was read from the GPU, or is a tensor, is another matter."""
+    check_snippet(
+        """
+        import torch
+        class Runner:
+            def __init__(self, model):
+                self.model = model.cuda()
+                self.device = torch.device("cuda")
+            @torch.inference_mode()
+            def execute_model(self, requests):
+                tokens: list[int] = []
+                tables = []
+                read = []
+                parts = []
+                for request in requests:
+                    tokens.extend(request.token_ids)
+                    tables.append(request.blocks + [0])
+                    read.append(request.logits.max().item())
+                    parts.append(torch.zeros(2, device=self.device))
+                tokens = torch.tensor(tokens).to(self.device)  # <- list-to-device-in-hot-path?
+                tables = torch.tensor(tables, device=self.device)  # <- list-to-device-in-hot-path?
+                read = torch.tensor(read, device=self.device)
+                parts = torch.tensor(parts, device=self.device)
+                return self.model(tokens, tables, read, parts)
+        """,
+        RULE,
+    )
