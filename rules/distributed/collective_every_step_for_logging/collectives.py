@@ -57,7 +57,12 @@ def is_only_told(node: cst.BaseExpression, context: Context) -> bool:
 
 
 def _is_told(node: cst.BaseExpression, context: Context) -> bool:
+    loop = context.enclosing(node, cst.For)
+    if loop is not None and context.tree.within(node, loop.iter):
+        return False  # the loop goes over what is made of it: `for p, g in zip(grads, unflatten(flat, grads)):`
     taker = context.parent(node)
+    if isinstance(taker, cst.AugAssign) and taker.target is node and isinstance(node, cst.Name):
+        return all(is_only_told(use, context) for use in context.uses.of(node.value, taker))
     match taker, context.parent(taker) if taker is not None else None:
         case cst.Arg(), cst.Call(func=func):
             return not DECIDING_CALL.suggests_any((last_part(func), method_name(func)))

@@ -18,6 +18,7 @@ READ_DOUBTS = (
     (Doubt.DEVICE_UNKNOWN, ""),
     (Doubt.VALUE_DECIDES, ""),
     (Doubt.HOST_NEEDS_IT, ""),
+    (Doubt.OPTION_DECIDES, ""),
     (Doubt.RUNS_ONCE, "One wait costs microseconds."),
     (Doubt.RARE, "To read a value now and then is what the rule advises."),
     (Doubt.WAITS_ANYWAY, "Where the CPU has just waited, another read costs next to nothing."),

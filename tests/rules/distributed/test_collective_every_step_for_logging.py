@@ -166,3 +166,25 @@ def test_look_alikes_obey_the_laws() -> None:
 def test_a_function_by_how_often_it_is_called(called: str, mark: str) -> None:
     head = "import torch\nimport torch.distributed as dist\nfrom torch.utils.data import DataLoader\n"
     check_snippet(f"{head}def tell(loss):\n    dist.all_reduce(loss){mark}\n    print(loss.item())\n{called}", RULE)
+
+
+def test_gradients_that_are_flattened_are_reduced_for_the_step() -> None:
+    """What a loop copies back piece by piece is no number for a log."""
+    check_snippet(
+        """
+        import torch
+        import torch.distributed as dist
+        from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
+        def train(model, loader, optimizer):
+            for x in loader:
+                model(x.cuda()).sum().backward()
+                grads = [p.grad.data for p in model.parameters()]
+                flat = _flatten_dense_tensors(grads)
+                dist.all_reduce(flat)
+                flat /= dist.get_world_size()
+                for grad, synced in zip(grads, _unflatten_dense_tensors(flat, grads)):
+                    grad.copy_(synced)
+                optimizer.step()
+        """,
+        "collective-every-step-for-logging",
+    )

@@ -1349,3 +1349,36 @@ def test_the_same_value_in_each_iteration(lines: tuple[str, ...], is_certain: bo
     )
     mark = "  # <- item-in-train-loop" if is_certain else "  # <- item-in-train-loop?"
     check_snippet(code.replace(".item()", f".item(){mark}"), "item-in-train-loop")
+
+
+def test_a_step_that_is_taken_every_second_turn_is_a_note() -> None:
+    """How often it is taken an option decides; what a network is made with on the CPU stays there."""
+    check_snippet(
+        """
+        import torch
+        from torch import nn
+        class Agent:
+            def __init__(self, actor, policy_delay=2):
+                self.actor = actor.cuda()
+                self.policy_delay = policy_delay
+                self.steps = 0
+            def learn(self, state):
+                logs = {}
+                self.steps += 1
+                if self.steps % self.policy_delay == 0:
+                    loss = -self.actor(state.cuda()).mean()
+                    logs["actor"] = loss.item()  # <- item-in-train-loop?
+                    loss.backward()
+                    self.optimizer.step()
+                return logs
+        agent = Agent(nn.Linear(8, 8))
+        for step in range(100000):
+            log(agent.learn(buffer.sample()))
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.depth = [torch.LongTensor([3]), torch.LongTensor([4])]
+                self.width = self.depth[0].item()
+        """,
+        RULE,
+    )

@@ -10,6 +10,7 @@ from torchlint.analyses.execution.training_steps import is_in_training
 from torchlint.analyses.tensors.host_resident import stays_on_host
 from torchlint.finding import Frequency
 from torchlint.semantics.flow.origins import Through
+from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.functions import ACTING_METHOD, CRITERION_CALL, ENVIRONMENT_STEP
 from torchlint.semantics.knowledge.conventions.packages import ARRAY_PACKAGE
 from torchlint.semantics.knowledge.torch_signatures import METHODS
@@ -219,7 +220,15 @@ def _may_compute(call: cst.Call, context: Context) -> bool:
     """Whether the call may give a tensor of the device: it is none of NumPy's, and not given tensors on the CPU."""
     calls = [part for part in descendants(call) if isinstance(part, cst.Call)]
     packages = ((context.qualified_name(part.func) or "").partition(".")[0] for part in calls)
-    return not any(map(ARRAY_PACKAGE.suggests, packages)) and not _is_made_of_host_tensors(call, context)
+    if any(map(ARRAY_PACKAGE.suggests, packages)) or context.device(call) is Device.CPU:
+        return False
+    return not _is_made_of_host_tensors(call, context) and not _is_made_of_numbers(call, context)
+
+
+def _is_made_of_numbers(call: cst.Call, context: Context) -> bool:
+    """`torch.LongTensor([1, 2])`, which is on the CPU whoever it is given to."""
+    name = context.qualified_name(call.func) or ""
+    return name.startswith("torch.") and name[6:] in apis.LEGACY_TENSORS
 
 
 def _is_made_of_host_tensors(call: cst.Call, context: Context) -> bool:

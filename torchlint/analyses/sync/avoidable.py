@@ -66,6 +66,8 @@ def read_rate(node: cst.CSTNode, context: Context) -> Iterator[Doubt]:
             yield Doubt.RARE
             return
     yield from doubts
+    if context.frequencies.is_every_nth_step(node):
+        yield Doubt.OPTION_DECIDES
 
 
 UNSEEN = frozenset({Doubt.RATE_UNKNOWN, Doubt.UNCALLED})

@@ -885,6 +885,17 @@ class Frequencies:
             child = above
         return False
 
+    def is_every_nth_step(self, node: cst.CSTNode) -> bool:
+        """Whether the node belongs to a step that is not taken at each turn: `if step % policy_delay == 0:`."""
+        child = node
+        for above in self.tree.ancestors(node):
+            if isinstance(above, (*Loop, cst.FunctionDef)):
+                return False
+            if isinstance(above, cst.If) and child is above.body and self.is_rate_limit(above.test):
+                return self._goes_backward(above.body)
+            child = above
+        return False
+
     def _limits(self, branch: cst.If | cst.IfExp) -> bool:
         """Whether a branch is taken only now and then.
 
