@@ -45,6 +45,7 @@ LOST: dict[str, dict[tuple[int, str], str]] = {
         (35, "host-factory-then-move"): _A_DEVICE,
         (41, "constant-tensor-in-hot-path"): "what the loop goes over is no batch that is moved, but a list of them",
     },
+    "collective_every_step_for_logging/ok.py": {(67, "no-grad-around-inference"): _A_MODEL},
     "dataloader_no_workers/ok.py": {
         (208, "implicit-sync-in-logging"): "`x.generate(…)` may give text as well",
         (229, "implicit-sync-in-logging"): "`x.generate(…)` may give text as well",
@@ -55,6 +56,9 @@ LOST: dict[str, dict[tuple[int, str], str]] = {
         (154, "device-round-trip"): _A_MODEL,
     },
     "eval_without_no_grad/ok.py": {(148, "implicit-sync-in-logging"): _A_MODEL},
+    "joined_pieces/fast.py": {(15, "eval-without-no-grad"): _A_MODEL},
+    "joined_pieces/slow.py": {(15, "eval-without-no-grad"): _A_MODEL},
+    "object_collective_in_loop/ok.py": {(37, "no-grad-around-inference"): _A_MODEL},
     "hf_slow_defaults/slow.py": {
         (77, "hf-slow-defaults"): "the class of this file stands for that of transformers, by its name"
     },

@@ -89,7 +89,7 @@ def test_each_pair_has_current_counts(rule: Rule) -> None:
     """Lint finds the slow file, the fixer makes the fast one, and the evidence is of these two."""
     pair = workload(rule)
     found = laws.places(pair.slow.decode(), laws.active(rule.name))
-    assert rule.name in {name for _, name, *_ in found}
+    assert rule.name in {name.rstrip("?") for _, name, *_ in found}  # a note is a finding, too
     assert committed(rule), f"run `torchlint verify --rule {rule.name} --device sim --evidence fixtures`"
     for each in committed(rule):
         assert not evidence.is_stale(each, pair.digests)

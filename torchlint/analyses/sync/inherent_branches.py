@@ -37,10 +37,10 @@ def is_in_sample_code(node: cst.CSTNode, context: Context) -> bool:
     """
     class_ = context.enclosing(node, cst.ClassDef)
     functions = list(context.around(node, cst.FunctionDef, within=class_))
-    if any(SAMPLE_CODE.suggests(function.name.value) for function in functions) or (
-        class_ is not None and _makes_samples(class_, context)
-    ):
-        return not functions or not _works_on_a_device(functions[-1], context)
+    named = [function for function in functions if SAMPLE_CODE.suggests(function.name.value)]
+    if named or (class_ is not None and _makes_samples(class_, context)):
+        working = (named or functions)[-1:]
+        return not any(_works_on_a_device(function, context) for function in working)
     return is_for_samples(node, context)
 
 
