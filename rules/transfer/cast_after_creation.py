@@ -120,6 +120,8 @@ def _cast(made: cst.Call, context: Context) -> cst.Call | None:
                     return None
                 if context.qualified_name(step.func) not in ("torch.tril", "torch.triu"):
                     return None
+                if any(map(_is_otherwise, step.args)):
+                    return None
                 node = step
             case _:
                 return None
@@ -181,6 +183,9 @@ def _edits(made: cst.Call, cast: cst.Call, dtype: str, context: Context) -> tupl
 
     assert isinstance(cast.func, cst.Attribute)
     if "#" in context.code(cast) or (not cast.args and not isinstance(made.func, cst.Attribute)):
+        return ()
+    # On CUDA torch has `tril` and `triu` of bfloat16 from 2.1 on only.
+    if cast.func.value is not made and dtype.endswith("bfloat16"):
         return ()
     *before, last = made.args
     comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))

@@ -50,6 +50,7 @@ def test_flagged(line: str, fixed: str) -> None:
     [
         "y = torch.ones(n, n).float()",
         "y = torch.ones(n, n).to(x)",
+        "y = torch.tril(torch.ones(n, n), out=self.kept).bool()",
         "y = torch.ones(n, n).to(x.dtype)",
         "y = torch.ones(n, n).to(torch.bool, copy=True)",
         "y = torch.ones(n, n).sum().bool()",
@@ -122,3 +123,11 @@ def test_every_type_holds_them(name: str, dtype: torch.dtype) -> None:
 
 def test_look_alikes_obey_the_laws() -> None:
     check_snippet(files("torchlint.fixtures").joinpath("cast_after_creation/ok.py").read_text("utf-8"), RULE)
+
+
+def test_a_triangle_in_bfloat16_is_left_as_it_is() -> None:
+    """Older versions of torch have no `tril` of bfloat16 on CUDA; the factory alone has always known the type."""
+    line = "y = torch.tril(torch.ones(n, n)).to(torch.bfloat16)"
+    check_snippet(forward(line + MARK), RULE, fixed=forward(line))
+    plain = "y = torch.ones(n, n).to(torch.bfloat16)"
+    check_snippet(forward(plain + MARK), RULE, fixed=forward("y = torch.ones(n, n, dtype=torch.bfloat16)"))

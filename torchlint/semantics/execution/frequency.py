@@ -886,7 +886,7 @@ class Frequencies:
         return False
 
     def is_every_nth_step(self, node: cst.CSTNode) -> bool:
-        """Whether the node belongs to a step that is not taken at each turn: `if step % policy_delay == 0:`."""
+        """Whether the node belongs to a step that not every iteration takes: `if step % policy_delay == 0:`."""
         child = node
         for above in self.tree.ancestors(node):
             if isinstance(above, (*Loop, cst.FunctionDef)):
