@@ -9,6 +9,7 @@ import libcst as cst
 
 from torchlint.semantics.execution.grad_mode import GradMode
 from torchlint.semantics.flow.origins import MOST_STEPS, Through
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants
@@ -45,6 +46,7 @@ def unused_graphs(drop: cst.Call | cst.Attribute, context: Context) -> Iterator[
         yield Evaluation(lines_of([line]) if line is not None else (), tuple(sorted(calls, key=context.tree.place)))
 
 
+@query(bottom=False)
 def _is_unused(call: cst.Call, context: Context) -> bool:
     """Whether the call of what is surely a model records a graph that nothing uses."""
     # What is called a model and nothing more may be anything.

@@ -58,6 +58,8 @@ def strays(backward: cst.Call, context: Context) -> Iterator[Stray]:
     if near is None or context.function(near[0]) is not home:
         return
     trained = near[1].models
+    if all(made.models <= trained for made in _optimizers(context)):
+        return  # it serves all that there are
     judged = [call for call in _calls(_starts(backward), context) if place(call.func, context) in trained]
     if any(place(name, context) not in trained for name in _models(_starts(backward), context, judged)):
         return  # it gets there on another way too

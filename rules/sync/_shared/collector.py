@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from torchlint.semantics.names.bindings import Binding
 
 
+# What a name is followed through: each read would be named in the fix of each other.
+_MOST = 32
+
+
 @dataclass(frozen=True, slots=True)
 class Keeper:
     """A local name that the values are kept under, at `place`, and the outermost loop over batches around it."""
@@ -44,7 +48,7 @@ class Keeper:
         if context.frequency(loop) >= Frequency.BATCH:
             return None
         found = cls(place, loop, context)
-        return None if found._is_captured() or found._is_reflected() else found
+        return None if found._is_captured() or found._is_reflected() or len(found.bindings) > _MOST else found
 
     @property
     def name(self) -> str:
@@ -57,7 +61,7 @@ class Keeper:
         names = self.context.names
         waiting = [self.place]
         found: dict[Binding, None] = {}
-        while waiting:
+        while waiting and len(found) <= _MOST:
             new = [binding for binding in names.reaching(waiting.pop()) if binding not in found]
             found.update(dict.fromkeys(new))
             for binding in new:

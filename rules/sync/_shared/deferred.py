@@ -20,6 +20,7 @@ from torchlint.analyses.tensors.element_types import counts, is_floating
 from torchlint.finding import Frequency
 from torchlint.rule import InsertBelow, NodeEdit, Replace
 from torchlint.semantics.execution.grad_mode import GradMode
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.texts import HALF_PRECISION
 from torchlint.semantics.names.bindings import Binder, Binding
 from torchlint.semantics.values.lattice import Kind
@@ -47,19 +48,30 @@ def _is_read_all_the_same(read: cst.Call, context: Context) -> bool:
     if not isinstance(tensor, cst.Name) or loop is None:
         return False
     statement = context.tree.statement(read)
-    for use in context.names.spelt(tensor.value):
-        if use is tensor or not context.tree.within(use, loop.body) or context.tree.statement(use) is statement:
-            continue
-        if not context.holds_the_same(use, tensor):
-            continue
-        other = context.enclosing(use, cst.Call, within=context.tree.statement(use))
-        while isinstance(other, cst.Call):
-            if scalar_read(other, context) is use and not (_deferred(other, context) or rate_doubts(other, context)):
-                return True
-            other = context.enclosing(other, cst.Call, within=context.tree.statement(use))
-    return False
+    return any(
+        use is not tensor and context.tree.statement(use) is not statement and context.holds_the_same(use, tensor)
+        for use in _read_at_once(loop, context, tensor.value)
+    )
 
 
+@query(bottom=())
+def _read_at_once(loop: cst.For | cst.While, context: Context, name: str) -> tuple[cst.Name, ...]:
+    """The uses of a name where each turn of the loop reads what it holds, and no edit could put that off."""
+    return tuple(
+        use
+        for use in context.names.spelt(name)
+        if context.tree.within(use, loop.body)
+        and any(
+            _stays(call, use, context) for call in context.around(use, cst.Call, within=context.tree.statement(use))
+        )
+    )
+
+
+def _stays(call: cst.Call, use: cst.Name, context: Context) -> bool:
+    return scalar_read(call, context) is use and not (_deferred(call, context) or rate_doubts(call, context))
+
+
+@query(bottom=())
 def _deferred(read: cst.Call, context: Context) -> tuple[NodeEdit, ...]:
     statement = context.tree.statement(read)
     addition = _addition(statement)
@@ -359,11 +371,17 @@ def _on_device(read: cst.Call, context: Context, *, kept: bool = False) -> str:
             code = f"{code}.clone()"
     elif (
         not is_count
-        and HALF_PRECISION.suggests(context.program.code)
+        and _may_be_half(context.tree.module, context)
         and not code.removesuffix(".detach()").endswith((".float()", ".double()"))
     ):
         code = f"{code}.float()"
     return _bracketed(read, code)
+
+
+@query(bottom=False)
+def _may_be_half(_: cst.Module, context: Context) -> bool:
+    """Whether the program speaks of a precision in which a sum would lose what is added."""
+    return bool(HALF_PRECISION.suggests(context.program.code))
 
 
 def _is_new(tensor: cst.BaseExpression, context: Context) -> bool:

@@ -51,15 +51,10 @@ class Repeats:
         if wanted is None or _is_property(tensor, context):
             return None
         for suite in _suites(read, context):
-            for line, reads in _runs(suite, wanted, context):
-                if any(call is read for call in reads):
-                    counted = tuple(
-                        call
-                        for call in reads
-                        if not _is_seldom(call, context) and not _is_decided_by_itself(call, wanted, suite, context)
-                    )
-                    if len(counted) > 1:
-                        return cls(tensor, tuple(reads), counted, line, suite, context)
+            found = _repeats_in(suite, context, wanted).get(read)
+            if found is not None:
+                line, reads, counted = found
+                return cls(tensor, reads, counted, line, suite, context)
         return None
 
     @property
@@ -231,6 +226,26 @@ def _suites(read: cst.Call, context: Context) -> list[cst.IndentedBlock | cst.Mo
     """The blocks around a read that run together with it, the outermost first."""
     whole = context.enclosing(read, *Loop, cst.FunctionDef, cst.ClassDef, cst.Lambda) or context.tree.module
     return [suite.block for suite in context.suites(read) if context.tree.within(suite.block, whole)][::-1]
+
+
+@query(bottom={})
+def _repeats_in(suite: cst.IndentedBlock | cst.Module, context: Context, wanted: str) -> dict[cst.Call, _Run]:
+    """Of each read of the tensor that is made again and again in a block the run it belongs to."""
+    found: dict[cst.Call, _Run] = {}
+    for line, reads in _runs(suite, wanted, context):
+        counted = tuple(
+            call
+            for call in reads
+            if not _is_seldom(call, context) and not _is_decided_by_itself(call, wanted, suite, context)
+        )
+        if len(counted) > 1:
+            for call in reads:
+                found.setdefault(call, (line, tuple(reads), counted))
+    return found
+
+
+# The line of the first read, all reads, and those that count.
+_Run: TypeAlias = "tuple[cst.SimpleStatementLine | cst.If, tuple[cst.Call, ...], tuple[cst.Call, ...]]"
 
 
 def _runs(

@@ -326,8 +326,10 @@ def is_element_read(tensor: cst.BaseExpression, context: Context) -> bool:
     One `tolist()` before the loop would bring them all, whatever they are used for.
     """
     loop = _innermost(tensor, context)
-    if loop is None or walks_keys(loop):
-        return False
+    return loop is not None and _is_element(tensor, loop, context) and not walks_keys(loop)
+
+
+def _is_element(tensor: cst.BaseExpression, loop: cst.For | Comprehension, context: Context) -> bool:  # type: ignore[valid-type]
     targets = _targets(loop)
     match tensor:
         case cst.Subscript(value=base, slice=parts):

@@ -17,7 +17,7 @@ from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import dotted, final_part
 from torchlint.semantics.names.classes import is_static
 from torchlint.semantics.values.lattice import Device, Kind
-from torchlint.syntax.tree import descendants, descendants_in_scope
+from torchlint.syntax.tree import descendants
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -277,44 +277,32 @@ def is_needed_on_host(node: cst.CSTNode, context: Context) -> bool:
 
 def _is_stepped_with(assign: cst.Assign, context: Context) -> bool:
     """Whether what is assigned goes to an environment, a window or another process, as it is or converted."""
-    scope = context.function(assign)
-    nodes = list(descendants_in_scope(scope.body if scope is not None else context.tree.module))
-    names = _targets(assign)
-    for node in nodes:
-        if isinstance(node, cst.Assign) and _passes_on(node.value, names):
-            names |= _targets(node)
-    return any(
-        isinstance(call, cst.Call)
-        and isinstance(call.func, cst.Attribute)
-        and ACTING_METHOD.suggests(call.func.attr.value)
-        and any(_passes_on(argument.value, names) for argument in call.args)
-        for call in nodes
+    places = context.destinations(
+        assign.value, Through.PARTS, handed_on=lambda node, taker: _converted(node, taker, context)
     )
+    return any(_is_acted_with(place, context) for place in places.nodes)
 
 
-def _targets(assign: cst.Assign) -> set[str]:
-    """The names that an assignment binds."""
-    found: set[str] = set()
-    for target in assign.targets:
-        bound = target.target
-        parts = [part.value for part in bound.elements] if isinstance(bound, (cst.Tuple, cst.List)) else [bound]
-        found |= {part.value for part in parts if isinstance(part, cst.Name)}
-    return found
+def _converted(node: cst.BaseExpression, taker: cst.CSTNode, context: Context) -> cst.BaseExpression | None:
+    """What is made of a value: a part of it, what a method of it gives, or what a function gives that takes it."""
+    match taker:
+        case cst.Subscript(value=value) | cst.Attribute(value=value) if value is node:
+            return taker
+        case cst.Call(func=func) if func is node:
+            return taker
+        case cst.Arg() if not _is_acted_with(node, context):
+            call = context.parent(taker)
+            return call if isinstance(call, cst.Call) else None
+    return None
 
 
-def _passes_on(value: cst.BaseExpression, names: set[str]) -> bool:
-    """Whether the expression is one of the names, a part of it, or a conversion of it."""
-    match value:
-        case cst.Name(value=name):
-            return name in names
-        case cst.Subscript(value=inner) | cst.Attribute(value=inner):
-            return _passes_on(inner, names)
-        case cst.Call(func=func, args=args):
-            owner = func.value if isinstance(func, cst.Attribute) else func
-            return _passes_on(owner, names) or any(_passes_on(argument.value, names) for argument in args)
-        case cst.Tuple(elements=elements) | cst.List(elements=elements):
-            return any(_passes_on(element.value, names) for element in elements)
-    return False
+def _is_acted_with(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the expression is handed to what acts: `env.step(action)`."""
+    argument = context.parent(node)
+    call = context.parent(argument) if isinstance(argument, cst.Arg) else None
+    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
+        return False
+    return ACTING_METHOD.suggests(call.func.attr.value)
 
 
 def is_awaited_by_loop(tensor: cst.BaseExpression, context: Context) -> bool:

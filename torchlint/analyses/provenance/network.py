@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.flow.origins import MOST_STEPS
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.names.bindings import Binder, Binding
 from torchlint.semantics.values.lattice import Device, Kind
@@ -26,7 +27,7 @@ def is_with_the_network(node: cst.BaseExpression, context: Context) -> bool:
 
 def _is_from_device(node: cst.BaseExpression, context: Context, seen: set[int]) -> bool:
     value = context.value(node)
-    if value.device is Device.CPU or value.kind is Kind.NUMBER or id(node) in seen:
+    if value.device is Device.CPU or value.kind is Kind.NUMBER or id(node) in seen or len(seen) > MOST_STEPS:
         return False
     seen.add(id(node))
     if value.kind is Kind.TENSOR and (value.device is not Device.UNKNOWN or _is_given(node, context, seen)):
@@ -36,7 +37,7 @@ def _is_from_device(node: cst.BaseExpression, context: Context, seen: set[int]) 
 
 def _is_made_of_host_data(node: cst.BaseExpression, context: Context, seen: set[int]) -> bool:
     """Whether a function of this file computes it from a tensor on the CPU, whatever others pass to that function."""
-    if id(node) in seen:
+    if id(node) in seen or len(seen) > MOST_STEPS:
         return False
     seen.add(id(node))
     if isinstance(node, cst.Call) and context.calls.target(node) is not None:
@@ -118,6 +119,8 @@ def _computed_from(node: cst.BaseExpression, context: Context) -> list[cst.BaseE
 
 def _bound_to(bindings: tuple[Binding, ...], context: Context) -> list[cst.BaseExpression]:
     """What a name was bound to, where it holds a tensor on every way."""
+    if len(bindings) > MOST_STEPS:
+        return []
     found = [_walked(binding) for binding in bindings if binding.value is not None]
     if any(context.kinds.binding(binding).kind is not Kind.TENSOR for binding in bindings):
         return []

@@ -17,6 +17,8 @@ from torchlint.syntax.tree import descendants
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
+# What is asked on one way: work that takes longer than this to follow is no detour that a line could replace.
+_LONGEST = 500
 _CONSTANTS = frozenset({Kind.NUMBER, Kind.DTYPE, Kind.STRING, Kind.NONE, Kind.DEVICE})
 
 
@@ -29,9 +31,13 @@ class Way:
         self.done: list[str] = []
         self.passed: list[cst.Name] = []
         self.bindings: list[Binding] = []
+        self._steps = 0
 
     def leads_back(self, node: cst.CSTNode) -> bool:
         """Whether the expression is made of nothing but what was read from the device, and of constants."""
+        self._steps += 1
+        if self._steps > _LONGEST:
+            return False
         match node:
             case cst.Name():
                 return self._name(node)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.round_trips.trips import Trips
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.names.bindings import last_part
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from torchlint.semantics.context import Context
 
 # What queues a lot of work.
@@ -30,19 +30,29 @@ def is_beside_a_wait(node: cst.CSTNode, tensor: cst.BaseExpression, context: Con
         block = context.parent(line)
         if not isinstance(block, (cst.IndentedBlock, cst.Module)):
             return False
-        place = next(place for place, other in enumerate(block.body) if other is line)
-        before = _wait_among(reversed(block.body[:place]), context)
-        if isinstance(before, cst.CSTNode) and _is_there(tensor, before, context):
+        places, decisive = _deciding(block, context)
+        place = context.tree.place(line)
+        before = decisive[bisect_left(places, place) - 1] if places and places[0] < place else None
+        if before is not None and _is_wait(before, context) and _is_there(tensor, before, context):
             return True
-        after = _wait_among(block.body[place + 1 :], context)
-        if after is not None:
-            return after is not _WORKS
+        behind = bisect_right(places, place)
+        if behind < len(places):
+            return _is_wait(decisive[behind], context)
         line = _goes_on_behind(block, context)
     return False
 
 
-# Stands for a statement that queues work.
-_WORKS = "works"
+@query(bottom=((), ()))
+def _deciding(
+    block: cst.IndentedBlock | cst.Module, context: Context
+) -> tuple[tuple[int, ...], tuple[cst.CSTNode, ...]]:
+    """The statements of a block that wait whatever becomes of a read, or queue work, and where they stand."""
+    found = tuple(line for line in block.body if _decides(line, context))
+    return tuple(map(context.tree.place, found)), found
+
+
+def _decides(line: cst.CSTNode, context: Context) -> bool:
+    return _is_wait(line, context) or not isinstance(line, cst.SimpleStatementLine) or _has_work(line, context)
 
 
 def _goes_on_behind(block: cst.IndentedBlock | cst.Module, context: Context) -> cst.CSTNode | None:
@@ -53,16 +63,7 @@ def _goes_on_behind(block: cst.IndentedBlock | cst.Module, context: Context) -> 
     return owner if isinstance(owner, (cst.If, cst.With)) else None
 
 
-def _wait_among(lines: Iterable[cst.CSTNode], context: Context) -> cst.CSTNode | str | None:
-    """The first of the lines that waits whatever becomes of the read, if none before it queues work."""
-    for line in lines:
-        if _is_wait(line, context):
-            return line
-        if not isinstance(line, cst.SimpleStatementLine) or _has_work(line, context):
-            return _WORKS
-    return None
-
-
+@query(bottom=False)
 def _is_wait(line: cst.CSTNode, context: Context) -> bool:
     """Whether the CPU waits in the statement, in each of its branches."""
     match line:

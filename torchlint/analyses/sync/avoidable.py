@@ -16,6 +16,7 @@ from torchlint.analyses.sync.inherent_branches import is_switched_on
 from torchlint.analyses.sync.invariant_reads import is_the_same_each_time
 from torchlint.facts import Purpose
 from torchlint.finding import Doubt
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.names.bindings import final_part
 from torchlint.semantics.values.lattice import Device
 from torchlint.syntax.tree import descendants, descendants_in_scope
@@ -60,7 +61,7 @@ def read_rate(node: cst.CSTNode, context: Context) -> Iterator[Doubt]:
         return
     doubts = rate_doubts(node, context)
     loop = context.loop(node)
-    if not UNSEEN.isdisjoint(doubts) and isinstance(loop, cst.For) and _goes_over_a_model(loop):
+    if not UNSEEN.isdisjoint(doubts) and isinstance(loop, cst.For) and _goes_over_a_model(loop, context):
         outside = rate_doubts(loop, context)
         if Doubt.RARE in outside or Doubt.RUNS_ONCE in outside:
             yield Doubt.RARE
@@ -74,6 +75,7 @@ UNSEEN = frozenset({Doubt.RATE_UNKNOWN, Doubt.UNCALLED})
 """The doubts of a function of which nobody sees how often it runs."""
 
 
+@query(bottom=False)
 def _waits_for_people(body: cst.BaseSuite, context: Context) -> bool:
     """Whether each iteration of a loop asks somebody for a line: `text = input("> ")`."""
     return any(
@@ -82,7 +84,8 @@ def _waits_for_people(body: cst.BaseSuite, context: Context) -> bool:
     )
 
 
-def _goes_over_a_model(loop: cst.For) -> bool:
+@query(bottom=False)
+def _goes_over_a_model(loop: cst.For, _: Context) -> bool:
     """`for name, parameter in model.named_parameters():`, which goes over as many as the model has."""
     calls = [node for node in descendants(loop.iter) if isinstance(node, cst.Call)]
     return any(final_part(call.func) in _OF_A_MODEL for call in calls)

@@ -10,6 +10,7 @@ from torchlint.analyses.execution.hot import is_hot
 from torchlint.analyses.host.reads import is_device_tensor
 from torchlint.analyses.provenance.network import is_with_the_network
 from torchlint.semantics.flow.guards import Role
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.values import FIELDS_OF_A_SUMMARY, LOSS
 from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import Binder, Binding, dotted, method_name
@@ -253,13 +254,13 @@ def _outcomes(node: cst.CSTNode, context: Context) -> Iterator[tuple[str, bool]]
             yield name, outcome
 
 
-def may_be_tensor(node: cst.BaseExpression, context: Context, depth: int = 0) -> bool:
+def may_be_tensor(node: cst.BaseExpression, context: Context) -> bool:
     """Whether the expression has the shape of a tensor with one element; cheap to ask, unlike what it holds."""
     kind = type(node)
     if kind is cst.Call:
-        return _may_give_tensor(node, context, depth)  # type: ignore[arg-type]
+        return _may_give_tensor(node, context)  # type: ignore[arg-type]
     if kind is cst.Name:
-        return depth < _DEEPEST and _may_hold_tensor(node, context, depth)  # type: ignore[arg-type]
+        return _may_hold_tensor(node, context)  # type: ignore[arg-type]
     if kind is cst.Attribute:
         return is_buffer(node, context)  # type: ignore[arg-type]
     if kind is cst.Subscript:
@@ -268,16 +269,13 @@ def may_be_tensor(node: cst.BaseExpression, context: Context, depth: int = 0) ->
             type(part.slice) is cst.Index for part in parts
         )
     if kind is cst.BinaryOperation or kind is cst.BooleanOperation:
-        return any(may_be_tensor(side, context, depth) for side in (node.left, node.right))  # type: ignore[attr-defined]
+        return any(may_be_tensor(side, context) for side in (node.left, node.right))  # type: ignore[attr-defined]
     if kind is cst.UnaryOperation:
-        return may_be_tensor(node.expression, context, depth)  # type: ignore[attr-defined]
+        return may_be_tensor(node.expression, context)  # type: ignore[attr-defined]
     return kind is cst.Comparison
 
 
-_DEEPEST = 3
-
-
-def _may_give_tensor(node: cst.Call, context: Context, depth: int) -> bool:
+def _may_give_tensor(node: cst.Call, context: Context) -> bool:
     func = node.func
     if type(func) is cst.Attribute:
         name = func.attr.value
@@ -285,7 +283,7 @@ def _may_give_tensor(node: cst.Call, context: Context, depth: int) -> bool:
     if type(func) is not cst.Name:
         return False
     if func.value in _FOLDS:
-        return any(may_be_tensor(argument.value, context, depth + 1) for argument in node.args)
+        return any(may_be_tensor(argument.value, context) for argument in node.args)
     return LOSS.suggests(func.value)
 
 
@@ -296,11 +294,18 @@ _ROWS = frozenset({"unique", "nonzero"})
 _FOLDS = frozenset({"sum", "max", "min", "abs"})
 
 
-def _may_hold_tensor(node: cst.Name, context: Context, depth: int) -> bool:
-    return any(_may_give(binding, context, depth) for binding in context.names.lookup(node)[1])
+def _may_hold_tensor(node: cst.Name, context: Context) -> bool:
+    bindings = context.names.lookup(node)[1]
+    return bool(bindings) and _may_one_give(bindings[0], context, bindings)
 
 
-def _may_give(binding: Binding, context: Context, depth: int) -> bool:
+@query(bottom=False)
+def _may_one_give(_: Binding, context: Context, bindings: tuple[Binding, ...]) -> bool:
+    """Whether one of the bindings of a name in its scope, whose first this is, may give a tensor."""
+    return any(_may_give(binding, context) for binding in bindings)
+
+
+def _may_give(binding: Binding, context: Context) -> bool:
     if binding.binder is Binder.PARAMETER:
         annotation = binding.node.annotation if isinstance(binding.node, cst.Param) else None
         return annotation is not None and any(
@@ -312,7 +317,7 @@ def _may_give(binding: Binding, context: Context, depth: int) -> bool:
             return value is not None
         name = method_name(value.func)
         return not binding.path and (name in _ROWS or METHODS.get(name) == _ONE_TENSOR)
-    return value is not None and may_be_tensor(value, context, depth + 1)
+    return value is not None and may_be_tensor(value, context)
 
 
 def is_buffer(node: cst.Attribute, context: Context) -> bool:

@@ -96,6 +96,8 @@ class Frequencies:
         self._origins: dict[cst.CSTNode, str] = {}
         self._steps: dict[cst.CSTNode, bool] = {}
         self._direct: dict[cst.CSTNode, list[cst.Call]] = {}
+        self._single: dict[cst.For, bool] = {}
+        self._skips: dict[cst.IndentedBlock, int | None] = {}
 
     def frequency(self, node: cst.CSTNode) -> Frequency:
         """How often the node runs, as far as this module shows."""
@@ -170,12 +172,12 @@ class Frequencies:
 
     def _skips_most(self, block: cst.IndentedBlock, child: cst.CSTNode) -> bool:
         """Whether an earlier statement of the block leaves it at most turns: `if step % n != 0: return`."""
-        for statement in block.body:
-            if statement is child:
-                return False
-            if isinstance(statement, cst.If) and statement.orelse is None and self._is_skip(statement):
-                return True
-        return False
+        if block not in self._skips:
+            skips = (part for part in block.body if isinstance(part, cst.If) and part.orelse is None)
+            first = next((skip for skip in skips if self._is_skip(skip)), None)
+            self._skips[block] = None if first is None else self.tree.place(first)
+        place = self._skips[block]
+        return place is not None and place < self.tree.place(child)
 
     def _is_skip(self, statement: cst.If) -> bool:
         suite = statement.body
@@ -204,6 +206,11 @@ class Frequencies:
 
     def _ends_at_once(self, loop: cst.For) -> bool:
         """Whether the first turn is the last: `break` or `return` stands in the body itself, and no `continue`."""
+        if loop not in self._single:
+            self._single[loop] = self._is_single(loop)
+        return self._single[loop]
+
+    def _is_single(self, loop: cst.For) -> bool:
         lines = [line for line in loop.body.body if isinstance(line, cst.SimpleStatementLine)]
         if not any(isinstance(part, (cst.Break, cst.Return)) for line in lines for part in line.body):
             return False

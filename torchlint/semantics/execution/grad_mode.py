@@ -13,6 +13,8 @@ from torchlint.semantics.names.bindings import Binder, Names, dotted
 from torchlint.syntax.tree import Tree, descendants
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from torchlint.semantics.names.classes import Classes
     from torchlint.semantics.values.call_graph import Calls
     from torchlint.semantics.values.other_files import Elsewhere
@@ -36,6 +38,7 @@ class Grads:
         self.calls = calls
         self.elsewhere = elsewhere
         self.kinds = calls.kinds
+        self._set: dict[cst.IndentedBlock | cst.Module, list[tuple[int, GradMode | None]]] = {}
 
     def mode(self, node: cst.CSTNode) -> GradMode:
         """The grad mode in which the node runs: by `with`, decorators and, in this module, callers."""
@@ -144,11 +147,21 @@ class Grads:
 
     def _set_before(self, block: cst.IndentedBlock | cst.Module, child: cst.CSTNode) -> GradMode | None:
         """`torch.set_grad_enabled(False)` as a statement before this one in the block."""
+        if block not in self._set:
+            self._set[block] = []  # a call in one of them that asks for its own mode is told of none
+            self._set[block] = list(self._settings(block))
+        settings = self._set[block]
+        if not settings:
+            return None
+        place = self.tree.place(child)
+        return next((mode for at, mode in reversed(settings) if at < place), None)
+
+    def _settings(self, block: cst.IndentedBlock | cst.Module) -> Iterator[tuple[int, GradMode | None]]:
+        """Where statements of the block set the mode, and which is set from there on."""
         found = None
         for statement in block.body:
-            if statement is child:
-                return found
             if isinstance(statement, cst.SimpleStatementLine):
+                before = found
                 for small in statement.body:
                     if isinstance(small, cst.Expr) and isinstance(small.value, cst.Call):
                         func = small.value.func
@@ -158,7 +171,8 @@ class Grads:
                             isinstance(func, cst.Attribute) and func.attr.value == "enter_context" and small.value.args
                         ):
                             found = self._context(small.value.args[0].value) or found
-        return found
+                if found is not before:
+                    yield self.tree.place(statement), found
 
 
 def _switched(node: cst.CSTNode, *, when_false: GradMode, when_true: GradMode) -> GradMode:

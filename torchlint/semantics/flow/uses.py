@@ -25,6 +25,7 @@ class Uses:
         self.classes = classes
         self.kinds = kinds
         self._expressions: dict[str, list[cst.Name]] = {}
+        self._reads: dict[str, dict[int, list[cst.Name]]] = {}
 
     def _named(self, text: str) -> list[cst.Name]:
         """The expressions that are a name of this text."""
@@ -70,11 +71,13 @@ class Uses:
 
     def of(self, name: str, binder: cst.CSTNode) -> list[cst.Name]:
         """The reads of a name that may see the value given by a statement, parameter, class or function."""
-        return [
-            use
-            for use in self._named(name)
-            if not self.is_target(use) and any(binding.node is binder for binding in self.names.reaching(use))
-        ]
+        if name not in self._reads:
+            reads = self._reads[name] = {}
+            for use in self._named(name):
+                if not self.is_target(use):
+                    for node in {id(binding.node): None for binding in self.names.reaching(use)}:
+                        reads.setdefault(node, []).append(use)
+        return self._reads[name].get(id(binder), [])
 
     def attributes(self, name: str) -> list[cst.Attribute]:
         """Every mention of an attribute of this name, on whatever."""

@@ -72,6 +72,9 @@ class Names:
         self._begins: list[int] = [0]
         self._scope_from: list[Scope] = []
         self._read: dict[str, list[cst.Name]] = {}
+        # The bindings of a scope's names, and the uses of bindings by their identity, each put together once.
+        self._bound: dict[tuple[Scope, str], tuple[Binding, ...]] = {}
+        self._using: dict[str, dict[int, list[cst.Name]]] = {}
         self._reaching: dict[cst.Name, tuple[Binding, ...]] = {}
         self.flow = Reaching(tree, self.scope_of, self.lookup)
         self._qualified: dict[cst.CSTNode, str | None] = {}
@@ -292,15 +295,22 @@ class Names:
         while scope is not None:
             if name in scope.globals:
                 scope = self.module
-            found = scope.bindings.get(name)
+            found = self._bound.get((scope, name))
+            if found is None and name in scope.bindings:
+                found = self._bound[scope, name] = tuple(scope.bindings[name])
             if found and (scope is first or not scope.is_class):
-                return scope, tuple(found)
+                return scope, found
             scope = scope.parent
         return None, ()
 
     def uses(self, binding: Binding) -> list[cst.Name]:
         """The places that read what the binding gives its name, or change it in place, in source order."""
-        return [name for name in self._looked_up(binding.name) if binding in self.reaching(name)]
+        if binding.name not in self._using:
+            using = self._using[binding.name] = {}
+            for name in self._looked_up(binding.name):
+                for read in self.reaching(name):
+                    using.setdefault(id(read), []).append(name)
+        return self._using[binding.name].get(id(binding), [])
 
     def _looked_up(self, text: str) -> list[cst.Name]:
         """Every name of this text that is read or changed in place."""
