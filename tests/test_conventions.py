@@ -269,7 +269,7 @@ GATES = {
     "is_used": "the call is looked for in the tree then, which is dear",
     "is_read_the_old_way": "the read is looked for in the tree then, which is dear",
     "check": "the call is looked for in the tree then, which is dear",
-    "_is_left_to_others": "the pattern of a convention is searched for then",
+    "is_left_to_others": "the pattern of a convention is searched for then",
     "_of_event": "names of the events of Ignite",
     "_words_for": "names of classes of torch",
     "_is_about": "names of classes of torch",

@@ -27,6 +27,7 @@ RULE = Rule(
     yields_to=("dataloader-respawns-workers", "workers-without-main-guard"),
     doubts=(
         (Doubt.OPTION_DECIDES, ""),
+        (Doubt.HOST_BOUND, ""),
         (Doubt.RARE, "what is there to look at batches copies few of them"),
     ),
 )
@@ -34,6 +35,11 @@ _PAGEABLE = Message(
     "pageable",
     "batches are in pageable memory, so `{copy}` blocks the CPU{often}",
     help="pass `pin_memory=True`, and `non_blocking=True` to the copy",
+)
+_ALONE = Message(
+    "alone",
+    "batches are in pageable memory, so `{copy}` blocks the CPU{often}",
+    help="load with workers that pin: `num_workers` and `pin_memory=True`, and `non_blocking=True` to the copy",
 )
 _NEVER = Message(
     "never",
@@ -49,18 +55,22 @@ _NEVER = Message(
     Call("torchdata.stateful_dataloader.StatefulDataLoader"),
 )
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
-    """Flag a loader with workers that does not pin its batches, though a loop moves them to the device."""
+    """Flag a loader that does not pin its batches, though a loop moves them to the device; the moves are its places."""
     from torchlint.analyses.data.batch_moves import Pinned, pinned  # the model's parts load LibCST
     from torchlint.analyses.data.datasets import no_workers
 
-    if pinned(node, context) is not Pinned.NO or no_workers(node, context) is not None:
+    if pinned(node, context) is not Pinned.NO or _gives_no_host_memory(node, context):
         return
-    if _gives_no_host_memory(node, context):
+    moves = _moves(node, context)
+    if not moves:
         return
-    move = _move(node, context)
-    if move is None:
+    copy, often = context.shown(moves[0].call), _frequency(moves[0], context)
+    places = tuple(move.call for move in moves)
+    if no_workers(node, context) is not None:
+        # The loop itself would have to make the extra copy into pinned memory.
+        said = _ALONE.of(copy=copy, often=often)
+        yield Flag(node, said, places=places, doubts=(Doubt.HOST_BOUND, *_doubts(node, context)))
         return
-    copy, often = context.shown(move.call), _frequency(move, context)
     mistaken = _mistaken(node, context)
     if mistaken is not None:
         given, device = mistaken
@@ -69,6 +79,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
             _NEVER.of(given=context.shown(given), device=context.shown(device), copy=copy, often=often),
             title="Compare the type of the device",
             edits=(Replace(device, f"{context.code(device)}.type"),) if context.tree.within(device, node) else (),
+            places=places,
             doubts=tuple(_doubts(node, context)),
         )
         return
@@ -77,6 +88,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         _PAGEABLE.of(copy=copy, often=often),
         title="Pass `pin_memory=True`",
         edits=(_pinning(node, context),),
+        places=places,
         doubts=tuple(_doubts(node, context)),
     )
 
@@ -104,13 +116,14 @@ def _doubts(loader: cst.Call, context: Context) -> Iterator[Doubt]:
         yield Doubt.RARE
 
 
-def _move(loader: cst.Call, context: Context) -> BatchMove | None:
-    """A move of a batch of the loader, of something that can be pinned, in a loop that computes with it."""
+def _moves(loader: cst.Call, context: Context) -> list[BatchMove]:
+    """The moves of batches of the loader, of something that can be pinned, in loops that compute with them."""
     from torchlint.analyses.data.batch_moves import is_made_anew, loop_of
     from torchlint.analyses.data.idle_loops import computes_nothing
     from torchlint.analyses.data.loaders import made, option
     from torchlint.analyses.data.passes import Passes
 
+    found: list[BatchMove] = []
     is_default = option(loader, "collate_fn", 6, context).given is None
     for move in context[Passes].moves:
         is_tensor = is_default or context.kinds.is_tensor(move.receiver)
@@ -120,8 +133,8 @@ def _move(loader: cst.Call, context: Context) -> BatchMove | None:
             continue
         loop = loop_of(move.call, context)
         if loop is None or not (computes_nothing(loop, context) or is_made_anew(loop, context)):
-            return move
-    return None
+            found.append(move)
+    return found
 
 
 def _frequency(move: BatchMove, context: Context) -> str:

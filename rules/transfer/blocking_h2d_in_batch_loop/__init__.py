@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Method, Node, NodeEdit, Replace, Rule
+from torchlint.semantics.knowledge.apis import LEGACY_TENSORS
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -26,6 +27,7 @@ RULE = Rule(
     doubts=(
         (Doubt.WAITS_ANYWAY, ""),
         (Doubt.DATA_UNKNOWN, ""),
+        (Doubt.HOST_BOUND, ""),
         (Doubt.RATE_UNKNOWN, ""),
         (Doubt.UNCALLED, ""),
         (Doubt.RUNS_ONCE, "One copy costs microseconds."),
@@ -40,6 +42,14 @@ _HELPER = Message(
     "`{copy}` blocks the CPU{often} until the copy is done, from pinned memory too",
     help="take `non_blocking` as a parameter and pass it on, for callers whose memory is pinned",
 )
+_OWN = Message(
+    "own",
+    "`{copy}` blocks the CPU{often} until the copy is done",
+    help="copy it from pinned memory with `non_blocking=True`",
+)
+# A type of tensors on the GPU may go by any name: `Tensor = torch.cuda.FloatTensor if on_gpu else torch.FloatTensor`.
+_TYPES = tuple(f"cuda.{name}".encode() for name in sorted(LEGACY_TENSORS))
+_SELDOM = frozenset({Doubt.RATE_UNKNOWN, Doubt.UNCALLED})
 
 
 @RULE.on(Method("to"), Method("cuda"))
@@ -59,6 +69,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     move = batch_move(node, context)
     if move is None:
         yield from _of_a_helper(node, context)
+        yield from _of_the_host(node, context)
         return
     if _has_no_such_copy(node, context):
         return
@@ -98,6 +109,53 @@ def _of_a_helper(node: cst.Call, context: Context) -> Iterator[Flag]:
         _HELPER.of(copy=context.shown(node), often=of_a_batch(node, context)),
         doubts=(Doubt.DATA_UNKNOWN, *rate_doubts(node, context)),
     )
+
+
+@RULE.on(Method("type"))
+def check_type(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Note what a type of tensors on the GPU takes there: `images.type(torch.cuda.FloatTensor)`."""
+    from torchlint.analyses.data.batch_moves import Pinned, batch_move, pinned_of  # the model's parts load LibCST
+    from torchlint.analyses.data.loaders import made
+
+    if len(node.args) != 1:
+        return
+    move = batch_move(node, context)
+    if move is None:
+        yield from _of_the_host(node, context)
+    elif pinned_of(made(move.loader, context), context) is not Pinned.NO:
+        yield from _copied(node, context, tuple(_doubts(node, context)))
+
+
+def _of_the_host(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """A note on data that the host made for the step, or has computed with: nothing of it is in pinned memory."""
+    from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
+
+    from .host_memory import is_copy_from_the_host
+    from .worth import is_without_cuda
+
+    if is_copy_from_the_host(node, context) and not is_without_cuda(node, context):
+        yield from _copied(node, context, rate_doubts(node, context))
+
+
+@RULE.on(Node("Call", _TYPES), Call("torch.tensor"), Call("torch.as_tensor"), Call("torch.asarray"))
+def check_array(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Note an array of NumPy that a call makes a tensor of on the device: `torch.as_tensor(x, device=device)`."""
+    from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
+
+    from .host_memory import is_sent_array
+
+    if is_sent_array(node, context):
+        yield from _copied(node, context, rate_doubts(node, context))
+
+
+def _copied(node: cst.Call, context: Context, doubts: tuple[Doubt, ...]) -> Iterator[Flag]:
+    """The note, where the copy is known to recur: once made where it is needed, it costs microseconds."""
+    from torchlint.edits.messages import of_a_batch
+
+    if not _SELDOM.isdisjoint(doubts) or context.frequencies.is_of_the_first_time(node):
+        return
+    said = _OWN.of(copy=context.shown(node), often=of_a_batch(node, context))
+    yield Flag(node, said, doubts=(Doubt.HOST_BOUND, *doubts))
 
 
 def _is_plain(call: cst.Call, context: Context) -> bool:

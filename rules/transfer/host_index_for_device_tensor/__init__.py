@@ -39,6 +39,11 @@ _LIST = Message(
     "indexing `{indexed}` by a list copies the list to the device{often}",
     help="index with a tensor or a mask that is on the device",
 )
+_ARRAY = Message(
+    "array",
+    "indexing `{indexed}` by `{array}` copies the array to the device{often}",
+    help="copy it once, as `torch.from_numpy({array})` on the device, or make it there",
+)
 
 
 @RULE.on(Call("torch.arange"), Call("torch.randperm"), Call("torch.randint"))
@@ -87,6 +92,24 @@ def check_list(node: cst.ListComp, context: Context) -> Iterator[Flag]:
     doubts = [*([] if found.is_there else [Doubt.DEVICE_UNKNOWN]), *_rate_doubts(indexed, how_often, context)]
     said = _LIST.of(indexed=context.shown(indexed.value), often=every(how_often))
     yield Flag(indexed, said, places=found.indexed[1:], doubts=tuple(doubts))
+
+
+@RULE.on(Node("Subscript", (b"numpy",)))
+def check_array(node: cst.Subscript, context: Context) -> Iterator[Flag]:
+    """Flag a tensor of the device that is indexed by an array of NumPy; what the same array indexes is one finding."""
+    from torchlint.edits.messages import every
+
+    from .indices import array_index, indexed_by
+
+    array = array_index(node, context)
+    if array is None:
+        return
+    indexed = indexed_by(array, node, context)
+    if indexed[0] is not node:
+        return
+    how_often = context.frequency(node)
+    said = _ARRAY.of(indexed=context.shown(node.value), array=context.shown(array), often=every(how_often))
+    yield Flag(node, said, places=indexed[1:], doubts=tuple(_rate_doubts(node, how_often, context)))
 
 
 def _rate_doubts(node: cst.CSTNode, how_often: Frequency, context: Context) -> Iterator[Doubt]:

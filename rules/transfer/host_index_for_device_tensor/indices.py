@@ -79,6 +79,29 @@ def list_index(made: cst.ListComp, context: Context) -> ListIndex | None:
     return ListIndex(tuple(found), all(_is_on_device(subscript.value, context) for subscript in found))
 
 
+def array_index(subscript: cst.Subscript, context: Context) -> cst.BaseExpression | None:
+    """The array of NumPy that indexes a tensor of the device, if any; it is not assigned to, nor moved at once."""
+    for part in subscript.slice:
+        match part.slice:
+            case cst.Index(value=value) if context.kind(value) is Kind.NDARRAY:
+                is_there = _is_on_device(subscript.value, context) and not _is_moved(subscript, context)
+                return value if is_there else None
+    return None
+
+
+def indexed_by(array: cst.BaseExpression, subscript: cst.Subscript, context: Context) -> tuple[cst.Subscript, ...]:
+    """The subscripts that the same array indexes, in source order: of a name each that may read what it holds there."""
+    if not isinstance(array, cst.Name):
+        return (subscript,)
+    found: list[cst.Subscript] = []
+    for use in context.readers(array):
+        index = context.parent(use)
+        place = context.parent(context.parent(index) or index) if isinstance(index, cst.Index) else None
+        if isinstance(place, cst.Subscript) and array_index(place, context) is use:
+            found.append(place)
+    return tuple(found) or (subscript,)
+
+
 def device(index: HostIndex, context: Context) -> str | None:
     """The code for the device of a tensor that is indexed, if one has a name and is there before the index is made."""
     made = index.made.call

@@ -6,11 +6,12 @@ import textwrap
 
 import pytest
 import torch
-from laws import check_snippet
+from laws import active, check_snippet, lint, unmarked
 
 RULE = "dataloader-not-pinned"
 OTHER = "blocking-h2d-in-batch-loop"
 MARK = f"  # <- {RULE}"
+NOTE = f"  # <- {RULE}?"
 HEAD = "import torch\nfrom torch.utils.data import DataLoader, TensorDataset\n"
 
 
@@ -53,12 +54,19 @@ def test_a_program_that_runs_without_cuda_too() -> None:
         "num_workers=4, pin_memory=True",
         "num_workers=4, pin_memory=pin",
         "num_workers=4, **options",
-        "batch_size=4",
-        "num_workers=0",
     ],
 )
-def test_pinned_unknown_or_without_workers(given: str) -> None:
+def test_pinned_or_unknown(given: str) -> None:
     check_snippet(program(f"DataLoader(data, {given})"), RULE)
+
+
+@pytest.mark.parametrize("given", ["batch_size=4", "num_workers=0"])
+def test_without_workers_it_is_a_note_that_names_the_copies(given: str) -> None:
+    code = program(f"DataLoader(data, {given}){NOTE}")
+    check_snippet(code, RULE)
+    text = unmarked(code)
+    [finding] = lint(text, active(RULE)).findings
+    assert [text[place.start : place.end] for place in finding.places] == ["x.to(device)"]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from torchlint.source import SourceFile
 
 RULE = "blocking-h2d-in-batch-loop"
 MARK = f"  # <- {RULE}"
+NOTE = f"  # <- {RULE}?"
 HEAD = "import torch\nfrom torch.autograd import Variable\nfrom torch.utils.data import DataLoader\n"
 
 
@@ -74,7 +75,6 @@ def test_parts_that_are_named_side_by_side(names: str) -> None:
     "names",
     [
         "image, mask = data[0], batch[1]",
-        "image, mask = torch.cat(batch), batch[1]",
         "*mask, image = batch[0], batch[1], data[0]",
     ],
 )
@@ -95,7 +95,6 @@ def test_another_name_side_by_side(names: str) -> None:
         "x = x.to(torch.float32)",
         "x = x.to(dtype=torch.float32)",
         "x = x.to('cpu')",
-        "x = torch.cat([x, y]).to(device)",
         "x, size = y.to(device)",
         "x = x.to('mps')",
         "print(x.ndata)\nx = x.to(device)",
@@ -105,6 +104,43 @@ def test_another_name_side_by_side(names: str) -> None:
 )
 def test_moves_left_alone(line: str) -> None:
     check_snippet(step(*line.split("\n")), RULE)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("x = torch.cat([x, y]).to(device)" + NOTE,),
+        ("x = x.float().to(device)" + NOTE,),
+        ("y = torch.from_numpy(np.ones(3)).to(device)" + NOTE,),
+        ("y = torch.as_tensor(np.ones(3), device=device)" + NOTE,),
+        ("FloatTensor = torch.cuda.FloatTensor if data else torch.FloatTensor", "y = FloatTensor(np.ones(3))" + NOTE),
+        ("FloatTensor = torch.cuda.FloatTensor if data else torch.FloatTensor", "y = x.type(FloatTensor)" + NOTE),
+    ],
+)
+def test_data_of_the_host_is_copied(lines: tuple[str, ...]) -> None:
+    check_snippet(step("import numpy as np", *lines), RULE)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("y = torch.zeros(3).view(-1).to(device)",),  # host-factory-then-move
+        ("y = torch.from_numpy(np.ones(3))",),
+        ("y = torch.as_tensor(np.ones(3))",),
+        ("y = torch.as_tensor(np.ones(3), device='cpu')",),
+        ("y = torch.as_tensor([1, 2], device=device)",),
+        ("y = torch.FloatTensor(np.ones(3))",),
+        ("FloatTensor = torch.cuda.FloatTensor if data else torch.FloatTensor", "y = FloatTensor(3, 3)"),
+        ("y = x.type(torch.float32)",),
+    ],
+)
+def test_data_that_stays_or_could_be_made_there(lines: tuple[str, ...]) -> None:
+    check_snippet(step("import numpy as np", *lines), RULE)
+
+
+def test_data_that_is_copied_now_and_then() -> None:
+    code = "import numpy as np\nimport torch\ndef run(x, device):\n    return torch.from_numpy(x).to(device)\n"
+    check_snippet(code, RULE)
 
 
 @pytest.mark.parametrize(

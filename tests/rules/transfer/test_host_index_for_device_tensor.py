@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-from laws import check_snippet
+from laws import check_snippet, unmarked
 from twins import findings, fixed
 
 from torchlint.finding import Applicability
@@ -238,3 +238,27 @@ def test_lists_as_indices() -> None:
         """,
         RULE,
     )
+
+
+def test_an_array_that_indexes() -> None:
+    code = loop(
+        "i = np.arange(4)", "y = x[i]  # <- host-index-for-device-tensor", "z = x[i] + 1", top="import numpy as np"
+    )
+    check_snippet(code, RULE)
+    text = unmarked(code)
+    [finding] = findings(text, RULE)
+    assert [text[place.start : place.end] for place in finding.places] == ["x[i]"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("y = x.cpu()[np.arange(4)]",),
+        ("y = host[np.arange(4)]",),
+        ("y = np.ones(3)[np.arange(3)]",),
+        ("i = torch.from_numpy(np.arange(4)).to(device)", "y = x[i]"),
+        ("y = x[np.arange(4)].to('cpu')",),
+    ],
+)
+def test_what_an_array_indexes_is_on_the_host(lines: tuple[str, ...]) -> None:
+    check_snippet(loop(*lines, top="import numpy as np"), RULE)

@@ -62,7 +62,7 @@ class BatchMove:
 
 
 @remembered(4)
-def _is_left_to_others(text: str) -> bool:
+def is_left_to_others(text: str) -> bool:
     """Whether a file leaves moving to a framework, copies on streams of its own, or speaks of Apple's devices."""
     if MOVED_BY_FRAMEWORK.suggests(text):
         return True
@@ -87,7 +87,7 @@ def batch_moves(context: Context) -> list[BatchMove]:
 
 def batch_move(call: cst.Call, context: Context) -> BatchMove | None:
     """What a call moves, if that comes out of a loader and goes to an accelerator, per batch."""
-    if not isinstance(call.func, cst.Attribute) or _is_left_to_others(context.program.code):
+    if not isinstance(call.func, cst.Attribute) or is_left_to_others(context.program.code):
         return None
     origin = _origin(call.func.value, context)
     if origin is None or not is_to_accelerator(call, context) or context.frequency(call) < Frequency.BATCH:

@@ -381,7 +381,7 @@ def _iterates_tensor(binding: Binding, context: Context) -> bool:
     assert binding.value is not None
     value = context.value(binding.value)
     match binding.value:
-        case cst.Call(func=cst.Name(value="zip"), args=args) if binding.path and binding.path[0] < len(args):
+        case cst.Call(func=cst.Name(value="zip"), args=args) if binding.path and 0 <= binding.path[0] < len(args):
             return context.kind(args[binding.path[0]].value) is Kind.TENSOR
         case cst.Call(func=cst.Name(value="enumerate" | "zip" | "reversed"), args=args):
             return any(context.kind(argument.value) is Kind.TENSOR for argument in args)

@@ -185,7 +185,7 @@ def _is_left(binding: Binding, context: Context) -> bool:
 def _paired(binding: Binding) -> cst.BaseExpression | None:
     """The `ids` of `for id, score in zip(ids, scores)`."""
     match binding.value:
-        case cst.Call(func=cst.Name(value="zip"), args=args) if binding.path and binding.path[0] < len(args):
+        case cst.Call(func=cst.Name(value="zip"), args=args) if binding.path and 0 <= binding.path[0] < len(args):
             return args[binding.path[0]].value
         case cst.Name() as name if not binding.path:
             return name

@@ -255,8 +255,11 @@ class Names:
                 )
             case cst.Tuple(elements=elements) | cst.List(elements=elements):
                 effect = self.tree.end(node) if effect is None else effect
+                starred = next(
+                    (place for place, part in enumerate(elements) if isinstance(part, cst.StarredElement)), None
+                )
                 for place, element in enumerate(elements):
-                    step = -1 if isinstance(element, cst.StarredElement) else place
+                    step = place if starred is None or place < starred else -1 if place == starred else -2
                     self._bind_target(element.value, node, value, binder, effect, scope, (*path, step))
 
     def _add(

@@ -33,8 +33,8 @@ class Binding:
     """One place that gives a name a value, never changed.
 
     `value` is the expression bound (for a loop what is iterated, for `with` the context manager); `path` leads from
-    it to the name through unpacking, -1 standing for a starred target. `effect` is the place in source order from
-    which on the name holds the value. `target` is the qualified name of an import.
+    it to the name through unpacking, -1 standing for a starred target, -2 for one behind it. `effect` is the place in
+    source order from which on the name holds the value. `target` is the qualified name of an import.
     """
 
     name: str

@@ -89,6 +89,8 @@ class Results:
             return self.value(_applied(called.definition, node))
         if called.kind is Kind.MODULE:
             return self._module_result(called)
+        if called.kind is Kind.DTYPE and called.device is not Device.UNKNOWN:
+            return tensor(called.devices)  # `Tensor = torch.cuda.FloatTensor if on_gpu else torch.FloatTensor`
         if called.kind is Kind.OBJECT and isinstance(called.definition, cst.ClassDef):
             method = self.classes.method(called.definition, "__call__")
             return self.kinds.returns(method) if method is not None else UNKNOWN
@@ -236,7 +238,11 @@ class Results:
         if name == "stride":
             return NUMBER if node.args else sequence_of(NUMBER)
         if name == "type":
-            return owner if node.args else STRING
+            if not node.args:
+                return STRING
+            given = self.operands.first(node)
+            is_placed = given.kind is Kind.DTYPE and given.device is not Device.UNKNOWN
+            return owner.on(given.devices) if is_placed else owner
         if name == "norm":
             return tensor(owner.devices, scalar=not node.args)
         if name in ("split", "nonzero", "unique", "where"):

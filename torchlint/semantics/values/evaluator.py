@@ -454,6 +454,9 @@ def _named(qualified: str | None) -> Value:
         last = qualified[6:]
         if last in _DTYPES:
             return DTYPE
+        place, _, type_ = last.rpartition(".")
+        if type_ in apis.LEGACY_TENSORS and type_ != "Tensor" and place in ("", "cuda"):
+            return DTYPE.on(Device.ACCELERATOR if place else Device.CPU)
         if last == "Tensor" or (last.startswith("nn.") and last[3:] in MODULES):
             return Value(Kind.CLASS, qualified=qualified)
     if qualified.startswith(("numpy.pi", "math.pi", "math.inf", "numpy.inf", "numpy.nan")):

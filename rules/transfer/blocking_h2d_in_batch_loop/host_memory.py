@@ -1,0 +1,66 @@
+"""Copies to the device of what the host has made itself: data of the step, and batches that it computed with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from torchlint.analyses.data.batch_moves import is_left_to_others, is_to_accelerator
+from torchlint.analyses.data.sample_code import is_for_samples
+from torchlint.analyses.tensors.factories import factory
+from torchlint.semantics.knowledge.torch_signatures import METHODS
+from torchlint.semantics.values.lattice import Also, Device, Kind
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
+
+_PLACES = (Kind.DEVICE, Kind.STRING, Kind.NUMBER)
+_FACTORIES = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray"})
+
+
+def is_copy_from_the_host(call: cst.Call, context: Context) -> bool:
+    """Whether the call takes a tensor that lies on the CPU to an accelerator, and the CPU waits until it has."""
+    if not isinstance(call.func, cst.Attribute) or is_left_to_others(context.program.code):
+        return False
+    if not is_to_accelerator(call, context):
+        return False
+    given = context.argument(call, "device", 0)
+    if call.func.attr.value == "to" and (given is None or context.kind(given) not in _PLACES):
+        return False
+    value = context.value(call.func.value)
+    if value.kind is not Kind.TENSOR or value.device is not Device.CPU or value.also is not Also.NOTHING:
+        return False
+    return not is_for_samples(call, context) and not _is_of_a_factory(call.func.value, context)
+
+
+def _is_of_a_factory(moved: cst.BaseExpression, context: Context) -> bool:
+    """Whether it is filled with what could be made on the device: `torch.zeros(n).view(-1)`."""
+    while isinstance(moved, cst.Call) and isinstance(moved.func, cst.Attribute) and moved.func.attr.value in METHODS:
+        if context.qualified_name(moved.func) is not None:
+            break
+        moved = moved.func.value
+    return any(
+        isinstance(made, cst.Call) and factory(made, context) is not None for made in context.origins(moved).nodes
+    )
+
+
+def is_sent_array(call: cst.Call, context: Context) -> bool:
+    """Whether the call copies an array to the device: by `device=`, or as a type of tensors that lie there."""
+    data = context.argument(call, "data", 0)
+    if data is None or context.has_unpacking(call) or context.kind(data) is not Kind.NDARRAY:
+        return False
+    if not _is_to_the_device(call, context):
+        return False
+    return not is_for_samples(call, context)
+
+
+def _is_to_the_device(call: cst.Call, context: Context) -> bool:
+    if context.qualified_name(call.func) in _FACTORIES:
+        given = context.argument(call, "device")
+        if given is None:
+            return False
+        value = context.value(given)
+        return value.kind in _PLACES and value.device not in (Device.CPU, Device.UNKNOWN)
+    type_ = context.value(call.func)
+    return type_.kind is Kind.DTYPE and type_.device in (Device.ACCELERATOR, Device.MAYBE) and len(call.args) == 1
