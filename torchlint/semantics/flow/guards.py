@@ -119,6 +119,8 @@ class Surroundings:
 
 def _role(above: cst.CSTNode, part: cst.CSTNode) -> tuple[Role | None, cst.BaseExpression | None]:
     """What one node says of when its part runs, and the test that decides it."""
+    if type(above) not in _DECIDING:  # as most are that stand around anything
+        return None, None
     match above:
         case cst.If(test=test) | cst.IfExp(test=test):
             if part is test:
@@ -154,3 +156,28 @@ def _role(above: cst.CSTNode, part: cst.CSTNode) -> tuple[Role | None, cst.BaseE
         case cst.MatchCase(guard=guard):
             return Role.CASE, guard
     return None, None
+
+
+_DECIDING = frozenset(
+    {
+        cst.Assert,
+        cst.BooleanOperation,
+        cst.CompFor,
+        cst.Comparison,
+        cst.DictComp,
+        cst.ExceptHandler,
+        cst.ExceptStarHandler,
+        cst.Finally,
+        cst.For,
+        cst.GeneratorExp,
+        cst.If,
+        cst.IfExp,
+        cst.ListComp,
+        cst.MatchCase,
+        cst.SetComp,
+        cst.Try,
+        cst.TryStar,
+        cst.While,
+        cst.With,
+    }
+)
