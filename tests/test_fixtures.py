@@ -74,26 +74,33 @@ def the_fixtures_are_three(rule: Rule) -> None:
     assert files_of(rule) == ["fast.py", "ok.py", "slow.py"]
 
 
-def each_file(*names: str) -> pytest.MarkDecorator:
-    """Each rule with each of its files; but for those named it is slow."""
-    return pytest.mark.parametrize(
-        ("rule", "name"),
-        [
-            pytest.param(rule, name, id=f"{rule.name}-{name}", marks=[pytest.mark.slow] * (name not in names))
-            for rule in RULES
-            for name in ("slow.py", "fast.py", "ok.py")
-            if name in files_of(rule)
-        ],
-    )
+@of_each_rule
+def slow_and_look_alikes_obey_the_laws(rule: Rule) -> None:
+    for name in ("slow.py", "ok.py"):
+        text = read(rule, name)
+        ast.parse(text)
+        laws.obey_laws(text, laws.active(rule.name))
 
 
-@each_file("slow.py", "ok.py")
-def test_fixtures_obey_the_laws(rule: Rule, name: str) -> None:
-    text = read(rule, name)
+OF_EACH_RULE = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+
+
+@pytest.mark.slow
+@OF_EACH_RULE
+def test_fast_obeys_the_laws(rule: Rule) -> None:
+    text = read(rule, "fast.py")
     ast.parse(text)
     laws.obey_laws(text, laws.active(rule.name))
 
 
-@each_file("slow.py")
+@pytest.mark.parametrize(
+    ("rule", "name"),
+    [
+        pytest.param(rule, name, id=f"{rule.name}-{name}", marks=[pytest.mark.slow] * (name != "slow.py"))
+        for rule in RULES
+        for name in ("slow.py", "fast.py", "ok.py")
+        if name in files_of(rule)
+    ],
+)
 def test_fixes_of_all_rules_come_to_rest(rule: Rule, name: str) -> None:
     laws.fixes_come_to_rest(read(rule, name), laws.active(*(other.name for other in RULES)))

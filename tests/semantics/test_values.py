@@ -160,18 +160,16 @@ def test_bottom_what_is_not_told_and_top_are_three() -> None:
     assert join([TENSOR, STRING]) is TOP
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
 @laws
 @given(THREE)
 @example((sequence(TENSOR, TENSOR), sequence_of(TENSOR), TENSOR))
 @example((UNKNOWN, sequence(TENSOR, TENSOR), TENSOR))
 @example((tensor(Device.CPU), tensor(Device.MAYBE), TENSOR))
 @example((Value(Kind.STRING, Device.CPU), Value(Kind.STRING, Device.UNKNOWN), STRING))
-def test_who_knows_less_of_a_value_knows_no_more_of_what_comes_of_it(
-    name: str, values: tuple[Value, Value, Value]
-) -> None:
+def test_who_knows_less_of_a_value_knows_no_more_of_what_comes_of_it(values: tuple[Value, Value, Value]) -> None:
     value, other, _ = values
-    assert is_below(FUNCTIONS[name](value), FUNCTIONS[name](join([value, other])))
+    less = join([value, other])
+    assert [name for name, function in FUNCTIONS.items() if not is_below(function(value), function(less))] == []
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -181,12 +179,12 @@ def test_nothing_comes_of_nothing_and_anything_of_a_contradiction(name: str) -> 
     assert item_of(FUNCTIONS[name](TOP)) is TOP if in_a_list else FUNCTIONS[name](TOP) is TOP
 
 
-@pytest.mark.parametrize("name", MAKERS)
 @laws
 @given(THREE)
-def test_so_does_a_container_of_it(name: str, values: tuple[Value, Value, Value]) -> None:
+def test_so_does_a_container_of_it(values: tuple[Value, Value, Value]) -> None:
     value, other, _ = values
-    assert is_below(MAKERS[name](value), MAKERS[name](join([value, other])))
+    less = join([value, other])
+    assert [name for name, maker in MAKERS.items() if not is_below(maker(value), maker(less))] == []
 
 
 @laws
