@@ -30,6 +30,7 @@ def test_switches_for_cuda_are_forced_and_pinning_is_left() -> None:
     assert found.endswith(b"setup, run = as_cuda(setup, run)\n")
 
 
+@pytest.mark.slow
 def test_all_pairs_of_one_gpu_are_compared() -> None:
     found = {pair.rule.name for pair in before_gpu.chosen([])}
     assert {"optimizer-not-fused", "sort-for-topk"} <= found

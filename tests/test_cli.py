@@ -468,7 +468,14 @@ def test_ctrl_c_is_one_line_and_status_130(capsys: Capture, monkeypatch: pytest.
 
 
 @pytest.mark.skipif(shutil.which("head") is None, reason="there is no `head`")
-@pytest.mark.parametrize("arguments", ["check", "check --diff", "rules", "explain TL201", "config --schema", "--help"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "check",
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ("check --diff", "rules", "explain TL201")),
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ("config --schema", "--help")),
+    ],
+)
 def test_a_reader_who_has_enough_is_no_error(project: Path, arguments: str) -> None:
     (project / "slow.py").write_text("import torch\n" + "x = torch.zeros(n).cuda()\n" * 400)
     command = f"{sys.executable} -m torchlint {arguments} | head -n 1"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.parametrize("profile", [PUSH, VS_CODE], ids=str)
+@pytest.mark.parametrize("profile", [PUSH, pytest.param(VS_CODE, marks=pytest.mark.slow)], ids=str)
 async def test_a_session(tmp_path: Path, profile: Profile) -> None:
     (tmp_path / "torchlint.toml").write_text('extend-exclude = ["excluded.py"]\n')
     async with editor(tmp_path, profile) as seen:

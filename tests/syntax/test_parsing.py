@@ -88,6 +88,7 @@ def test_who_uses_it_as_a_library_finds_libcst_as_it_was(use: str, tmp_path: Pat
     assert b"untouched: True" in done.stderr
 
 
+@pytest.mark.slow
 def test_importing_any_module_changes_nothing(tmp_path: Path) -> None:
     code = (
         "import importlib, pkgutil\n"
@@ -117,6 +118,7 @@ def test_the_process_of_the_command_line_is_torchlints_own(start: str, tmp_path:
     assert b"untouched: False" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
 def test_those_of_a_pool_are_and_the_one_that_starts_them_need_not_be(method: str, tmp_path: Path) -> None:
     (tmp_path / "told.py").write_text(

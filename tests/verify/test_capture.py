@@ -237,6 +237,7 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
         Capture.load(tmp_path / "file.pt")
 
 
+@pytest.mark.slow
 def test_numpy_is_not_loaded() -> None:
     code = (
         "import sys; sys.modules['numpy'] = None\n"

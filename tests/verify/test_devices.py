@@ -258,6 +258,7 @@ def test_software_has_versions_and_switches() -> None:
 PRECISIONS = ("fp32_precision", "cuda.matmul.fp32_precision", "cudnn.conv.fp32_precision", "cudnn.rnn.fp32_precision")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(torch.backends, "fp32_precision"), reason="torch 2.9 brought the names")
 @pytest.mark.parametrize("name", PRECISIONS)
 def test_switches_set_by_their_newer_names_can_be_read(name: str) -> None:
@@ -283,6 +284,7 @@ def test_tf32_is_out_of_cudnn_by_its_older_name(monkeypatch: pytest.MonkeyPatch,
     assert torch.backends.cudnn.allow_tf32 is before
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(torch.backends, "fp32_precision"), reason="torch 2.9 brought the names")
 def test_tf32_is_out_of_cudnn_by_its_newer_names_where_the_code_uses_those() -> None:
     code = (

@@ -63,6 +63,7 @@ def read(root: Path) -> units.Program:
     return units.program(root, Overrides(), root)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="loaders fork nowhere here")
 def test_lines_that_only_the_processes_of_a_loader_run(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(LOADER, encoding="utf-8")

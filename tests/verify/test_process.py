@@ -288,6 +288,7 @@ with session(subject) as running:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the process table is Linux's")
 @pytest.mark.parametrize("strokes", [1, 3])
 def test_ctrl_c_ends_everything(strokes: int) -> None:
@@ -318,6 +319,7 @@ def test_a_changed_tree_is_told() -> None:
         assert where.left() == []
 
 
+@pytest.mark.slow
 def test_one_that_fails_to_load_is_told_beside_the_others() -> None:
     with (
         place() as where,

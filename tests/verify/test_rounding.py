@@ -66,6 +66,7 @@ def compared() -> Compared:
     return of
 
 
+@pytest.mark.slow
 def test_a_fused_optimizer_is_right_though_its_rounding_grows(compared: Compared) -> None:
     without, said = compared("fused=True")
     assert without["verdict"] == "wrong"
@@ -74,6 +75,7 @@ def test_a_fused_optimizer_is_right_though_its_rounding_grows(compared: Compared
     assert "values agree in float64" in said["reason"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["eps=1e-7", "betas=(0.9, 0.9991)", "weight_decay=0.01001"])
 def test_one_with_another_setting_is_wrong_in_float64_too(compared: Compared, option: str) -> None:
     said = compared(f"fused=True, {option}")[1]

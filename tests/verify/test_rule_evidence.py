@@ -382,6 +382,7 @@ def test_a_fresh_measurement_takes_the_place_of_its_like_and_drops_what_is_of_an
 # Through the command line
 
 
+@pytest.mark.slow
 def test_where_all_evidence_holds_nothing_is_measured(tmp_path: Path) -> None:
     mine = changed(of(KNOWN(find(ITEM)), "smoke", SIM), device={"name": SIMULATED}, software={"torch": "99.0"})
     put(tmp_path, mine)

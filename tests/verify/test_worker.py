@@ -194,6 +194,7 @@ def bench():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["step", "bench"])
 def test_tf32_is_kept_out_of_what_is_compared_and_of_nothing_else(where: Place, name: str) -> None:
     entry = {"kind": "function", "name": f"{FILE}:{name}"}
@@ -217,6 +218,7 @@ def step():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [{}, {"deterministic": "warn"}, {"double": True}])
 def test_what_the_code_sets_where_it_is_loaded_is_part_of_it(where: Place, asked: dict[str, Any]) -> None:
     entry = {"kind": "function", "name": f"{FILE}:step"}
