@@ -1,6 +1,7 @@
 """What holds for all tests, what lets them run in less time, and `pytest --rule NAME`, which runs those of one rule.
 
-No test, and no process that one starts, reaches the cache of who runs them.
+No test, and no process that one starts, reaches the cache of who runs them. The processes of the tests are torchlint's
+own, as those are in which it lints for people; `test_parsing.py` starts others.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pytest
 from torchlint import registry
 from torchlint.registry import UnknownRuleError
 from torchlint.rule import Rule
+from torchlint.syntax.parsing import own_process
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,6 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    own_process()
     if not hasattr(config, "workerinput"):  # workers inherit the environment
         config.stash[_FOLDER] = tempfile.mkdtemp(prefix="torchlint-tests-")
         os.environ["XDG_CACHE_HOME"] = config.stash[_FOLDER]
