@@ -36,56 +36,25 @@ TEXTS = {
     if code is not None
 }
 # What rests on a name alone: the findings that are lost without it, by row and rule, and why nothing else tells.
-_A_DEVICE = "one thing is moved there, and it may as well be another tensor, or a type"
-_A_MODEL = "a parameter is called with what need not be on a device, and nothing else is done with it"
+_AN_EVALUATION = "the model is called in another function, and that this one evaluates is known by its name"
 LOST: dict[str, dict[tuple[int, str], str]] = {
-    "blocking_h2d_in_batch_loop/ok.py": {(50, "implicit-sync-in-logging"): _A_MODEL},
-    "bulk_d2h_in_hot_loop/ok.py": {(249, "bulk-d2h-in-hot-loop"): _A_MODEL},
-    "cast_widens_h2d/ok.py": {
-        (35, "host-factory-then-move"): _A_DEVICE,
-        (41, "constant-tensor-in-hot-path"): "what the loop goes over is no batch that is moved, but a list of them",
+    "bulk_d2h_in_hot_loop/ok.py": {
+        (249, "bulk-d2h-in-hot-loop"): "`x.decode(…)` need not be of a network, and nothing else is done with `x`"
     },
-    "collective_every_step_for_logging/ok.py": {(67, "no-grad-around-inference"): _A_MODEL},
-    "dataloader_no_workers/ok.py": {
-        (208, "implicit-sync-in-logging"): "`x.generate(…)` may give text as well",
-        (229, "implicit-sync-in-logging"): "`x.generate(…)` may give text as well",
-    },
-    "dataloader_not_pinned/ok.py": {(75, "implicit-sync-in-logging"): _A_MODEL},
-    "device_round_trip/ok.py": {
-        (52, "bulk-d2h-in-hot-loop"): _A_MODEL,
-        (154, "device-round-trip"): _A_MODEL,
-    },
-    "eval_without_no_grad/ok.py": {(148, "implicit-sync-in-logging"): _A_MODEL},
-    "joined_pieces/fast.py": {(15, "eval-without-no-grad"): _A_MODEL},
-    "joined_pieces/slow.py": {(15, "eval-without-no-grad"): _A_MODEL},
-    "object_collective_in_loop/ok.py": {(37, "no-grad-around-inference"): _A_MODEL},
+    "dataloader_no_workers/ok.py": {(208, "implicit-sync-in-logging"): "`x.generate(…)` may give text as well"},
+    "joined_pieces/fast.py": {(15, "eval-without-no-grad"): _AN_EVALUATION},
+    "joined_pieces/slow.py": {(15, "eval-without-no-grad"): _AN_EVALUATION},
     "hf_slow_defaults/slow.py": {
         (77, "hf-slow-defaults"): "the class of this file stands for that of transformers, by its name"
     },
     "implicit_sync_in_logging/ok.py": {
-        (35, "tensor-truthiness-branch"): "what a loss is computed with need not be a model, nor on a device",
-        (156, "implicit-sync-in-logging"): _A_MODEL,
+        (35, "tensor-truthiness-branch"): "what a loss is computed with need not be a model, nor on a device"
     },
     "item_comprehension/ok.py": {
-        (58, "item-in-train-loop"): "what is gone over may be no loader, and what is called with it no model",
-        (79, "item-in-train-loop"): "item-comprehension speaks of a function that is not called after printing",
-    },
-    "item_in_train_loop/ok.py": {
-        (176, "blocking-h2d-in-batch-loop"): "what is gone over may be no loader, as a method moves what it gives"
-    },
-    "leafness-lost-by-move, example 1, bad": {(12, "leafness-lost-by-move"): _A_DEVICE},
-    "leafness-lost-by-move, example 1, good": {(12, "host-factory-then-move"): _A_DEVICE},
-    "next_iter_loader_in_loop/ok.py": {(9, "implicit-sync-in-logging"): _A_MODEL},
-    "python-loop-over-tensor, example 1, bad": {
-        (13, "python-loop-over-tensor"): "what is indexed may be a tensor, for which another rule speaks"
+        (79, "item-in-train-loop"): "item-comprehension speaks of a function that is not called after printing"
     },
     "tensor-from-list-of-arrays, example 1, bad": {
         (9, "tensor-from-list-of-arrays"): "no loader is given the function here, and its name alone says `collate`"
-    },
-    "tensor_as_python_int/ok.py": {(63, "tensor-as-python-int"): _A_MODEL},
-    "volatile-has-no-effect, example 1, bad": {(6, "volatile-has-no-effect"): _A_MODEL},
-    "tensor_truthiness_branch/ok.py": {
-        (132, "tensor-truthiness-branch"): "that others call it is known by its name, and the value is needed"
     },
 }
 # Words of which some convention makes something in code, and in a comment nothing may.

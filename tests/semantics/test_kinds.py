@@ -37,6 +37,18 @@ JAXTYPED = "from typing import Optional\nfrom jaxtyping import Int\nfrom torch i
         ("LOOK(torch.zeros(3).size(0))", Kind.NUMBER, None),
         ("v, i = torch.zeros(3, 4).cuda().max(1)\nLOOK(i)", Kind.TENSOR, Device.ACCELERATOR),
         ("LOOK(torch.zeros(3, 4).cuda().max(1).values)", Kind.TENSOR, Device.ACCELERATOR),
+        ("def f(writer, x: torch.Tensor):\n    LOOK(writer.generate(x.cuda(), 3))", Kind.TENSOR, Device.ACCELERATOR),
+        ("def f(writer):\n    LOOK(writer.generate('once'))", Kind.UNKNOWN, None),
+        ("def f(model):\n    LOOK(model.generate('once'))", Kind.UNKNOWN, None),
+        ("def f(model, ids):\n    LOOK(model.generate(ids))", Kind.TENSOR, None),
+        ("def f(model, x):\n    LOOK(model(x.to('cpu')))", Kind.TENSOR, Device.CPU),
+        ("def f(model, x: torch.Tensor):\n    LOOK(model(x.cuda().cpu()))", Kind.TENSOR, Device.CPU),
+        (
+            "def f(model, x: torch.Tensor):\n    model = model.cuda()\n    LOOK(model(x.cpu()))",
+            Kind.TENSOR,
+            Device.ACCELERATOR,
+        ),
+        ("def f(model, x):\n    LOOK(model(x))", Kind.TENSOR, Device.UNKNOWN),
         ("found = torch.zeros(3, 4).cuda().topk(2)\nLOOK(found.indices)", Kind.TENSOR, Device.ACCELERATOR),
         ("from jaxtyping import Float\ndef f(x: Float[torch.Tensor, 'b 3']):\n    LOOK(x)", Kind.TENSOR, None),
         (

@@ -88,7 +88,10 @@ class Results:
         if isinstance(called.definition, cst.Call) and self._is_of_a_function(called.definition):
             return self.value(_applied(called.definition, node))
         if called.kind is Kind.MODULE:
-            return self._module_result(called)
+            result = self._module_result(called)
+            return (
+                result.on(Device.CPU) if called.device is Device.UNKNOWN and self._is_given_on_the_cpu(node) else result
+            )
         if called.kind is Kind.DTYPE and called.device is not Device.UNKNOWN:
             return tensor(called.devices)  # `Tensor = torch.cuda.FloatTensor if on_gpu else torch.FloatTensor`
         if called.kind is Kind.OBJECT and isinstance(called.definition, cst.ClassDef):
@@ -118,6 +121,14 @@ class Results:
             return tensor(module.devices, scalar=last.endswith("Loss"))
         return tensor(module.devices, rank=Rank.CALLED, scalar=module.scalar)
 
+    def _is_given_on_the_cpu(self, node: cst.Call) -> bool:
+        """`model(x.cpu())`, which computes where it is: what a loader yields may be moved by the model itself."""
+        match node.args:
+            case [cst.Arg(value=cst.Call(func=cst.Attribute(attr=cst.Name(value="cpu" | "to"))) as first), *_]:
+                value = self.kinds.value(first)
+                return value.kind is Kind.TENSOR and value.device is Device.CPU
+        return False
+
     def _method_call(self, node: cst.Call, func: cst.Attribute) -> Value:
         name = func.attr.value
         owner = self.kinds.value(func.value)
@@ -130,7 +141,7 @@ class Results:
             if result or owner.proven:
                 return result
         if owner.kind is Kind.MODULE:
-            return self._module_method(name, owner)
+            return self._module_method(node, name, owner)
         if isinstance(owner.definition, cst.ClassDef):
             method = self.classes.method(owner.definition, name)
             return self.kinds.returns(method) if method is not None else UNKNOWN
@@ -188,6 +199,8 @@ class Results:
             return NUMBER
         if name == "numpy":
             return NDARRAY
+        if GENERATING_CALL.suggests(name) and (given := self._first(node)).kind is Kind.TENSOR:
+            return tensor(given.devices, rank=Rank.CALLED)  # text comes of text
         if name in ("tolist", "parameters"):
             return sequence_of(TENSOR if name == "parameters" else NUMBER)
         if name == "named_parameters":
@@ -231,6 +244,8 @@ class Results:
     def _tensor_method(self, node: cst.Call, name: str, owner: Value) -> Value:
         if name == "numpy":
             return NDARRAY
+        if GENERATING_CALL.suggests(name) and (given := self._first(node)).kind is Kind.TENSOR:
+            return tensor(given.devices, rank=Rank.CALLED)  # text comes of text
         if name == "tolist":
             return sequence_of(NUMBER)
         if name == "size":
@@ -260,7 +275,7 @@ class Results:
         reduces = name in REDUCTIONS and not node.args
         return self.operands.coded(code, owner, node, scalar=reduces)
 
-    def _module_method(self, name: str, owner: Value) -> Value:
+    def _module_method(self, node: cst.Call, name: str, owner: Value) -> Value:
         if name in ("train", "eval", "float", "half", "double", "bfloat16", "requires_grad_", "apply", "share_memory"):
             return owner
         if name == "parameters":
@@ -275,6 +290,11 @@ class Results:
             method = self.classes.method(owner.definition, name)
             if method is not None:
                 return self.kinds.returns(method)
-        if name == "forward" or GENERATING_CALL.suggests(name):
+        if name == "forward" or (
+            GENERATING_CALL.suggests(name) and self._first(node).kind in (Kind.TENSOR, Kind.UNKNOWN)
+        ):
             return tensor(owner.devices, rank=Rank.CALLED)
         return UNKNOWN
+
+    def _first(self, node: cst.Call) -> Value:
+        return self.kinds.value(node.args[0].value) if node.args else UNKNOWN
