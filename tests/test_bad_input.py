@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from torchlint import userfolder
+from torchlint import cli, userfolder
 
 SLOW = "import torch\n\n\ndef mask(size):\n    return torch.zeros(size, size).cuda()\n"
 FAST = SLOW.replace("size).cuda()", 'size, device="cuda")')
@@ -114,13 +114,14 @@ def test_a_file_that_the_system_does_not_let_be_read(project: Path) -> None:
     """As above, for whom the system lets read everything: the refusal is acted."""
     (project / "secret.py").write_text(SLOW)
     code = (
-        "import pathlib, sys\n"
-        "read = pathlib.Path.read_bytes\n"
+        "import sys\n"
+        "from torchlint import regular\n"
+        "read = regular.read\n"
         "def refuse(path):\n"
         "    if path.name == 'secret.py':\n"
         "        raise PermissionError(13, 'Permission denied')\n"
         "    return read(path)\n"
-        "pathlib.Path.read_bytes = refuse\n"
+        "regular.read = refuse\n"
         "from torchlint.cli import run\n"
         "sys.exit(run(['check', '--quiet', '--output-format', 'concise']))\n"
     )
@@ -157,6 +158,8 @@ def test_an_error_of_the_tokenizer_is_shown_where_it_is(project: Path, text: str
         (TORCH + b"# caf\xe9\n", 1, "E902 not utf-8: byte 0xe9 on line 3"),
         (b"# coding: klingon\n" + TORCH, 1, "E902 unknown encoding: klingon"),
         (codecs.BOM_UTF8 + b"# coding: latin-1\n" + TORCH, 1, "E902 encoding problem: utf-8"),
+        (codecs.BOM_UTF8 * 2 + TORCH, 1, "E999 syntax error: invalid non-printable character U+FEFF"),
+        (b"import torch\n(torch\n): int = torch.zeros(n).cuda()\n", 1, "E999 LibCST, which torchlint parses with,"),
         (TORCH.decode().encode("utf-16"), 1, None),
         (TORCH + b"x = 1\x00\n", 1, "E999 "),
         (b"\x00" * 1000 + TORCH, 1, "E999 "),
@@ -174,6 +177,8 @@ def test_an_error_of_the_tokenizer_is_shown_where_it_is(project: Path, text: str
         "not UTF-8",
         "unknown encoding",
         "contradiction",
+        "two BOMs",
+        "not for LibCST",
         "UTF-16",
         "NUL",
         "NULs",
@@ -237,6 +242,52 @@ def test_an_unusual_file_is_checked_and_nothing_but_the_fix_changes(project: Pat
     status, _, _ = torchlint(project, "fix", "odd.py")
     assert status == 0
     assert (project / "odd.py").read_bytes() == data.replace(b"n).cuda()", b'n, device="cuda")')
+
+
+NO_ENCODINGS = (
+    "base64",
+    "bz2",
+    "cp037",
+    "hex",
+    "idna",
+    "punycode",
+    "quopri",
+    "rot13",
+    "undefined",
+    "utf-16",
+    "utf-16-le",
+    "uu",
+    "zlib",
+)
+
+
+def test_what_is_no_encoding_for_code_costs_no_other_file(project: Path) -> None:
+    for name in NO_ENCODINGS:
+        (project / f"{name}.py").write_bytes(f"# coding: {name}\n".encode() + TORCH)
+    status, lines = check(project)
+    assert status == 1
+    files = [f"{name}.py" for name in NO_ENCODINGS]
+    assert sorted(line.partition(":1:1: E902 ")[0] for line in lines) == sorted(files)
+    reason = "is no encoding for source code; save the file as UTF-8"
+    assert all(reason in line for line in lines if "utf-16" not in line)  # which finds an odd byte first
+
+
+@pytest.mark.parametrize(
+    ("encoding", "line"),
+    [("unicode_escape", b"# as it was"), ("iso2022_jp", b'# \x1b$B$"\x1b(B\x1b(B'), ("utf-7", b"# +AGE-")],
+)
+def test_what_would_be_written_otherwise_than_it_is_read_is_not_written(
+    project: Path, encoding: str, line: bytes
+) -> None:
+    data = b"# coding: " + encoding.encode() + b"\n" + line + b"\n" + TORCH
+    (project / "odd.py").write_bytes(data)
+    status, out, _ = torchlint(project, "fix", "--quiet", "--output-format", "concise")
+    assert status == 1
+    assert out[0] == (
+        f"odd.py:1:1: E902 the file cannot be written in {encoding} as it was; not written; save it as UTF-8"
+    )
+    assert (project / "odd.py").read_bytes() == data
+    assert (project / "good.py").read_text() == FAST
 
 
 def test_a_file_of_5_megabytes(project: Path) -> None:
@@ -417,6 +468,46 @@ def test_a_configuration_that_is_wrong(project: Path, name: str, text: str, mess
         assert line.startswith("error: ")
         assert message in line
     assert (project / "good.py").read_text() == SLOW
+
+
+ODD_CONFIGURATIONS = {
+    "deep array": ("x = " + "[" * 5_000 + "]" * 5_000, "invalid TOML: it nests too deeply"),
+    "deep table": (f"[{'a.' * 5_000}a]", "invalid TOML: it nests too deeply"),
+    "digits": (f"dataloader-workers = {'1' * 10_000}", "invalid TOML: Exceeds the limit (4300 digits)"),
+    "version": (f'target-torch = "{"1" * 10_000}.1"', "`target-torch`: expected a string such as"),
+    "large": (f"# {'x' * 1_000_000}", "more than the 1 MB that torchlint reads of such a file"),
+    "braces": (f'exclude = ["{"{" * 2_000}{"}" * 2_000}"]', "`exclude`: `{{{{"),
+    "globs": (f"exclude = {[f'a{i}*' for i in range(60_000)]}", "there are 60000 patterns with wildcards"),
+    "many rows": ("\n".join(["# exclude"] * 50_000) + '\nexclude = ["{"]', "`{` is not a pattern"),
+    "entries": ("[per-file-ignores]\n" + "".join(f"x{i} = []\n" for i in range(1_001)), "1001 patterns"),
+    "no user in a list": ("verify.allow-write = ['~nosuchuser']", "is not a path: no such user"),
+    **{
+        f"{key} {name}": (f"{key} = {value}", f"is not a path: {message}")
+        for key in ("cache-dir", "extend", "verify.python", "verify.entry")
+        for name, value, message in (
+            ("no user", "'~nosuchuser/x'", "no such user, or one without a home folder"),
+            ("NUL", '"a\\u0000b"', "embedded null byte"),
+            ("long", f"'{'a' * 5_000}'", "more than 1000 characters"),
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("name", ODD_CONFIGURATIONS)
+def test_an_odd_configuration_is_named_and_takes_no_time(
+    project: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, message = ODD_CONFIGURATIONS[name]
+    (project / "torchlint.toml").write_text(text)
+    monkeypatch.chdir(project)
+    started = time.process_time()
+    assert cli.run(["check"]) == 2
+    assert time.process_time() - started < 10
+    out, err = capsys.readouterr()
+    (line,) = err.splitlines()
+    assert (out, line[:21]) == ("", "error: torchlint.toml")
+    assert message in line
+    assert len(line) < 1_200
 
 
 def test_a_configuration_that_is_no_text(project: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 import tomli
 import toys
 
-from torchlint import configfile, userfolder
+from torchlint import configfile, regular, userfolder
 from torchlint.config import Config, ConfigError, Configs, Overrides, schema
 from torchlint.registry import all_rules, choose, find
 from torchlint.report import FORMATS
@@ -451,10 +451,10 @@ class TestErrors:
     def test_a_file_that_cannot_be_read(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         write(tmp_path, **{"torchlint.toml": ""})
 
-        def refuse(path: Path) -> bytes:
+        def refuse(path: Path, _most: int) -> bytes:
             raise PermissionError(13, "Permission denied", path)
 
-        monkeypatch.setattr(Path, "read_bytes", refuse)
+        monkeypatch.setattr(regular, "read", refuse)
         with pytest.raises(ConfigError, match=r"^torchlint.toml: permission denied$"):
             config_in(tmp_path)
 

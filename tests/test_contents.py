@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from torchlint import regular
 from torchlint.cache import Cache, digest
 from torchlint.contents import Contents
 from torchlint.discover import Found
@@ -42,7 +43,7 @@ def test_a_file_that_is_known_is_not_read(path: Path, tmp_path: Path, monkeypatc
     assert cache is not None
     cache.close()
     found, cache = contents(path, tmp_path / "cache")
-    monkeypatch.setattr(Path, "read_bytes", lambda _: pytest.fail("it was read"))
+    monkeypatch.setattr(regular, "read", lambda _: pytest.fail("it was read"))
     assert found.outline("code") == outline(FIRST)
 
 

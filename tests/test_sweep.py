@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from torchlint import pool, sweep
+from torchlint import pool, regular, sweep
 from torchlint.config import Configs, Overrides
 from torchlint.discover import Found
 from torchlint.finding import Applicability
@@ -81,14 +81,14 @@ def test_files_that_did_not_change_and_hold_nothing_are_not_read(
     monkeypatch.setattr(sweep, "FEW", 0)
     swept(project)
     read: list[str] = []
-    read_bytes = Path.read_bytes
+    read_file = regular.read
 
     def reading(path: Path) -> bytes:
         if path.parent == project:
             read.append(path.name)
-        return read_bytes(path)
+        return read_file(path)
 
-    monkeypatch.setattr(Path, "read_bytes", reading)
+    monkeypatch.setattr(regular, "read", reading)
     found, _ = swept(project)
     assert codes(found) == {"slow.py": ["TL201"]}
     assert read == ["slow.py"]
@@ -202,12 +202,12 @@ def test_a_file_that_changes_after_it_was_looked_up_is_linted_as_it_is(
 ) -> None:
     """The finding in the cache belongs to another text: its spans must not be shown in this one."""
     swept(project)
-    read_bytes = Path.read_bytes
+    read_file = regular.read
 
     def reading(path: Path) -> bytes:
-        return FAST + b"# new\n" if path.name == "slow.py" else read_bytes(path)
+        return FAST + b"# new\n" if path.name == "slow.py" else read_file(path)
 
-    monkeypatch.setattr(Path, "read_bytes", reading)
+    monkeypatch.setattr(regular, "read", reading)
     assert swept(project)[0] == {}
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from torchlint import configfile, declared
+from torchlint import configfile, declared, globs
 from torchlint.configfile import ConfigError
 from torchlint.finding import Severity
 from torchlint.globs import Glob, Globs, posix
@@ -226,7 +226,10 @@ class Config:
 
     @cached_property
     def _excluded(self) -> Globs:
-        return Globs.compile((*self.exclude, *self.extend_exclude))
+        try:
+            return Globs.compile((*self.exclude, *self.extend_exclude))
+        except ValueError as error:
+            raise ConfigError(f"`exclude` and `extend-exclude`: {error}") from None
 
     @cached_property
     def _rules(self) -> frozenset[str]:
@@ -475,8 +478,7 @@ def _inline(text: str) -> dict[str, Any]:
         raise
     if "extend" in values:
         raise document.error((), "`extend` belongs in a file; give the file itself with `--config FILE`")
-    if "cache_dir" in values:
-        configfile.expanded(values["cache_dir"], document)
+    configfile.check_paths(document, values)
     return values
 
 
@@ -488,7 +490,7 @@ def _flags(overrides: Overrides) -> dict[str, Any]:
         if key.name not in ("config", "isolated") and (value := getattr(overrides, key.name)) != key.default
     }
     if "cache_dir" in values:
-        configfile.expanded(values["cache_dir"], configfile.Document("--cache-dir", "", inline=True))
+        configfile.check_paths(configfile.Document("--cache-dir", "", inline=True), values)
     for name in _SELECTION:
         for selector in values.get(name, ()):
             _check_selector(name, selector)
@@ -517,6 +519,6 @@ def _check_selector(flag: str, selector: str) -> None:
 
 def _check_pattern(flag: str, pattern: str) -> None:
     try:
-        Globs.compile([Glob(pattern, "/")])
+        globs.check(pattern)
     except ValueError as error:
         raise ConfigError(f"--{flag.replace('_', '-')}: {error}") from None

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from torchlint import declared
-from torchlint.globs import Glob, Globs
+from torchlint import declared, globs, regular
 from torchlint.registry import UnknownRuleError, find, matching, problems
 
 if TYPE_CHECKING:
@@ -22,6 +21,10 @@ _SELECTORS = ("select", "ignore", "extend-select")
 _SEVERITIES = ("severity", "per-file-severity")
 _PATTERNS = ("exclude", "extend-exclude")
 _LONGEST_SHOWN = 100
+_LONGEST_PATH = 1000
+_LONGEST_MESSAGE = 1000
+_MOST_ENTRIES = 1000
+_MOST_BYTES = 1_000_000
 _IGNORES = ("per-file-ignores", "extend-per-file-ignores")
 
 
@@ -50,7 +53,8 @@ class Document:
     def error_on(self, row: int | None, message: str) -> ConfigError:
         """What is wrong with a 1-based row."""
         text = f"{self.shown}: {message}" if row is None else f"{self.shown}:{row}: {message}"
-        return ConfigError(text.replace("\n", "\\n"))
+        cut = "" if len(text) <= _LONGEST_MESSAGE else "…"
+        return ConfigError(text[:_LONGEST_MESSAGE].replace("\n", "\\n") + cut)
 
 
 def read(file: Path, root: Path, shown: Callable[[Path], str]) -> list[tuple[Path, dict[str, Any]]]:
@@ -64,17 +68,18 @@ def read(file: Path, root: Path, shown: Callable[[Path], str]) -> list[tuple[Pat
     document = _document(file, shown)
     values = None if document is None else parse(document)
     while document is not None and values is not None:
+        check_paths(document, values)
         _check_cache_dir(document, values, file.parent if chain else root)
         _check_hot_files(document, values, file.parent if chain else root)
         chain[file] = values
         if "extend" not in values:
             break
-        file = Path(os.path.normpath(file.parent / Path(values["extend"]).expanduser()))
+        file = Path(os.path.normpath(file.parent / expanded(values["extend"], document, ("extend",))))
         if file in chain:
             circle = " extends ".join(shown(path) for path in (*chain, file))
             raise document.error(("extend",), f"`extend` goes in a circle: {circle}")
-        if not file.is_file():
-            raise document.error(("extend",), f"`extend`: no such file `{values['extend']}`")
+        if not os.path.isfile(file):  # noqa: PTH113 -- `is_file` raises for long names
+            raise document.error(("extend",), f"`extend`: no such file `{values['extend'][:_LONGEST_SHOWN]}`")
         extended = _document(file, shown)
         values = None if extended is None else parse(extended)
         if values is None:
@@ -85,7 +90,7 @@ def read(file: Path, root: Path, shown: Callable[[Path], str]) -> list[tuple[Pat
 
 def _document(file: Path, shown: Callable[[Path], str]) -> Document | None:
     try:
-        data = file.read_bytes()
+        data = regular.read(file, _MOST_BYTES)
     except OSError as error:
         raise ConfigError(f"{shown(file)}: {reason(error)}") from None
     in_pyproject = file.name == "pyproject.toml"
@@ -108,6 +113,10 @@ def parse(document: Document) -> dict[str, Any] | None:
     except tomli.TOMLDecodeError as error:
         message = f"invalid TOML: {error.msg[:1].lower()}{error.msg[1:]}"
         raise document.error_on(None if document.inline else error.lineno, message) from None
+    except RecursionError:
+        raise document.error_on(None, "invalid TOML: it nests too deeply; write it flatter") from None
+    except ValueError as error:  # a number of too many digits for Python
+        raise document.error_on(None, f"invalid TOML: {str(error).partition(';')[0]}") from None
     for depth, key in enumerate(document.table):
         if key not in content:
             return None
@@ -129,18 +138,25 @@ def parse(document: Document) -> dict[str, Any] | None:
 
 def reason(error: OSError) -> str:
     """Why a file cannot be read, in the words of the system."""
-    return (error.strerror or str(error)).lower()
+    said = error.strerror or str(error)
+    return said[:1].lower() + said[1:]
 
 
-def expanded(folder: str, document: Document) -> Path:
-    """The value of `cache-dir` with the home folder in the place of a tilde. Raises `ConfigError` if it is no path."""
+def expanded(said: str, document: Document, keys: Sequence[str] = ("cache-dir",)) -> Path:
+    """The path in a value, with the home folder in the place of a tilde. Raises `ConfigError` if it is none."""
     try:
-        path = Path(folder).expanduser()
+        path = Path(said).expanduser()
         os.path.realpath(path)
-    except (OSError, RuntimeError, ValueError) as error:
-        message = f"`cache-dir`: {folder[:_LONGEST_SHOWN]!r} is not a path: {error}; name a folder"
-        raise document.error(("cache-dir",), message) from None
-    return path
+    except RuntimeError:
+        wrong = "no such user, or one without a home folder"
+    except (OSError, ValueError) as error:
+        wrong = str(error)
+    else:
+        if len(said) <= _LONGEST_PATH:
+            return path
+        wrong = f"more than {_LONGEST_PATH} characters"
+    message = f"`{'.'.join(keys)}`: {said[:_LONGEST_SHOWN]!r} is not a path: {wrong}; name another"
+    raise document.error(keys, message)
 
 
 def _check_cache_dir(document: Document, values: Mapping[str, Any], folder: Path) -> None:
@@ -152,6 +168,16 @@ def _check_cache_dir(document: Document, values: Mapping[str, Any], folder: Path
             wrong = f"`cache-dir`: `{said[:_LONGEST_SHOWN]}` is not a folder inside of `{folder}`"
             remedy = "name one, or give any other with `--cache-dir` or TORCHLINT_CACHE_DIR"
             raise document.error(("cache-dir",), f"{wrong}; {remedy}")
+
+
+def check_paths(document: Document, values: Mapping[str, Any]) -> None:
+    """What names a path has to be one, whether something is there or not. Raises `ConfigError`."""
+    if "cache_dir" in values:
+        expanded(values["cache_dir"], document)
+    for key, said in values.get("verify", {}).items():
+        if key in ("allow_write", "entry", "python"):
+            for path in said if isinstance(said, tuple) else (said,):
+                expanded(path, document, ("verify", key.replace("_", "-")))
 
 
 def _check_hot_files(document: Document, values: Mapping[str, Any], folder: Path) -> None:
@@ -239,9 +265,15 @@ def _check_selectors_and_patterns(document: Document, values: Mapping[str, Any])
         except UnknownRuleError as error:
             raise document.error(keys, f"`{keys[0]}`: {error}", selector) from None
     for key in (*_PATTERNS, *_IGNORES, _SEVERITIES[1]):
+        if key not in _PATTERNS and len(values.get(key, ())) > _MOST_ENTRIES:
+            raise document.error((key,), f"`{key}`: {len(values[key])} patterns; torchlint takes up to {_MOST_ENTRIES}")
+        try:
+            globs.check_count(values.get(key, ()))
+        except ValueError as error:
+            raise document.error((key,), f"`{key}`: {error}") from None
         for pattern in values.get(key, ()):
             try:
-                Globs.compile([Glob(pattern, "/")])
+                globs.check(pattern)
             except ValueError as error:
                 raise document.error((key,), f"`{key}`: {error}", pattern) from None
     for entry in values.get("hot", ()):
@@ -345,10 +377,19 @@ def _row(keys: Sequence[str], text: str, value: str) -> int | None:
     keys, and some rows from there on are TOML with them.
     """
     rows = text.split("\n")
+    attempts = 0
     for first, row in enumerate(rows):
-        if keys[-1] not in row or _holds(keys, rows[:first]) is not False:
+        if keys[-1] not in row:
+            continue
+        attempts += 1
+        if attempts > _MOST_ATTEMPTS:
+            return None
+        if _holds(keys, rows[:first]) is not False:
             continue
         for last in range(first + 1, len(rows) + 1):
+            attempts += 1
+            if attempts > _MOST_ATTEMPTS:
+                return first + 1
             holds = _holds(keys, rows[:last])
             if holds:
                 quoted = (f'"{value}"', f"'{value}'")
@@ -357,6 +398,9 @@ def _row(keys: Sequence[str], text: str, value: str) -> int | None:
             if holds is False:
                 break
     return None
+
+
+_MOST_ATTEMPTS = 200  # each reads all rows above
 
 
 def _holds(keys: Sequence[str], rows: list[str]) -> bool | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from torchlint import regular
 from torchlint.cache import Stamp, digest
 from torchlint.project import Outline, outline
 from torchlint.source import code_of
@@ -33,7 +34,7 @@ class Contents:
         if self._files[key].path in self._instead:
             return self._instead[self._files[key].path]
         try:
-            return self._files[key].path.read_bytes()
+            return regular.read(self._files[key].path)
         except OSError:
             return b""
 

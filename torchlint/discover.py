@@ -38,8 +38,8 @@ def discover(paths: Sequence[str], configs: Configs, cwd: Path) -> tuple[list[Fo
     """The files, each once and sorted by how they are shown, and the problems: what could not be read, and why.
 
     A file that is named is checked whatever its suffix, and though a pattern excludes it, unless `force-exclude` is
-    set; a folder that is named is walked though git ignores it. Links to folders are not followed below one that is
-    named. Of several paths to one file, the one without links counts. Raises `ConfigError`.
+    set; a folder that is named is walked though git ignores it. Below one, links to folders are not followed, nor links
+    to files that lead out of it. Of several paths to one file, the one without links counts. Raises `ConfigError`.
     """
     files: dict[str, str] = {}
     named = set()
@@ -63,7 +63,7 @@ def discover(paths: Sequence[str], configs: Configs, cwd: Path) -> tuple[list[Fo
     below = os.path.join(cwd, "")
     found = [Found(Path(path), _shown(path, below), real in named) for real, path in files.items()]
     found.sort(key=lambda file: file.shown)
-    return found, sorted((_shown(path, below), message) for path, message in problems)
+    return found, sorted({(_shown(path, below), message) for path, message in problems})
 
 
 def _add(files: dict[str, str], path: str, real: str) -> None:
@@ -111,13 +111,16 @@ def _walk(top: str, configs: Configs, problems: list[tuple[str, str]]) -> Iterat
             continue
         names = {entry.name for entry in entries}
         config = configs.for_directory(folder, names)
-        ignores = ignores.entering(folder, names)
+        if config.respect_gitignore:
+            ignores = ignores.entering(folder, names)
+            problems += ignores.problems
         for entry, is_folder in _kept(entries, config, ignores if config.respect_gitignore else Ignores()):
             if is_folder:
                 stack.append((entry.path, ignores))
             elif _is_file(entry):
                 real = os.path.realpath(entry.path) if entry.is_symlink() else real_top + entry.path[len(top) :]
-                yield entry.path, real
+                if real.startswith(os.path.join(real_top, "")):  # what leads out of the tree is not part of it
+                    yield entry.path, real
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:

@@ -153,6 +153,9 @@ def _read(source: SourceFile, settings: Settings, facts: Facts) -> Context | Dia
 
     from torchlint.semantics.context import Context
 
+    if source.bom and source.text.startswith("\ufeff"):  # LibCST passes over it
+        message = "syntax error: invalid non-printable character U+FEFF"
+        return Diagnostic("E999", "invalid-syntax", message, span=Span(0, 0))
     nesting = _deepest(source.text)
     if nesting > DEEPEST_NESTING:
         message = f"brackets nest {nesting} deep; torchlint reads up to {DEEPEST_NESTING}"
@@ -215,14 +218,17 @@ _BRACKETS = re.compile(r"[()\[\]{}]")
 
 def _syntax_error(source: SourceFile, error: cst.ParserSyntaxError) -> Diagnostic:
     starts = source.line_starts
-    row, column, message = _syntax_error_of_python(source.text) or (
-        error.raw_line,
-        error.raw_column,
-        error.message.removeprefix("parser error: ").partition("\n")[0],
-    )
+    found = _syntax_error_of_python(source.text)
+    row, column = found[:2] if found is not None else (error.raw_line, error.raw_column)
     row = min(max(row, 1), len(starts))
     start = min(starts[row - 1] + max(column, 0), len(source.text))
-    return Diagnostic("E999", "invalid-syntax", f"syntax error: {message}", span=Span(start, start))
+    message = f"syntax error: {found[2]}" if found is not None else _NOT_OF_LIBCST
+    return Diagnostic("E999", "invalid-syntax", message, span=Span(start, start))
+
+
+_NOT_OF_LIBCST = "LibCST, which torchlint parses with, cannot read this, though Python {}.{} can; not checked".format(
+    *sys.version_info[:2]
+)
 
 
 def _syntax_error_of_python(text: str) -> tuple[int, int, str] | None:
@@ -239,8 +245,11 @@ def _syntax_error_of_python(text: str) -> tuple[int, int, str] | None:
             ast.parse(text)
         except SyntaxError as error:
             return error.lineno or 1, (error.offset or 1) - 1, error.msg
-        except (ValueError, MemoryError, RecursionError):
-            pass
+        except ValueError as error:  # of Python 3.11 and older
+            row = text.count("\n", 0, max(text.find("\0"), 0)) + 1
+            return row, 0, str(error)
+        except (MemoryError, RecursionError):
+            return 1, 0, "it nests too deeply"
     return None
 
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from torchlint import regular
 from torchlint.config import Configs
 from torchlint.configfile import reason
 from torchlint.discover import Found, discover
@@ -71,7 +72,7 @@ def place_of(order: Order, place: str, option: str) -> Place:
     path = match["path"]
     file = Found(Path(os.path.normpath(order.cwd / path)), path)
     try:
-        source = SourceFile.from_bytes(path, file.path.read_bytes())
+        source = SourceFile.from_bytes(path, regular.read(file.path))
     except OSError as error:
         raise OutputError(f"{path}: {reason(error)}") from None
     except DecodeError as error:

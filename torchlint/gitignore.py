@@ -1,20 +1,26 @@
 """What git ignores: .gitignore files up to the repository's root, .git/info/exclude, and ripgrep's .ignore."""
 
 # Paths are strings here, as in `torchlint.discover`.
-# ruff: noqa: PTH118, PTH120, PTH123
+# ruff: noqa: PTH118, PTH120
 
 from __future__ import annotations
 
+import codecs
+import errno
 import os
-import re
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import NamedTuple
 
-from torchlint.globs import Globs, is_literal, translate
+from torchlint.globs import LONGEST_PATTERN, Globs, check_count, is_literal, is_literal_path, translate
+from torchlint.regular import read
 
 NAMES = (".git", ".gitignore", ".ignore")
+MOST_BYTES = 1_000_000
+MOST_TURNS = 1_000
+_LONGEST_PATH = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +28,13 @@ class IgnoreFile:
     """The patterns of one file; they are about paths from the character `start` on.
 
     `for_files` and `for_folders` are the patterns in the order in which they decide, the last line first, those next
-    to each other that decide alike as one.
+    to each other that decide alike as one. A file that is not heard has a `problem`: its path, and why.
     """
 
     start: int
     for_files: tuple[tuple[Globs, bool], ...]
     for_folders: tuple[tuple[Globs, bool], ...]
+    problem: tuple[str, str] | None = None
 
     def verdict(self, path: str, name: str, *, is_folder: bool) -> bool | None:
         """Whether the last line that matches ignores this path or takes it back; `None` if none matches."""
@@ -78,6 +85,12 @@ class Ignores:
             ignores = replace(ignores, ignore=_load(os.path.join(folder, ".ignore"), folder) + ignores.ignore)
         return ignores
 
+    @property
+    def problems(self) -> list[tuple[str, str]]:
+        """The files that are not heard, and why."""
+        files = (*self.ignore, *self.gitignore, *self.exclude)
+        return [file.problem for file in files if file.problem is not None]
+
     def match(self, path: str, name: str, *, is_folder: bool) -> bool:
         """Whether an absolute path with this last part is ignored itself, whatever holds for the folder it is in."""
         for files in (self.ignore, self.gitignore, self.exclude):
@@ -91,28 +104,29 @@ class Ignores:
 def _git_folder(folder: str) -> str:
     """Where the repository of a folder keeps its own files: not in `.git` if that is the file of a work tree."""
     git = os.path.join(folder, ".git")
-    try:
-        with open(git, encoding="utf-8") as file:
-            git = os.path.join(folder, file.read().removeprefix("gitdir:").strip())
-        with open(os.path.join(git, "commondir"), encoding="utf-8") as file:
-            git = os.path.join(git, file.read().strip())
-    except (OSError, UnicodeDecodeError):
-        pass
+    with suppress(OSError, ValueError):
+        git = os.path.join(folder, os.fsdecode(read(git, _LONGEST_PATH)).removeprefix("gitdir:").strip())
+        git = os.path.join(git, os.fsdecode(read(os.path.join(git, "commondir"), _LONGEST_PATH)).strip())
     return git
 
 
 def _load(file: str, folder: str) -> tuple[IgnoreFile, ...]:
-    """The patterns of a file as a tuple of one; empty if it has none or cannot be read."""
+    """The patterns of a file as a tuple of one; empty if it has none, or is no file that can be read."""
+    start = len(os.path.join(folder, ""))
     try:
-        with open(file, encoding="utf-8-sig", errors="surrogateescape", newline="\n") as stream:
-            lines = [line for text in stream if (line := _parse(text)) is not None]
-    except OSError:
-        return ()
+        data = read(file, MOST_BYTES)
+    except OSError as error:
+        return (IgnoreFile(start, (), (), (file, str(error.strerror))),) if error.errno == errno.EFBIG else ()
+    text = data.removeprefix(codecs.BOM_UTF8).decode(errors="surrogateescape")
+    lines = [line for row in text.split("\n") if (line := _parse(row)) is not None]
     if not lines:
         return ()
     lines.reverse()
-    for_files = [line for line in lines if not line.only_folders]
-    return (IgnoreFile(len(os.path.join(folder, "")), _decisions(for_files), _decisions(lines)),)
+    try:
+        for_files = _decisions([line for line in lines if not line.only_folders])
+        return (IgnoreFile(start, for_files, _decisions(lines)),)
+    except ValueError as error:
+        return (IgnoreFile(start, (), (), (file, f"{error}; the file counts for nothing")),)
 
 
 class _Line(NamedTuple):
@@ -127,30 +141,37 @@ def _parse(text: str) -> _Line | None:
     pattern = text.rstrip("\r\n")
     if pattern.startswith("#"):
         return None
-    pattern = re.sub(r"(?<!\\)\s+$", "", pattern)
+    stripped = pattern.rstrip()
+    pattern = pattern[: len(stripped) + stripped.endswith("\\")]  # a blank behind a backslash stays
     is_ignored = not pattern.startswith("!")
     pattern = pattern[not is_ignored :]
     only_folders = pattern.endswith("/")
     pattern = pattern[: -1 if only_folders else None]
-    if not pattern:
+    if not pattern or len(pattern) > LONGEST_PATTERN:  # no path is as long
         return None
     try:
-        regex = translate(pattern.removeprefix("/"), as_git=True)
+        regex = "" if is_literal_path(pattern) else translate(pattern.removeprefix("/"), as_git=True)
     except ValueError:
         return None
     return _Line(pattern.removeprefix("**/"), is_ignored, only_folders, regex)
 
 
 def _decisions(lines: Iterable[_Line]) -> tuple[tuple[Globs, bool], ...]:
-    decisions = []
+    lines = list(lines)
+    check_count(line.pattern for line in lines)
+    decisions: list[tuple[Globs, bool]] = []
     for is_ignored, run in groupby(lines, key=lambda line: line.is_ignored):
-        names, name_regexes, path_regexes = [], [], []
+        if len(decisions) > MOST_TURNS:
+            raise ValueError(f"lines with and without `!` alternate more than {MOST_TURNS} times")
+        names, paths, name_regexes, path_regexes = [], [], [], []
         for line in run:
             if is_literal(line.pattern):
                 names.append(line.pattern)
+            elif not line.regex:
+                paths.append(line.pattern.removeprefix("/"))
             elif "/" in line.pattern:
                 path_regexes.append(line.regex)
             else:
                 name_regexes.append(line.regex)
-        decisions.append((Globs.of(names, name_regexes, path_regexes), is_ignored))
+        decisions.append((Globs.of(names, paths, name_regexes, path_regexes), is_ignored))
     return tuple(decisions)

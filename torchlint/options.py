@@ -170,7 +170,7 @@ class Options(msgspec.Struct, forbid_unknown_fields=True, rename="kebab", frozen
         ),
     ] = UNSET
     target_torch: Annotated[
-        Annotated[str, Meta(pattern=r"^[0-9]+\.[0-9]+$")] | UnsetType,
+        Annotated[str, Meta(pattern=r"^[0-9]{1,3}\.[0-9]{1,3}$")] | UnsetType,
         Meta(
             description="The oldest PyTorch that the code runs with: no rule advises what it does not have, and no "
             "fix uses it.",

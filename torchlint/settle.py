@@ -97,12 +97,14 @@ def _write(before: FileReport, after: FileReport, old: bytes, path: Path | None)
     """Write the new text; why that was not possible."""
     if before.source.text == after.source.text:
         return None
+    encoding = after.source.encoding
     try:
         new = after.source.to_bytes()
+        is_kept = encoding == "utf-8" or (before.source.to_bytes() == old and _read(new, after.source))
     except UnicodeEncodeError as error:
-        return (
-            f"the change needs {error.object[error.start]!r}, which {after.source.encoding} cannot write; not written"
-        )
+        return f"the change needs {error.object[error.start]!r}, which {encoding} cannot write; not written"
+    if not is_kept:
+        return f"the file cannot be written in {encoding} as it was; not written; save it as UTF-8"
     if path is None:
         return None
     from torchlint.write import NotWrittenError, write
@@ -112,3 +114,11 @@ def _write(before: FileReport, after: FileReport, old: bytes, path: Path | None)
     except NotWrittenError as error:
         return str(error)
     return None
+
+
+def _read(data: bytes, source: SourceFile) -> bool:
+    """Whether the bytes are read as this source: some encodings write otherwise than they read."""
+    try:
+        return SourceFile.from_bytes(source.path, data) == source
+    except DecodeError:
+        return False

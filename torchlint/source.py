@@ -12,11 +12,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from torchlint.finding import Edit, Span, edited
+from torchlint.regular import size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from torchlint.notebook.cells import Notebook
+
+
+# LibCST takes a hundred bytes of memory for each; of larger files a program was the author.
+MOST_CODE = 10_000_000
 
 
 class DecodeError(ValueError):
@@ -70,31 +75,21 @@ class SourceFile:
     @classmethod
     def from_bytes(cls, path: str, data: bytes) -> SourceFile:
         """Decode `data` as Python would, or as a notebook by its suffix. Raises `DecodeError`."""
+        if not is_notebook(path):
+            _check_size(len(data))
         bom = data.startswith(codecs.BOM_UTF8)
         body = data[len(codecs.BOM_UTF8) :] if bom else data
-        encoding = "utf-8"
-        if not is_notebook(path) and b"coding" in b"\n".join(body.split(b"\n", 2)[:2]):
-            try:
-                encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-            except SyntaxError as error:
-                raise DecodeError(str(error)) from None
-            if encoding == "utf-8-sig":
-                encoding = "utf-8"
-        try:
-            text = body.decode(encoding)
-        except UnicodeDecodeError as error:
-            line = body.count(b"\n", 0, error.start) + 1
-            remedy = "" if is_notebook(path) else " or declare its encoding on the first line"
-            raise DecodeError(
-                f"not {encoding}: byte 0x{body[error.start]:02x} on line {line}; save the file as UTF-8{remedy}"
-            ) from None
+        encoding = "utf-8" if is_notebook(path) else _declared_encoding(data, body)
+        text = _decoded(path, body, encoding)
         if not is_notebook(path):
             return cls(path, text, encoding, bom)
         from torchlint.notebook.cells import Notebook
         from torchlint.notebook.ipynb import FormatError  # `json`, which only notebooks need
 
         try:
-            return cls.of_notebook(path, Notebook.read(text), bom=bom)
+            notebook = Notebook.read(text)
+            _check_size(len(notebook.code))
+            return cls.of_notebook(path, notebook, bom=bom)
         except FormatError as error:
             raise DecodeError(str(error)) from None
 
@@ -218,5 +213,46 @@ def code_of(path: str, data: bytes) -> bytes:
     except DecodeError:
         return b""
 
+
+def _check_size(count: int) -> None:
+    if count > MOST_CODE:
+        raise DecodeError(f"{size(count)} of code; torchlint reads up to {size(MOST_CODE)} of a file; exclude it")
+
+
+def _declared_encoding(data: bytes, body: bytes) -> str:
+    """What the first two lines declare (PEP 263), or UTF-8. Raises `DecodeError`."""
+    if b"coding" not in b"\n".join(body.split(b"\n", 2)[:2]):
+        return "utf-8"
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        name = codecs.lookup(encoding).name
+    except (SyntaxError, LookupError, ValueError) as error:
+        raise DecodeError(str(error)) from None
+    if name in _NOT_OF_FILES:
+        raise DecodeError(_NO_ENCODING.format(encoding))
+    return "utf-8" if encoding == "utf-8-sig" else encoding
+
+
+def _decoded(path: str, body: bytes, encoding: str) -> str:
+    """The text, in which the declaration can still be read. Raises `DecodeError`."""
+    try:
+        text = body.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = body.count(b"\n", 0, error.start) + 1
+        is_declared = is_notebook(path) or encoding != "utf-8"
+        remedy = "" if is_declared else " or declare its encoding on the first line"
+        raise DecodeError(
+            f"not {encoding}: byte 0x{body[error.start]:02x} on line {line}; save the file as UTF-8{remedy}"
+        ) from None
+    except (LookupError, ValueError):  # bytes to bytes, such as base64, or text to text
+        raise DecodeError(_NO_ENCODING.format(encoding)) from None
+    if encoding != "utf-8" and "coding" not in "\n".join(text.split("\n", 2)[:2]):  # such as UTF-16
+        raise DecodeError(_NO_ENCODING.format(encoding))
+    return text
+
+
+_NO_ENCODING = "`{}` is no encoding for source code; save the file as UTF-8"
+# Of domain names, each decoded in a time that goes by the square of its length, and one that decodes nothing.
+_NOT_OF_FILES = frozenset({"idna", "punycode", "undefined"})
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")

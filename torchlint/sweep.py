@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from torchlint import regular
 from torchlint.configfile import reason
 from torchlint.engine import is_applicable, mentions, names_torch, speaks_of_tensors
 from torchlint.finding import Applicability, Diagnostic, Fault, Result, Severity
@@ -117,7 +118,7 @@ class Sweep:
             files = self._inquiry.in_order(files)
         for file in files:
             try:
-                data = file.path.read_bytes()
+                data = regular.read(file.path)
             except OSError as error:
                 self._note_unreadable(file, error)
                 continue
@@ -150,7 +151,7 @@ class Sweep:
     def _look(self, file: Found, stamp: Stamp | None = None, known: bytes | None = None) -> bytes | None:
         """The bytes of a file that has to be linted; None for others. `known` content goes with the stamp."""
         try:
-            data = file.path.read_bytes()
+            data = regular.read(file.path)
         except OSError as error:
             self._note_unreadable(file, error)
             return None
