@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from torchlint import write as writing
 from torchlint.write import CHANGED, NotWrittenError, write
 
 OLD, NEW = b"x = 1\r\n", b"x = 2\r\n"
@@ -178,3 +179,74 @@ def test_a_kill_at_any_moment_leaves_one_of_the_two_contents(file: Path) -> None
             time.sleep(delay)
             process.kill()
         assert file.read_bytes() in (old, new)
+
+
+# What a run that was killed has left
+
+
+def left(folder: Path, process: int) -> Path:
+    path = folder / writing.temporary_name(process, "0123abcd")
+    path.write_bytes(b"half a fi")
+    writing.clear.cache_clear()
+    return path
+
+
+@pytest.fixture
+def dead() -> int:
+    """The number of a process that is no more."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    return process.pid
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not say whether a process lives")
+def test_what_a_killed_run_left_is_removed_by_the_next(file: Path, dead: int) -> None:
+    left(file.parent, dead)
+    write(file, OLD, NEW)
+    assert names(file.parent) == [file.name]
+
+
+def test_what_a_living_run_holds_stays(file: Path) -> None:
+    path = left(file.parent, os.getpid())
+    write(file, OLD, NEW)
+    assert path.exists()
+
+
+@pytest.mark.parametrize("name", [".torchlint-{}-0123abcd.tmp", ".torchlint-{}-0123abcd000000000000.tmp"])
+def test_what_came_with_the_tree_stays(file: Path, dead: int, name: str) -> None:
+    """No name can be guessed without the user's key."""
+    path = file.parent / name.format(dead)
+    path.write_bytes(b"theirs")
+    writing.clear.cache_clear()
+    write(file, OLD, NEW)
+    assert path.read_bytes() == b"theirs"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links take a privilege on Windows")
+def test_a_link_with_such_a_name_stays_and_is_not_followed(file: Path, dead: int) -> None:
+    path = left(file.parent, dead)
+    path.unlink()
+    (file.parent / "other").write_bytes(b"theirs")
+    path.symlink_to("other")
+    write(file, OLD, NEW)
+    assert path.is_symlink()
+    assert (file.parent / "other").read_bytes() == b"theirs"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
+def test_a_kill_leaves_nothing_behind_for_long(file: Path) -> None:
+    code = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from torchlint import write\n"
+        "os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"write.write(Path(sys.argv[1]), {OLD!r}, {NEW!r})\n"
+    )
+    for _ in range(2):
+        assert subprocess.run([sys.executable, "-c", code, str(file)], check=False).returncode == -signal.SIGKILL
+        assert file.read_bytes() == OLD
+        assert len(names(file.parent)) == 2
+    writing.clear.cache_clear()
+    write(file, OLD, NEW)
+    assert names(file.parent) == [file.name]

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
+import sys
+import time
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
+
+from torchlint import owned
+from torchlint.userfolder import Seal, key
 
 CHANGED = "changed while torchlint was working; not written"
 
@@ -35,7 +42,8 @@ def write(path: Path, old: bytes, new: bytes) -> None:
 
 
 def _replace(target: Path, status: os.stat_result, old: bytes, new: bytes) -> None:
-    temporary = target.with_name(f".torchlint-{os.getpid()}-{os.urandom(4).hex()}.tmp")
+    clear(target.parent)
+    temporary = target.with_name(temporary_name(os.getpid(), os.urandom(4).hex()))
     try:
         with temporary.open("xb") as file:
             temporary.chmod(stat.S_IMODE(status.st_mode))
@@ -59,3 +67,62 @@ def _keep_owner(temporary: Path, status: os.stat_result) -> None:
         with suppress(OSError):  # only root gives files away
             os.chown(temporary, status.st_uid, status.st_gid)
             temporary.chmod(stat.S_IMODE(status.st_mode))  # a new owner clears the set-id bits
+
+
+# What a run that was killed has left
+
+
+@lru_cache(maxsize=1024)  # once a run
+def clear(folder: Path) -> None:
+    """Remove the files that a killed run of this user on this machine has left in a folder, and no other one's."""
+    with suppress(OSError):
+        for name in os.listdir(folder) if _seal() is not None else ():
+            made = _MADE.fullmatch(name)
+            if made is None or name != temporary_name(int(made[1]), made[2]):
+                continue
+            with suppress(OSError):
+                status = (folder / name).lstat()
+                if not _is_alive(int(made[1])) or status.st_mtime < time.time() - _DAY:
+                    owned.remove(folder / name)
+
+
+_MADE = re.compile(r"\.torchlint-([0-9]{1,9})-([0-9a-f]{8})[0-9a-f]{12}\.tmp")
+_DAY = 86_400
+
+
+def temporary_name(process: int, number: str) -> str:
+    """A name that only this user's torchlint gives, for a process of this machine: none that came with a tree."""
+    seal = _seal()
+    mark = seal.of(_machine(), str(process).encode(), number.encode())[:6] if seal is not None else bytes(6)
+    return f".torchlint-{process}-{number}{mark.hex()}.tmp"
+
+
+@lru_cache(maxsize=1)
+def _seal() -> Seal | None:
+    secret = key(make=True)
+    return None if secret is None else Seal(secret, "temporary")
+
+
+@lru_cache(maxsize=1)
+def _machine() -> bytes:
+    """What tells the numbers of processes here from those of another machine or container."""
+    import platform  # for the few runs that write
+
+    try:
+        space = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        space = ""
+    return f"{platform.node()} {space}".encode()
+
+
+def _is_alive(process: int) -> bool:
+    """Whether there is a process of this number; where asking could end it, there is."""
+    if sys.platform == "win32":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torchlint.verify import manifest, remains
+from torchlint.verify import leftovers, manifest, remains
 from torchlint.verify.arms import Patience
 from torchlint.verify.placement import Tree, place
 from torchlint.verify.process import ArmError, Worker
@@ -200,9 +200,11 @@ def session(
 ) -> Iterator[Session]:
     """A run over `subject`. Raises `TreeChangedError` at the end if a file of the user's tree has changed."""
     before = manifest.take(subject.root)
-    scratch = Path(tempfile.mkdtemp(prefix="torchlint-verify-"))
+    leftovers.clear()
+    scratch = Path(tempfile.mkdtemp(prefix=leftovers.PREFIX))
     try:
-        yield Session(subject, scratch, patience, note)
+        with leftovers.held(scratch):
+            yield Session(subject, scratch, patience, note)
     finally:
         with _undisturbed():
             remains.remove(scratch)
