@@ -263,6 +263,8 @@ def _run(context: Context, rules: tuple[Rule, ...], *, thorough: bool) -> Result
     for rule, check, node in candidates:
         try:
             flags = [_is_a_flag(flag) for flag in check(node, context)]
+        except RecursionError:
+            diagnostics.append(Diagnostic("E999", "invalid-syntax", _TOO_LONG.format(rule.name)))
         except Exception as error:  # noqa: BLE001 - a rule's crash must not cost the user the other findings
             diagnostics.append(_crash(source, rule, error))
         else:
@@ -281,6 +283,11 @@ def _run(context: Context, rules: tuple[Rule, ...], *, thorough: bool) -> Result
         message = "LibCST does not reproduce this file; nothing was checked"
         return Result(diagnostics=(Diagnostic("E000", "internal-error", message, Fault.INTERNAL),))
     return Result(found, tuple(dict.fromkeys(diagnostics)), questions)
+
+
+_TOO_LONG = (
+    "something here is defined through thousands of others, further than {} can follow; it checked no more of it"
+)
 
 
 def _is_a_flag(flag: object) -> Flag:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import libcst as cst
 
@@ -20,53 +20,68 @@ def is_with_the_network(node: cst.BaseExpression, context: Context) -> bool:
 
     A tensor of unknown device that is made of unknown things only (`scheduler.sigmas[i]`) may well live on the CPU.
     """
-    if _is_made_of_host_data(node, context, set()):
-        return False
-    return _is_from_device(node, context, set())
+    return not _is_made_of_host_data(node, context) and _is_from_device(node, context)
 
 
-def _is_from_device(node: cst.BaseExpression, context: Context, seen: set[int]) -> bool:
-    value = context.value(node)
-    if value.device is Device.CPU or value.kind is Kind.NUMBER or id(node) in seen or len(seen) > MOST_STEPS:
-        return False
-    seen.add(id(node))
-    if value.kind is Kind.TENSOR and (value.device is not Device.UNKNOWN or _is_given(node, context, seen)):
-        return True
-    return any(_is_from_device(part, context, seen) for part in _computed_from(node, context))
+# Chains of names may be longer than the interpreter's stack is deep, so neither of these asks itself.
 
 
-def _is_made_of_host_data(node: cst.BaseExpression, context: Context, seen: set[int]) -> bool:
+def _is_from_device(node: cst.BaseExpression, context: Context) -> bool:
+    seen: set[cst.BaseExpression] = set()
+    left = [node]
+    while left:
+        node = left.pop()
+        value = context.value(node)
+        if value.device is Device.CPU or value.kind is Kind.NUMBER or node in seen:
+            continue
+        seen.add(node)
+        if value.kind is Kind.TENSOR:
+            if value.device is not Device.UNKNOWN or (given := _given(node, context)) is True:
+                return True
+            left += given
+        left += _computed_from(node, context)
+    return False
+
+
+def _is_made_of_host_data(node: cst.BaseExpression, context: Context) -> bool:
     """Whether a function of this file computes it from a tensor on the CPU, whatever others pass to that function."""
-    if id(node) in seen or len(seen) > MOST_STEPS:
-        return False
-    seen.add(id(node))
-    if isinstance(node, cst.Call) and context.calls.target(node) is not None:
-        return any(
+    seen: set[cst.BaseExpression] = set()
+    left = [node]
+    while left:
+        node = left.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if not isinstance(node, cst.Call) or context.calls.target(node) is None:
+            left += _computed_from(node, context)
+        elif any(
             (value := context.value(argument.value)).kind is Kind.TENSOR and value.device is Device.CPU
             for argument in node.args
-        )
-    return any(_is_made_of_host_data(part, context, seen) for part in _computed_from(node, context))
+        ):
+            return True
+    return False
 
 
-def _is_given(node: cst.BaseExpression, context: Context, seen: set[int]) -> bool:
-    """Whether it is a parameter of a function, a network's state or its output."""
+def _given(node: cst.BaseExpression, context: Context) -> list[cst.BaseExpression] | Literal[True]:
+    """True for a parameter of a function, a network's state or its output; else what may be passed for it."""
     match node:
         case cst.Name():
             bindings = context.reaching(node)
-            return _may_be_tensors(bindings, context) and any(
-                binding.binder is Binder.PARAMETER and _is_passed(binding, context, seen) for binding in bindings
-            )
+            parameters = [binding for binding in bindings if binding.binder is Binder.PARAMETER]
+            if not parameters or not _may_be_tensors(bindings, context):
+                return []
+            passed = [_passed(binding, context) for binding in parameters]
+            return True if True in passed else [each for given in passed if given is not True for each in given]
         case cst.Attribute(attr=cst.Name(value="grad")):
             return True
         case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
             class_ = context.classes.self_class(owner)
-            return class_ is not None and any(
-                isinstance(entry.node, cst.Call) or _is_parameter(entry.value, context)
-                for entry in context.classes.attribute_sets(class_, name)
-            )
+            sets = context.classes.attribute_sets(class_, name) if class_ is not None else []
+            is_state = any(isinstance(each.node, cst.Call) or _is_parameter(each.value, context) for each in sets)
+            return is_state or []
         case cst.Call(func=func):
-            return context.kind(func) is Kind.MODULE
-    return False
+            return context.kind(func) is Kind.MODULE or []
+    return []
 
 
 def _may_be_tensors(bindings: tuple[Binding, ...], context: Context) -> bool:
@@ -76,15 +91,16 @@ def _may_be_tensors(bindings: tuple[Binding, ...], context: Context) -> bool:
     return all(kind is Kind.TENSOR or (kind is Kind.UNKNOWN and (given or is_given_one)) for kind, given in kinds)
 
 
-def _is_passed(binding: Binding, context: Context, seen: set[int]) -> bool:
-    """Whether the callers in this file, if there are any, pass such a tensor for the parameter."""
+def _passed(binding: Binding, context: Context) -> list[cst.BaseExpression] | Literal[True]:
+    """What the callers in this file pass for the parameter; True where there are none, or one does not show it."""
     function = context.tree.function_of_parameter(binding.node)
     if not isinstance(function, cst.FunctionDef) or not isinstance(binding.node, cst.Param):
-        return False
+        return []
     if function.name.value in apis.BATCH_METHODS:
         return True
     arguments = [context.calls.argument_for(call, function, binding.node) for call in context.calls.callers(function)]
-    return not arguments or any(argument is None or _is_from_device(argument, context, seen) for argument in arguments)
+    given = [argument for argument in arguments if argument is not None]
+    return given if given and len(given) == len(arguments) else True
 
 
 def _is_parameter(node: cst.CSTNode | None, context: Context) -> bool:

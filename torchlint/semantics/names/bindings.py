@@ -381,17 +381,31 @@ class Names:
 
         Builtins go by their bare name, relative imports with their dots.
         """
-        if node in self._qualified:
-            return self._qualified[node]
-        self._qualified[node] = None  # a name that is defined through itself has none
-        result = self._qualify(node)
-        self._qualified[node] = result
+        # Chains of names may be longer than the interpreter's stack is deep.
+        asked: list[cst.CSTNode] = []
+        result: str | cst.CSTNode | None = node
+        while isinstance(result, cst.CSTNode):
+            if result in self._qualified:
+                result = self._qualified[result]
+                break
+            self._qualified[result] = None  # a name that is defined through itself has none
+            asked.append(result)
+            try:
+                result = self._qualify(result)
+            except RecursionError:
+                for each in asked:
+                    del self._qualified[each]
+                raise
+        for each in reversed(asked):
+            if isinstance(each, cst.Attribute) and result:
+                result = canonical(f"{result}.{each.attr.value}")
+            self._qualified[each] = result
         return result
 
-    def _qualify(self, node: cst.CSTNode) -> str | None:
+    def _qualify(self, node: cst.CSTNode) -> str | cst.CSTNode | None:
+        """The name of a node, or another node whose name it has; that of an attribute begins with that of its value."""
         if isinstance(node, cst.Attribute):
-            base = self.qualified(node.value)
-            return canonical(f"{base}.{node.attr.value}") if base else None
+            return node.value
         if not isinstance(node, cst.Name):
             return None
         bindings = self.reaching(node)
@@ -426,14 +440,13 @@ class Names:
         torch = sorted(target for target in targets if target.startswith("torch."))
         return canonical(torch[0]) if torch else None
 
-    def _alias(self, bindings: tuple[Binding, ...]) -> str | None:
-        """Follow `DataLoader = torch.utils.data.DataLoader`."""
+    @staticmethod
+    def _alias(bindings: tuple[Binding, ...]) -> cst.CSTNode | None:
+        """Follow `DataLoader = torch.utils.data.DataLoader` by one step."""
         if len(bindings) != 1 or bindings[0].binder is not Binder.ASSIGN or bindings[0].path:
             return None
         value = bindings[0].value
-        if isinstance(value, (cst.Name, cst.Attribute)):
-            return self.qualified(value)
-        return None
+        return value if isinstance(value, (cst.Name, cst.Attribute)) else None
 
     def _is_fallback(self, binding: Binding) -> bool:
         """`torch = None` where an import failed."""

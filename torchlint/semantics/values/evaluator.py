@@ -130,13 +130,15 @@ class Kinds:
         if handler is None:
             return UNKNOWN
         outer, self._waits = self._waits, False
-        value = handler(node)
-        if self._waits:
-            if type(node) in _STRICT:
-                value = BOTTOM
-        elif value is BOTTOM:
-            value = UNKNOWN  # indexing None gives nothing, but the code does run
-        self._waits = outer
+        try:
+            value = handler(node)
+            if self._waits:
+                if type(node) in _STRICT:
+                    value = BOTTOM
+            elif value is BOTTOM:
+                value = UNKNOWN  # indexing None gives nothing, but the code does run
+        finally:
+            self._waits = outer
         return value
 
     # Names
