@@ -17,7 +17,6 @@ import signal
 import sys
 import time
 import traceback
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 

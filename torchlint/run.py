@@ -294,7 +294,9 @@ def _differences(run: _Run, settled: Sequence[Settled]) -> str:
     from torchlint.report.diff import unified  # difflib, which only this mode needs
 
     style = Style(run.options().color)
-    return "".join(unified(*change, style) for one in settled if one.is_changed for change in one.changes)
+    # With colours it is no patch any more; to a terminal nothing goes as it stands in the file.
+    exact = not style.color and (run.order.output_file is not None or not run.out.isatty())
+    return "".join(unified(*change, style, exact=exact) for one in settled if one.is_changed for change in one.changes)
 
 
 def _ignored(settled: Sequence[Settled]) -> str:

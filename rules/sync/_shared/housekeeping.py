@@ -113,15 +113,22 @@ def _looks_at_the_clock(code: cst.CSTNode, context: Context) -> bool:
 
 
 def without(call: cst.Call, context: Context) -> tuple[NodeEdit, ...]:
-    """The edits that delete the statement, with a condition around it that has nothing else to decide."""
+    """The edits that delete the statement, with a condition around it that has nothing else to decide.
+
+    None where a comment would go with it: what it says may be why the statement is there.
+    """
     expression = context.parent(call)
     line = context.parent(expression) if expression is not None else None
     if not isinstance(line, (cst.SimpleStatementLine, cst.SimpleStatementSuite)) or len(line.body) > 1:
         return ()
     block = context.parent(line)
+    statement: cst.SimpleStatementLine | cst.If | None
     if isinstance(line, cst.SimpleStatementLine) and isinstance(block, _Block) and len(block.body) > 1:
-        return (deleted(line, context),)
-    statement = _condition(line, context)
+        statement = line
+    else:
+        statement = _condition(line, context)
+    if "#" in context.code(call if statement is None else statement.with_changes(leading_lines=())):
+        return ()
     return (Replace(call, "pass"),) if statement is None else (deleted(statement, context),)
 
 

@@ -42,7 +42,16 @@ def step(*lines: str) -> str:
             ("with torch.cuda.device(device):", "    pass"),
         ),
         (("torch.cuda.empty_cache(); step" + MARK,), ("torch.cuda.empty_cache(); step",)),
-        (("torch.cuda.empty_cache()  # tidy" + MARK, "step"), ("step",)),
+        # No comment goes with a statement.
+        (("torch.cuda.empty_cache()  # tidy" + MARK, "step"), ("torch.cuda.empty_cache()  # tidy", "step")),
+        (
+            ("torch.cuda.empty_cache(" + MARK, "    # tidy", ")", "step"),
+            ("torch.cuda.empty_cache(", "    # tidy", ")", "step"),
+        ),
+        (
+            ("if torch.cuda.is_available():  # tidy", "    torch.cuda.empty_cache()" + MARK, "step"),
+            ("if torch.cuda.is_available():  # tidy", "    pass", "step"),
+        ),
     ],
 )
 def test_each_step(lines: tuple[str, ...], left: tuple[str, ...]) -> None:

@@ -30,7 +30,7 @@ def step(*lines: str, first: str = "") -> str:
     [
         (("del loss", "gc.collect()" + MARK), ("del loss",)),
         (("if args.rank == 0:", "    gc.collect()" + MARK, "step"), ("step",)),
-        (("gc.collect()  # tidy" + MARK, "step"), ("step",)),
+        (("gc.collect()  # tidy" + MARK, "step"), ("gc.collect()  # tidy", "step")),
         (("if args.cuda:", "    gc.collect()" + MARK, "    torch.cuda.empty_cache()  # <- empty-cache-in-loop", "step"), ("step",)),
     ],
 )  # fmt: skip
