@@ -416,3 +416,27 @@ def test_progress_is_for_a_terminal(project: Path, monkeypatch: pytest.MonkeyPat
     check(order(project))
     check(order(project, loudness=Loudness.QUIET))
     assert seen == [False, True, False]
+
+
+STEERING = SLOW + "# \x1b]0;owned\x07 \u202e\u2066\n"
+
+
+@pytest.mark.parametrize("steers", [True, False], ids=["a terminal", "a pipe"])
+def test_a_difference_steers_no_terminal_and_is_a_patch_elsewhere(
+    project: Path, *, steers: bool, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    (project / "slow.py").write_text(STEERING, encoding="utf-8")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: steers, raising=False)
+    assert check(order(project, diff=True)) == 1
+    out, _ = capsys.readouterr()
+    assert ("\x1b" not in out and "\x07" not in out and "\u202e" not in out) is steers
+    assert (STEERING.splitlines()[-1] in out) is not steers
+
+
+def test_a_difference_in_colours_holds_nothing_but_our_own(project: Path, capsys: Capture) -> None:
+    (project / "slow.py").write_text(STEERING, encoding="utf-8")
+    assert check(order(project, diff=True, color="always")) == 1
+    out, _ = capsys.readouterr()
+    assert "\x1b]" not in out
+    assert "\u202e" not in out
