@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from torchlint import cli, regular, source
+from torchlint import cli, options, regular, source
 from torchlint.gitignore import MOST_BYTES
 
 SLOW = "import torch\n\n\ndef mask(size):\n    return torch.zeros(size, size).cuda()\n"
@@ -186,3 +186,50 @@ def test_a_link_within_the_tree_is_followed(project: Path, run: Run) -> None:
     assert run("fix")[0] == 0
     assert (project / "below" / "net.txt").read_text() == FAST
     assert (project / "net.py").is_symlink()
+
+
+# What a configuration names
+
+
+# Every key that names a path, or may: who adds one says here what it can lead to.
+PATHS = {"cache-dir", "entry", "extend", "hot", "allow-write", "python", "args"}
+NO_PATHS = {
+    "select",
+    "ignore",
+    "extend-select",
+    "target-torch",
+    "device",
+    "budget",
+    "level",
+    "fail-on",
+    "output-format",
+}
+GLOBS = {"exclude", "extend-exclude", "per-file-ignores", "extend-per-file-ignores", "per-file-severity", "severity"}
+
+
+def test_each_key_that_holds_words_is_known_to_name_a_path_or_not() -> None:
+    tables = ((options.Options, options.properties()), (options.Verify, options.properties()["verify"]["properties"]))
+    flags = {"boolean", "integer"}
+    words = {key for table, schema in tables for key in options.keys(table) if schema[key].get("type") not in flags}
+    assert words == PATHS | NO_PATHS | GLOBS | {"rules", "verify"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the program that must not run is a shell script")
+def test_nothing_that_a_configuration_names_is_run_or_written_by_a_check_or_a_fix(
+    project: Path, tmp_path: Path, run: Run
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    evil = project / "evil"
+    evil.write_text(f"#!/bin/sh\ntouch {outside}/ran\n")
+    evil.chmod(0o755)
+    (project / "base.toml").write_text("[verify]\nsteps = 1\n")
+    (project / "torchlint.toml").write_text(
+        "extend = 'base.toml'\ncache-dir = 'cache'\nhot = ['entry.py:f']\n"
+        f"[verify]\npython = '{evil}'\nentry = 'entry.py'\nargs = ['{outside}']\nallow-write = ['{outside}']\n"
+    )
+    (project / "entry.py").write_text(f"import torch\n\nopen({str(outside / 'ran')!r}, 'w')\n\n\ndef f():\n    pass\n")
+    assert run("check")[0] == 1
+    assert run("fix")[0] == 0
+    assert (project / "net.py").read_text() == FAST
+    assert list(outside.iterdir()) == []

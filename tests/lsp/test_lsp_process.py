@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -368,6 +369,30 @@ def test_heads_that_are_unusual(tmp_path: Path) -> None:
                 server.raw(head.format(len(data)).encode() + data)
                 answer = server.wait(lambda message, number=number: message.get("id") == f"mine{number}")
                 assert answer["error"]["code"] == METHOD_NOT_FOUND
+
+
+WRONG_LENGTHS = (
+    b"Content-Length: 99999999999999\r\n\r\n{}",
+    b"Content-Length: " + b"9" * 5_000 + b"\r\n\r\n{}",
+    b"Content-Length: -5\r\n\r\n{}",
+    b"Content-Length: two\r\n\r\n{}",
+    b"Content-Length: 2\r\n\r\n{}{}Content-Length: 2\r\n\r\n{}",  # what stands behind a length that is too small
+    b"x" * 20_000,
+)
+
+
+@pytest.mark.parametrize("data", WRONG_LENGTHS, ids=("huge", "digits", "negative", "no number", "too small", "no head"))
+def test_a_wrong_length_ends_the_server_with_one_line(tmp_path: Path, data: bytes) -> None:
+    command = [sys.executable, "-m", "torchlint", "server"]
+    with subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=-1, stderr=-1) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(data)
+        process.stdin.flush()
+        assert process.wait(timeout=30) == 2  # though its input is still open
+        (line,) = process.stderr.read().decode().splitlines()
+    assert line.startswith("error: torchlint server: ")
+    assert line.endswith("what writes to it speaks no LSP")
 
 
 def test_a_question_before_the_beginning(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ import json
 import logging
 import os
 import signal
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidRequest
@@ -22,10 +23,12 @@ from torchlint.finding import Span
 from torchlint.lsp import actions, verification
 from torchlint.lsp.diagnostics import diagnostics
 from torchlint.lsp.documents import PYTHON, path_of
+from torchlint.lsp.heads import Checked, HeadError
 from torchlint.lsp.hover import hover
 from torchlint.lsp.session import Session
 from torchlint.lsp.settings import KEYS, SECTION, ClientSettings
 from torchlint.registry import UnknownRuleError, find
+from torchlint.report.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -483,12 +486,15 @@ def _plain(value: object) -> Any:  # noqa: ANN401 - JSON
 
 
 def main() -> int:
-    """Serve one client on the standard streams; 0 if it said that it would leave."""
+    """Serve one client on the standard streams; 0 if it said that it would leave, 2 if it speaks no LSP."""
     logging.getLogger("pygls").setLevel(logging.CRITICAL)
     # The library would wait for a thread that reads. There is nothing to tidy: what was started ends with its pipe.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        server.start_io()
+        server.start_io(cast("BinaryIO", Checked(sys.stdin.buffer)))
+    except HeadError as error:
+        sys.stderr.write(f"error: torchlint server: {visible(str(error))}; what writes to it speaks no LSP\n")
+        return 2
     finally:
         server.session.close()
     return 0 if server.is_leaving else 1
