@@ -360,10 +360,20 @@ def _crash(source: SourceFile, rule: Rule, error: Exception) -> Diagnostic:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     place = f"{trace.tb_frame.f_code.co_name}, line {trace.tb_lineno}" if trace is not None else "?"
-    message = f"{rule.name} failed on {source.path}: {type(error).__name__}: {error} ({place}); please report this"
+    what = f"{type(error).__name__}: {_cut(error)} ({place})"
+    message = f"{rule.name} failed on {source.path}: {what}; please report this"
     if (pack := pack_of(rule.name)) is not None:
         message += f" to the authors of {pack}"
     return Diagnostic("E000", "internal-error", message, Fault.INTERNAL)
+
+
+def _cut(error: Exception) -> str:
+    """What an error says, on one line; some show a whole tree."""
+    said = " ".join(str(error).split())
+    return said if len(said) <= _LONGEST_ERROR else f"{said[:_LONGEST_ERROR]}…"
+
+
+_LONGEST_ERROR = 200
 
 
 def _finding(rule: Rule, flag: Flag, why: cst.CSTNode | None, spans: Spans, context: Context) -> Finding:

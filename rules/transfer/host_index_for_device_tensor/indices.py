@@ -153,6 +153,8 @@ def _follows_at_once(made: cst.Call, subscript: cst.Subscript, context: Context)
     if context.enclosing(subscript, cst.IfExp, cst.BooleanOperation, cst.Lambda, *Comprehension, within=last):
         return False
     lines = list(block.body)
+    if lines.index(last) < lines.index(first):  # in the next iteration of a loop
+        return False
     between = [node for line in lines[lines.index(first) : lines.index(last) + 1] for node in descendants(line)]
     tensor = context.code(subscript.value)
     before = [node for node in between[: between.index(subscript)] if not context.tree.within(subscript, node)]
