@@ -42,6 +42,11 @@ def t(device: SimulatedDevice) -> SimpleNamespace:
         batch=torch.randn(4, 3, device="cuda"),
         labels=torch.tensor([0, 1, 2, 0]).cuda(),
         cuda=torch.device("cuda"),
+        square=torch.eye(3).cuda() * 2,
+        loose=torch.sparse_coo_tensor(torch.tensor([[1, 1]]), torch.ones(2), (3,), check_invariants=False).cuda(),
+        sparse=torch.eye(4).cuda().to_sparse(),
+        scores=torch.randn(4, 2, 3, device="cuda", requires_grad=True),
+        targets=torch.tensor([[1, 2], [2, 1]]).cuda(),
     )
     device.reset()
     return made
@@ -49,6 +54,20 @@ def t(device: SimulatedDevice) -> SimpleNamespace:
 
 def put(tensor: torch.Tensor, index: object, value: object) -> None:
     tensor[index] = value
+
+
+def square(t: SimpleNamespace) -> torch.Tensor:
+    tensor: torch.Tensor = t.square
+    return tensor
+
+
+def normal(t: SimpleNamespace) -> torch.distributions.Normal:
+    return torch.distributions.Normal(t.x, t.x.abs(), validate_args=False)
+
+
+def ctc(t: SimpleNamespace) -> torch.Tensor:
+    lengths = torch.tensor([4, 4]), torch.tensor([2, 2])
+    return functional.ctc_loss(t.scores.log_softmax(-1), t.targets, *lengths, reduction="sum")
 
 
 def multiply_under_autocast(t: SimpleNamespace) -> None:
@@ -202,6 +221,45 @@ CASES: dict[str, tuple[Callable[[SimpleNamespace], object], tuple[int, int, int,
     # Random draws: Distributions.cpp.
     "multinomial": (lambda t: torch.multinomial(t.x.abs(), 2), (2, 0, 0, 2)),
     "dropout": (lambda t: functional.dropout(t.x, 0.5), NOTHING),
+    # `CHECK_NORMAL_TENSOR_STD` (DistributionTemplates.h) reads the least deviation; a number needs no reading.
+    "normal of tensors": (lambda t: torch.normal(t.x, t.x.abs()), READ),
+    "normal of a number and a tensor": (lambda t: torch.normal(0.0, t.x.abs()), READ),
+    "normal of a tensor and a number": (lambda t: torch.normal(t.x, 1.0), NOTHING),
+    "Normal.sample": (lambda t: normal(t).sample(), READ),
+    "Normal.rsample": (lambda t: normal(t).rsample(), NOTHING),
+    # `where_self_out` (TensorCompare.cpp) moves a tensor of no dimension; a number becomes one on the device.
+    "where with a host tensor of no dimension": (lambda t: torch.where(t.mask, t.x, torch.tensor(0.0)), COPY),
+    # `_linalg_check_errors` (BatchLinearAlgebra.cpp) behind each; the `_ex` variants leave it out, and `qr` and `det`.
+    "inv": (lambda t: torch.linalg.inv(square(t)), READ),
+    "inv_ex": (lambda t: torch.linalg.inv_ex(square(t)), NOTHING),
+    "cholesky": (lambda t: torch.linalg.cholesky(square(t)), READ),
+    "solve": (lambda t: torch.linalg.solve(square(t), square(t)), READ),
+    "eigh": (lambda t: torch.linalg.eigh(square(t)), READ),
+    "eigvalsh": (lambda t: torch.linalg.eigvalsh(square(t)), READ),
+    "eig": (lambda t: torch.linalg.eig(square(t)), READ),
+    "qr": (lambda t: torch.linalg.qr(square(t)), NOTHING),
+    "det": (lambda t: torch.linalg.det(square(t)), NOTHING),
+    # `_check_gesvdj_convergence` (cuda/linalg/BatchLinearAlgebraLib.cpp) before it, where no driver is named.
+    "svd": (lambda t: torch.linalg.svd(square(t)), (2, 0, 0, 2)),
+    "svdvals": (lambda t: torch.linalg.svdvals(square(t)), (2, 0, 0, 2)),
+    "pinv": (lambda t: torch.linalg.pinv(square(t)), (2, 0, 0, 2)),
+    "matrix_norm by singular values": (lambda t: torch.linalg.matrix_norm(square(t), 2), (2, 0, 0, 2)),
+    "matrix_exp": (lambda t: torch.linalg.matrix_exp(square(t)), READ),  # `mexp_impl`, LinearAlgebra.cpp
+    # `isin_Tensor_Tensor_out` (TensorCompare.cpp) makes many elements unique.
+    "isin of few": (lambda t: torch.isin(t.ids, t.ids), NOTHING),
+    "isin of many": (lambda t: torch.isin(t.x, t.x.repeat(9)), (2, 0, 0, 2)),
+    "index_fill by a number of the device": (lambda t: t.x.index_fill(0, t.ids, t.scalar), READ),  # `source.item()`
+    # `embedding_renorm_cuda_` (cuda/Embedding.cu) leaves the number of unique indices on the device.
+    "embedding, norms bounded": (lambda t: functional.embedding(t.ids, t.batch.clone(), max_norm=1.0), NOTHING),
+    # LossCTC.cu copies lengths and offsets, forwards and backwards; the mean divides by lengths that come along.
+    "ctc_loss, lengths on the host": (ctc, (3, 3, 0, 0)),
+    "ctc_loss, backward": (lambda t: ctc(t).backward(), (6, 6, 0, 0)),
+    # Sparse: SparseCUDATensor.cu, TensorConversions.cpp.
+    "to_sparse": (lambda t: t.batch.to_sparse(), READ),
+    "sparse times dense": (lambda t: t.sparse @ t.batch, NOTHING),
+    "coalesce": (lambda t: t.loose.coalesce(), READ),
+    "sparse to the host": (lambda t: t.sparse.cpu(), (2, 0, 0, 2)),
+    "a copy for NumPy": (lambda t: t.x.numpy(force=True), READ),
     # Kernels that need nothing of the host.
     "sort": (lambda t: t.x.sort(), NOTHING),
     "argsort": (lambda t: t.x.argsort(), NOTHING),
@@ -342,10 +400,24 @@ def test_views_and_empty_tensors_launch_nothing(t: SimpleNamespace, device: Simu
     assert device.counts()["launches"] == 1
 
 
-def test_emptying_the_cache_is_counted(device: SimulatedDevice) -> None:
+def test_emptying_the_cache_is_counted_and_waits(device: SimulatedDevice) -> None:
     device.reset()
     torch.cuda.empty_cache()
-    assert device.counts()["empty_cache"] == 1
+    assert device.counts()["empty_cache"] == device.counts()["syncs"] == 1
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if "backward" not in name and name != "autocast"])
+def test_inference_mode_costs_the_same(name: str, t: SimpleNamespace, device: SimulatedDevice) -> None:
+    run, _ = CASES[name]
+    with torch.no_grad():
+        run(t)
+    expected = device.counts()
+    device.reset()
+    with torch.inference_mode():
+        run(t)
+    assert {kind: n for kind, n in device.counts().items() if kind != "allocations"} == {
+        kind: n for kind, n in expected.items() if kind != "allocations"
+    }
 
 
 def test_all_kinds_are_there(device: SimulatedDevice) -> None:

@@ -347,11 +347,6 @@ def test_complex_numbers() -> None:
     assert torch.equal(moved.conj().imag.cpu(), -x.imag)
 
 
-def test_sparse_tensors_are_refused() -> None:
-    with pytest.raises(NotImplementedError, match="has no tensors of layout"):
-        torch.eye(3, device="cuda").to_sparse()
-
-
 def test_parameters_print_as_parameters() -> None:
     parameter = nn.Parameter(torch.ones(2)).cuda()
     assert repr(nn.Parameter(parameter.detach())) == (

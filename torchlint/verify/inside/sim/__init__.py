@@ -57,9 +57,9 @@ def simulated_cuda() -> Iterator[SimulatedDevice]:
     import the program inside. Random numbers are those of the host's generator. `torch.compile` and `torch.jit.script`
     leave code as it is. What they save of the device loads in a process that simulates one, and nowhere else.
 
-    What it does not have: times, sparse and quantized tensors, CUDA graphs, kernels of other libraries, more than one
-    device, the workspaces of cuBLAS and cuDNN. A launch is an operator of ATen that computes: on a GPU some are several
-    kernels, and a few, such as dropout, are one where they are several here.
+    What it does not have: times, quantized tensors, gradients of nested tensors with `layout=torch.strided`, CUDA graphs,
+    kernels of other libraries, more than one device, the workspaces of cuBLAS and cuDNN. A launch is an operator of ATen
+    that computes: on a GPU some are several kernels, and a few, such as dropout, are one where they are several here.
 
     Raises RuntimeError where a device is already being simulated, or where there is a real one.
     """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 from torchlint.verify.inside.sim.tensor import SimTensor
@@ -13,8 +15,8 @@ _FLASH = 1  # SDPBackend::flash_attention (aten/src/ATen/native/transformers/sdp
 def register() -> torch.library.Library:
     """Run them as on a device until `_destroy` of what is returned is called."""
     library = torch.library.Library("aten", "IMPL")
-    library.impl("scaled_dot_product_attention", _attention, "AutogradMeta")
-    library.impl("ctc_loss.Tensor", _ctc_loss, "AutogradMeta")
+    for name, (overload, kernel) in OWN.items():
+        library.impl(f"{name.removeprefix('aten::')}.{overload}".removesuffix("."), kernel, "AutogradMeta")
     return library
 
 
@@ -63,3 +65,10 @@ def _fused(
         return False
     choice = getattr(torch, "_fused_sdp_choice", None)
     return choice is not None and choice(*inner, 0.0, is_causal) == _FLASH
+
+
+OWN: dict[str, tuple[str, Callable[..., object]]] = {
+    "aten::scaled_dot_product_attention": ("", _attention),
+    "aten::ctc_loss": ("Tensor", _ctc_loss),
+}
+"""By name and overload what runs in the place of ATen's composition."""

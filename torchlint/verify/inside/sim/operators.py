@@ -9,11 +9,21 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from torchlint.verify.inside.sim import syncs, transfers
+from torchlint.verify.inside.sim import composites, syncs, transfers
 from torchlint.verify.inside.sim.kernels import kernels
 from torchlint.verify.inside.sim.memory import memory, pinned
 from torchlint.verify.inside.sim.sites import ledger
-from torchlint.verify.inside.sim.tensor import CPU, META, Arguments, Keywords, Operator, SimTensor, replace_data
+from torchlint.verify.inside.sim.tensor import (
+    CPU,
+    META,
+    Arguments,
+    Device,
+    Keywords,
+    Operator,
+    SimTensor,
+    others_decide,
+    replace_data,
+)
 
 _aten = torch.ops.aten
 
@@ -33,8 +43,7 @@ class OnDevice(TorchDispatchMode):
         args: Arguments = (),
         kwargs: Keywords | None = None,
     ) -> object:
-        del types
-        return dispatch(operator, args, kwargs or {})
+        return NotImplemented if others_decide(types) else dispatch(operator, args, kwargs or {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +55,9 @@ class _Operator:
     mutates: bool
     reshapes: bool
     waits: bool
+    copies: bool
     special: Callable[..., Any] | None
+    composite: bool
 
 
 def dispatch(operator: Operator, args: Arguments, kwargs: Keywords) -> object:
@@ -54,6 +65,9 @@ def dispatch(operator: Operator, args: Arguments, kwargs: Keywords) -> object:
     known = _operators.get(operator)
     if known is None:
         known = _operators[operator] = _look_up(operator)
+    if known.composite and torch.is_inference_mode_enabled():
+        # Where nothing is recorded, what is composed of operators comes here before it is taken apart.
+        return _taken_apart(operator, args, kwargs)
     if known.special is not None:
         return known.special(operator, args, kwargs)
     ours: list[Any] = []
@@ -77,7 +91,12 @@ def dispatch(operator: Operator, args: Arguments, kwargs: Keywords) -> object:
         number, size = syncs.reads(known.name, args, kwargs)
         if number:
             transfers.read(size, number)
+    if known.copies:
+        for source in syncs.copies(known.name, args):
+            transfers.to_device(source, source.dtype, non_blocking=False)
     result = operator(*values, **kwargs)
+    if type(result) is torch.Tensor and result.is_nested:
+        _refuse_gradient(ours)
     if device is not None and device.type == "cpu":
         return result
     if known.launches:
@@ -87,6 +106,15 @@ def dispatch(operator: Operator, args: Arguments, kwargs: Keywords) -> object:
     if known.name in _LENGTHS_STAY:
         return SimTensor(result[0]), result[1]
     return _rewrap(result)
+
+
+def _taken_apart(operator: torch._ops.OpOverload, args: Arguments, kwargs: Keywords) -> object:
+    """Run a composite operator by the operators that it consists of."""
+    with _everything:
+        own = composites.OWN.get(operator._schema.name)  # noqa: SLF001 - no public name
+        if own is not None and own[0] == operator._overloadname:  # noqa: SLF001 - as above
+            return own[1](*args, **kwargs)
+        return operator._op_dk(_COMPOSITE, *args, **kwargs)  # noqa: SLF001 - as above
 
 
 def _on_host(operator: Operator, values: list[Any], kwargs: Keywords) -> object:
@@ -107,6 +135,8 @@ def _unwrap(argument: object, ours: list[Any], theirs: list[Any]) -> object:
         return type(argument)([_unwrap(part, ours, theirs) for part in argument])
     if isinstance(argument, torch.Tensor):
         theirs.append(argument)
+    elif type(argument) is Device and argument == META:
+        return CPU
     return argument
 
 
@@ -151,6 +181,18 @@ def _refuse_host_tensors(theirs: list[Any], name: str) -> None:
             "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu! "
             f"(when checking the arguments of {name})"
         )
+
+
+def _refuse_gradient(ours: list[Any]) -> None:
+    """Autograd ends the process where a nested tensor is of a class of Python's and has a gradient."""
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in ours):
+        raise NotImplementedError("the simulated device has no gradients of nested tensors with layout=torch.strided")
+
+
+def _device(_: Operator, args: Arguments, kwargs: Keywords) -> object:
+    """Where C++ takes a tensor to be that does not know it itself."""
+    del kwargs
+    return META if type(args[0]) is SimTensor else args[0].device
 
 
 def _to_copy(operator: Operator, args: Arguments, kwargs: Keywords) -> object:
@@ -258,7 +300,9 @@ def _look_up(operator: torch._ops.OpOverload) -> _Operator:
         mutates=mutates,
         reshapes=torch.Tag.inplace_view in operator.tags,
         waits=syncs.has_rule(name),
+        copies=syncs.copies_itself(name),
         special=_SPECIAL.get(schema.name),
+        composite=not name.startswith("prim::") and _has_kernel(operator.name(), "CompositeImplicitAutograd"),
     )
 
 
@@ -295,6 +339,10 @@ _SPECIAL: dict[str, Callable[..., Any]] = {
     "aten::index": _index,
     "aten::index_put": _index_put,
     "aten::index_put_": _index_put,
+    "prim::device": _device,
 }
 
+_COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd  # noqa: SLF001 - no public name
+_has_kernel: Callable[[str, str], bool] = torch._C._dispatch_has_kernel_for_dispatch_key  # noqa: SLF001 - as above
+_everything = OnDevice()
 _operators: dict[Any, _Operator] = {}

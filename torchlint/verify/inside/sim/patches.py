@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 from collections.abc import Callable
@@ -10,16 +11,25 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 import torch._dynamo  # what inspects the names of torch has to see them before they are replaced
-from torch.utils._device import DeviceContext
+from torch.utils._device import DeviceContext, _device_constructors
 from torch.utils._pytree import tree_map
 
-from torchlint.verify.inside.sim.frontdoor import ACCELERATOR_NAMES, CUDA_NAMES, NVTX_NAMES, nothing
+from torchlint.verify.inside.sim.frontdoor import (
+    ACCELERATOR_NAMES,
+    CUDA_NAMES,
+    NVTX_NAMES,
+    Event,
+    Stream,
+    nothing,
+)
+from torchlint.verify.inside.sim.groups import patch_groups
 from torchlint.verify.inside.sim.memory import pinned
 from torchlint.verify.inside.sim.operators import OnDevice
 from torchlint.verify.inside.sim.tensor import (
     CPU,
     CUDA,
     META,
+    Device,
     SimTensor,
     become,
     exchange,
@@ -48,9 +58,13 @@ def enter(stack: ExitStack, casts: Casts) -> None:
 
     _patch_names(patch)
     _patch_tensor(patch)
+    _patch_jagged(patch)
     _patch_factories(patch)
+    _patch_default_type(patch, stack)
+    _patch_indices(patch)
     _patch_optimizers(patch, stack)
     _patch_modules(patch, stack)
+    patch_groups(patch)
     _patch_autocast(patch, casts)
     _patch_threads(patch)
 
@@ -64,6 +78,13 @@ def _patch_names(patch: Callable[..., None]) -> None:
     if accelerator is not None:
         for name, value in ACCELERATOR_NAMES.items():
             patch(accelerator, name, value)
+        memory = getattr(accelerator, "memory", None)
+        for name in vars(memory or accelerator).keys() & ACCELERATOR_NAMES.keys():
+            patch(memory or accelerator, name, ACCELERATOR_NAMES[name])
+    if hasattr(torch._C, "_get_accelerator"):  # noqa: SLF001 - no public name
+        patch(torch._C, "_get_accelerator", lambda *_: torch.device("cuda"))  # noqa: SLF001 - as above
+    patch(torch, "Stream", Stream)
+    patch(torch, "Event", Event)
     for module in (torch.cuda.random, torch.cuda.memory, torch.cuda.graphs, torch.cuda.streams):
         for name, value in CUDA_NAMES.items():
             if name in vars(module):
@@ -127,6 +148,27 @@ def _patch_tensor(patch: Callable[..., None]) -> None:
         patch(torch.Tensor, method.__name__, method)
 
 
+def _patch_jagged(patch: Callable[..., None]) -> None:
+    """Nested tensors with `layout=torch.jagged` are Python's, made of other tensors, and say where these are."""
+    from torch.nested._internal.nested_tensor import NestedTensor  # no public name
+
+    make: Callable[..., Any] = torch.Tensor._make_wrapper_subclass  # noqa: SLF001 - as above
+
+    def wrap(cls: type, *args: object, **kwargs: object) -> object:
+        places = [META if isinstance(part, Device) and names_cuda(part) else part for part in args]
+        if names_cuda(kwargs.get("device")):
+            kwargs["device"] = META
+        return make(cls, *places, **kwargs)
+
+    def on_device(self: torch.Tensor) -> bool:
+        return bool(self._values.is_cuda)
+
+    patch(torch.Tensor, "_make_wrapper_subclass", staticmethod(wrap))
+    patch(NestedTensor, "device", property(lambda self: self._values.device))
+    patch(NestedTensor, "is_cuda", property(on_device))
+    patch(NestedTensor, "is_meta", property(lambda self: self._values.is_meta))
+
+
 def _here() -> AbstractContextManager[object]:
     """A thread that the program started does not see operators until it is told to."""
     return nullcontext() if getattr(_simulating, "on", False) else OnDevice()
@@ -154,6 +196,14 @@ def _patch_factories(patch: Callable[..., None]) -> None:
 
     for name in ("tensor", "as_tensor", "asarray", "scalar_tensor"):
         patch(torch, name, moved(getattr(torch, name)))
+    nest = torch.nested.nested_tensor
+
+    def nested_tensor(data: object, *args: object, device: object = None, **kwargs: object) -> torch.Tensor:
+        if device is None or not names_cuda(device):
+            return nest(data, *args, **{"device": device} if device is not None else {}, **kwargs)
+        return nest(data, *args, **kwargs).to(CUDA)
+
+    patch(torch.nested, "nested_tensor", nested_tensor)
     load = torch.load
     torch.serialization.add_safe_globals([restore])
 
@@ -179,6 +229,75 @@ def _patch_factories(patch: Callable[..., None]) -> None:
             return generator.__new__(cls, "cpu")
 
     patch(torch, "Generator", Generator)
+
+
+def _patch_default_type(patch: Callable[..., None], stack: ExitStack) -> None:
+    """`torch.set_default_tensor_type("torch.cuda.FloatTensor")`: a default device, of `torch.Tensor(...)` too."""
+    set_type: Callable[[Any], None] = torch.set_default_tensor_type
+    undo: list[ExitStack] = []
+
+    def on_device(cls: type, *args: object, **kwargs: object) -> torch.Tensor:
+        made = _host.__new__(cls, *args, **kwargs)
+        if cls is not torch.Tensor or type(made) is SimTensor:
+            return made
+        return SimTensor(made) if not args or type(args[0]) is int else made.cuda()
+
+    def set_default_tensor_type(kind: Any) -> None:  # noqa: ANN401 - a name, or a type
+        name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__name__}"
+        while undo:
+            undo.pop().close()
+        set_type(name.replace("torch.cuda.", "torch.", 1))
+        if name.startswith("torch.cuda."):
+            own = ExitStack()
+            undo.append(own)
+            own.callback(torch.set_default_device, None)
+            torch.set_default_device(CUDA)
+            new = vars(torch.Tensor).get("__new__", _MISSING)
+            torch.Tensor.__new__ = staticmethod(on_device)
+            own.callback(
+                *(delattr, torch.Tensor, "__new__") if new is _MISSING else (setattr, torch.Tensor, "__new__", new)
+            )
+
+    def unset() -> None:
+        while undo:
+            undo.pop().close()
+
+    stack.callback(unset)
+    patch(torch, "set_default_tensor_type", set_default_tensor_type)
+
+
+def _patch_indices(patch: Callable[..., None]) -> None:
+    """An index is a device for all that takes one; torch without CUDA refuses it before any operator is seen."""
+
+    def indexed(make: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(make)
+        def factory(*args: object, **kwargs: object) -> object:
+            if type(kwargs.get("device")) is int:
+                kwargs["device"] = CUDA
+            return make(*args, **kwargs)
+
+        return factory
+
+    _device_constructors()  # it remembers these by themselves, as `with torch.device(...)` sees them
+    for name in _FACTORIES:
+        patch(torch, name, indexed(getattr(torch, name)))
+
+    class DeviceType(type):
+        def __instancecheck__(cls, instance: object) -> bool:
+            return isinstance(instance, Device)
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> torch.device:  # noqa: ANN401 - as the original
+            named = args or tuple(kwargs.values())
+            return CUDA if named and type(named[0]) is int else Device(*args, **kwargs)
+
+    patch(torch, "device", DeviceType("device", (), {"__module__": "torch"}))
+
+
+_FACTORIES = (
+    "arange bartlett_window blackman_window empty empty_like empty_strided eye full full_like hamming_window "
+    "hann_window kaiser_window linspace logspace normal ones ones_like rand rand_like randint randint_like randn "
+    "randn_like randperm range sparse_coo_tensor tril_indices triu_indices zeros zeros_like"
+).split()
 
 
 def _maps_to_host(location: object) -> bool:
@@ -231,6 +350,16 @@ def _patch_modules(patch: Callable[..., None], stack: ExitStack) -> None:
     stack.callback(future.set_swap_module_params_on_conversion, future.get_swap_module_params_on_conversion())
     future.set_swap_module_params_on_conversion(True)
     patch(torch.utils, "swap_tensors", exchange)
+    parse: Callable[..., Any] = torch._C._nn._parse_to  # noqa: SLF001 - how `Module.to` reads its arguments
+
+    def parse_to(*args: object, **kwargs: object) -> object:
+        if args and type(args[0]) is int:
+            args = (CUDA, *args[1:])
+        if type(kwargs.get("device")) is int:
+            kwargs["device"] = CUDA
+        return parse(*args, **kwargs)
+
+    patch(torch._C._nn, "_parse_to", parse_to)  # noqa: SLF001 - as above
     data = torch.Tensor.data
 
     def set_data(self: torch.Tensor, value: torch.Tensor) -> None:

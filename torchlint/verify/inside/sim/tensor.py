@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import torch
 
 from torchlint.verify.inside.sim import transfers
 from torchlint.verify.inside.sim.memory import memory
 
+if TYPE_CHECKING:
+    import numpy as np
+
 CUDA = torch.device("cuda", 0)
 META = torch.device("meta", 0)  # an index, which a user's own meta tensors do not have
 CPU = torch.device("cpu")
 
+Device = torch.device  # while the device is simulated, torch has another callable under that name
 Operator = Callable[..., Any]
 Arguments = tuple[Any, ...]
 Keywords = dict[str, Any]
@@ -29,9 +33,14 @@ _to_text: Callable[[Any], str] = torch._tensor_str._str  # noqa: SLF001 - no pub
 _host = torch._C.TensorBase  # noqa: SLF001 - the methods that `SimTensor` and the patches stand before
 
 
+def others_decide(types: Sequence[type]) -> bool:
+    """Whether a class among these, of tensors made of other tensors, says itself what operators do."""
+    return any(kind not in _PLAIN and "__torch_dispatch__" in kind.__dict__ for kind in types)
+
+
 def names_cuda(device: object) -> bool:
     """Whether this is how a program names the device: a string, a `torch.device` or an index."""
-    if isinstance(device, torch.device):
+    if isinstance(device, Device):
         return device.type == "cuda"
     if isinstance(device, str):
         return device.startswith("cuda")
@@ -50,10 +59,15 @@ class SimTensor(torch.Tensor):
         requires_grad: bool = False,  # noqa: FBT001, FBT002 - as Tensor's
     ) -> SimTensor:
         """Give `value`, a host tensor without gradient, to the device."""
-        if value.layout is not torch.strided:
-            raise NotImplementedError(f"the simulated device has no tensors of layout {value.layout}")
         if value.dtype.is_complex and value.is_conj():
             value = value.resolve_conj()  # a wrapper does not say that its values are still to be conjugated
+        inferring = value.is_inference()
+        if inferring is not torch.is_inference_mode_enabled():
+            # A view is an inference tensor if its base is one, in whichever mode it is taken.
+            with torch._C._InferenceMode(inferring):  # noqa: SLF001 - what `torch.inference_mode` enters
+                return SimTensor(value, requires_grad)
+        if value.layout is not torch.strided or value.is_nested:
+            return _of_other_layout(cls, value, requires_grad=requires_grad)
         self = _wrap(
             cls,
             value.size(),
@@ -79,11 +93,10 @@ class SimTensor(torch.Tensor):
         args: Arguments = (),
         kwargs: Keywords | None = None,
     ) -> object:
-        del types
         # The operators need this class; they come here only where no mode sees them first.
         from torchlint.verify.inside.sim.operators import dispatch
 
-        return dispatch(operator, args, kwargs or {})
+        return NotImplemented if others_decide(types) else dispatch(operator, args, kwargs or {})
 
     device = property(lambda _: CUDA)
     is_cuda = property(lambda _: True)
@@ -103,6 +116,14 @@ class SimTensor(torch.Tensor):
         replace_data(self, other)
         self._value = other._value  # noqa: SLF001 - a tensor of this class
 
+    def requires_grad_(self, requires_grad: bool = True) -> torch.Tensor:  # noqa: FBT001, FBT002 - as Tensor's
+        """As `Tensor.requires_grad_`."""
+        if requires_grad and self.is_nested:
+            raise NotImplementedError(
+                "the simulated device has no gradients of nested tensors with layout=torch.strided"
+            )
+        return _host.requires_grad_(self, requires_grad)
+
     def get_device(self) -> int:
         """The index of the only device."""
         return 0
@@ -117,8 +138,10 @@ class SimTensor(torch.Tensor):
         place = CUDA if name.startswith("torch.cuda.") else CPU
         return self.to(place, getattr(torch, name.rpartition(".")[2]).dtype, non_blocking=non_blocking)
 
-    def numpy(self, *_: object, **__: object) -> NoReturn:
-        """As with CUDA, an error."""
+    def numpy(self, *, force: bool = False) -> np.ndarray[Any, Any]:
+        """As with CUDA, an error unless a copy is asked for."""
+        if force:
+            return self.detach().cpu().numpy(force=True)
         raise TypeError(
             "can't convert cuda:0 device type tensor to numpy. "
             "Use Tensor.cpu() to copy the tensor to host memory first."
@@ -128,8 +151,8 @@ class SimTensor(torch.Tensor):
         """As `Tensor.tolist`, which copies to the host."""
         return self.cpu().tolist()
 
-    def __array__(self, *_: object, **__: object) -> NoReturn:
-        self.numpy()
+    def __array__(self, *_: object, **__: object) -> np.ndarray[Any, Any]:
+        return self.numpy()
 
     def __repr__(self, *_: object, **__: object) -> str:
         # torch prints with operators, of which many read from the device.
@@ -187,8 +210,9 @@ class SimTensor(torch.Tensor):
         return self._value.untyped_storage()
 
     def new(self, *args: object, **kwargs: object) -> torch.Tensor:
-        """As `Tensor.new`, which takes sizes or numbers."""
-        value = self._value.new(*args, **kwargs)
+        """As `Tensor.new`, which takes sizes or numbers, a tensor, or the parts of a sparse one."""
+        values = [part._value if type(part) is SimTensor else part for part in args]  # noqa: SLF001 - of this class
+        value = self._value.new(*values, **kwargs)
         if args and isinstance(args[0], (list, tuple)) and not isinstance(args[0], torch.Size):
             transfers.to_device(value, value.dtype, non_blocking=False)
         return SimTensor(value)
@@ -208,7 +232,30 @@ class SimTensor(torch.Tensor):
 SimTensor.__name__ = SimTensor.__qualname__ = "Tensor"
 SimTensor.__module__ = "torch"
 
+_PLAIN = (SimTensor, torch.Tensor)
 _wrap: Callable[..., Any] = torch.Tensor._make_wrapper_subclass  # noqa: SLF001 - no public name
+_subclass: Callable[..., Any] = torch.Tensor._make_subclass  # noqa: SLF001 - as above
+
+
+def _of_other_layout(cls: type[SimTensor], value: torch.Tensor, *, requires_grad: bool) -> SimTensor:
+    """A wrapper of a sparse or nested tensor: one of this class over a tensor of that layout without values."""
+    parts = transfers.members(value)
+    with torch._C._DisableTorchDispatch():  # noqa: SLF001 - below all modes: it is no one's
+        # On the meta device there are no nested ones, and sparse ones forget the index: they ask Python where they are.
+        like = value.detach() if value.is_nested else _hollow(value, parts)
+        self: SimTensor = _subclass(cls, like, requires_grad, dispatch_device=True)
+    self._value = value
+    for part in parts:
+        memory.hold(part.untyped_storage())
+    return self
+
+
+def _hollow(value: torch.Tensor, parts: Sequence[torch.Tensor]) -> torch.Tensor:
+    """A tensor on the meta device of the layout and shape of a sparse one, which consists of `parts`."""
+    empty = [torch.empty_strided(part.shape, part.stride(), dtype=part.dtype, device=META) for part in parts]
+    if value.layout is torch.sparse_coo:
+        return torch.sparse_coo_tensor(*empty, value.shape, check_invariants=False)
+    return torch.sparse_compressed_tensor(*empty, value.shape, layout=value.layout, check_invariants=False)
 
 
 class _Loading(threading.local):

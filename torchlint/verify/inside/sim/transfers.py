@@ -6,13 +6,10 @@ synchronization behavior" of the CUDA runtime for what the host waits for.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import torch
 
 from torchlint.verify.inside.sim.memory import pinned
 from torchlint.verify.inside.sim.sites import ledger
-
-if TYPE_CHECKING:
-    import torch
 
 
 def to_device(source: torch.Tensor, dtype: torch.dtype, *, non_blocking: bool, contiguous: bool = True) -> None:
@@ -22,6 +19,12 @@ def to_device(source: torch.Tensor, dtype: torch.dtype, *, non_blocking: bool, c
     is staged, for which the driver may wait for the stream. A source that is not contiguous, or that is converted
     on the host first, passes through a pageable temporary.
     """
+    if source.layout is not torch.strided or source.is_nested:
+        for part in members(source):
+            # Indices keep their type.
+            wanted = dtype if part.dtype == source.dtype else part.dtype
+            to_device(part, wanted, non_blocking=non_blocking, contiguous=contiguous)
+        return
     if not source.numel():
         return
     converts = source.dtype != dtype
@@ -42,6 +45,11 @@ def to_host(source: torch.Tensor, dtype: torch.dtype, *, non_blocking: bool, int
 
     A copy to pageable memory returns only once it is complete, `non_blocking` or not.
     """
+    if source.layout is not torch.strided or source.is_nested:
+        for part in members(source):
+            wanted = dtype if part.dtype == source.dtype else part.dtype
+            to_host(part, wanted, non_blocking=non_blocking, into_pinned=into_pinned)
+        return
     if not source.numel():
         return
     item = dtype.itemsize if non_blocking else source.element_size()
@@ -58,3 +66,14 @@ def read(size: int, times: int = 1) -> None:
     ledger.note("d2h", times)
     ledger.note("d2h_bytes", times * size)
     ledger.note("syncs", times)
+
+
+def members(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """The dense tensors that a sparse or nested one consists of; each is copied by itself."""
+    if tensor.is_nested:
+        return [tensor.values()]
+    if tensor.layout is torch.sparse_coo:
+        return [tensor._indices(), tensor._values()]  # noqa: SLF001 - those of a tensor that need not be coalesced
+    if tensor.layout in {torch.sparse_csr, torch.sparse_bsr}:
+        return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+    return [tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
