@@ -506,6 +506,12 @@ def _verify_parameters() -> list[click.Parameter]:
             metavar="N",
             help=f"At most so many sets of fresh processes ({_REPLICATES} by default).",
         ),
+        _Option(
+            ["--only-count"],
+            "What",
+            is_flag=True,
+            help="Measure no fix; count what the lines of a program ask of a cuda or sim device.",
+        ),
         _Option(["--steps"], "How", type=click.IntRange(min=1), metavar="N", help="Count so many steps of a program."),
         _Option(
             ["--synthetic-data"],

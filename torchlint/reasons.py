@@ -20,7 +20,7 @@ from torchlint.finding import Diagnostic, Severity
 from torchlint.registry import find
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from types import CodeType, FrameType
 
     import libcst as cst
@@ -85,37 +85,58 @@ class _Left(NamedTuple):
 
 def verdicts(source: SourceFile, settings: Settings, facts: Facts, row: int) -> list[Verdict]:
     """What each active rule that looks at something on a line says of it, or why it does not; none without code."""
+    return verdicts_of(source, settings, facts, [row])[row]
+
+
+def verdicts_of(source: SourceFile, settings: Settings, facts: Facts, rows: Sequence[int]) -> dict[int, list[Verdict]]:
+    """The same of several lines of a file."""
     rules = tuple(map(find, settings.rules))
     said = linter.lint(source, settings, facts).findings
     found = engine.examine(source, rules, settings, facts).findings
     with engine.deep_recursion(), engine.reading(source, settings, facts) as context:
         if isinstance(context, Diagnostic):
-            return []
-        looked = list(_looked(context, rules, row))
-        here = [finding for finding in found if _touches(finding, source, row)]
-        spoken = [_spoken(finding, said) for finding in here]
-        speaking = {verdict.rule.name for verdict in spoken}
-        silent: dict[str, tuple[int, Verdict]] = {}
-        for rule, check, node in looked:
-            if rule.name in speaking:
-                continue
-            seen = watched(check, node, context)
-            # Of several things on a line, what came nearest to being said.
-            reached = _STEPS + 1 if seen.flags else len(seen.reasons)
-            if rule.name not in silent or reached > silent[rule.name][0]:
-                silent[rule.name] = reached, _silent(rule, seen, context, here)
+            return {row: [] for row in rows}
+        looked = _looked(context, rules, frozenset(rows))
+        return {row: _of_row(row, looked.get(row, []), source, context, found, said) for row in rows}
+
+
+def _of_row(
+    row: int,
+    looked: Sequence[tuple[Rule, Check, cst.CSTNode]],
+    source: SourceFile,
+    context: Context,
+    found: Sequence[Finding],
+    said: tuple[Finding, ...],
+) -> list[Verdict]:
+    here = [finding for finding in found if _touches(finding, source, row)]
+    spoken = [_spoken(finding, said) for finding in here]
+    speaking = {verdict.rule.name for verdict in spoken}
+    silent: dict[str, tuple[int, Verdict]] = {}
+    for rule, check, node in looked:
+        if rule.name in speaking:
+            continue
+        seen = watched(check, node, context)
+        # Of several things on a line, what came nearest to being said.
+        reached = _STEPS + 1 if seen.flags else len(seen.reasons)
+        if rule.name not in silent or reached > silent[rule.name][0]:
+            silent[rule.name] = reached, _silent(rule, seen, context, here)
     spoken.sort(key=lambda verdict: list(Outcome).index(verdict.outcome))
     return [*spoken, *sorted((verdict for _, verdict in silent.values()), key=lambda verdict: verdict.rule.code)]
 
 
-def _looked(context: Context, rules: tuple[Rule, ...], row: int) -> Iterator[tuple[Rule, Check, cst.CSTNode]]:
-    """The checks that look at what begins on a line, or at the statement there, with what they look at."""
+def _looked(
+    context: Context, rules: tuple[Rule, ...], rows: frozenset[int]
+) -> dict[int, list[tuple[Rule, Check, cst.CSTNode]]]:
+    """By line the checks that look at what begins there, or at the statement there, with what they look at."""
     candidates = engine.candidates_of(context, rules)
     looked = [(rule, check, node) for rule, check, node in candidates if node is not context.tree.module]
     spans = context.spans({node for _, _, node in looked})
+    found: dict[int, list[tuple[Rule, Check, cst.CSTNode]]] = {}
     for rule, check, node in looked:
-        if context.source.position(spans.inner(node).start)[0] == row:
-            yield rule, check, node
+        row = context.source.position(spans.inner(node).start)[0]
+        if row in rows:
+            found.setdefault(row, []).append((rule, check, node))
+    return found
 
 
 def _touches(finding: Finding, source: SourceFile, row: int) -> bool:

@@ -152,6 +152,7 @@ class _Worker:
             "ended": message["units"] is None or wanted < message["units"],
             "counts": dict.fromkeys(COUNTS, 0) | {"syncs": syncs},
             "sites": sites,
+            "earlier": [],
             "doubt": self._session.uncounted.get(self._arm.name, ""),
             "peak": 1 << 20,
         }

@@ -357,7 +357,8 @@ def test_a_report_without_fixes_shows_where_the_host_waits(root: Path) -> None:
     (site,) = shown.sites
     assert (site.path, site.line, site.kind, site.per_unit) == ("train.py", 3, "waits, copies to the host", 4)
     text = to_terminal(shown)
-    assert "4/step  train.py:3  waits, copies to the host  check says nothing" in text
+    assert "4/step  train.py:3  waits, copies to the host" in text
+    assert "check says nothing: no rule looks for it" in text
     assert "verdict" not in text
     assert to_json(shown)
 
@@ -380,7 +381,7 @@ def test_counts_that_cannot_be_right_are_not_shown(root: Path) -> None:
     assert any("is not counted: the profiler saw nothing" in warning for warning in shown.warnings)
     _, _, shown = measured(root, device="sim", uncounted={"null": "the profiler saw nothing"})
     assert [each.syncs for each in shown.rows] == [None] * len(shown.rows)
-    assert "what null asks of the device is not counted: the profiler saw nothing" in shown.warnings
+    assert "what the program asks of the device is not counted: the profiler saw nothing" in shown.warnings
     assert shown.sites, "whose source is another"
 
 

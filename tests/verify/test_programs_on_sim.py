@@ -251,6 +251,89 @@ def test_what_cannot_run_is_said_in_a_line(tmp_path: Path, code: str, arguments:
     assert run.err.startswith("error: ")
 
 
+PLACES = """\
+import sys
+import torch
+from torch import nn
+
+device = torch.device(sys.argv[1])
+model = nn.Linear(8, 3).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+total = 0.0
+for inputs in torch.utils.data.DataLoader(torch.randn(64, 8), batch_size=8):
+    inputs = inputs.to(device)
+    loss = model(inputs).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total += loss.item()  # reads
+    kept = inputs.masked_select(inputs > 0)  # counts
+    if total < 0:
+        print(loss.item())  # never runs
+"""
+
+
+def test_each_line_that_waits_has_the_rule_that_names_it_or_the_reason(tmp_path: Path) -> None:
+    run = verify(tmp_path, PLACES, "--only-count", "--output-format", "json", "--", "cuda")
+    assert run.status == 0, run.err
+    assert run.report["rows"] == []
+    sites = {site["line"]: site for site in run.report["sites"]}
+    read = sites[lines(PLACES, "reads")[0]]
+    assert (read["finding"], read["severity"], read["silence"]) == ("TL301 item-in-train-loop", "note", "")
+    counted = sites[lines(PLACES, "counts")[0]]
+    assert bool(counted["finding"]) != bool(counted["silence"])
+    assert run.report["unmet"] == [], "what does not run is not held against anybody"
+
+
+def test_what_is_named_and_does_not_wait_is_told(tmp_path: Path) -> None:
+    run = verify(tmp_path, PLACES, "--only-count", "--output-format", "json", "--", "cpu")
+    assert run.status == 0, run.err
+    assert run.report["sites"] == []
+    assert lines(PLACES, "reads")[0] in {each["line"] for each in run.report["unmet"]}
+    assert lines(PLACES, "never runs")[0] not in {each["line"] for each in run.report["unmet"]}
+    (warning,) = run.report["warnings"]
+    assert warning.startswith("the program puts nothing on the device")
+
+
+CHILDREN = """\
+import sys
+import torch
+import torch.multiprocessing as mp
+from torch import nn
+
+
+def train(model, device):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        loss = model(torch.randn(4, 4, device=device)).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+if __name__ == "__main__":
+    mp.set_start_method(sys.argv[1], force=True)
+    model = nn.Linear(4, 4).to("cuda")
+    model.share_memory()
+    child = mp.Process(target=train, args=(model, torch.device("cuda")))
+    child.start()
+    child.join()
+    model.eval()
+    with torch.no_grad():
+        for _ in range(5):
+            model(torch.randn(4, 4).cuda()).sum().item()
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_what_processes_of_the_program_do_is_never_half_told(tmp_path: Path, method: str) -> None:
+    run = verify(tmp_path, CHILDREN, "--only-count", "--output-format", "json", "--", method)
+    assert run.status == 0, run.err
+    assert run.report["sites"] == []
+    (warning,) = run.report["warnings"]
+    assert "used in processes that the program starts" in warning
+
+
 def test_a_fix_of_a_program_with_a_seed_of_its_own_saves_waits(tmp_path: Path) -> None:
     code = """\
         import torch

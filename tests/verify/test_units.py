@@ -10,6 +10,7 @@ import pytest
 from torchlint.config import ConfigError, Overrides
 from torchlint.finding import Applicability, Edit, Finding, Fix, Result, Span, sort_key
 from torchlint.registry import find
+from torchlint.verify.spoken import NO_RULE, Said
 from torchlint.verify.units import Program, program
 
 if TYPE_CHECKING:
@@ -108,16 +109,18 @@ def test_the_files_that_units_change(root: Path) -> None:
 
 def test_what_is_said_of_a_line(root: Path) -> None:
     found = read(root)
-    assert found.said_of(str(root / "train.py"), 12) == "TL301 item-in-train-loop"
-    assert found.said_of(str(root / "train.py"), 1) == ""
-    assert found.said_of("/nowhere.py", 1) == ""
+    read_back, plain, outside = (str(root / "train.py"), 12), (str(root / "train.py"), 1), ("/nowhere.py", 1)
+    said = found.said_of([read_back, plain, outside])
+    assert said[read_back] == Said("TL301 item-in-train-loop", "warning")
+    assert said[plain] == Said(silence=NO_RULE)
+    assert outside not in said
 
 
 def test_lines_of_a_copy_are_those_of_the_tree(root: Path) -> None:
     found = read(root)
     copy = f"/somewhere/arm/copy/{root.name}/train.py"
     assert found.shown(copy) == "train.py"
-    assert found.said_of(copy, 12) == "TL301 item-in-train-loop"
+    assert found.said_of([(copy, 12)])[copy, 12].finding == "TL301 item-in-train-loop"
     assert found.shown("/usr/lib/train.py") == "/usr/lib/train.py"
     assert found.shown(str(root / "sub" / "noise.py")) == "sub/noise.py"
 

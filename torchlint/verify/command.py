@@ -139,7 +139,7 @@ def _program(options: Mapping[str, Any], style: Style, *, apply: bool) -> int:
         raise UsageError("the simulated device has no time, so that it proves nothing faster; see `torchlint verify`")
     with _progress(options) as progress, _clerk(options) as clerk:
         require(clerk.machine(), options["device"])
-        means = Means(_limits(options), options["seed"], options["steps"])
+        means = Means(_limits(options), options["seed"], options["steps"], only_count=options["only_count"])
         return proof.prove(options, clerk, progress, means, _command_line(), style, apply=apply)
 
 

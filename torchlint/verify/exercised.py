@@ -29,11 +29,15 @@ _LEAST_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """How to measure: when to stop, the seed, how many steps to count (None: to the program's end)."""
+    """How to measure: when to stop, the seed, how many steps to count (None: to the program's end).
+
+    `only_count` leaves the fixes alone and counts the code as it is.
+    """
 
     limits: timing.Limits
     seed: int = 1
     steps: int | None = None
+    only_count: bool = False
 
     def patience(self, seconds: float) -> float:
         """How long to wait for one answer, within the time that there is for all."""

@@ -165,7 +165,7 @@ def _sites(sites: Sequence[Site], unit: str) -> Iterator[str]:
             _mono(f"{site.path}:{site.line}"),
             _text(site.kind),
             words.number(site.per_unit),
-            _text(site.finding) or '<span class="soft">nothing</span>',
+            _text(words.said_of(site)) if site.finding else f'<span class="soft">{_text(words.said_of(site))}</span>',
         )
         for site in sites
     ]

@@ -83,6 +83,11 @@ class Worker:
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONUNBUFFERED": "1",
         }
+        if env.get("PYTHONPATH"):
+            # What is relative there is so to where torchlint was started, and the process starts elsewhere.
+            env["PYTHONPATH"] = os.pathsep.join(
+                str(Path(part).absolute()) for part in env["PYTHONPATH"].split(os.pathsep)
+            )
         command_read, self._commands = os.pipe()
         self._replies, reply_write = os.pipe()
         self._printed, output_write = os.pipe()

@@ -10,6 +10,7 @@ from torchlint.verify import ablation, checks, stats, timing
 from torchlint.verify.ablation import ALL, KEPT, NULL, ORIGINAL
 from torchlint.verify.arms import Arm, Failure
 from torchlint.verify.exercised import COUNTED, look
+from torchlint.verify.inside.coverage import ran
 from torchlint.verify.numbers import Numbers
 from torchlint.verify.process import ArmError
 
@@ -31,7 +32,8 @@ _WHOLE = 4  # a whole program may take so many times as long as a few steps
 class Counted:
     """What one arm asks of the device per step, the lines that it does so on, and bytes at the peak.
 
-    `per_unit` is None where what was counted cannot be right.
+    `per_unit` is None where what was counted cannot be right. `earlier` are the lines that asked something of it while
+    the program set itself up, up to its first step.
     """
 
     units: int
@@ -39,13 +41,15 @@ class Counted:
     per_unit: dict[str, float] | None
     sites: list[dict[str, Any]]
     peak: int
+    earlier: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Found:
     """All that a run has found out. `units` are those that run, `idle` do not; `together` is what the arm `all` has.
 
-    `later` are those that run only after the steps over which results are compared.
+    `later` are those that run only after the steps over which results are compared. `ran` are the lines that run, of
+    those that were looked at because `check` names them as waiting.
 
     Numerics, failures, suspicions and counts go by the name of a unit, or of an arm of several.
     """
@@ -64,6 +68,7 @@ class Found:
     kept: tuple[Unit, ...] = ()
     confirmed: Decision | None = None
     warnings: list[str] = field(default_factory=list)
+    ran: list[tuple[str, int]] = field(default_factory=list)
 
     def decision(self, question: str, unit: str = "") -> tuple[Decision, list[float]] | None:
         """The answer to a question and the log ratios behind it, of the last stage that has it."""
@@ -82,6 +87,9 @@ def measure(
     arms = _Arms(program, entry_file)
     counting = running.subject.device != "cpu"
     to_end = False
+    if means.only_count:
+        _count_alone(running, program, arms.null, found, means)
+        return found
     if units or (counting and not running.subject.restarts):
         seen = look(running, program, units, means)
         found.units, found.idle, found.later, to_end = seen.units, seen.idle, seen.later, seen.to_end
@@ -125,22 +133,30 @@ class _Arms:
         return Arm(name, {**self._null, **self._program.with_units(units)})
 
 
-def _counted(running: Session, arm: Arm, means: Means) -> dict[str, Any]:
+def _count_alone(running: Session, program: Program, null: Arm, found: Found, means: Means) -> None:
+    """Count the program as it is, and look which of the lines run that `check` names as waiting."""
+    record = str(running.captured("named.txt"))
+    watch = {path: sorted({row for each in named for row in each.rows}) for path, named in program.named().items()}
+    _count(running, null, found, means, watch=watch, record=record)
+    found.ran = ran(record)
+
+
+def _counted(running: Session, arm: Arm, means: Means, **options: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
     """The reply to `count` of a fresh process. Raises `ArmError`."""
     steps = means.steps or (COUNTED if running.subject.restarts else None)
     timeout = means.patience(running.patience.check * _WHOLE)
-    with running.running(arm, seed=checks.SEED) as worker:
+    with running.running(arm, seed=checks.SEED, **options) as worker:
         # The profiler of a real device would count all of a long set-up with the first step.
         first = running.subject.device == "sim" and not running.subject.restarts
         worker.ask("start", timeout, seed=checks.SEED, count=first)
         return worker.ask("count", timeout, units=steps, warm=0)
 
 
-def _count(running: Session, arm: Arm, found: Found, means: Means) -> None:
+def _count(running: Session, arm: Arm, found: Found, means: Means, **options: Any) -> None:  # noqa: ANN401 - JSON
     """What an arm asks of the device, in a fresh process."""
     running.note(f"counts: {arm.name}")
     try:
-        said = _counted(running, arm, means)
+        said = _counted(running, arm, means, **options)
     except ArmError as error:
         failure = Failure(error.kind, str(error), error.trace)
         if arm.name == NULL:
@@ -149,10 +165,15 @@ def _count(running: Session, arm: Arm, found: Found, means: Means) -> None:
         return
     per_unit = None
     if said["doubt"]:
-        found.warnings.append(f"what {arm.name} asks of the device is not counted: {said['doubt']}")
+        name = "the program" if arm.name == NULL else arm.name
+        found.warnings.append(f"what {name} asks of the device is not counted: {said['doubt']}")
     else:
         per_unit = {kind: number / said["units"] for kind, number in said["counts"].items()}
-    found.counts[arm.name] = Counted(said["units"], said["ended"], per_unit, said["sites"], said["peak"])
+    rest = (said["sites"], said["peak"], said["earlier"])
+    found.counts[arm.name] = Counted(said["units"], said["ended"], per_unit, *rest)
+    nothing = not (said["doubt"] or said["sites"] or said["earlier"] or running.subject.restarts)
+    if nothing and running.subject.device == "sim" and arm.name == NULL:
+        found.warnings.append("the program puts nothing on the device: does it ask for one, by an option of its own?")
 
 
 def _count_fixes(running: Session, arms: _Arms, right: Sequence[Unit], found: Found, means: Means) -> None:

@@ -68,7 +68,8 @@ class Site:
     """A line that makes the host wait or copies; `finding` is what `torchlint check` says of it, empty for nothing.
 
     `kind` says in words what it does, `counts` how often per unit of work, by the kinds of a device's counts, and
-    `per_unit` is the most of them.
+    `per_unit` is the most of them. `severity` is that of the finding; `silence` says why no rule names the line as one
+    that waits or copies, empty where one does.
     """
 
     path: str
@@ -77,6 +78,18 @@ class Site:
     per_unit: float
     finding: str = ""
     counts: Mapping[str, float] = field(default_factory=dict)
+    severity: str = ""
+    silence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unmet:
+    """A line that `finding` names as waiting or copying, and that ran without doing so."""
+
+    path: str
+    line: int
+    finding: str
+    severity: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +126,7 @@ class Report:
     controls: tuple[Control, ...] = ()
     rows: tuple[Row, ...] = ()
     sites: tuple[Site, ...] = ()
+    unmet: tuple[Unmet, ...] = ()
     together: Together | None = None
     warnings: tuple[str, ...] = ()
     written: str = ""

@@ -10,7 +10,8 @@ from torchlint.verify.ablation import ALL, KEPT, NULL, ORIGINAL
 from torchlint.verify.checks import STEPS
 from torchlint.verify.measurement import ratio
 from torchlint.verify.numbers import metric
-from torchlint.verify.report_model import Change, Control, Report, Row, Site, Together
+from torchlint.verify.report_model import Change, Control, Report, Row, Site, Together, Unmet
+from torchlint.verify.spoken import NO_RULE, Said
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,6 +48,7 @@ def report(
         controls=_controls(found),
         rows=tuple(rows),
         sites=_sites(found, program),
+        unmet=_unmet(found, program),
         together=_together(found),
         warnings=_warnings(found, running),
         provenance=tuple((key, str(value)) for key, value in _provenance(running).items()),
@@ -204,18 +206,40 @@ def _sites(found: Found, program: Program) -> tuple[Site, ...]:
         if site["kind"] in _KINDS:
             kinds = lines.setdefault((site["file"], site["line"]), {})
             kinds[site["kind"]] = kinds.get(site["kind"], 0) + site["count"]
-    shown = [
-        Site(
-            path=program.shown(path),
-            line=line,
-            kind=", ".join(words for kind, words in _KINDS.items() if kind in kinds),
-            per_unit=max(kinds.values()) / counted.units,
-            finding=program.said_of(path, line),
-            counts={kind: count / counted.units for kind, count in kinds.items()},
+    said = program.said_of(lines)
+    shown = []
+    for (path, line), kinds in lines.items():
+        here = said.get((path, line), Said(silence=NO_RULE))
+        shown.append(
+            Site(
+                path=program.shown(path),
+                line=line,
+                kind=", ".join(words for kind, words in _KINDS.items() if kind in kinds),
+                per_unit=max(kinds.values()) / counted.units,
+                finding=here.finding,
+                counts={kind: count / counted.units for kind, count in kinds.items()},
+                severity=here.severity,
+                silence=here.silence,
+            )
         )
-        for (path, line), kinds in lines.items()
-    ]
     return tuple(sorted(shown, key=lambda site: (-site.per_unit, site.path, site.line)))
+
+
+def _unmet(found: Found, program: Program) -> tuple[Unmet, ...]:
+    """The lines that are named as waiting or copying, and that ran, where it was looked, without doing so."""
+    counted = found.counts.get(NULL)
+    if counted is None:
+        return ()
+    counted_on = [site for site in (*counted.sites, *counted.earlier) if site["kind"] in _KINDS]
+    waiting = {(program.shown(site["file"]), site["line"]) for site in counted_on}
+    ran = {(program.shown(path), line) for path, line in found.ran}
+    unmet = []
+    for path, statements in program.named().items():
+        for each in statements:
+            places = {(path, row) for row in each.rows}
+            if ran & places and not waiting & places:
+                unmet.append(Unmet(path, each.line, each.finding, each.severity))
+    return tuple(sorted(unmet, key=lambda each: (each.path, each.line, each.finding)))
 
 
 def _together(found: Found) -> Together | None:

@@ -149,7 +149,7 @@ def _sites(report: Report, style: Style, columns: int) -> list[str]:
             f"{words.number(site.per_unit)}/{report.unit}",
             words.end_of(f"{site.path}:{site.line}", columns // 3),
             visible(site.kind),
-            visible(site.finding) or "check says nothing",
+            visible(words.said_of(site)),
         )
         for site in report.sites[:_SITES]
     ]

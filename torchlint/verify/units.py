@@ -15,6 +15,7 @@ from torchlint.facts import NOTHING, Facts
 from torchlint.finding import Applicability, Finding
 from torchlint.source import DecodeError, SourceFile, is_notebook
 from torchlint.verified import place
+from torchlint.verify import spoken
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from torchlint.config import Config, Overrides
     from torchlint.fixer import Fixed
     from torchlint.settings import Settings
+    from torchlint.verify.spoken import Named, Said
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +92,26 @@ class Program:
                 ]
         return tuple(found)
 
-    def said_of(self, path: str, line: int) -> str:
-        """What `check` says of a line: the code and name of its first finding, or nothing."""
-        file = self._files.get(self.root / self.shown(path))
-        if file is not None:
-            for finding in file.findings:
-                if line in _rows(file.source, finding):
-                    return f"{finding.code} {finding.rule}"
-        return ""
+    def said_of(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Said]:
+        """What `check` says of each of these lines, by path and number; of files outside nothing."""
+        by_file: dict[Path, dict[int, tuple[str, int]]] = {}
+        for path, line in places:
+            by_file.setdefault(self.root / self.shown(path), {})[line] = (path, line)
+        said = {}
+        for own, lines in by_file.items():
+            if own in self._files:
+                file = self._files[own]
+                found = spoken.said_of(file.source, file.settings, file.facts, file.findings, lines)
+                said.update({lines[line]: what for line, what in found.items()})
+        return said
+
+    def named(self) -> dict[str, list[Named]]:
+        """What `check` names as waiting or copying, by file."""
+        return {
+            file.found.shown: found
+            for file in self._files.values()
+            if (found := spoken.named(file.source, file.findings))
+        }
 
     def shown(self, path: str) -> str:
         """A path that a measured process speaks of: relative to the root, or to the copy of it that the code ran in."""

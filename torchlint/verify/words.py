@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from torchlint.report.evidence import VERDICTS, memory
 from torchlint.report.evidence import times as times  # noqa: PLC0414 - a part of the words
 from torchlint.report.text import crop, width
+from torchlint.verify.spoken import AND
 
 if TYPE_CHECKING:
     from torchlint.evidence import Ratio
-    from torchlint.verify.report_model import Change, Row, Together
+    from torchlint.verify.report_model import Change, Row, Site, Together
 
 GOOD = ("faster", "saves-memory", "fewer-syncs", "fewer-copies", "fewer-launches")
 BAD = ("slower", "wrong-result", "suspicious", "error", "timeout", "oom", "unfit")
@@ -47,6 +48,15 @@ def ends(found: Ratio) -> str:
 def level(found: Ratio) -> str:
     """`99 %`."""
     return f"{100 * found.level:.4g} %"
+
+
+def said_of(site: Site) -> str:
+    """What `check` says of a line, or the nearest reason why no rule says that it waits."""
+    named = f"{site.finding} ({site.severity})" if site.severity == "note" else site.finding
+    if not site.silence:
+        return named or "check says nothing"
+    nearest = site.silence.partition(AND)[0]
+    return f"{named}; {nearest}" if named else f"check says nothing: {nearest}"
 
 
 def counted(change: Change | None) -> str:

@@ -231,7 +231,8 @@ class Arm:
         """What `units` units ask of the device, in all, and on which lines; of a program, all until its end.
 
         `peak` is the most bytes held meanwhile; `doubt` is why the counts cannot be right, empty if they can. Of a
-        program that has ended, its first step is one of the units if `start` has counted it.
+        program that has ended, its first step is one of the units if `start` has counted it; `earlier` are all lines
+        that it was counted on.
         """
         for _ in range(message.get("warm", 1)):
             yield
@@ -257,6 +258,7 @@ class Arm:
             "counts": count.totals,
             "doubt": count.doubt,
             "sites": count.sites,
+            "earlier": self._first.sites if self._first is not None and not count.doubt else [],
             "peak": self._device.peak(),
         }
 

@@ -232,6 +232,9 @@ class Sim:
         yield count
         count.totals.update({kind: n for kind, n in self._simulated.counts().items() if kind in count.totals})
         count.sites = list(self._simulated.sites())
+        if self._simulated.used_elsewhere():
+            count.sites = []  # half of them would be told
+            count.doubt = "it is used in processes that the program starts, too, which are not counted"
 
 
 def open_device(kind: str, stack: contextlib.ExitStack) -> Device:

@@ -9,6 +9,7 @@ import torch
 
 from torchlint.verify.inside.sim import composites, patches
 from torchlint.verify.inside.sim.autocast import Casts
+from torchlint.verify.inside.sim.children import children
 from torchlint.verify.inside.sim.memory import memory
 from torchlint.verify.inside.sim.operators import OnDevice
 from torchlint.verify.inside.sim.sites import ledger
@@ -32,6 +33,10 @@ class SimulatedDevice:
     def sites(self) -> list[dict[str, str | int]]:
         """The same by line of the user's code: `file` (absolute), `line`, `kind` and `count`."""
         return ledger.sites()
+
+    def used_elsewhere(self) -> bool:
+        """Whether processes that were started from this one used it, which is counted nowhere."""
+        return children.used()
 
     def live(self) -> int:
         """Bytes of device memory in use."""
@@ -57,9 +62,10 @@ def simulated_cuda() -> Iterator[SimulatedDevice]:
     import the program inside. Random numbers are those of the host's generator. `torch.compile` and `torch.jit.script`
     leave code as it is. What they save of the device loads in a process that simulates one, and nowhere else.
 
-    What it does not have: times, quantized tensors, gradients of nested tensors with `layout=torch.strided`, CUDA graphs,
-    kernels of other libraries, more than one device, the workspaces of cuBLAS and cuDNN. A launch is an operator of ATen
-    that computes: on a GPU some are several kernels, and a few, such as dropout, are one where they are several here.
+    What it does not have: times, quantized tensors, gradients of nested tensors with `layout=torch.strided`, CUDA
+    graphs, kernels of other libraries, more than one device, the workspaces of cuBLAS and cuDNN. A launch is an
+    operator of ATen that computes: on a GPU some are several kernels, and a few, such as dropout, are one where they
+    are several here.
 
     Raises RuntimeError where a device is already being simulated, or where there is a real one.
     """
@@ -73,6 +79,7 @@ def simulated_cuda() -> Iterator[SimulatedDevice]:
     with ExitStack() as stack:
         _active.append(device)
         stack.callback(_active.clear)
+        stack.enter_context(children.watched())
         casts = Casts()
         stack.callback(casts.remove)
         stack.callback(composites.register()._destroy)  # noqa: SLF001 - no public name

@@ -13,6 +13,8 @@ from types import FrameType
 
 import torch
 
+from torchlint.verify.inside.sim.children import children
+
 KINDS = (
     "syncs",
     "h2d_pageable",
@@ -52,6 +54,7 @@ class Ledger:
 
     def note(self, kind: str, number: int = 1) -> None:
         """Count `number` of `kind`, at the line of the user's code that runs now."""
+        children.use()
         self._totals[kind] += number
         file, line = _user_line()
         self._sites[file, line, kind] += number

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import torch
 
 from torchlint.verify.inside.sim import transfers
+from torchlint.verify.inside.sim.children import children
 from torchlint.verify.inside.sim.memory import memory
 
 if TYPE_CHECKING:
@@ -267,7 +268,8 @@ loading = _Loading()
 
 
 def restore(value: torch.Tensor, is_parameter: bool, requires_grad: bool) -> torch.Tensor:  # noqa: FBT001 - pickled
-    """A tensor of a checkpoint, on the device that it was on."""
+    """A tensor of a checkpoint, or of the process that started this one, on the device that it was on."""
+    children.use()
     if not loading.on_host:
         transfers.to_device(value, value.dtype, non_blocking=False)
         value = SimTensor(value)
