@@ -81,6 +81,21 @@ def test_in_inference_mode_models_compute_what_they_do_without() -> None:
         (out * torch.ones(2, device="cuda", requires_grad=True)).sum().backward()
 
 
+def test_what_was_made_in_inference_mode_is_read_outside_of_it(device: SimulatedDevice) -> None:
+    with torch.inference_mode():
+        made = torch.arange(3.0, device="cuda")
+    device.reset()
+    assert made.cpu().tolist() == [0, 1, 2]
+    assert (made @ made).item() == 5
+    assert made[made > 0].shape == (2,)
+    assert device.counts()["syncs"] == 3
+
+
+def test_traced_modules_run() -> None:
+    layer, inputs = nn.Linear(3, 2).cuda(), torch.ones(2, 3, device="cuda")
+    assert torch.equal(torch.jit.trace(layer, inputs)(inputs).cpu(), layer(inputs).cpu())
+
+
 def test_in_inference_mode_modules_move() -> None:
     layer = nn.Linear(3, 3)
     with torch.inference_mode():

@@ -65,8 +65,9 @@ def dispatch(operator: Operator, args: Arguments, kwargs: Keywords) -> object:
     known = _operators.get(operator)
     if known is None:
         known = _operators[operator] = _look_up(operator)
-    if known.composite and torch.is_inference_mode_enabled():
-        # Where nothing is recorded, what is composed of operators comes here before it is taken apart.
+    if known.composite and not any(type(part) is SimTensor and part.is_nested for part in args):
+        # In inference mode, and of its tensors, what is composed of operators comes here before it is taken apart;
+        # for nested tensors some of it is one operator.
         return _taken_apart(operator, args, kwargs)
     if known.special is not None:
         return known.special(operator, args, kwargs)

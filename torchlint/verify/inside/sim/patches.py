@@ -220,6 +220,7 @@ def _patch_factories(patch: Callable[..., None]) -> None:
     # Compiled code would not run on these tensors; what it computes is the same.
     patch(torch, "compile", lambda model=None, **_: (lambda inner: inner) if model is None else model)
     patch(torch.jit, "script", lambda obj, *_, **__: obj)
+    patch(torch.jit, "trace", lambda obj, *_, **__: obj)
     patch(torch.nn.Module, "compile", lambda *_, **__: None)
     generator = torch.Generator
 
