@@ -69,7 +69,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if no_workers(node, context) is not None:
         # The loop itself would have to make the extra copy into pinned memory.
         said = _ALONE.of(copy=copy, often=often)
-        yield Flag(node, said, places=places, doubts=(Doubt.HOST_BOUND, *_doubts(node, context)))
+        yield Flag(node, said, places=places, about=places, doubts=(Doubt.HOST_BOUND, *_doubts(node, context)))
         return
     mistaken = _mistaken(node, context)
     if mistaken is not None:
@@ -80,6 +80,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
             title="Compare the type of the device",
             edits=(Replace(device, f"{context.code(device)}.type"),) if context.tree.within(device, node) else (),
             places=places,
+            about=places,
             doubts=tuple(_doubts(node, context)),
         )
         return
@@ -89,6 +90,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         title="Pass `pin_memory=True`",
         edits=(_pinning(node, context),),
         places=places,
+        about=places,
         doubts=tuple(_doubts(node, context)),
     )
 

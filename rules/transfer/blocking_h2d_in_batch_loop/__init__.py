@@ -23,7 +23,7 @@ RULE = Rule(
     since="0.2.0",
     fix=(Applicability.SAFE, Applicability.UNSAFE),
     unsafe="a batch that is changed on the CPU after the copy may arrive changed",
-    yields_to=("item-in-train-loop", "item-in-eval-loop"),
+    yields_to=("item-in-train-loop", "item-in-eval-loop", "dataloader-not-pinned"),
     doubts=(
         (Doubt.WAITS_ANYWAY, ""),
         (Doubt.DATA_UNKNOWN, ""),
@@ -75,7 +75,10 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     sources = made(move.loader, context)
     state = pinned_of(sources, context)
-    if state is Pinned.NO or not _may_be_pinned(move, sources, context):
+    if state is Pinned.NO:
+        yield from _copied(node, context, tuple(_doubts(node, context)))
+        return
+    if not _may_be_pinned(move, sources, context):
         return
     shown, often = context.shown(node), of_a_batch(node, context)
     on_cuda = is_for_cuda(node, context)
@@ -114,15 +117,13 @@ def _of_a_helper(node: cst.Call, context: Context) -> Iterator[Flag]:
 @RULE.on(Method("type"))
 def check_type(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Note what a type of tensors on the GPU takes there: `images.type(torch.cuda.FloatTensor)`."""
-    from torchlint.analyses.data.batch_moves import Pinned, batch_move, pinned_of  # the model's parts load LibCST
-    from torchlint.analyses.data.loaders import made
+    from torchlint.analyses.data.batch_moves import batch_move  # the model's parts load LibCST
 
     if len(node.args) != 1:
         return
-    move = batch_move(node, context)
-    if move is None:
+    if batch_move(node, context) is None:
         yield from _of_the_host(node, context)
-    elif pinned_of(made(move.loader, context), context) is not Pinned.NO:
+    else:
         yield from _copied(node, context, tuple(_doubts(node, context)))
 
 
@@ -130,11 +131,12 @@ def _of_the_host(node: cst.Call, context: Context) -> Iterator[Flag]:
     """A note on data that the host made for the step, or has computed with: nothing of it is in pinned memory."""
     from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
 
-    from .host_memory import is_copy_from_the_host
+    from .host_memory import is_copy_from_the_host, is_told
     from .worth import is_without_cuda
 
     if is_copy_from_the_host(node, context) and not is_without_cuda(node, context):
-        yield from _copied(node, context, rate_doubts(node, context))
+        told = () if is_told(node.func, context) else (Doubt.DATA_UNKNOWN,)
+        yield from _copied(node, context, (*told, *rate_doubts(node, context)))
 
 
 @RULE.on(Node("Call", _TYPES), Call("torch.tensor"), Call("torch.as_tensor"), Call("torch.asarray"))

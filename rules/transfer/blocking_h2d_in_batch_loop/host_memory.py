@@ -29,9 +29,14 @@ def is_copy_from_the_host(call: cst.Call, context: Context) -> bool:
     if call.func.attr.value == "to" and (given is None or context.kind(given) not in _PLACES):
         return False
     value = context.value(call.func.value)
-    if value.kind is not Kind.TENSOR or value.device is not Device.CPU or value.also is not Also.NOTHING:
+    if value.kind is not Kind.TENSOR or value.device is not Device.CPU:
         return False
     return not is_for_samples(call, context) and not _is_of_a_factory(call.func.value, context)
+
+
+def is_told(func: cst.BaseExpression, context: Context) -> bool:
+    """Whether what is moved is such a tensor on every way that leads there."""
+    return isinstance(func, cst.Attribute) and context.value(func.value).also is Also.NOTHING
 
 
 def _is_of_a_factory(moved: cst.BaseExpression, context: Context) -> bool:

@@ -189,7 +189,7 @@ def test_batches_that_are_only_collected() -> None:
     )
 
 
-@pytest.mark.parametrize(("pin", "mark"), [("", ""), (", pin_memory=True", MARK), (", pin_memory=data.pin", MARK)])
+@pytest.mark.parametrize(("pin", "mark"), [("", NOTE), (", pin_memory=True", MARK), (", pin_memory=data.pin", MARK)])
 def test_the_loaders_of_the_file_speak_for_one_out_of_sight(pin: str, mark: str) -> None:
     made = f"def loaders(data):\n    return DataLoader(data, 8{pin}), DataLoader(data, 16)\n"
     made = made.replace("16)", "16, pin_memory=True)") if pin else made
@@ -240,7 +240,11 @@ def test_no_batches_or_whole_ones(loop: str) -> None:
 
 @pytest.mark.parametrize("pin", ["", ", pin_memory=False"])
 def test_a_loader_that_does_not_pin(pin: str) -> None:
-    check_snippet(step("x = x.cuda()", loader=f"DataLoader(data, num_workers=4{pin})"), RULE)
+    loader = f"DataLoader(data, num_workers=4{pin})"
+    check_snippet(step("x = x.cuda()" + NOTE, loader=loader), RULE)
+    # Where the rule about the loader is asked, it names the copies.
+    both = step("x = x.cuda()", loader=loader + "  # <- dataloader-not-pinned")
+    check_snippet(both, "dataloader-not-pinned", RULE)
 
 
 SAFE, UNSAFE = Applicability.SAFE, Applicability.UNSAFE

@@ -316,7 +316,9 @@ def part_of(value: Value, path: tuple[int, ...]) -> Value:
     for step in path:
         if step == -1:
             value = sequence_of(item_of(value))
-        elif 0 <= step < len(value.items):
+        elif step < 0:  # one of those behind a starred target
+            value = item_of(value) if len(set(value.items)) <= 1 else UNKNOWN
+        elif step < len(value.items):
             value = as_far_as_told(value, value.items[step])
         else:
             value = item_of(value)
