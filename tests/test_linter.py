@@ -116,3 +116,11 @@ def test_a_function_that_the_configuration_names_has_to_be_there() -> None:
     assert diagnostic.message == "`hot` in the configuration names `A.g`, which a.py does not define"
     (class_,) = run(text, replace(ALL, hot=("A",))).diagnostics
     assert "`A`" in class_.message
+
+
+def test_what_libcst_does_not_reproduce_is_said_to_be_its_limit() -> None:
+    result = run("import torch\n\n\ndef f():\n    torch.slow(1)\n# a comment that ends in a backslash \\\n")
+    assert result.findings == ()
+    (diagnostic,) = result.diagnostics
+    assert (diagnostic.code, diagnostic.fault) == ("E999", Fault.FILE)
+    assert diagnostic.message == "LibCST, which torchlint parses with, does not reproduce this file; not checked"

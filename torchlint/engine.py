@@ -280,8 +280,8 @@ def _run(context: Context, rules: tuple[Rule, ...], *, thorough: bool) -> Result
         flagged = [each for rule in rules for each in _sound(rule, flagged, context, diagnostics)]
         found = _findings(flagged, context)
     if found is None:
-        message = "LibCST does not reproduce this file; nothing was checked"
-        return Result(diagnostics=(Diagnostic("E000", "internal-error", message, Fault.INTERNAL),))
+        message = "LibCST, which torchlint parses with, does not reproduce this file; not checked"
+        return Result(diagnostics=(Diagnostic("E999", "invalid-syntax", message),))
     return Result(found, tuple(dict.fromkeys(diagnostics)), questions)
 
 

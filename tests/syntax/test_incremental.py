@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 FILES = sorted((*ROOT.glob("torchlint/**/[a-e]*.py"), *ROOT.glob("rules/**/[d-h]*.py"), *ROOT.glob("fixtures/*/ok.py")))
 TYPED = (
     "\n", "\n\n", "#", " ", "    ", "\t", "x = 1\n", "\\\n", "(", ")", '"""', "'", "@d\n", "def f():\n    pass\n",
-    "if a:\n  b\n", "else:\n    c\n", "class A: pass\n", "try:\n    x\nexcept E:\n    y\n", "with a:\n    # b\n    c\n\n# d\n",
+    "if a:\n  b\n", "else:\n    c\n", "class A: pass\n", "# a \\\n", "    # a\n", "try:\n    x\nexcept E:\n    y\n", "with a:\n    # b\n    c\n\n# d\n",
 )  # fmt: skip
 
 
@@ -56,6 +56,10 @@ def test_files(path: Path) -> None:
         "# nothing\n",
         "import a\n\n\n# above\n\n# it\n@b\n@c(\n    1\n)\nasync def d():\n    e\n    # below\n\n  # between\n# above\nclass F: pass\n# end",
         "def a():\n  b\n\ndef c():\n    d\n",
+        "import a\n\ndef b():\n    c\n# d \\\n",
+        "import a\n\ndef b():\n# c \\\n    for d in e:\n        f\n",
+        "    \n\ndef a():\n    b\n\ndef c():\n    d\n",
+        "# a\n    # b\n\n\ndef c():\n    d\nif e:\n    f\n",
         "x = '''\ndef a():\n'''\ndef b(): pass\n",
         "x = (\nif_,\n)\nfor a in b: c\nelse: d\n",
         "x = 1 \\\n\nif a: b\n",

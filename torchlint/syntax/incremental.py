@@ -17,8 +17,12 @@ _START = re.compile(
     r"^(?:(?P<decorator>@)|(?P<definition>(?:async[ \t]+)?def\b|class\b)|(?:if|for|while|with|try)\b)", re.MULTILINE
 )
 _INDENTED = re.compile(r"\n[ \t]+[^ \t\n#]")
-# Other line endings and a byte order mark; a line that is nothing but continued.
-_UNUSUAL = re.compile(r"[\r\f\ufeff]|^[ \t]*\\\n", re.MULTILINE)
+# Other line endings and a byte order mark; a line that is nothing but continued, a comment that looks as if it were;
+# and above all code an empty line or a comment that is indented.
+_UNUSUAL = re.compile(
+    r"[\r\f\ufeff]|^[ \t]*\\\n|#.*\\$|\A(?:[ \t]*(?:#.*)?\n)*[ \t]+(?:#.*)?\n",
+    re.MULTILINE,
+)
 # Characters of all that is remembered, besides what the last text holds: some 5,000 lines, whose trees take 50 MB.
 _MOST = 200_000
 
