@@ -16,7 +16,8 @@ RULES = all_rules()
 
 
 def entries(package: str, *folders: str) -> set[str]:
-    return {entry.name for entry in files(package).joinpath(*folders).iterdir() if not entry.name.startswith("_")}
+    """What stands in a package, without what Python and a measurement keep there."""
+    return {entry.name for entry in files(package).joinpath(*folders).iterdir() if entry.name[0] not in "._"}
 
 
 # The catalogue

@@ -53,6 +53,12 @@ def test_it_writes_module_page_and_fixtures(checkout: Path) -> None:
         ("item-in-train-loop", "TL899", "sync", r"item-in-train-loop \(TL301\) exists"),
         ("manual-gelu", "TL301", "sync", r"item-in-train-loop \(TL301\) exists"),
         ("manual-gelu", "TL399", "kernels", "codes that start with TL3 are those of the group `sync`"),
+        (
+            "manual-gelu",
+            "TL399",
+            "vectorise",
+            "codes that start with TL3 are those of the group `sync`; those of `vectorise` with TL9",
+        ),
     ],
 )
 def test_what_cannot_be_a_rule_is_refused(checkout: Path, name: str, code: str, group: str, message: str) -> None:

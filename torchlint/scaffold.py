@@ -42,7 +42,9 @@ def new_rule(root: Path, name: str, code: str, group: str) -> list[Path]:
         if name == rule.name or code == rule.code:
             raise ScaffoldError(f"{rule.name} ({rule.code}) exists; take another name and code")
         if code[:-2] == rule.code[:-2] and group != rule.group:
-            raise ScaffoldError(f"codes that start with {code[:-2]} are those of the group `{rule.group}`")
+            own = {f"; those of `{group}` with {each.code[:-2]}" for each in all_rules() if each.group == group}
+            ours = f"codes that start with {code[:-2]} are those of the group `{rule.group}`"
+            raise ScaffoldError(ours + ", ".join(sorted(own)))
     for folder in (rules, fixtures):
         if not folder.is_dir():
             raise ScaffoldError(f"no {folder.name}/ in {root}; run this at the top of a checkout of torchlint")
