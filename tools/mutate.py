@@ -37,7 +37,7 @@ from _pytest.runner import runtestprotocol
 
 ROOT = Path(__file__).parents[1]
 # What the promises stand on; of the folders those that there are.
-DEFAULT = ("engine.py", "fixer.py", "linter.py", "suppress.py", "precedence.py", "semantics", "model")
+DEFAULT = ("engine.py", "fixer.py", "linter.py", "suppress.py", "precedence.py", "semantics")
 
 Key: TypeAlias = "tuple[str, str, int]"
 """A function: its file, its name and its first line, as its code object says them."""
@@ -169,14 +169,14 @@ def _changed(tree: ast.Module, node: ast.AST, change: Change) -> ast.Module:
 # The code of a running process
 
 
-def plant(mutant: Mutant, functions: Iterable[types.FunctionType]) -> None:
-    """Give those of the functions that have the fault the code that they have with it."""
+def plant(mutant: Mutant, functions: Iterable[types.FunctionType]) -> bool:
+    """Give those of the functions that have the fault the code that they have with it; false if none of them has it."""
     module = compile(mutant.made(), str(mutant.path), "exec", dont_inherit=True)
     new = next(code for code in _codes(module) if _key(code) == mutant.function)
     found = [function for function in functions if _key(function.__code__) == mutant.function]
-    assert found, f"no function is known of {mutant.name}"
     for function in found:
         function.__code__ = new
+    return bool(found)
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -252,6 +252,7 @@ class Mutation:
         entered = self._map(_some(session.items, options.sample), {str(path) for path in options.paths})
         print(f"{len(entered)} tests enter what is looked at", flush=True)
         tests = {item.nodeid: item for item in session.items}
+        gc.unfreeze()  # what is frozen is not listed
         functions = [each for each in gc.get_objects() if type(each) is types.FunctionType]
         results = _in_copies(
             [lambda mutant=mutant: self._judge(mutant, functions, entered, tests) for mutant in chosen],  # type: ignore[misc]
@@ -260,7 +261,7 @@ class Mutation:
         said = Counter[str]()
         for mutant, result in zip(chosen, results, strict=True):
             killer = result if result is not None else "took too long"
-            verdict = {"": "SURVIVED", "-": "NEVER RUN"}.get(str(killer), "killed")
+            verdict = {"": "SURVIVED", "-": "NEVER RUN", "!": "NOT THERE"}.get(str(killer), "killed")
             said[verdict] += 1
             print(f"{verdict:9} {mutant.name}" + (f"  by {killer}" if verdict == "killed" else ""))
         print(", ".join(f"{number} {verdict.lower()}" for verdict, number in sorted(said.items())), flush=True)
@@ -313,12 +314,13 @@ class Mutation:
         entered: dict[str, Entered],
         tests: dict[str, pytest.Item],
     ) -> str:
-        """The test that sees the fault, nothing where none does, `-` where none runs the code."""
+        """The test that sees the fault, nothing where none does, `-` where none runs the code, `!` if none has it."""
         names = self._tests_of(mutant.function, entered)
         if not names:
             return "-"
         signal.setitimer(signal.ITIMER_PROF, 20 + 5 * sum(entered[name].seconds for name in names))
-        plant(mutant, functions)
+        if not plant(mutant, functions):
+            return "!"
         for name, after in zip(names, [*names[1:], None], strict=True):
             if not self._passes(tests[name], tests.get(after or "")):
                 return name
