@@ -151,6 +151,15 @@ def test_join_is_monotone_and_the_least_upper_bound(values: tuple[Value, Value, 
     assert is_below(join([one, two]), bound)
 
 
+def test_what_ways_say_of_a_class_stays_where_they_agree() -> None:
+    here, there = cst.Pass(), cst.Pass()
+    one = Value(Kind.MODULE, qualified="torch.nn.ReLU", definition=here)
+    same, other = one.on(Device.CPU), Value(Kind.MODULE, qualified="torch.nn.Linear", definition=there)
+    assert (join([one, same]).qualified, join([one, same]).definition) == ("torch.nn.ReLU", here)
+    assert (join([one, other]).qualified, join([one, other]).definition) == ("", None)
+    assert join([sequence_of(STRING), Value(Kind.SEQUENCE)]).item == join([STRING, UNKNOWN])
+
+
 def test_bottom_what_is_not_told_and_top_are_three() -> None:
     assert len({BOTTOM, UNKNOWN, TOP}) == 3
     assert is_below(BOTTOM, UNKNOWN)
