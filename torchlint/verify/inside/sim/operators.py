@@ -65,9 +65,7 @@ def dispatch(operator: Operator, args: Arguments, kwargs: Keywords) -> object:
     known = _operators.get(operator)
     if known is None:
         known = _operators[operator] = _look_up(operator)
-    if known.composite and not any(type(part) is SimTensor and part.is_nested for part in args):
-        # In inference mode, and of its tensors, what is composed of operators comes here before it is taken apart;
-        # for nested tensors some of it is one operator.
+    if known.composite and _comes_whole(args):
         return _taken_apart(operator, args, kwargs)
     if known.special is not None:
         return known.special(operator, args, kwargs)
@@ -303,8 +301,24 @@ def _look_up(operator: torch._ops.OpOverload) -> _Operator:
         waits=syncs.has_rule(name),
         copies=syncs.copies_itself(name),
         special=_SPECIAL.get(schema.name),
-        composite=not name.startswith("prim::") and _has_kernel(operator.name(), "CompositeImplicitAutograd"),
+        composite=not name.startswith("prim::") and _is_composite(operator.name()),
     )
+
+
+def _comes_whole(args: Arguments) -> bool:
+    """Whether a composite operator is still to be taken apart, as it is in inference mode and of its tensors.
+
+    For nested tensors some are one operator.
+    """
+    ours = [part for part in args if type(part) is SimTensor]
+    if any(part.is_nested for part in ours):
+        return False
+    return torch.is_inference_mode_enabled() or any(part.is_inference() for part in ours)
+
+
+def _is_composite(name: str) -> bool:
+    """Whether an operator is composed of others on every device; some, such as `silu_backward`, have a kernel, too."""
+    return _has_kernel(name, "CompositeImplicitAutograd") and not _has_kernel(name, "CPU")
 
 
 # They allocate, rename or read, and launch nothing.

@@ -36,7 +36,10 @@ _host = torch._C.TensorBase  # noqa: SLF001 - the methods that `SimTensor` and t
 
 def others_decide(types: Sequence[type]) -> bool:
     """Whether a class among these, of tensors made of other tensors, says itself what operators do."""
-    return any(kind not in _PLAIN and "__torch_dispatch__" in kind.__dict__ for kind in types)
+    for kind in types:  # a loop, since this is asked of every operator
+        if kind is not SimTensor and kind is not torch.Tensor and "__torch_dispatch__" in kind.__dict__:
+            return True
+    return False
 
 
 def names_cuda(device: object) -> bool:
@@ -233,7 +236,6 @@ class SimTensor(torch.Tensor):
 SimTensor.__name__ = SimTensor.__qualname__ = "Tensor"
 SimTensor.__module__ = "torch"
 
-_PLAIN = (SimTensor, torch.Tensor)
 _wrap: Callable[..., Any] = torch.Tensor._make_wrapper_subclass  # noqa: SLF001 - no public name
 _subclass: Callable[..., Any] = torch.Tensor._make_subclass  # noqa: SLF001 - as above
 
