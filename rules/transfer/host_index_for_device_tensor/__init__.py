@@ -73,6 +73,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         title=f"Create the index with `device={where}`",
         edits=(with_argument(node, f"device={where}", context),) if where else (),
         applicability=Applicability.SAFE if is_same else Applicability.UNSAFE,
+        places=tuple(each for each in found.indexed if not context.tree.within(node, each)),
         doubts=tuple(_rate_doubts(node, how_often, context)),
     )
 

@@ -226,10 +226,12 @@ def _is_on_device(node: cst.BaseExpression, context: Context) -> bool:
 
 
 def _is_given_to_no_network(node: cst.BaseExpression, context: Context) -> bool:
-    """Whether a function that is no `forward` is given the tensor: callers may keep it wherever they like."""
+    """Whether a function that is no `forward` is given the tensor by others: they may keep it wherever they like."""
     if not isinstance(node, cst.Name):
         return False
     function = context.function(node)
+    if isinstance(function, cst.FunctionDef) and context.calls.callers(function):
+        return False  # what these pass is in sight
     is_forward = isinstance(function, cst.FunctionDef) and function.name.value == "forward"
     return not is_forward and any(isinstance(binder, cst.Param) for binder in context.binders(node))
 

@@ -262,3 +262,26 @@ def test_an_array_that_indexes() -> None:
 )
 def test_what_an_array_indexes_is_on_the_host(lines: tuple[str, ...]) -> None:
     check_snippet(loop(*lines, top="import numpy as np"), RULE)
+
+
+def test_the_copy_is_made_where_the_index_is_used() -> None:
+    code = loop("i = torch.randint(n, (4,))", "y = x[i] + x[i, 0]")
+    [finding] = findings(code, RULE)
+    assert [code[place.start : place.end] for place in finding.places] == ["x[i]", "x[i, 0]"]
+
+
+def test_what_the_callers_in_sight_give_is_on_the_device() -> None:
+    code = """
+        import torch
+        class Net(torch.nn.Module):
+            def pick(self, keys):
+                return keys[torch.arange(keys.shape[0])]  # <- host-index-for-device-tensor
+            def forward(self, keys):
+                return self.pick(keys.exp())
+        def train(loader, optimizer):
+            net = Net().cuda()
+            for x in loader:
+                net(x.cuda()).sum().backward()
+                optimizer.step()
+    """
+    check_snippet(code, RULE)
