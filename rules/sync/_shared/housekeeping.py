@@ -12,12 +12,13 @@ from torchlint.edits.expressions import deleted
 from torchlint.finding import Frequency
 from torchlint.rule import Doubt, NodeEdit, Replace
 from torchlint.semantics.flow.guards import Role
-from torchlint.semantics.knowledge.conventions.comments import CHORE_REASON
+from torchlint.semantics.knowledge.conventions.comments import CHORE_REASON, DIRECTIVE
 from torchlint.semantics.knowledge.conventions.conditions import CHORE_CONDITION, SHORT_OF_MEMORY, USUAL_CONDITION
 from torchlint.semantics.knowledge.conventions.functions import CHORE_OWNER
 from torchlint.semantics.knowledge.conventions.texts import CHORE_RANGE, CLOCK
 from torchlint.semantics.names.bindings import last_part
 from torchlint.syntax.tree import descendants
+from torchlint.syntax.uncommented import comments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -115,7 +116,8 @@ def _looks_at_the_clock(code: cst.CSTNode, context: Context) -> bool:
 def without(call: cst.Call, context: Context) -> tuple[NodeEdit, ...]:
     """The edits that delete the statement, with a condition around it that has nothing else to decide.
 
-    None where a comment would go with it: what it says may be why the statement is there.
+    None where a comment would go with it: what it says may be why the statement is there. One that speaks to a linter
+    has nothing left to speak of.
     """
     expression = context.parent(call)
     line = context.parent(expression) if expression is not None else None
@@ -127,7 +129,8 @@ def without(call: cst.Call, context: Context) -> tuple[NodeEdit, ...]:
         statement = line
     else:
         statement = _condition(line, context)
-    if "#" in context.code(call if statement is None else statement.with_changes(leading_lines=())):
+    gone = context.code(call if statement is None else statement.with_changes(leading_lines=()))
+    if not all(map(DIRECTIVE.suggests, comments(gone))):
         return ()
     return (Replace(call, "pass"),) if statement is None else (deleted(statement, context),)
 
