@@ -75,10 +75,11 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     sources = made(move.loader, context)
     state = pinned_of(sources, context)
-    if state is Pinned.NO:
-        yield from _copied(node, context, tuple(_doubts(node, context)))
-        return
     if not _may_be_pinned(move, sources, context):
+        return
+    if state is Pinned.NO:
+        if sources.calls:  # not where the loaders of the file only speak for one out of sight
+            yield from _copied(node, context, tuple(_doubts(node, context)))
         return
     shown, often = context.shown(node), of_a_batch(node, context)
     on_cuda = is_for_cuda(node, context)

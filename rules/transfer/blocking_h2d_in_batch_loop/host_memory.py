@@ -29,9 +29,21 @@ def is_copy_from_the_host(call: cst.Call, context: Context) -> bool:
     if call.func.attr.value == "to" and (given is None or context.kind(given) not in _PLACES):
         return False
     value = context.value(call.func.value)
-    if value.kind is not Kind.TENSOR or value.device is not Device.CPU:
+    if value.kind is not Kind.TENSOR or value.device is not Device.CPU or value.batch:
+        return False
+    if not context.origins(call.func.value).every(_is_computed):
         return False
     return not is_for_samples(call, context) and not _is_of_a_factory(call.func.value, context)
+
+
+def _is_computed(made: cst.BaseExpression) -> bool:
+    """Whether a call or an operator gives it, or slices take it out of a tensor: what a loop picks may be anything."""
+    match made:
+        case cst.Call() | cst.BinaryOperation() | cst.UnaryOperation() | cst.Comparison():
+            return True
+        case cst.Subscript(slice=[_, _, *_] as parts):
+            return any(isinstance(part.slice, cst.Slice) for part in parts)
+    return False
 
 
 def is_told(func: cst.BaseExpression, context: Context) -> bool:
