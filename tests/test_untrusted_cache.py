@@ -166,9 +166,11 @@ def test_what_is_no_path_gets_a_configuration_error(project: Path, user: User, s
         assert "please report" not in done.err
 
 
-def test_a_folder_with_a_very_long_name_costs_nothing(project: Path, user: User) -> None:
+def test_a_very_long_name_is_an_error_of_the_configuration(project: Path, user: User) -> None:
     (project / "torchlint.toml").write_text(f"cache-dir = '{'x' * 5000}'\n")
-    assert user.check(project).startswith(FOUND)
+    done = user.run(project, *CHECK)
+    assert done.status == 2
+    assert done.err.endswith("is not a path: more than 1000 characters; name another\n")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -33,7 +33,8 @@ def is_copy_from_the_host(call: cst.Call, context: Context) -> bool:
         return False
     if not context.origins(call.func.value).every(_is_computed):
         return False
-    return not is_for_samples(call, context) and not _is_of_a_factory(call.func.value, context)
+    # Last what may ask for callers in other files.
+    return not _is_of_a_factory(call.func.value, context) and not is_for_samples(call, context)
 
 
 def _is_computed(made: cst.BaseExpression) -> bool:
