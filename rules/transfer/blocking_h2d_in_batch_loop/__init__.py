@@ -119,12 +119,14 @@ def _of_a_helper(node: cst.Call, context: Context) -> Iterator[Flag]:
 def check_type(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Note what a type of tensors on the GPU takes there: `images.type(torch.cuda.FloatTensor)`."""
     from torchlint.analyses.data.batch_moves import batch_move  # the model's parts load LibCST
+    from torchlint.analyses.data.loaders import made
 
     if len(node.args) != 1:
         return
-    if batch_move(node, context) is None:
+    move = batch_move(node, context)
+    if move is None:
         yield from _of_the_host(node, context)
-    else:
+    elif not _has_no_such_copy(node, context) and _may_be_pinned(move, made(move.loader, context), context):
         yield from _copied(node, context, tuple(_doubts(node, context)))
 
 

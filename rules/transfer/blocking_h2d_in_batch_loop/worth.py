@@ -50,7 +50,7 @@ def _tells(use: cst.CSTNode, context: Context) -> bool:
 
 
 def may_be_an_object(receiver: cst.BaseExpression, context: Context) -> bool:
-    """Whether what is moved by `to` may be of somebody's own class, with a method `to` of its own.
+    """Whether what is moved by `to` may be no tensor, but have a method `to` of its own.
 
     Graphs are; one element after the other of a part of the batch may be, such as boxes; and so may what comes beside
     a part that is taken to pieces, such as images of different sizes.

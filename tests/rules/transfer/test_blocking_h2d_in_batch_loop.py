@@ -189,6 +189,13 @@ def test_batches_that_are_only_collected() -> None:
     )
 
 
+def test_a_type_of_the_gpu_is_held_to_what_a_move_is() -> None:
+    kind = "FloatTensor = torch.cuda.FloatTensor if data else torch.FloatTensor"
+    check_snippet(step(kind, "print(x.ndata)", "y = x.type(FloatTensor)"), RULE)
+    head, _, _ = step(kind, "images.append(x.type(FloatTensor))").rpartition("        model(x)")
+    check_snippet(head, RULE)
+
+
 @pytest.mark.parametrize(("pin", "mark"), [("", ""), (", pin_memory=True", MARK), (", pin_memory=data.pin", MARK)])
 def test_the_loaders_of_the_file_speak_for_one_out_of_sight(pin: str, mark: str) -> None:
     made = f"def loaders(data):\n    return DataLoader(data, 8{pin}), DataLoader(data, 16)\n"
