@@ -516,15 +516,18 @@ def _named(
 
 
 def _aliases(tree: Tree, wanted: Container[str]) -> dict[str, set[str]]:
-    """For each name that an import or an assignment gives to something wanted, the last part of its real name."""
+    """For each name that imports and assignments give to something wanted, in however many steps, its last part."""
     import libcst as cst
 
+    given: dict[str, set[str]] = {}
     aliases: dict[str, set[str]] = {}
 
     def note(name: str, node: cst.CSTNode) -> None:
         last = node.attr.value if isinstance(node, cst.Attribute) else getattr(node, "value", None)
-        if last != name and isinstance(last, str) and last in wanted:
-            aliases.setdefault(name, set()).add(last)
+        if last != name and isinstance(last, str):
+            if last in wanted:
+                aliases.setdefault(name, set()).add(last)
+            given.setdefault(last, set()).add(name)
 
     imports: list[cst.Import | cst.ImportFrom] = [*tree.of(cst.Import), *tree.of(cst.ImportFrom)]
     for import_ in imports:
@@ -536,6 +539,14 @@ def _aliases(tree: Tree, wanted: Container[str]) -> dict[str, set[str]]:
         for target in assign.targets:
             if isinstance(target.target, cst.Name) and isinstance(assign.value, (cst.Name, cst.Attribute)):
                 note(target.target.value, assign.value)
+    waiting = list(aliases)
+    while waiting:
+        name = waiting.pop()
+        for other in given.get(name, ()):
+            known = aliases.setdefault(other, set())
+            if not aliases[name] <= known:
+                known |= aliases[name]
+                waiting.append(other)
     return aliases
 
 
