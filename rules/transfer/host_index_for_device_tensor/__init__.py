@@ -39,6 +39,11 @@ _LIST = Message(
     "indexing `{indexed}` by a list copies the list to the device{often}",
     help="index with a tensor or a mask that is on the device",
 )
+_RANGE = Message(
+    "range",
+    "indexing `{indexed}` by a `range` copies its numbers to the device{often}",
+    help="index with `torch.arange(…, device=…)`",
+)
 _ARRAY = Message(
     "array",
     "indexing `{indexed}` by `{array}` copies the array to the device{often}",
@@ -78,9 +83,9 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     )
 
 
-@RULE.on(Node("ListComp", (b"torch",)))
-def check_list(node: cst.ListComp, context: Context) -> Iterator[Flag]:
-    """Flag a tensor of the device that is indexed by a list."""
+@RULE.on(Node("ListComp", (b"torch",)), Call("range"))
+def check_list(node: cst.ListComp | cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a tensor of the device that is indexed by a list, or by a range, of which PyTorch makes one."""
     from torchlint.edits.messages import every
 
     from .indices import list_index
@@ -91,7 +96,8 @@ def check_list(node: cst.ListComp, context: Context) -> Iterator[Flag]:
     indexed = found.indexed[0]
     how_often = context.frequency(indexed)
     doubts = [*([] if found.is_there else [Doubt.DEVICE_UNKNOWN]), *_rate_doubts(indexed, how_often, context)]
-    said = _LIST.of(indexed=context.shown(indexed.value), often=every(how_often))
+    message = _RANGE if context.qualified_name(getattr(node, "func", node)) == "range" else _LIST
+    said = message.of(indexed=context.shown(indexed.value), often=every(how_often))
     yield Flag(indexed, said, places=found.indexed[1:], doubts=tuple(doubts))
 
 

@@ -61,8 +61,8 @@ class ListIndex:
     is_there: bool
 
 
-def list_index(made: cst.ListComp, context: Context) -> ListIndex | None:
-    """The tensors that a list indexes, `x[rows]`: each copies it anew."""
+def list_index(made: cst.ListComp | cst.Call, context: Context) -> ListIndex | None:
+    """The tensors that a list or a range indexes, `x[rows]`: each copies it anew."""
     if not isinstance(context.parent(made), (cst.Index, cst.Assign)):
         return None
     found: list[cst.Subscript] = []

@@ -240,6 +240,36 @@ def test_lists_as_indices() -> None:
     )
 
 
+def test_ranges_as_indices() -> None:
+    """PyTorch makes a tensor of a range on the host, as of a list, and copies it where it is used."""
+    check_snippet(
+        """
+        import torch
+        def pick(labels, x: torch.Tensor):
+            host = torch.zeros(9)[range(3)], [4, 5, 6][range(3)[0]], labels[range(3)]
+            for row in range(3):
+                host = host + x[row]
+            y = x.cuda()[range(3)].cpu() + torch.zeros(3)  # <- host-index-for-device-tensor?
+            return y, host, [labels[i] for i in range(3)]
+        """,
+        RULE,
+    )
+    check_snippet(
+        """
+        import torch
+        def train(model: torch.nn.Module, loader, optimizer):
+            for x, labels in loader:
+                out = torch.relu(x.cuda()) * model(x)
+                rows = range(len(labels))
+                loss = -out[rows, labels].mean()  # <- host-index-for-device-tensor
+                out[range(len(labels)), labels] = 0  # <- host-index-for-device-tensor
+                loss.backward()
+                optimizer.step()
+        """,
+        RULE,
+    )
+
+
 def test_an_array_that_indexes() -> None:
     code = loop(
         "i = np.arange(4)", "y = x[i]  # <- host-index-for-device-tensor", "z = x[i] + 1", top="import numpy as np"

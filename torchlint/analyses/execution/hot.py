@@ -10,6 +10,7 @@ from torchlint.analyses.execution.training_steps import is_in_training
 from torchlint.analyses.execution.untaken_branches import is_untaken
 from torchlint.finding import Doubt, Frequency
 from torchlint.semantics.execution.frequency import LoopKind
+from torchlint.semantics.knowledge.apis import CAUSAL_MASK
 from torchlint.semantics.knowledge.conventions.functions import ALARM_CALL, ASSERTING_CALL, FALLBACK, GENERATING_METHOD
 from torchlint.semantics.names.bindings import dotted
 from torchlint.syntax.tree import descendants_in_scope
@@ -122,9 +123,24 @@ def _is_behind_generation(node: cst.CSTNode, context: Context) -> bool:
         return False
     place = context.tree.place(node)
     return any(
-        isinstance(call, cst.Call)
-        and isinstance(call.func, cst.Attribute)
-        and GENERATING_METHOD.suggests(call.func.attr.value)
-        and context.tree.place(call) < place
+        isinstance(call, cst.Call) and _generates(call, context) and context.tree.place(call) < place
         for call in descendants_in_scope(function.body)
     )
+
+
+def _generates(call: cst.Call, context: Context) -> bool:
+    """Whether a call generates a text, as far as one can tell: of a function in sight, whether it takes many steps."""
+    if not _has_the_name_of_one_that_generates(call) or context.qualified_name(call.func) is not None:
+        return False
+    target = context.calls.target(call)
+    return target is None or any(
+        isinstance(node, (cst.For, cst.While))
+        or (isinstance(node, cst.Call) and _has_the_name_of_one_that_generates(node))
+        for node in descendants_in_scope(target.body)
+    )
+
+
+def _has_the_name_of_one_that_generates(call: cst.Call) -> bool:
+    if not isinstance(call.func, cst.Attribute) or call.func.attr.value == CAUSAL_MASK:
+        return False
+    return GENERATING_METHOD.suggests(call.func.attr.value)

@@ -30,6 +30,8 @@ LEGACY_TENSORS = frozenset(
     "Tensor FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor LongTensor "
     "BoolTensor".split()
 )
+# The method of `torch.nn.Transformer` that makes a causal mask.
+CAUSAL_MASK = "generate_square_subsequent_mask"
 # Constructors that read the elements of a list.
 OF_LISTS = ("torch.tensor", "torch.as_tensor", *(f"torch.{name}" for name in sorted(LEGACY_TENSORS)))
 ARRAYS_OF_LISTS = tuple(
