@@ -276,7 +276,6 @@ GATES = {
     "_is_meant": "names of functions and layers of torch",
     "_lets_shifts_through": "qualified names of torch",
     "makes_new": "qualified names of torch",
-    "_trains": "qualified names of torch",
     "_may_give": "the annotation `Tensor`, in a string too",
     "needs_new_workers": "the attribute of a loader of torch",
     "fits_in_string": "characters of the strings of Python",

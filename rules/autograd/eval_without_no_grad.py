@@ -63,6 +63,7 @@ def check_dropped(node: cst.Call | cst.Attribute, context: Context) -> Iterator[
     """Flag each call of a model of whose output nothing is used with its graph."""
     from torchlint.analyses.execution.hot import rate_doubts
 
+    from ._shared.evaluation import Evaluations
     from ._shared.unused_graphs import is_alone, is_entered_unseen, unused_graphs
 
     for evaluation in unused_graphs(node, context):
@@ -70,7 +71,8 @@ def check_dropped(node: cst.Call | cst.Attribute, context: Context) -> Iterator[
         if Doubt.UNCALLED not in doubts and is_entered_unseen(evaluation.calls[0], context):
             doubts = (*doubts, Doubt.UNCALLED)
         # What else the statement computes may want its graph.
-        is_fixed = not doubts and len(evaluation.calls) == 1 and is_alone(evaluation.calls[0], context)
+        is_one = len(evaluation.calls) == 1 and context[Evaluations].is_model_call(evaluation.calls[0])
+        is_fixed = not doubts and is_one and is_alone(evaluation.calls[0], context)
         flag = _flag(_DROPPED, evaluation, doubts, context, is_fixed=is_fixed)
         yield replace(flag, places=evaluation.calls[1:])
 

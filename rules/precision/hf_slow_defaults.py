@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Call, Flag, Message, Rule, Status
-from torchlint.semantics.knowledge.conventions.functions import TRAINER_CLASS
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -47,7 +46,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     ):
         return
     if (
-        not _trains(context)
+        not _trains(node, context)
         or _tries_out(context)
         or any(_is_narrow(call, context) for call in context.tree.of(cst.Call))
     ):
@@ -58,15 +57,19 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     )
 
 
-def _trains(context: Context) -> bool:
-    """Whether a `Trainer` of transformers is made and started here."""
+def _trains(arguments: cst.Call, context: Context) -> bool:
+    """Whether the arguments are given to what takes them as a `Trainer` does, and something here is trained."""
     calls = context.tree.of(cst.Call)
-    makes = any(
-        TRAINER_CLASS.suggests(name := context.qualified_name(call.func) or context.uncommented(call.func))
-        and "torch" not in name
-        for call in calls
-    )
-    return makes and any(isinstance(call.func, cst.Attribute) and call.func.attr.value == "train" for call in calls)
+    if not any(isinstance(call.func, cst.Attribute) and call.func.attr.value == "train" for call in calls):
+        return False
+    return any(_is_a_trainers(place.node, context) for place in context.sinks.of(arguments).found)
+
+
+def _is_a_trainers(node: cst.BaseExpression, context: Context) -> bool:
+    """`Trainer(model, arguments)`, `SFTTrainer(model=model, args=arguments)`."""
+    argument = context.parent(node)
+    call = context.parent(argument) if isinstance(argument, cst.Arg) else None
+    return isinstance(call, cst.Call) and context.argument(call, "args", 1) is node
 
 
 def _tries_out(context: Context) -> bool:

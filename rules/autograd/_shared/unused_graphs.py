@@ -12,7 +12,7 @@ from torchlint.semantics.flow.origins import MOST_STEPS, Through
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.values.lattice import Kind
-from torchlint.syntax.tree import descendants
+from torchlint.syntax.tree import descendants, descendants_in_scope
 
 from .evaluation import Evaluation, Evaluations, lines_of
 from .output_flow import DETACHING, PLAIN_ATTRIBUTES, PLAIN_FUNCTIONS
@@ -48,10 +48,37 @@ def unused_graphs(drop: cst.Call | cst.Attribute, context: Context) -> Iterator[
 
 @query(bottom=False)
 def _is_unused(call: cst.Call, context: Context) -> bool:
-    """Whether the call of what is surely a model records a graph that nothing uses."""
-    # What is called a model and nothing more may be anything.
-    is_sure = context.value(call.func).proven or context[Evaluations].is_loaded(call.func)
-    return is_sure and context.grad(call) is GradMode.ON and not _is_known(call, context) and _is_dropped(call, context)
+    """Whether the call of what is surely a model, or of a function that calls one, records a graph nothing uses."""
+    if context.grad(call) is not GradMode.ON or _is_known(call, context) or not _is_dropped(call, context):
+        return False
+    return _hands_out_graphs(call, context) or _is_surely_a_model(call, context)
+
+
+def _is_surely_a_model(call: cst.Call, context: Context) -> bool:
+    """Whether more than a name says that it is a model: what is called one and nothing more may be anything."""
+    return context.value(call.func).proven or context[Evaluations].is_loaded(call.func)
+
+
+@query(bottom=False)
+def _hands_out_graphs(call: cst.Call, context: Context) -> bool:
+    """Whether the call runs a function of the file that returns what a model gives there, and uses no graph itself."""
+    function = context.calls.target(call)
+    evaluations = context[Evaluations]
+    if function is None or function.asynchronous is not None or evaluations.takes_gradients(function.body):
+        return False
+    inside = [part for part in descendants_in_scope(function.body) if isinstance(part, cst.Call)]
+    models = [part for part in inside if evaluations.is_model_call(part)]
+    return bool(models) and all(
+        context.grad(model) is GradMode.ON and _is_surely_a_model(model, context) and _is_returned(model, context)
+        for model in models
+    )
+
+
+def _is_returned(call: cst.Call, context: Context) -> bool:
+    """Whether the function gives back what is made of the call's result, and nothing else there uses the graph."""
+    gone = context.sinks.of(call, _THROUGH, handed_on=lambda node, taker: _handed_on(node, taker, context))
+    takes = [isinstance(context.parent(place.node), cst.Return) or _drops(place.node, context) for place in gone.found]
+    return not gone.lost and None not in takes and True in takes
 
 
 def is_entered_unseen(call: cst.Call, context: Context) -> bool:
@@ -106,7 +133,7 @@ def _model_calls(node: cst.BaseExpression, context: Context) -> Iterator[cst.Cal
         match part:
             case cst.Name():
                 waiting += context.origins(part, _THROUGH).nodes
-            case cst.Call() if context[Evaluations].is_model_call(part):
+            case cst.Call() if context[Evaluations].is_model_call(part) or _hands_out_graphs(part, context):
                 yield part
                 waiting += [argument.value for argument in part.args]
             case cst.Call(func=func, args=args) if (context.qualified_name(func) or "").startswith("torch."):

@@ -119,7 +119,7 @@ def _held(iterated: cst.BaseExpression, context: Context) -> list[cst.BaseExpres
 def _is_written_out(node: cst.BaseExpression | None) -> bool:
     match node:
         case cst.List(elements=elements) | cst.Tuple(elements=elements):
-            return len(elements) < _FEW and all(_is_written_out(element.value) for element in elements)
+            return 0 < len(elements) < _FEW and all(_is_written_out(element.value) for element in elements)
     return isinstance(node, (cst.BaseString, cst.BaseNumber))
 
 

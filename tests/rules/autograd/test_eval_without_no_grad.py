@@ -924,3 +924,40 @@ FURTHER = {
 @pytest.mark.parametrize("code", FURTHER.values(), ids=FURTHER)
 def test_further_shapes(code: str) -> None:
     check(code)
+
+
+def helper(body: str, inner: str = "return torch.cat(values.square().unbind(0), 0)") -> str:
+    """A function `errors` that calls a network, and one that uses what it gives."""
+    lines = textwrap.indent(textwrap.dedent(body), "    ")
+    return (
+        f"net = nn.Linear(4, 4).cuda()\ndef errors(x):\n    values = net(x)\n    {inner}\n"
+        f"def whole(loader):\n    total = 0.0\n{lines}\n"
+    )
+
+
+DROPPED = "for x in loader:\n    total = total + errors(x).sum(0).detach(){mark}\nreturn total"
+
+
+def test_a_function_that_calls_the_model_and_whose_output_loses_its_graph() -> None:
+    check(helper(DROPPED.format(mark=HERE)))
+
+
+@pytest.mark.parametrize(
+    ("body", "inner"),
+    [
+        (DROPPED, "kept.append(values)\n    return values"),
+        (DROPPED, "values.sum().backward()\n    return values"),
+        (DROPPED, "with torch.no_grad():\n        values = net(x)\n    return 1 + values"),
+        (DROPPED.replace("detach()", "mean()"), "return values"),
+        (
+            "for x in loader:\n    y = errors(x)\n    total += y.detach()\n    y.sum().backward()\nreturn total",
+            "return values",
+        ),
+    ],
+    ids=["kept there", "goes backward there", "off there", "kept", "goes backward"],
+)
+def test_a_function_whose_graph_is_used(body: str, inner: str) -> None:
+    code = helper(body.format(mark=""), inner)
+    if "no_grad" in inner:
+        code = code.replace("    values = net(x)\n    with", "    with")
+    check(code)

@@ -67,3 +67,17 @@ def test_not_trained_or_not_in_float32(last: str, load: str) -> None:
 def test_a_few_samples(rows: str, mark: str) -> None:
     last = f"trainer.train_dataset = dataset.select(range({rows}))\ntrainer.train()"
     check_snippet(program(f"TrainingArguments('out'){mark}", last=last), RULE)
+
+
+@pytest.mark.parametrize(
+    ("made", "mark"),
+    [
+        ("Tuner(model, arguments, dataset)", MARK),
+        ("Tuner(model=model, args=arguments, train_dataset=dataset)", MARK),
+        ("Tuner(model, dataset, arguments)", ""),
+        ("Tuner(options=arguments)", ""),
+    ],
+)
+def test_what_takes_the_arguments_as_a_trainer_does(made: str, mark: str) -> None:
+    code = program(f"TrainingArguments('out'){mark}")
+    check_snippet(code.replace("Trainer(model=model, args=arguments, train_dataset=dataset)", made), RULE)

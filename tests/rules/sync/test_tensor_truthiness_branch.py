@@ -206,7 +206,7 @@ def test_loops_over_batches(code: str) -> None:
             for inputs in range(10):
                 loss = model(inputs.cuda())
                 loss.backward()
-                if loss > 0:
+                if loss > 0:  # <- tensor-truthiness-branch?
                     direction = direction / 2
         """,
         """
@@ -326,3 +326,16 @@ def test_a_branch_that_spares_a_loop() -> None:
     )
     check_snippet(forward(*loop, "if mask.sum() == 0:" + MARK, "    return x.new_zeros(3)"), RULE)
     check_snippet(forward("if mask.sum() == 0:" + MARK, "    x = x.new_zeros(3)", *loop), RULE)
+
+
+def test_what_goes_backward_is_a_tensor_whatever_it_is_called() -> None:
+    code = """
+    import torch
+    def goes_on(net, x, measure, limit):
+        y = measure(net(x.cuda()))
+        while y > limit:{mark}
+            {use}
+            y = measure(net(x.cuda()))
+    """
+    check_snippet(textwrap.dedent(code).format(mark="  # <- tensor-truthiness-branch?", use="y.backward()"), RULE)
+    check_snippet(textwrap.dedent(code).format(mark="", use="y.show()"), RULE)

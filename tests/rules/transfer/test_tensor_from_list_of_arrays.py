@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from typing import Any
 
@@ -237,3 +238,16 @@ def test_a_few_examples_that_are_written_out(words: str, found: int) -> None:
 def test_examples_of_each_batch() -> None:
     code = "import numpy as np\nimport torch\nfor x in loader:\n    y = torch.tensor([np.ones(x) for n in (1, 2)])\n"
     assert findings(code, RULE)
+
+
+def test_a_list_that_begins_empty_is_no_example() -> None:
+    code = """
+    import numpy as np
+    import torch
+    def f(samples):
+        rows = []
+        for sample in samples:
+            rows.append(np.asarray(sample))
+        return torch.FloatTensor([np.abs(np.fft.rfft(row)) for row in rows])
+    """
+    assert findings(textwrap.dedent(code), RULE)

@@ -314,3 +314,9 @@ def test_one_row(shape: str, found: bool) -> None:  # noqa: FBT001
             return [row.tolist() for row in x]%s
         """
     check_snippet(code % (shape, mark), RULE)
+
+
+def test_what_is_read_for_a_print_now_and_then_is_no_matter_for_others() -> None:
+    code = "import torch\ndef print_all(x: torch.Tensor):\n    print([v.item() for v in x])\n"
+    for rule in (RULE, *OTHERS):
+        check_snippet(code, rule)

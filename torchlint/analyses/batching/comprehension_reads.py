@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import libcst as cst
 
 from torchlint.analyses.batching.extent import is_sure_tensor, is_worth_batching
+from torchlint.analyses.tensors.lengths import has_one_row
 from torchlint.semantics.names.bindings import dotted
 
 if TYPE_CHECKING:
@@ -44,17 +45,22 @@ def listing(read: cst.Call, context: Context) -> Listing | None:
 
     None where it is none, or where nothing is to be gained: on the CPU, or where it seldom runs.
     """
+    found = _reads_each(read, context)
+    return found if found is not None and is_worth_batching(found.node, found.tensor, context) else None
+
+
+def _reads_each(read: cst.Call, context: Context) -> Listing | None:
     found = _mapped(read, context) or _listed(read, context)
-    if found is None or not _takes_all(found.node, context) or not is_sure_tensor(found.tensor, context):
-        return None
-    return found if is_worth_batching(found.node, found.tensor, context) else None
+    is_one = found is not None and _takes_all(found.node, context) and is_sure_tensor(found.tensor, context)
+    return found if is_one else None
 
 
 def is_listed(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the node, a call on or with an element, is the read of a listing or a part of it."""
+    """Whether the node, a call on or with an element, is the read of a listing or a part of it, worth a word or not."""
     call = node
     while True:
-        if isinstance(call, cst.Call) and listing(call, context) is not None:
+        found = _reads_each(call, context) if isinstance(call, cst.Call) else None
+        if found is not None and not has_one_row(found.tensor, context):
             return True
         above = context.parent(call)
         if isinstance(above, cst.Arg):

@@ -296,7 +296,9 @@ _FOLDS = frozenset({"sum", "max", "min", "abs"})
 
 def _may_hold_tensor(node: cst.Name, context: Context) -> bool:
     bindings = context.names.lookup(node)[1]
-    return bool(bindings) and _may_one_give(bindings[0], context, bindings)
+    if not bindings:
+        return False
+    return _may_one_give(bindings[0], context, bindings) or context.kinds.goes_backward(node)
 
 
 @query(bottom=False)

@@ -184,12 +184,13 @@ class Results:
     def _unknown_method(self, node: cst.Call, name: str) -> Value:
         """A method of something unknown: some methods only a tensor has."""
         if name in apis.TENSOR_ONLY_METHODS and self.evidence.shows_a_tensor(name, node):
-            return self.operands.coded(METHODS.get(name, "T"), TENSOR, node)
+            assert isinstance(node.func, cst.Attribute)
+            return self.operands.coded(METHODS.get(name, "T"), TENSOR.on(self.kinds.computed_on(node.func.value)), node)
         if name == "view" and self.evidence.marked(name, node) != name:
             return TENSOR
         if name in apis.TENSOR_METHODS_OF_NUMBERS and self._takes_numbers(node, name):
             return tensor(rank=Rank.CALLED, scalar=name == "norm" and not node.args)
-        if name in _STRING_METHODS and name != "split":
+        if name in _STRING_METHODS and name != "split" and self._first(node).kind is not Kind.TENSOR:
             return STRING
         if name == "numel" or (name in apis.TENSOR_SHAPE_METHODS and (node.args or name == "dim")):
             return NUMBER

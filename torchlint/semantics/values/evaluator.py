@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -160,7 +161,10 @@ class Kinds:
         if is_likely and "copy" in self.evidence.uses(node, bindings):
             value = UNKNOWN  # an array has it, and a list, but no tensor
         if value.kind in (Kind.UNKNOWN, Kind.NONE):
-            value = self.evidence.of_name(node, bindings) or value
+            told = self.evidence.of_name(node, bindings)
+            if told.kind is Kind.TENSOR and bindings:
+                told = told.on(reduce(or_, map(self._computed_on, bindings)))
+            value = told or value
         if value.kind in (Kind.UNKNOWN, Kind.NONE):
             value = _conventional(name) or self.evidence.likely(node, bindings) or value
         if value.kind is Kind.TENSOR and self.annotations.rules_out_a_tensor(node):
@@ -168,9 +172,43 @@ class Kinds:
         if value.kind is Kind.TENSOR and not value.proven and not value.batch and MODULE.suggests(name):
             # `model = build().to(device)`: what moves is more often a tensor, but not under this name.
             value = _conventional(name).on(value.devices)
-        if value.kind is Kind.TENSOR and not value.scalar and self.evidence.goes_backward(node, bindings):
+        if value.kind is Kind.TENSOR and not value.scalar and self.evidence.goes_backward(node):
             value = replace(value, scalar=True, rank=max(value.rank, Rank.USED))
         return value
+
+    def _computed_on(self, binding: Binding) -> Device:
+        is_whole = binding.binder is Binder.ASSIGN and not binding.path
+        return self.computed_on(binding.value) if is_whole and binding.value is not None else Device.UNKNOWN
+
+    def computed_on(self, node: cst.CSTNode) -> Device:
+        """Where a function out of sight makes a tensor: maybe on the accelerator on which it is given one.
+
+        What it is given may come from such a function in turn, or lie under a name.
+        """
+        is_given_one = self.settled(("given", node), False, self._is_given_one, node)  # noqa: FBT003
+        return Device.MAYBE | Device.UNKNOWN if is_given_one else Device.UNKNOWN
+
+    def _is_given_one(self, node: cst.CSTNode) -> bool:
+        if not isinstance(node, cst.Call):
+            return False
+        for argument in node.args:
+            value = self.value(argument.value)
+            if value.kind is Kind.TENSOR and Device.ACCELERATOR in value.devices:
+                return True
+            is_open = value.kind in (Kind.TENSOR, Kind.UNKNOWN) and value.device is Device.UNKNOWN
+            made_by = self._made_by(argument.value) if is_open else ()
+            if any(self.computed_on(made) is not Device.UNKNOWN for made in made_by):
+                return True
+        return False
+
+    def _made_by(self, node: cst.BaseExpression) -> list[cst.BaseExpression]:
+        if not isinstance(node, cst.Name):
+            return [node]
+        return [
+            binding.value
+            for binding in self.names.reaching(node)
+            if binding.binder is Binder.ASSIGN and not binding.path and binding.value is not None
+        ]
 
     def binding(self, binding: Binding) -> Value:
         """What one binding gives its name."""
@@ -413,6 +451,10 @@ class Kinds:
             case _:
                 return False
         return speak_for_a_tensor(uses)
+
+    def goes_backward(self, name: cst.Name) -> bool:
+        """Whether the backward pass begins at what the name holds, which has one element then; cheap to ask."""
+        return self.evidence.goes_backward(name)
 
     def is_checked_to_be_a_tensor(self, name: cst.Name) -> bool:
         """Whether a test around says so: `isinstance(x, torch.Tensor)`."""

@@ -274,7 +274,7 @@ def item_of(value: Value) -> Value:
 def _item_of(value: Value) -> Value:
     match value.kind:
         case Kind.LOADER:
-            return BATCH
+            return BATCH if value.item is None else value.item
         case Kind.TENSOR:
             if value.batch:
                 return _alone(value)

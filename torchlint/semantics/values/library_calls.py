@@ -79,7 +79,7 @@ class Libraries:
         if qualified == "functools.partial" and node.args and not node.args[0].star:
             return Value(Kind.FUNCTION, definition=node)
         if qualified in apis.LOADERS:
-            return Value(Kind.LOADER, qualified=qualified)
+            return self._loader(node, qualified)
         if qualified == "deepspeed.initialize":
             return sequence(*map(Value, (Kind.MODULE, Kind.OPTIMIZER, Kind.LOADER, Kind.SCHEDULER)))
         if root == "torchvision":
@@ -91,6 +91,12 @@ class Libraries:
         ):
             return self.program.built(node, Value(Kind.MODULE))
         return None
+
+    def _loader(self, node: cst.Call, qualified: str) -> Value:
+        """A loader; with `collate_fn=list` it gives lists of samples."""
+        collate = argument(node, "collate_fn")
+        is_of_lists = collate is not None and self.kinds.names.qualified(collate) in ("list", "tuple")
+        return Value(Kind.LOADER, qualified=qualified, item=sequence_of(UNKNOWN) if is_of_lists else None)
 
     def _torchvision(self, rest: str) -> Value | None:
         if rest.startswith("models."):
@@ -110,7 +116,7 @@ class Libraries:
         if name == "range":
             return sequence_of(NUMBER)
         if name == "enumerate":
-            if first.kind is Kind.LOADER or (not first and arguments and self.kinds.is_loader_like(arguments[0])):
+            if not first and arguments and self.kinds.is_loader_like(arguments[0]):
                 return sequence_of(sequence(NUMBER, BATCH))
             return sequence_of(sequence(NUMBER, turn_of(first)))
         if name == "zip":
@@ -198,7 +204,7 @@ class Libraries:
         if rest.startswith("optim.") and rest[6:] in OPTIMIZERS:
             return Value(Kind.OPTIMIZER, qualified=f"torch.{rest}")
         if f"torch.{rest}" in apis.LOADERS:
-            return Value(Kind.LOADER, qualified=f"torch.{rest}")
+            return self._loader(node, f"torch.{rest}")
         if f"torch.{rest}" in apis.SCALERS:
             return Value(Kind.SCALER)
         if rest.startswith("utils.data."):

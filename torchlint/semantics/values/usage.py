@@ -60,9 +60,9 @@ class Evidence:
             return tensor(rank=Rank.CALLED)
         return value
 
-    def goes_backward(self, node: cst.Name, bindings: tuple[Binding, ...]) -> bool:
-        """Whether the backward pass begins at what these bindings give the name: at a tensor of one element."""
-        return node.value in self._ends_of_graphs and "backward()" in self.uses(node, bindings)
+    def goes_backward(self, node: cst.Name) -> bool:
+        """Whether the backward pass begins at what the name holds: at a tensor of one element."""
+        return node.value in self._ends_of_graphs and "backward()" in self.uses(node, self.names.reaching(node))
 
     @cached_property
     def _ends_of_graphs(self) -> frozenset[str]:
