@@ -350,7 +350,14 @@ def test_of_what_is_wrong_float64_is_asked(kind: str, still: str) -> None:
     assert all(before != after for before, after in asked)
 
 
-@pytest.mark.parametrize("numerics", ["exact", "lower-precision", "nondeterministic", "rng"])
+@pytest.mark.parametrize("numerics", ["close", "lower-precision", "mapped-state"])
+def test_float64_is_asked_of_what_may_be_rounded(numerics: str) -> None:
+    clerk = Rounded({"first": "wrong"})
+    assert look(Made(), clerk, numerics, BASE)["verdict"] == "same-within-class"
+    assert "fp64" in clerk.asked[-1]
+
+
+@pytest.mark.parametrize("numerics", ["exact", "nondeterministic", "rng"])
 def test_float64_is_not_asked_of_what_may_not_be_rounded(numerics: str) -> None:
     clerk = Rounded({"first": "wrong"})
     assert look(Made(), clerk, numerics, BASE)["verdict"] == "wrong"

@@ -307,6 +307,19 @@ class TestLowerPrecision:
     def test_integers_stay(self) -> None:
         assert verdict(torch.arange(9), torch.arange(9).flip(0), "lower-precision") == "wrong"
 
+    def test_float64_decides_where_the_slow_program_is_as_far_off(self) -> None:
+        """What is left where numbers of bfloat16 cancel is off by more than 1 % in both programs."""
+        exact = normal(64, dtype=torch.float64)
+        first, second = (0.02 * normal(64, seed=seed) for seed in (1, 2))
+        before, after = (exact + first).float(), (exact + second).float()
+        fp64 = (captured(exact), captured(exact * (1 + 1e-12)))
+        assert verdict(before, after, "lower-precision") == "wrong"
+        assert verdict(before, after, "lower-precision", fp64=fp64) == "same-within-class"
+        assert verdict(before, exact.float() + 5 * second, "lower-precision", fp64=fp64) == "wrong"
+        assert verdict(exact.float(), after, "lower-precision", fp64=fp64) == "wrong"
+        another = (fp64[0], captured(exact * 1.001))
+        assert verdict(before, after, "lower-precision", fp64=another) == "wrong"
+
 
 def drawn(draw: Callable[[], object], *, shift: int = 0, on_cpu: bool = False, seed: int = 0) -> Capture:
     """Two steps of a program that draws, after `shift` numbers more than another one."""

@@ -34,7 +34,7 @@ _REPEATS = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
 """Without it cuBLAS may add in another order each time, and torch refuses it where it is to be deterministic."""
 _WAITED = "; compared with the code as it is made to wait for each copy, since it reads what is still being copied"
 _MAY_NOT_VARY = ("exact", "close", "mapped-state", "shape", "alias", "stdout")
-_ROUNDED = ("close", "mapped-state")
+_ROUNDED = ("close", "lower-precision", "mapped-state")
 """The classes by which a program may differ in rounding: of what they complain of, float64 is asked."""
 _SAME = ("same", "same-within-class")
 

@@ -29,7 +29,7 @@ _Repeated = tuple[Capture, Capture | None]
 """A run, and a second one with the same seed."""
 _ANY = Tolerance(0.0, 1.0, 0.0)
 _PRINTED = 1e-3
-_ROUNDED = frozenset({"close", "mapped-state", "stdout", "alias", "shape", "rng"})
+_ROUNDED = frozenset({"close", "lower-precision", "mapped-state", "stdout", "alias", "shape", "rng"})
 """The classes whose complaints float64 may answer."""
 _STEP = re.compile(r"^(step\d+|moved|last)")
 
