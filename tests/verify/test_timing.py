@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -54,6 +55,7 @@ class Process:
     awake: bool = True
     closed: bool = False
     started: bool = False
+    told: str = ""
 
     def thaw(self) -> None:
         self.awake = True
@@ -64,7 +66,18 @@ class Process:
     def close(self) -> None:
         self.closed = True
 
+    def tell(self, command: str, **message: Any) -> None:  # noqa: ANN401 - JSON
+        assert self.awake
+        assert not any(each.told for each in self.session.live if each.inner), "nothing goes on beside a block"
+        self.told = command
+        self.session.asked.append((self.name, f"tell {command}", message))
+
+    def answer(self, timeout: float) -> dict[str, Any]:
+        command, self.told = self.told, ""
+        return self.ask(command, timeout)
+
     def ask(self, command: str, timeout: float, **message: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+        assert not any(each.told for each in self.session.live) or command == "start", "the others are setting up"
         awake = [each.name for each in self.session.live if each.awake and not each.closed and each.inner]
         assert self.awake
         assert not self.closed
@@ -485,9 +498,29 @@ def test_an_arm_that_does_not_fit_beside_the_null_arm_alone_is_out_of_memory(*, 
     assert verdicts(timed) == {"fast": "faster"}
 
 
-def test_a_program_that_takes_more_than_half_of_the_card_cannot_be_compared_and_no_fix_is_blamed() -> None:
-    arms = {NULL: Played(needs=100), HANDICAP: Played(needs=100), "fast": Played(0.8, needs=100)}
-    with pytest.raises(BaselineError, match="2 processes at a time do not fit on the device"):
+@pytest.mark.parametrize("tells_room", [True, False])
+def test_a_program_that_takes_more_than_half_of_the_card_is_measured_one_process_at_a_time(*, tells_room: bool) -> None:
+    arms = {
+        NULL: Played(needs=100),
+        HANDICAP: Played(needs=100),
+        "fast": Played(0.8, needs=100),
+        "slow": Played(1.2, needs=100),
+        "large": Played(0.5, needs=151),
+    }
+    stage = stage_of("fast", "slow", "large")
+    timed, made = run(arms, stage=stage, device="cuda", card=150, tells_room=tells_room)
+    assert timed.alone
+    assert {name: failure.kind for name, failure in timed.failures.items()} == {"large": "oom"}
+    assert verdicts(timed) == {"fast": "faster", "slow": "slower"}
+    assert timed.handicap_seen
+    alone = [names for names in made.started if len(names) == 1]
+    assert alone[-1] == [NULL], "a quad ends with the arm that it began with"
+    assert sum("one process at a time" in note for note in made.notes) == 1
+
+
+def test_a_program_that_does_not_fit_on_the_card_alone_is_nobody_elses_fault() -> None:
+    arms = {NULL: Played(needs=200), HANDICAP: Played(needs=200), "fast": Played(0.8, needs=100)}
+    with pytest.raises(BaselineError, match="out of memory"):
         run(arms, stage=stage_of("fast"), device="cuda", card=150)
 
 
@@ -507,3 +540,14 @@ def test_many_arms_are_measured_in_waves_each_with_the_null_arm(monkeypatch: pyt
     assert {len(ratios) for asked, ratios in timed.log_ratios.items() if asked.arm != "d"} == {4}
     assert [*timed.failures] == ["d"]
     assert len(timed.baseline_ns) == 4
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_arms_are_set_up_beside_each_other_and_run_one_at_a_time(device: str) -> None:
+    """On a device only once it is known that there is room; blocks never overlap, which `Process` asserts."""
+    stage = stage_of("a", "b")
+    made = run({"a": Played(), "b": Played()}, stage=stage, limits=Limits(4), device=device)[1]
+    told = [index for index, (_, command, _) in enumerate(made.asked) if command == "tell start"]
+    runs = groupby(enumerate(told), lambda pair: pair[1] - pair[0])
+    groups = [sum(1 for _ in group) for _, group in runs]
+    assert groups == ([4] * 4 if device == "cpu" else [1, 3, 4, 4, 4])

@@ -190,7 +190,7 @@ def _protocol(timed: timing.Timed, running: Session) -> evidence.Protocol:
         alpha_scale=timed.scale,
         min_effect=stats.MIN_EFFECT,
         seed=timed.seed,
-        isolation=running.isolation,
+        isolation=(*running.isolation, *(("one process at a time",) if timed.alone else ())),
     )
 
 

@@ -124,7 +124,16 @@ class Worker:
 
     def ask(self, name: str, timeout: float, **message: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
         """Send a command and wait at most `timeout` seconds for its reply. Raises `ArmError`."""
+        self.tell(name, **message)
+        return self.answer(timeout)
+
+    def tell(self, name: str, **message: Any) -> None:  # noqa: ANN401 - JSON
+        """Send a command and wait for nothing: others can be told theirs meanwhile."""
         self._send({"command": name, **message})
+        self._exchange(0)
+
+    def answer(self, timeout: float) -> dict[str, Any]:
+        """Wait at most `timeout` seconds for the reply to what it was told last. Raises `ArmError`."""
         return self._receive(timeout)
 
     def freeze(self) -> None:

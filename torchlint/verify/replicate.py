@@ -60,6 +60,12 @@ class Rounds:
         """Nanoseconds a unit of an arm that was there to the end."""
         return median(half[arm] for quad in self.quads for half in quad)
 
+    def take(self, halves: Sequence[Mapping[str, Sequence[Sequence[float]]]], metric: str) -> None:
+        """Add a quad of two halves, with the samples of each arm's block."""
+        whole = undisturbed(halves)
+        first, second = ({name: block_time(half[name], metric, whole=whole) for name in half} for half in halves)
+        self.quads.append((first, second))
+
 
 class CrowdedError(Exception):
     """The arms do not fit on the device together; `fits` of them do."""
@@ -70,27 +76,63 @@ class CrowdedError(Exception):
 
 
 def replicate(
-    session: Session, arms: Sequence[Arm], *, metric: str, seed: int, order: random.Random, redo: bool = True
+    session: Session,
+    arms: Sequence[Arm],
+    *,
+    metric: str,
+    seed: int,
+    order: random.Random,
+    redo: bool = True,
+    fit: bool = False,
 ) -> Rounds:
     """Measure arms, the null arm among them, against each other. Raises `BaselineError` if that one fails.
 
     With `redo` a quad within which an arm's clock jumped is measured again. Raises `CrowdedError` where, with
-    the null arm set up, no room is left for all others.
+    the null arm set up, no room is left for all others; with `fit` it is known that there is.
     """
     with session.starting(order.sample(list(arms), len(arms)), seed=seed) as (workers, failures):
         rounds = _Driven(session, workers, metric)
         for name, error in failures.items():
             rounds.fail(name, error)
-        rounds.set_up(seed)
+        rounds.set_up(seed, fit=fit)
         rounds.run(order, redo=redo)
         return rounds.found
+
+
+def one_at_a_time(session: Session, arms: Sequence[Arm], *, metric: str, seed: int, order: random.Random) -> Rounds:
+    """As `replicate`, of arms that do not fit beside each other: each visit is a process of its own, alone.
+
+    One quad, which the null arm begins and ends: in its first process it says how many units make a sample. That a
+    process is another one at each visit is noise, which replicates average out. Raises `BaselineError`.
+    """
+    names = {arm.name: arm for arm in arms}
+    others = order.sample([name for name in names if name != NULL], len(names) - 1)
+    found, clocks = Rounds(), dict[str, list[float]]()
+    visits = [NULL, *others]
+    driven = _Driven(session, {}, metric, found)
+    halves = []
+    for half in (visits, visits[::-1]):
+        samples: dict[str, list[list[float]]] = {}
+        for name in half:
+            if name in found.failures:
+                continue
+            with session.starting([names[name]], seed=seed) as (workers, failures):
+                driven.attend(workers)
+                for failed, error in failures.items():
+                    driven.fail(failed, error)
+                if driven.set_up_one(name, seed):
+                    samples |= driven.half([name], clocks)
+        halves.append(samples)
+    found.clocks = clocks
+    found.take(halves, metric)
+    return found
 
 
 class _Driven:
     """The live workers of one replicate."""
 
-    def __init__(self, session: Session, workers: dict[str, Worker], metric: str) -> None:
-        self.found = Rounds()
+    def __init__(self, session: Session, workers: dict[str, Worker], metric: str, found: Rounds | None = None) -> None:
+        self.found = found or Rounds()
         self._session = session
         self._workers = workers
         self._metric = metric
@@ -98,6 +140,8 @@ class _Driven:
         self._samples = SAMPLES
         self._warm = 1
         self._timeout = session.patience.block
+        self._known: dict[str, Any] | None = None
+        self._loading = 0
 
     def fail(self, name: str, error: ArmError) -> None:
         """The arm is out; without the null arm there is nothing to compare with."""
@@ -108,25 +152,50 @@ class _Driven:
         if name in self._workers:
             self._workers.pop(name).close()
 
-    def set_up(self, seed: int) -> None:
-        """Set all arms up and warm them, one at a time; the null arm says how many units make a sample."""
+    def set_up(self, seed: int, *, fit: bool) -> None:
+        """Set all arms up and warm them; the null arm says how many units make a sample.
+
+        Setting up is most of a replicate, and is not timed: the arms do it at once. But for the null arm, on a device
+        of which it is to say whether the others fit there. First units run one at a time: what they take is told.
+        """
         patience = self._session.patience.load
-        started = self._ask(NULL, "start", patience, seed=seed)
-        calibrated = self._ask(NULL, "calibrate", patience, min_ns=SAMPLE_NS, warm=WARM)
-        assert started is not None  # the null arm's failure raises
-        assert calibrated is not None
-        workers = started["workers"]
-        self._make_room()
-        for name in [name for name in self._workers if name != NULL]:
-            said = self._ask(name, "start", patience, seed=seed)
-            workers = max(workers, said["workers"] if said else 0)
+        workers = 0
+        if fit or self._session.subject.device != "cuda":
+            workers = self._start(list(self._workers), seed)
+            calibrated = self._calibrated(patience)
+        else:
+            workers = self._start([NULL], seed)
+            calibrated = self._calibrated(patience)
+            self._make_room()
+            workers = max(workers, self._start([name for name in self._workers if name != NULL], seed))
+        self._warm_up(list(self._workers), calibrated, workers)
+
+    def attend(self, workers: dict[str, Worker]) -> None:
+        """Drive these workers in the place of those before."""
+        self._workers = workers
+
+    def set_up_one(self, name: str, seed: int) -> bool:
+        """Set an arm up that is alone; whether it lives. The null arm comes first, and says what a sample is."""
+        loading = self._start([name], seed) if name in self._workers else 0
+        if name == NULL and self._known is None:
+            self._known = self._calibrated(self._session.patience.load)
+        assert self._known is not None  # or the null arm had failed, which raises
+        self._loading = max(self._loading, loading)
+        if name in self._workers:
+            self._warm_up([name], self._known, self._loading)
+        return name in self._workers
+
+    def _warm_up(self, names: Sequence[str], calibrated: dict[str, Any], workers: int) -> None:
+        """Run arms until they are steady, and settle how they are sampled."""
         inner, unit_ns = calibrated["inner"], calibrated["ns"]
-        for name in list(self._workers):
-            said = self._ask(name, "warm", patience, inner=inner, most_ns=_WARM_NS)
+        for name in names:
+            said = self._ask(name, "warm", self._session.patience.load, inner=inner, most_ns=_WARM_NS)
             if said:
                 # The null arm was run before, to be calibrated.
-                self.found.first_ns[name] = calibrated["first_ns"] if name == NULL else said["first_ns"]
+                first = calibrated["first_ns"] if name == NULL else said["first_ns"]
+                self.found.first_ns.setdefault(name, first)
             workers = max(workers, said["workers"] if said else 0)
+        self._loading = workers
         if workers:
             # A block that is no multiple of the loaders' workers has a different share of slow batches each time.
             inner = math.ceil(inner / workers) * workers
@@ -136,6 +205,27 @@ class _Driven:
         self._handicap_ns = PLANTED * (calibrated["cpu_ns"] if self._metric == "cpu-time" else unit_ns)
         units = inner * self._samples + self._warm
         self._timeout = max(self._session.patience.block, 20 * units * unit_ns / 1e9)
+
+    def _start(self, names: Sequence[str], seed: int) -> int:
+        """Set these arms up beside each other; how many processes a loader of one of them has at most."""
+        for name in names:
+            self._workers[name].thaw()
+            self._workers[name].tell("start", seed=seed)
+        loading = 0
+        for name in names:
+            worker = self._workers[name]
+            try:
+                loading = max(loading, worker.answer(self._session.patience.load)["workers"])
+            except ArmError as error:
+                self.fail(name, error)
+            else:
+                worker.freeze()
+        return loading
+
+    def _calibrated(self, patience: float) -> dict[str, Any]:
+        said = self._ask(NULL, "calibrate", patience, min_ns=SAMPLE_NS, warm=WARM)
+        assert said is not None  # the null arm's failure raises
+        return said
 
     def _make_room(self) -> None:
         """Look whether as many arms as there are fit on the device, if each takes what the null arm does."""
@@ -155,20 +245,16 @@ class _Driven:
             for _ in range(1 + _REDONE * redo):
                 visited = order.sample(sorted(self._workers), len(self._workers))
                 clocks: dict[str, list[float]] = {}
-                halves = self._half(visited, clocks), self._half(visited[::-1], clocks)
+                halves = self.half(visited, clocks), self.half(visited[::-1], clocks)
                 jumped = any(max(each) > (1 + _CLOCK_SPREAD) * min(each) for each in clocks.values())
                 if not jumped:
                     break
             self.found.unsettled += jumped
             for name, each in clocks.items():
                 self.found.clocks.setdefault(name, []).extend(each)
-            whole = undisturbed(halves)
-            first, second = (
-                {name: block_time(half[name], self._metric, whole=whole) for name in half} for half in halves
-            )
-            self.found.quads.append((first, second))
+            self.found.take(halves, self._metric)
 
-    def _half(self, visited: Sequence[str], clocks: dict[str, list[float]]) -> dict[str, list[list[float]]]:
+    def half(self, visited: Sequence[str], clocks: dict[str, list[float]]) -> dict[str, list[list[float]]]:
         """The samples of each arm's block."""
         found = {}
         for name in visited:

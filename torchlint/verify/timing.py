@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from torchlint.verify import stats
 from torchlint.verify.ablation import NULL
 from torchlint.verify.arms import BaselineError, Failure
-from torchlint.verify.replicate import QUADS, SAMPLES, CrowdedError, replicate
+from torchlint.verify.replicate import QUADS, SAMPLES, CrowdedError, one_at_a_time, replicate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,8 +46,8 @@ class Timed:
     `working` are the shares of a CPU that each arm used while it should be idle, a value for each block; `busy` is the
     share of one that others used, for each replicate; `clocks_of` are the SM clocks in MHz after each arm's blocks, and
     `unsettled` says how many quads were kept though one of them jumped; `first_ns` are the times of each arm's first
-    unit; `at_once` is
-    how many arms are measured beside each other at most.
+    unit; `at_once` is how many arms are measured beside each other at most, `fitted` are those that have been, and
+    `alone` says that not even two fit on the device, so that each is measured in a process alone.
     """
 
     metric: str
@@ -65,6 +65,8 @@ class Timed:
     clocks_of: dict[str, list[float]] = field(default_factory=dict)
     unsettled: int = 0
     at_once: int = field(default_factory=lambda: _AT_ONCE)
+    fitted: set[frozenset[str]] = field(default_factory=set)
+    alone: bool = False
     first_ns: dict[str, list[float]] = field(default_factory=dict)
     busy: list[float] = field(default_factory=list)
 
@@ -217,27 +219,34 @@ def _rounds(
     compared with. Raises `BaselineError`.
     """
     names = _names(wave)
+    chosen = [arms[name] for name in names]
+    if timed.alone:
+        return one_at_a_time(session, chosen, metric=timed.metric, seed=seed, order=order)
     try:
         rounds = replicate(
             session,
-            [arms[name] for name in names],
+            chosen,
             metric=timed.metric,
             seed=seed,
             order=order,
             # Where the clock does not settle, measuring three times as long does not settle it.
             redo=timed.unsettled < _UNSETTLED,
+            fit=any(known.issuperset(names) for known in timed.fitted),
         )
     except CrowdedError as error:
         fits = error.fits
         if len(wave) == 1:
-            needed = f"{len(names)} processes at a time do not fit on the device, and fewer cannot be compared"
-            raise BaselineError(Failure("oom", needed)) from None
+            return _alone(session, chosen, timed, seed, order)
     except BaselineError as error:
-        if error.failure.kind != "oom" or len(wave) == 1:
+        if error.failure.kind != "oom":
             raise
         fits = len(names) // 2
+        if len(wave) == 1:
+            return _alone(session, chosen, timed, seed, order)
     else:
         crowded = any(failure.kind == "oom" for failure in rounds.failures.values())
+        if not crowded:
+            timed.fitted.add(frozenset(names))
         if len(wave) == 1 and crowded:
             timed.at_once = _AT_ONCE  # it was this arm's own doing, and the others may have room
         if len(wave) == 1 or not crowded:
@@ -246,6 +255,14 @@ def _rounds(
     timed.at_once = max(2, min(fits, len(names) - 1))
     session.note(f"{len(names)} arms do not fit on the device together: {timed.at_once} at a time")
     return None
+
+
+def _alone(session: Session, arms: Sequence[Arm], timed: Timed, seed: int, order: random.Random) -> Rounds:
+    """The rounds of arms of which no two fit on the device, and so of all that follows. Raises `BaselineError`."""
+    session.note("no two arms fit on the device together: one process at a time")
+    rounds = one_at_a_time(session, arms, metric=timed.metric, seed=seed, order=order)
+    timed.alone, timed.at_once = True, _AT_ONCE
+    return rounds
 
 
 def _waves(comparisons: Sequence[Comparison], at_once: int) -> list[list[Comparison]]:
