@@ -539,6 +539,7 @@ def _verify_parameters() -> list[click.Parameter]:
             metavar="FOLDER",
             help="Write what was measured of rules there (fixtures, in a checkout of torchlint).",
         ),
+        _Option(["--raw"], "Output", metavar="FILE", help="Also write each block that is timed to one .gz file."),
         _flag("-q --quiet", "Output", "Do not show progress."),
         _cache_dir(),
         _no_cache(),

@@ -170,6 +170,41 @@ class Counts(_Struct, frozen=True, kw_only=True):
     after: dict[str, float]
 
 
+class StartUp(_Struct, frozen=True, kw_only=True):
+    """How long the first run takes, in which code may compile, before and after; and how many runs earn the difference.
+
+    `runs` is None where the fixed code starts as fast, or no run of it is faster.
+    """
+
+    before_us: float
+    after_us: float
+    runs: int | None = None
+
+
+class Conditions(_Struct, frozen=True, kw_only=True):
+    """How the machine was while time was measured, and what bounds the figures.
+
+    `sm_clock_mhz` is the median of each arm, and `slowed` by what NVML saw the GPU held back. `processes` is the most
+    that computed on it at once, ours among them. `settings` are the GPU's, `environment` the variables that change what
+    is computed. `device_busy_us` is for how long a run keeps the GPU busy, before and after; `flop` what a run computes
+    in products, convolutions and attention, before and after, and `most_flop_per_s` what the GPU can, at most. Clocks
+    are never set, and caches are as the program leaves them.
+    """
+
+    cpu: str
+    sm_clock_mhz: dict[str, float] = {}
+    slowed: tuple[str, ...] | None = None
+    power_w: tuple[float, float] | None = None
+    temperature_c: tuple[float, float] | None = None
+    processes: int | None = None
+    settings: dict[str, str] = {}
+    environment: dict[str, str] = {}
+    device_busy_us: tuple[float, float] | None = None
+    flop: tuple[int, int] | None = None
+    most_flop_per_s: float | None = None
+    start_up: StartUp | None = None
+
+
 class Verdict(_Struct, frozen=True, kw_only=True):
     """What it comes to."""
 
@@ -200,6 +235,7 @@ class Measurement(_Struct, frozen=True, kw_only=True):
     time: TimeResult | None = None
     memory: MemoryResult | None = None
     counts: Counts | None = None
+    conditions: Conditions | msgspec.UnsetType = msgspec.UNSET
 
 
 class Evidence(_Struct, frozen=True, kw_only=True):

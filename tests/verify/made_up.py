@@ -11,6 +11,7 @@ from torchlint.verify import stats
 from torchlint.verify.ablation import HANDICAP, NULL
 from torchlint.verify.arms import Arm, Failure, Patience, Subject
 from torchlint.verify.process import ArmError
+from torchlint.verify.replicate import Block
 from torchlint.verify.timing import Timed
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ class MadeUp:
     folder: Path
     device: dict[str, Any] = field(default_factory=lambda: {"name": "Made-up device"})
     software: dict[str, Any] = field(default_factory=lambda: {"torch": "2.13.0"})
+    machine: dict[str, Any] = field(default_factory=lambda: {"cpu": "Made-up CPU"})
+    where: dict[str, Any] = field(default_factory=dict)
     isolation: tuple[str, ...] = ("overlay",)
     left: dict[str, list[str]] = field(default_factory=dict)
     patience: Patience = field(default_factory=Patience)
@@ -47,6 +50,8 @@ class MadeUp:
     uncounted: Mapping[str, str] = field(default_factory=dict)
     suspicious: frozenset[str] = frozenset()
     biased: bool = False
+    slowed: frozenset[str] = frozenset()
+    first_s: float = 0.0
     replicates: int = 4
     ran: list[str] = field(default_factory=list)
     checked: list[tuple[str, str]] = field(default_factory=list)
@@ -81,9 +86,13 @@ class MadeUp:
         del session
         assert set(arms) == {version.name for version in stage.arms}
         self.stages.append(stage)
+        blocks = [(0, Block(name, 10, ((2e6, 1e6, 0.0),), 1980.0)) for name in arms]
         units = {version.name: version.units for version in stage.arms}
         timed = Timed(options["metric"], (4,), (0.01,), 1.0, options["seed"], {})
-        timed.replicates = self.replicates
+        timed.replicates, timed.blocks, timed.baseline_ns = self.replicates, blocks, [4e6]
+        timed.states = [{"slowed": sorted(self.slowed), "temperature_c": 61}]
+        timed.clocks_of = {name: [1980.0] for name in arms}
+        timed.first_ns = {name: [1e6 if name == NULL else self.first_s * 1e9] for name in arms}
         for asked in stage.comparisons:
             if asked.arm in self.fails:
                 continue
@@ -155,6 +164,7 @@ class _Worker:
             "earlier": [],
             "doubt": self._session.uncounted.get(self._arm.name, ""),
             "peak": 1 << 20,
+            "busy_ns": (1e6 if self._arm.name == NULL else 0.5e6) * wanted,
         }
 
     def _note_lines(self) -> None:

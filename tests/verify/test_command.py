@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NOTHING: dict[str, Any] = {
     "path": None, "entry": None, "arguments": (), "device": None, "allow_write": (), "python": None, "budget": None,
-    "steps": None, "select": None, "unsafe_fixes": None, "html": None, "rule": None, "size": None, "evidence": None,
+    "steps": None, "select": None, "unsafe_fixes": None, "html": None, "raw": None, "rule": None, "size": None, "evidence": None,
     "synthetic_data": None, "cache_dir": None, "no_cache": False,
 }  # fmt: skip
 CONFIG = """\
@@ -92,6 +92,7 @@ def test_the_configuration_is_that_of_the_program(project: Path, tmp_path_factor
         ({"allow_write": ("nowhere",)}, "`--allow-write nowhere`: there is no such folder"),
         ({"html": "nowhere/report.html"}, "`--html nowhere/report.html`: there is no such folder"),
         ({"html": "runs"}, "`--html runs`: that is a folder"),
+        ({"raw": "nowhere/raw.gz"}, "`--raw nowhere/raw.gz`: there is no such folder"),
         ({"select": ("TL999",)}, "unknown rule"),
     ],
 )

@@ -10,11 +10,12 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import torch
 
-from torchlint.verify.inside import devices, profile
+from torchlint.verify.inside import devices, nvml, profile
 
 KINDS = "syncs h2d_pageable h2d_pinned h2d_bytes d2h d2h_bytes launches allocations".split()
 TO_DEVICE = "Memcpy HtoD (Pageable -> Device)"
@@ -36,7 +37,7 @@ class Cupti:
     swallowed: int = 0
     sessions: int = 0
 
-    def call(self, name: str, *on_device: str, size: int = 64) -> None:
+    def call(self, name: str, *on_device: str, size: int = 64, lasts: int = 0) -> None:
         """The code calls the runtime, and the device does what it was told."""
         self.clock += 1
         if self.said is None or not self.works:
@@ -46,7 +47,7 @@ class Cupti:
             if self.swallowed < self.lost:
                 self.swallowed += 1
             else:  # long after the call
-                self._record(what, self.clock, later=1_000, size=size)
+                self._record(what, self.clock, later=1_000, size=size, lasts=lasts)
 
     def work(self) -> None:
         """What `known` does."""
@@ -54,7 +55,7 @@ class Cupti:
         self.call("cudaMemcpyAsync", TO_DEVICE)
         self.call("cudaDeviceSynchronize")
 
-    def _record(self, name: str, correlation: int, later: int = 0, size: int = 0) -> None:
+    def _record(self, name: str, correlation: int, later: int = 0, size: int = 0, lasts: int = 0) -> None:
         assert self.said is not None
         start, metadata = self.clock + later, f'"stream": 7, "bytes": {size}, "memory bandwidth (GB/s)": 0.5'
         self.said.append(
@@ -63,6 +64,8 @@ class Cupti:
                 start_ns=lambda: start,
                 correlation_id=lambda: correlation,
                 metadata_json=lambda: metadata,
+                duration_ns=lambda: lasts,
+                device_type=lambda: "DeviceType.CUDA" if later else "DeviceType.CPU",
             )
         )
 
@@ -127,6 +130,21 @@ def test_runtime_calls_and_copies_are_counted_by_kind(cupti: Cupti) -> None:
             "allocations": 1,
         }
     )
+
+
+def test_the_time_in_which_the_device_works_is_added_up_once(cupti: Cupti) -> None:
+    def code() -> None:
+        start = cupti.clock
+        cupti.call("cudaLaunchKernel", "a kernel", lasts=50)
+        cupti.clock = start + 20  # on another stream, and ends within the first
+        cupti.call("cudaLaunchKernel", "a kernel", lasts=10)
+        cupti.clock = start + 40
+        cupti.call("cudaMemcpyAsync", TO_DEVICE, lasts=40)
+        cupti.clock = start + 200
+        cupti.call("cudaLaunchKernel", "a kernel", lasts=7)
+
+    tally = counted(cupti, code)
+    assert (tally.doubt, tally.busy) == ("", 50 + 30 + 7)
 
 
 def test_what_the_profiler_and_we_do_ourselves_is_not_the_codes(cupti: Cupti) -> None:
@@ -235,6 +253,78 @@ def test_lines_that_wait_are_found_by_the_warnings_of_torch(monkeypatch: pytest.
 
 def test_every_kind_of_count_is_there() -> None:
     assert set(devices.Count().totals) == set(devices.COUNTED)
+
+
+class Nvml:
+    """Stands for pynvml; a name that `lacks` has is not there, as in another version."""
+
+    def __init__(self, *lacks: str, reasons: int = 0) -> None:
+        self._answers = {
+            "nvmlInit": None,
+            "nvmlShutdown": None,
+            "nvmlDeviceGetHandleByUUID": "handle",
+            "nvmlDeviceGetCurrentClocksEventReasons": reasons,
+            "nvmlDeviceGetCurrentClocksThrottleReasons": reasons,
+            "nvmlDeviceGetPowerUsage": 312_500,
+            "nvmlDeviceGetTemperature": 61,
+            "nvmlDeviceGetComputeRunningProcesses": ["ours", "another"],
+            "nvmlDeviceGetEnforcedPowerLimit": 700_000,
+            "nvmlDeviceGetPersistenceMode": 1,
+            "nvmlDeviceGetComputeMode": 0,
+            "nvmlDeviceGetEccMode": [1, 1],
+            "nvmlDeviceGetMigMode": [0, 0],
+            "nvmlDeviceGetMaxClockInfo": 1980,
+        }
+        for name in lacks:
+            del self._answers[name]
+
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        if name not in self._answers:
+            raise AttributeError(name)
+        return lambda *_: self._answers[name]
+
+
+def test_what_slows_a_gpu_down_is_told_by_nvml(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", cast("Any", Nvml(reasons=0x4 | 0x40 | 0x1)))
+    assert nvml.state("5c1b") == {
+        "slowed": ["power limit", "thermal limit"],
+        "power_w": 312.5,
+        "temperature_c": 61,
+        "processes": 2,
+    }
+    assert nvml.settings("GPU-5c1b") == {
+        "power limit": "700 W",
+        "persistence mode": "on",
+        "compute mode": "default",
+        "ECC": "on",
+        "MIG": "off",
+        "highest SM clock": "1980 MHz",
+    }
+    older = Nvml("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetMigMode", reasons=0x1)
+    monkeypatch.setitem(sys.modules, "pynvml", cast("Any", older))
+    assert nvml.state("5c1b")["slowed"] == []
+    assert "MIG" not in nvml.settings("5c1b")
+
+
+@pytest.mark.parametrize("there", [None, Nvml("nvmlInit"), Nvml("nvmlDeviceGetHandleByUUID")])
+def test_without_nvml_nothing_is_told(monkeypatch: pytest.MonkeyPatch, there: Nvml | None) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", cast("Any", there))
+    assert (nvml.state("5c1b"), nvml.settings("5c1b")) == ({}, {})
+
+
+def test_variables_that_change_what_is_measured_are_told_and_no_place_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (
+        ("CUBLAS_WORKSPACE_CONFIG", ":4096:8"),
+        ("NVIDIA_TF32_OVERRIDE", "0"),
+        ("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True"),
+        ("CUDA_HOME", "/opt/cuda"),
+        ("TORCH_LOGS_OUT", "/home/me/log"),
+        ("MY_PASSWORD", "x"),
+    ):
+        monkeypatch.setenv(name, value)
+    told = devices.environment()
+    assert {"CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "PYTORCH_CUDA_ALLOC_CONF"} <= told.keys()
+    assert not {"CUDA_HOME", "TORCH_LOGS_OUT", "MY_PASSWORD"} & told.keys()
 
 
 def test_the_cpu_is_known_by_its_name() -> None:

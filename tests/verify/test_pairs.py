@@ -9,10 +9,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+import msgspec
 import pytest
 
+from torchlint import evidence
 from torchlint.registry import find
 from torchlint.verify import checks, pairs, stats, timing
 from torchlint.verify.ablation import HANDICAP, NULL, Comparison
@@ -20,6 +22,7 @@ from torchlint.verify.arms import Arm, Failure, Patience, Subject
 from torchlint.verify.machine import SIMULATED, Machine
 from torchlint.verify.measurement import FIXED, QUESTION, portable
 from torchlint.verify.process import ArmError
+from torchlint.verify.terminal import measurement_lines
 from torchlint.verify.workload import Workload, workload
 
 if TYPE_CHECKING:
@@ -40,6 +43,8 @@ LOOKS, SPEND = stats.plan(16)
 class Process:
     """Stands for a worker that counts what it is told to."""
 
+    flop: ClassVar[int] = 10**9
+
     syncs: int
     peak: int
     fails: str = ""
@@ -51,7 +56,9 @@ class Process:
             raise ArmError("crash", f"planted in {command}")
         if command == "count":
             counts = {"syncs": self.syncs * message["units"], "launches": 3}
-            return {"units": message["units"], "counts": counts, "doubt": self.doubt}
+            return {"units": message["units"], "counts": counts, "doubt": self.doubt, "busy_ns": 1000 * self.syncs}
+        if command == "work":
+            return {"flop": self.flop}
         return {"peak": self.peak}
 
 
@@ -68,8 +75,11 @@ class Made:
     started: list[str] = field(default_factory=list)
     device: dict[str, Any] = field(default_factory=dict)
     software: dict[str, Any] = field(default_factory=dict)
+    machine: dict[str, Any] = field(default_factory=dict)
+    where: dict[str, Any] = field(default_factory=dict)
     deadline: float = math.inf
     late: bool = False
+    capability: str = "9.0"
 
     def note(self, text: str) -> None:
         assert text
@@ -82,6 +92,13 @@ class Made:
         self.started.append(arm.name)
         kind = self.subject.device
         self.device = {"type": kind, "name": SIMULATED if kind == "sim" else f"a {kind}", "cpu_cores": 4}
+        if kind == "cuda":
+            self.device["capability"] = self.capability
+        self.machine = {
+            "cpu": "a CPU",
+            "settings": {"multiprocessors": "132"},
+            "environment": {"CUBLAS_LOGINFO_DBG": "0"},
+        }
         self.software = {"python": "3.11.7", "torch": "2.13.0", "platform": "Linux"}
         figures = (8, 400) if arm.name == NULL else (1, 300)
         yield Process(*figures, self.fails.get(arm.name, ""), self.doubts.get(arm.name, ""))
@@ -99,6 +116,7 @@ class Bench:
     fails: dict[str, str] = field(default_factory=dict)
     left: dict[str, list[str]] = field(default_factory=dict)
     doubts: dict[str, str] = field(default_factory=dict)
+    capability: str = "9.0"
 
     def measure(self, pair: Workload, device: str, size: str = "smoke", devices: int = 1) -> pairs.Measured:
         order = pairs.Order(cast("Any", device), timing.Limits(), 1, sys.executable, "torchlint verify --rule X")
@@ -136,7 +154,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
     @contextmanager
     def session(subject: Subject, note: Callable[[str], None], patience: Patience) -> Iterator[Made]:
         note(f"{subject.device}, {patience.check} s")
-        made.session = Made(subject, made.fails, made.left, made.doubts, patience=patience)
+        made.session = Made(subject, made.fails, made.left, made.doubts, patience=patience, capability=made.capability)
         yield made.session
 
     monkeypatch.setattr(pairs, "session", session)
@@ -167,6 +185,65 @@ def figures(measurement: Measurement) -> set[str]:
     """What there are figures of."""
     parts = ("numerics", "counts", "memory", "time", "protocol", "controls")
     return {name for name in parts if getattr(measurement, name) is not None}
+
+
+def test_how_the_machine_was_is_kept_of_what_was_timed(bench: Bench) -> None:
+    bench.timed = timed("faster")
+    bench.timed.clocks_of = {NULL: [1900.0, 1980.0, 1970.0], FIXED: [1755.0]}
+    bench.timed.states = [
+        {"slowed": [], "temperature_c": 60, "processes": 3},
+        {"slowed": ["power limit"], "temperature_c": 64, "power_w": 690.0},
+    ]
+    bench.timed.first_ns = {NULL: [1e9], FIXED: [13e9]}
+    measured = bench.measure(ITEM, "cuda", "gpu")
+    found = measured.measurement.conditions
+    assert isinstance(found, evidence.Conditions)
+    assert found.sm_clock_mhz == {NULL: 1970.0, FIXED: 1755.0}
+    assert (found.slowed, found.power_w, found.temperature_c) == (("power limit",), (690, 690), (60, 64))
+    assert (found.processes, found.cpu, found.environment) == (3, "a CPU", {"CUBLAS_LOGINFO_DBG": "0"})
+    assert found.device_busy_us == (8.0, 1.0)
+    assert found.flop == (10**9, 10**9)
+    assert found.start_up == evidence.StartUp(before_us=1e6, after_us=13e6, runs=26_000)
+    assert "its first run takes 12 s longer, which 26,000 runs earn" in verdict(measured)[1]
+    lines = measurement_lines(measured.measurement)
+    assert "GPU held back by: power limit; GPU busy 8.00 µs (0%) -> 1.00 µs (0%)" in lines
+    (entry,) = evidence.Evidence(
+        schema="torchlint.evidence/1", rule=ITEM.rule.name, device="a-cuda", measurements=(measured.measurement,)
+    ).measurements
+    assert msgspec.json.decode(msgspec.json.encode(entry), type=evidence.Measurement) == entry
+
+
+@pytest.mark.parametrize("device", ["sim", "cpu"])
+def test_without_a_gpu_there_is_nothing_to_say_of_one(bench: Bench, device: str) -> None:
+    bench.timed = timed("faster")
+    measured = bench.measure(ITEM, device)
+    found = measured.measurement.conditions
+    if device == "sim":
+        assert found is msgspec.UNSET
+        assert "conditions" not in msgspec.to_builtins(measured.measurement)
+    else:
+        assert isinstance(found, evidence.Conditions)
+        assert (found.slowed, found.device_busy_us, found.flop, found.most_flop_per_s) == (None,) * 4
+
+
+@pytest.mark.parametrize(
+    ("flop", "capability", "overall"),
+    [(10**12, "9.0", "faster"), (10**13, "9.0", "suspicious"), (10**13, "99.0", "faster")],
+)
+def test_what_no_gpu_can_do_is_suspicious(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, flop: int, capability: str, overall: str
+) -> None:
+    """2 ms / 1.3 are enough for 3.6e12 operations at 8,192 a cycle on 132 multiprocessors at 1,980 MHz."""
+    monkeypatch.setattr(Process, "flop", flop)
+    bench.timed = timed("faster")
+    bench.timed.clocks_of = {NULL: [1980.0], FIXED: [1980.0]}
+    bench.capability = capability
+    found = verdict(bench.measure(ITEM, "cuda", "gpu"))
+    assert found[0] == overall
+    if overall == "suspicious":
+        assert found[1] == (
+            "the fixed code is too good to be true: 6,500 TFLOP/s by its products alone, where this GPU can do 2,355"
+        )
 
 
 @pytest.mark.parametrize("device", ["cpu", "sim", "cuda"])

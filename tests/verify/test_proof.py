@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 from contextlib import contextmanager
@@ -42,7 +43,7 @@ FASTER = math.log(1.3)
 OPTIONS: dict[str, Any] = {
     "path": "train.py", "entry": None, "arguments": (), "device": "cuda", "allow_write": (), "python": None,
     "select": None, "unsafe_fixes": None, "html": None, "synthetic_data": None, "output_format": "text",
-    "cache_dir": None, "no_cache": False,
+    "cache_dir": None, "no_cache": False, "raw": None,
 }  # fmt: skip
 
 
@@ -147,7 +148,46 @@ def test_json_and_html(run: Callable[..., int], capsys: pytest.CaptureFixture[st
     (row,) = report["rows"]
     assert (row["verdict"], row["action"], row["rule"]) == ("faster", "keep", "host-factory-then-move")
     assert FIXED in row["diff"]
-    assert "1.30x faster" in page.read_text(encoding="utf-8")
+    shown = page.read_text(encoding="utf-8")
+    assert "1.30x faster" in shown
+    assert report["conditions"]["CPU"] == "Made-up CPU"
+    assert report["conditions"]["GPU busy"] == "1.00 ms of the 4.00 ms of a step"
+    assert row["busy"] == {"before": 1000.0, "after": 500.0}
+    for part in ("How the machine was", "null 1980 MHz", "clocks are not locked", "61 to 61 °C", "1.00 ms → 500 µs"):
+        assert part in shown
+
+
+def test_what_held_the_gpu_back_is_a_warning(run: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(speed={UNIT: FASTER}, slowed=frozenset({"power limit"})) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "warning: the GPU was held back while it was measured: power limit" in said
+    assert "GPU busy" in said
+    assert "-50.0 %" in said
+
+
+def test_a_start_that_takes_longer_says_when_it_pays(
+    run: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """12 s more, and 4 ms a step of which a share of 1 - 1 / 1.3 is saved."""
+    assert run(speed={UNIT: FASTER}, first_s=12.0) == 0
+    assert "its first step takes 12 s longer, which 12,999 steps earn" in " ".join(capsys.readouterr().out.split())
+
+
+def test_each_block_is_written_to_one_file(run: Callable[..., int], tmp_path: Path) -> None:
+    file = tmp_path / "raw.json.gz"
+    assert run(speed={UNIT: FASTER}, raw=str(file)) == 0
+    head, first, *rest = [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
+    assert head["schema"] == "torchlint.raw/1"
+    assert (first["run"], first["entry"], first["metric"]) == (0, "train.py", "wall")
+    assert len(first["ratios"]["handicap against null"]) == 4
+    blocks = [line for line in rest if "arm" in line]
+    assert {line["arm"] for line in blocks} >= {"null", "handicap", "all"}
+    assert (
+        blocks[0].items() >= {"run": 0, "replicate": 0, "inner": 10, "samples": [[2e6, 1e6, 0.0]], "mhz": 1980}.items()
+    )
+    before = file.read_bytes()
+    assert run(speed={UNIT: FASTER}, raw=str(file)) == 0
+    assert file.read_bytes() == before
 
 
 TRACE = 'File "/usr/lib/python3/runpy.py", line 1\n  File "{root}/train.py", line 4\n  File "/site/torch/nn.py", line 9'

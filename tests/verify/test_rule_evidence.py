@@ -60,7 +60,9 @@ class Bench:
     def run(self, chosen: catalogue.Selected, seconds: float = 1e9) -> catalogue.Outcome:
         limits = timing.Limits(16, self.now + seconds)
         order = pairs.Order("cuda", limits, 1, "python", "torchlint verify")
-        listener = catalogue.Listener(print, self.shown.append, self.warned.append)
+        listener = catalogue.Listener(
+            print, lambda measured: self.shown.append(measured.measurement), self.warned.append
+        )
         return catalogue.measure(chosen, order, cast("Clerk", None), H200, listener)
 
 

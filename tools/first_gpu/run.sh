@@ -24,7 +24,8 @@ timed() {
 measured() {
   local seconds=$1 budget=$2
   shift 2
-  timed "$seconds" python3 -m torchlint verify --evidence ev --stale --max-replicates 6 --budget "${budget}s" "$@"
+  timed "$seconds" python3 -m torchlint verify --evidence ev --stale --max-replicates 6 --budget "${budget}s" \
+    --raw "$out/raw-$slice.json.gz" "$@"
 }
 
 rules() {
@@ -41,7 +42,7 @@ if [[ -z "${DRY:-}" ]]; then
   python3 -m pip install -q --no-index --no-deps --no-cache-dir --upgrade --target .site .whl/*.whl
   # Without PYTHONSAFEPATH, `-m torchlint` in this folder is the source, which lacks `torchlint.rules`.
   export PYTHONPATH="$PWD/.site" PYTHONSAFEPATH=1 PYTHONUNBUFFERED=1
-  mkdir -p ev
+  mkdir -p ev "$out"
   trap home EXIT
 fi
 

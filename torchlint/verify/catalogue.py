@@ -41,10 +41,10 @@ class Selected:
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Who hears what: `note` what is being done, `show` each measurement, `warn` what was not written, and why."""
+    """Who hears what: `note` what is being done, `show` what was measured, `warn` what was not written, and why."""
 
     note: Callable[[str], None]
-    show: Callable[[evidence.Measurement], None]
+    show: Callable[[pairs.Measured], None]
     warn: Callable[[str], None]
 
 
@@ -107,7 +107,7 @@ def measure(chosen: Selected, order: pairs.Order, clerk: Clerk, machine: Machine
         measured = pairs.measure(each, size, order, clerk, machine, partial(_noted, listener.note, each.rule, size))
         took.append(time.monotonic() - begin)
         journal.note(each, size, None if measured.cut else took[-1], broken=measured.broken)
-        listener.show(measured.measurement)
+        listener.show(measured)
         if measured.measurement.verdict.overall in AGAINST:
             outcome = replace(outcome, good=False)
         if measured.late or (measured.cut and index):

@@ -16,7 +16,7 @@ import msgspec
 
 from torchlint import evidence
 from torchlint.run import write_out
-from torchlint.verify import catalogue, pairs, proof, selfcheck, timing
+from torchlint.verify import catalogue, pairs, proof, raw, selfcheck, timing
 from torchlint.verify.arms import BaselineError
 from torchlint.verify.exercised import Means
 from torchlint.verify.machine import CannotRunError, Clerk, UnfitError, UsageError, require
@@ -62,6 +62,8 @@ def _verify(options: Mapping[str, Any], style: Style, *, apply: bool) -> int:
         for key, shown in _OF_PROGRAMS.items():
             if options[key]:
                 raise UsageError(f"`{what}` measures files that come with torchlint; it does not go with {shown}")
+        if options["self_check"] and options["raw"]:
+            raise UsageError("`--self-check` writes no raw times: it goes with a program or with `--rule`")
         return _self_check(options) if options["self_check"] else _rules(options, style)
     if options["stale"]:
         raise UsageError("`--stale` is about evidence of rules: it goes with `--rule`")
@@ -77,8 +79,13 @@ def _rules(options: Mapping[str, Any], style: Style) -> int:
     as_json = options["output_format"] == "json"
     measured: list[evidence.Measurement] = []
 
-    def show(one: evidence.Measurement) -> None:
+    runs: list[raw.Run] = []
+
+    def show(measurement: pairs.Measured) -> None:
+        one = measurement.measurement
         measured.append(one)
+        if measurement.raw is not None:
+            runs.append(measurement.raw)
         if not as_json:
             progress.clear()
             write_out(measurement_lines(one, style) + "\n", sys.stdout)
@@ -94,6 +101,8 @@ def _rules(options: Mapping[str, Any], style: Style) -> int:
             chosen = catalogue.stale(chosen, options["device"], machine)
         order = pairs.Order(options["device"], limits, options["seed"], _python(options), _command_line())
         outcome = catalogue.measure(chosen, order, clerk, machine, catalogue.Listener(progress.note, show, warn))
+    if options["raw"] and options["device"] != "sim":
+        raw.write(Path(options["raw"]), runs)
     if outcome.left:
         again = "; the same command goes on with them" if options["stale"] else ""
         warn(f"the time did not suffice for {outcome.left} of {len(chosen.pieces)} sizes{again}")

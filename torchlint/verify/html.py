@@ -80,6 +80,7 @@ def _parts(report: Report) -> list[str]:
         *_table(report.rows, report.unit),
         *_sites(report.sites, report.unit),
         *_cards(report.rows, null, report.band),
+        *_named("How the machine was", report.conditions),
         *_provenance(report),
     ]
 
@@ -145,11 +146,21 @@ def _table(rows: Sequence[Row], unit: str) -> Iterator[str]:
                 _nowrap(words.interval(row.without)),
                 _nowrap(words.counted(row.syncs)),
                 _nowrap(words.bytes_changed(row.memory)),
+                _nowrap(words.time_changed(row.busy)),
                 _prose(row.numerics),
                 decided + _chip(words.verdict(row), _look(row.verdict)),
             )
         )
-    heads = ("fix", "alone", "the set without it", f"syncs per {unit}", "peak memory", "numerics", "verdict")
+    heads = (
+        "fix",
+        "alone",
+        "the set without it",
+        f"syncs per {unit}",
+        "peak memory",
+        "GPU busy",
+        "numerics",
+        "verdict",
+    )
     shown = [
         index for index in range(len(heads)) if any(line[index] not in ("", _nowrap(words.NONE)) for line in lines)
     ]
@@ -193,12 +204,16 @@ def _cards(rows: Sequence[Row], null: Ratio | None, band: float) -> Iterator[str
         yield "</section>"
 
 
-def _provenance(report: Report) -> Iterator[str]:
-    if report.provenance:
-        yield '<h2>Provenance</h2><div class="card"><dl>'
-        for name, value in report.provenance:
+def _named(heading: str, pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
+    if pairs:
+        yield f'<h2>{_text(heading)}</h2><div class="card"><dl>'
+        for name, value in pairs:
             yield f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>"
         yield "</dl></div>"
+
+
+def _provenance(report: Report) -> Iterator[str]:
+    yield from _named("Provenance", report.provenance)
     if report.written:
         yield f'<p class="soft">{_prose(report.written)}</p>'
 

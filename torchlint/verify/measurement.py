@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from torchlint import __version__, evidence
 from torchlint.verify import checks, stats, timing, verdicts
 from torchlint.verify.ablation import NULL, Comparison
 from torchlint.verify.arms import PLANTED
+from torchlint.verify.conditions import Work, conditions, most, start_up, too_good
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +29,6 @@ QUESTION = Comparison(FIXED, NULL, "together")
 
 _UNKNOWN: dict[str, Any] = {"python": "", "torch": "", "platform": ""}
 _NO_HELP = "nohelp"
-_START_UP_S = 1.0
 _SHORT_NS = 1e6  # waiting for a device and going round a loop takes some hundredths of it
 _OTHER_GAINS = frozenset({"fewer-syncs", "fewer-copies", "fewer-launches", "saves-memory"})
 _DOES_NOT_PAY = frozenset({"no-measurable-difference", "slower", "inconclusive"})
@@ -36,8 +38,9 @@ _DOES_NOT_PAY = frozenset({"no-measurable-difference", "slower", "inconclusive"}
 class Found:
     """What has been found so far: of each look None, or nothing, where it was not taken.
 
-    `counts` are per unit of work and `memory` is bytes at the peak, both before and after. `uncounted` is why there are
-    no counts where they were taken, since they could not be right. `late`: the time ended before there was anything.
+    `counts` are per unit of work and `memory` is bytes at the peak, both before and after, as `work` is. `uncounted` is
+    why there are no counts where they were taken, since they could not be right. `late`: the time ended before there
+    was anything.
     """
 
     cannot: str = ""
@@ -48,6 +51,7 @@ class Found:
     uncounted: str = ""
     late: bool = False
     timed: timing.Timed | None = None
+    work: Work = field(default_factory=Work)
 
     @property
     def decision(self) -> stats.Decision | None:
@@ -95,6 +99,11 @@ def measurement(
         time=_time(timed, decision) if timed and decision and decision.n > 1 else None,
         memory=_memory(found.memory) if found.memory else None,
         counts=_counts(device, found.counts) if found.counts else None,
+        conditions=(
+            conditions(running, timed, FIXED, found.work, decision.ratio)
+            if timed and timed.replicates and decision
+            else msgspec.UNSET
+        ),
     )
 
 
@@ -128,7 +137,7 @@ def _verdict(workload: Workload, size: str, running: Session, found: Found) -> e
         metric=workload.metric,
         failure=found.failure,
         numerics=found.numerics,
-        suspicious=_suspicion(running, found.timed),
+        suspicious=_suspicion(running, found.timed, found.work.flop),
         time=found.decision,
         memory=found.memory,
         counts=found.counts,
@@ -152,10 +161,10 @@ def _verdict(workload: Workload, size: str, running: Session, found: Found) -> e
 
 def _start_up(timed: timing.Timed, decision: stats.Decision) -> list[str]:
     """What an arm that compiles, or chooses algorithms, pays at its start, and how many runs earn it."""
-    later, saved = timed.later(FIXED), (1 - 1 / decision.ratio) * timed.baseline_ns[-1] / 1e9
-    if later < _START_UP_S:
+    found = start_up(timed, FIXED, decision.ratio)
+    if found is None or found.runs is None:
         return []
-    return [f"its first run takes {later:.0f} s longer, which {math.ceil(later / saved):,} runs earn"]
+    return [f"its first run takes {timed.later(FIXED):.0f} s longer, which {found.runs:,} runs earn"]
 
 
 def _at_least(timed: timing.Timed, decision: stats.Decision) -> list[str]:
@@ -167,13 +176,16 @@ def _at_least(timed: timing.Timed, decision: stats.Decision) -> list[str]:
     return ["the gain is at least this: its samples are too short to be timed exactly"] if sample_ns < _SHORT_NS else []
 
 
-def _suspicion(running: Session, timed: timing.Timed | None) -> str:
+def _suspicion(running: Session, timed: timing.Timed | None, flop: tuple[int, int] | None) -> str:
     """What the fixed arm does that no fix should, and the null arm does not."""
     left = running.left
     if left.get(FIXED) and not left.get(NULL):
         return f"leaves something behind: {left[FIXED][0]}"
-    if timed and NULL not in timed.suspicious:
-        return timed.suspicious.get(FIXED, "")
+    if timed and NULL not in timed.suspicious and FIXED in timed.suspicious:
+        return timed.suspicious[FIXED]
+    decision = timed.decisions.get(QUESTION) if timed else None
+    if timed and decision and flop and timed.baseline_ns:
+        return too_good(flop[1], timed.baseline_ns[-1] / decision.ratio / 1e9, most(running, timed))
     return ""
 
 

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Literal
 from torchlint.verify import checks, timing
 from torchlint.verify.ablation import HANDICAP, NULL, Comparison, Stage, Version
 from torchlint.verify.arms import Arm, Failure, Patience, Subject
+from torchlint.verify.conditions import Work
 from torchlint.verify.machine import threads_for
 from torchlint.verify.measurement import FIXED, QUESTION, Found, measurement
 from torchlint.verify.process import ArmError
+from torchlint.verify.raw import Run
 from torchlint.verify.session import session
 from torchlint.verify.workload import FILE
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from torchlint import evidence
     from torchlint.verify.machine import Clerk, Machine
+    from torchlint.verify.process import Worker
     from torchlint.verify.session import Session
     from torchlint.verify.workload import Workload
 
@@ -51,13 +54,15 @@ class Order:
 class Measured:
     """A measurement; whether the time for it ended before anything was decided, and whether the slow file failed.
 
-    `late`: it ended before the results were compared and counted, so that there is nothing to keep.
+    `late`: it ended before the results were compared and counted, so that there is nothing to keep. `raw` is what was
+    timed.
     """
 
     measurement: evidence.Measurement
     cut: bool = False
     broken: bool = False
     late: bool = False
+    raw: Run | None = None
 
 
 def measure(
@@ -84,7 +89,8 @@ def measure(
             except timing.BaselineError as error:
                 found.cannot, broken = f"the slow file fails: {error.failure.reason}", True
             made = measurement(workload, size, order.device, order.command, running, found)
-            return Measured(made, found.cut, broken, found.late)
+            raw = Run({"rule": workload.rule.name, "size": size}, running.where, found.timed) if found.timed else None
+            return Measured(made, found.cut, broken, found.late, raw)
 
 
 def _identify(running: Session, null: Arm) -> None:
@@ -133,6 +139,8 @@ def _count(running: Session, null: Arm, fixed: Arm, found: Found) -> None:
     """Counts and peak memory of both arms, each in a fresh process. Raises `BaselineError`."""
     counts: list[dict[str, float]] = []
     memory: list[int] = []
+    busy: list[float] = []
+    flop: list[int | None] = []
     for arm in (null, fixed):
         running.note(f"counts: {arm.name}")
         try:
@@ -142,7 +150,10 @@ def _count(running: Session, null: Arm, fixed: Arm, found: Found) -> None:
                 said = worker.ask("count", timeout, units=COUNTED, warm=WARM)
                 found.uncounted = found.uncounted or said["doubt"]
                 counts.append({kind: n / said["units"] for kind, n in said["counts"].items()})
+                busy.append(said.get("busy_ns", 0) / said["units"])
                 memory.append(worker.ask("memory", timeout, units=COUNTED)["peak"])
+                if running.subject.device == "cuda":
+                    flop.append(_flop(worker, timeout))
         except ArmError as error:
             if error.kind == "timeout" and running.late:
                 raise _LateError from None
@@ -153,6 +164,19 @@ def _count(running: Session, null: Arm, fixed: Arm, found: Found) -> None:
     if not found.uncounted:
         found.counts = (counts[0], counts[1])
     found.memory = (memory[0], memory[1])
+    counted = [number for number in flop if number is not None]
+    found.work = Work(
+        (busy[0], busy[1]) if all(busy) and not found.uncounted else None,
+        (counted[0], counted[1]) if len(counted) == 2 else None,
+    )
+
+
+def _flop(worker: Worker, timeout: float) -> int | None:
+    """The operations of a run; None of code that does not run while they are counted, as compiled code may not."""
+    try:
+        return int(worker.ask("work", timeout, units=COUNTED)["flop"])
+    except ArmError:
+        return None
 
 
 class _LateError(Exception):

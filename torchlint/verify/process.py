@@ -215,7 +215,7 @@ class Worker:
         if reply is None:
             raise self._broken(line)
         if reply["ok"]:
-            self.identity.update({key: reply[key] for key in ("device", "software") if key in reply})
+            self.identity.update({key: reply[key] for key in ("device", "software", "machine") if key in reply})
             return reply
         if reply["kind"] == "exit":
             self._exchange(0)  # what it printed before it left

@@ -33,7 +33,8 @@ class Counted:
     """What one arm asks of the device per step, the lines that it does so on, and bytes at the peak.
 
     `per_unit` is None where what was counted cannot be right. `earlier` are the lines that asked something of it while
-    the program set itself up, up to its first step.
+    the program set itself up, up to its first step. `busy_ns` is for how long a step keeps the device busy, 0 if nobody
+    knows.
     """
 
     units: int
@@ -42,6 +43,7 @@ class Counted:
     sites: list[dict[str, Any]]
     peak: int
     earlier: list[dict[str, Any]] = field(default_factory=list)
+    busy_ns: float = 0.0
 
 
 @dataclass(slots=True)
@@ -49,7 +51,7 @@ class Found:
     """All that a run has found out. `units` are those that run, `idle` do not; `together` is what the arm `all` has.
 
     `later` are those that run only after the steps over which results are compared. `ran` are the lines that run, of
-    those that were looked at because `check` names them as waiting.
+    those that were looked at because `check` names them as waiting. `where` is what processes say of where they run.
 
     Numerics, failures, suspicions and counts go by the name of a unit, or of an arm of several.
     """
@@ -69,6 +71,7 @@ class Found:
     confirmed: Decision | None = None
     warnings: list[str] = field(default_factory=list)
     ran: list[tuple[str, int]] = field(default_factory=list)
+    where: dict[str, Any] = field(default_factory=dict)
 
     def decision(self, question: str, unit: str = "") -> tuple[Decision, list[float]] | None:
         """The answer to a question and the log ratios behind it, of the last stage that has it."""
@@ -169,7 +172,8 @@ def _count(running: Session, arm: Arm, found: Found, means: Means, **options: An
         found.warnings.append(f"what {name} asks of the device is not counted: {said['doubt']}")
     else:
         per_unit = {kind: number / said["units"] for kind, number in said["counts"].items()}
-    rest = (said["sites"], said["peak"], said["earlier"])
+    busy = 0.0 if said["doubt"] else said.get("busy_ns", 0) / said["units"]
+    rest = (said["sites"], said["peak"], said["earlier"], busy)
     found.counts[arm.name] = Counted(said["units"], said["ended"], per_unit, *rest)
     nothing = not (said["doubt"] or said["sites"] or said["earlier"] or running.subject.restarts)
     if nothing and running.subject.device == "sim" and arm.name == NULL:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from torchlint.config import ConfigError, Configs, Overrides
 from torchlint.run import terminal_width, write_out
-from torchlint.verify import entry, program, remembered, reporting, timing, units
+from torchlint.verify import entry, program, raw, remembered, reporting, timing, units
 from torchlint.verify.arms import Subject
 from torchlint.verify.html import to_html
 from torchlint.verify.machine import CannotRunError, UnfitError, UsageError, threads_for
@@ -77,10 +77,12 @@ def _check(options: Mapping[str, Any]) -> None:
     for folder in options["allow_write"]:
         if not Path(folder).is_dir():
             raise UsageError(f"`--allow-write {folder}`: there is no such folder")
-    if options["html"]:
-        page = Path(options["html"])
-        if page.is_dir() or not page.parent.is_dir():
-            raise UsageError(f"`--html {page}`: {'that is a folder' if page.is_dir() else 'there is no such folder'}")
+    for key in ("html", "raw"):
+        if options[key]:
+            file = Path(options[key])
+            if file.is_dir() or not file.parent.is_dir():
+                wrong = "that is a folder" if file.is_dir() else "there is no such folder"
+                raise UsageError(f"`--{key} {file}`: {wrong}")
 
 
 def _overrides(options: Mapping[str, Any]) -> Overrides:
@@ -126,6 +128,10 @@ def prove(
     elif apply:
         shown[-1] = replace(shown[-1], written="nothing was written: no time of this run can be believed")
     progress.clear()
+    if options["raw"]:
+        named = zip(wanted.ways, found, strict=True)
+        stages = [(way.shown, one.where, timed) for way, one in named for timed in one.stages]
+        raw.write(Path(options["raw"]), [raw.Run({"entry": shown}, where, timed) for shown, where, timed in stages])
     _show(shown, options, style)
     trouble = "" if options["no_cache"] else remembered.keep(lines)
     if trouble:
@@ -156,6 +162,7 @@ def _measured(
     try:
         with session(subject, progress.note) as running:
             found = program.measure(running, clerk, read, read.units(unsafe=unsafe), way.file, means)
+            found.where = running.where
             title = f"torchlint verify {way.shown}"
             report = reporting.report(
                 found, running, read, title=title, command=command, entry=way.words, unsafe=unsafe

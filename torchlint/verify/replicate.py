@@ -31,6 +31,20 @@ _CLOCK_SPREAD = 0.03
 _REDONE = 2
 
 
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One block of an arm: its units a sample, samples as the process gave them, and the SM clock after it, if known.
+
+    A sample is nanoseconds a unit by the wall, and of CPU time, and how often it lost the CPU. The handicap's are as
+    planted: nothing is taken off.
+    """
+
+    arm: str
+    inner: int
+    samples: tuple[tuple[float, ...], ...]
+    mhz: float | None = None
+
+
 @dataclass(slots=True)
 class Rounds:
     """What one replicate has measured.
@@ -39,7 +53,8 @@ class Rounds:
     a unit of each arm that lived. `working` are the shares of a CPU that each arm used while it should be idle, a value
     for each block; `clocks` the SM clocks in MHz after each arm's blocks; `unsettled` how many quads were kept though
     an arm's clock jumped within them; `inner` the units of a sample; `first_ns` how long the first unit of each arm
-    took.
+    took. `blocks` are all that were measured, one after the other, also those of quads that were measured again, and
+    `states` what NVML said after them.
     """
 
     quads: list[tuple[dict[str, float], dict[str, float]]] = field(default_factory=list)
@@ -49,6 +64,8 @@ class Rounds:
     unsettled: int = 0
     first_ns: dict[str, float] = field(default_factory=dict)
     inner: int = 1
+    blocks: list[Block] = field(default_factory=list)
+    states: list[dict[str, Any]] = field(default_factory=list)
 
     def log_ratio(self, arm: str, against: str) -> float | None:
         """log(T_against / T_arm); None if one of them was not there to the end."""
@@ -272,10 +289,15 @@ class _Driven:
                 continue
             found[name] = said["samples"]
             self.found.working.setdefault(name, []).append(said["busy"])
+            mhz = None
             if self._session.subject.device == "cuda":
                 clock = self._ask(name, "clock", self._timeout)
                 if clock and clock["mhz"]:
-                    clocks.setdefault(name, []).append(clock["mhz"])
+                    mhz = clock["mhz"]
+                    clocks.setdefault(name, []).append(mhz)
+                if clock and clock.get("state"):
+                    self.found.states.append(clock["state"])
+            self.found.blocks.append(Block(name, self.found.inner, tuple(map(tuple, said["samples"])), mhz))
         return found
 
     def _ask(self, name: str, command: str, timeout: float, **message: Any) -> dict[str, Any] | None:  # noqa: ANN401 - JSON

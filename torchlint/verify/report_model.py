@@ -18,7 +18,7 @@ SCHEMA = "torchlint.verify/1"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A number before and after a fix: synchronizations per unit of work, or bytes at the peak."""
+    """A number before and after a fix: synchronizations per unit of work, bytes at the peak, or microseconds."""
 
     before: float
     after: float
@@ -43,6 +43,7 @@ class Row:
     """One fix: what it does alone, what the whole set loses without it, and what it comes to.
 
     `without` is the speed of the set without this fix over that of the set with it: below 1 says that the set needs it.
+    `busy` is for how many microseconds a unit of work keeps the GPU busy.
     `action` is None where nothing is to be decided. `safety` is `safe` or `unsafe`, `diff` a unified diff or empty.
     """
 
@@ -59,6 +60,7 @@ class Row:
     without: Ratio | None = None
     syncs: Change | None = None
     memory: Change | None = None
+    busy: Change | None = None
     numerics: str = ""
     diff: str = ""
 
@@ -113,7 +115,8 @@ class Report:
     """A whole run. `unit` is the unit of work that counts and blocks go by, `band` the least effect that is claimed.
 
     `device` and `entry` are one line each; `summary` says how many fixes there are and `written` what became of the
-    files. `provenance` holds pairs of a name and a value: versions, commit, seed, time.
+    files. `provenance` holds pairs of a name and a value: versions, commit, seed, time; `conditions` such pairs of how
+    the machine was meanwhile: clocks, what held the GPU back, settings.
     """
 
     title: str
@@ -131,9 +134,11 @@ class Report:
     warnings: tuple[str, ...] = ()
     written: str = ""
     provenance: tuple[tuple[str, str], ...] = ()
+    conditions: tuple[tuple[str, str], ...] = ()
 
 
 def to_json(*reports: Report) -> str:
     """A JSON object with the `schema` and the `reports`. Raises `ValueError` for a number that JSON does not have."""
-    found = [msgspec.to_builtins(report) | {"provenance": dict(report.provenance)} for report in reports]
+    pairs = ("provenance", "conditions")
+    found = [msgspec.to_builtins(report) | {name: dict(getattr(report, name)) for name in pairs} for report in reports]
     return json.dumps({"schema": SCHEMA, "reports": found}, indent=2, allow_nan=False) + "\n"

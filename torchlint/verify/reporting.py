@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from torchlint import __version__
+from torchlint.report.evidence import duration
 from torchlint.verify import verdicts
 from torchlint.verify.ablation import ALL, KEPT, NULL, ORIGINAL
 from torchlint.verify.checks import STEPS
+from torchlint.verify.conditions import Work, conditions, lines, start_up
 from torchlint.verify.measurement import ratio
 from torchlint.verify.numbers import metric
 from torchlint.verify.report_model import Change, Control, Report, Row, Site, Together, Unmet
@@ -52,6 +54,7 @@ def report(
         together=_together(found),
         warnings=_warnings(found, running),
         provenance=tuple((key, str(value)) for key, value in _provenance(running).items()),
+        conditions=_conditions(found, running),
     )
 
 
@@ -93,9 +96,30 @@ def _provenance(running: Session) -> Mapping[str, object]:
     return {"torchlint": __version__, **said, "isolation": ", ".join(running.isolation)}
 
 
+def _conditions(found: Found, running: Session) -> tuple[tuple[str, str], ...]:
+    """How the machine was while time was measured, of the last stage; nothing where it was not."""
+    if not found.stages:
+        return ()
+    timed, counted = found.stages[-1], found.counts.get(NULL)
+    shown = dict(lines(conditions(running, timed, KEPT, Work(), 1.0)))
+    if counted and counted.busy_ns and timed.baseline_ns:
+        busy, step = counted.busy_ns / 1e3, timed.baseline_ns[-1] / 1e3
+        shown["GPU busy"] = f"{duration(busy)} of the {duration(step)} of a step"
+    return tuple(shown.items())
+
+
+def _slowed(found: Found) -> tuple[str, ...]:
+    """What held the GPU back while it was measured, by NVML."""
+    return tuple(
+        sorted({words for timed in found.stages for state in timed.states for words in state.get("slowed", ())})
+    )
+
+
 def _warnings(found: Found, running: Session) -> tuple[str, ...]:
     """What limits what the report says."""
     warnings = list(found.warnings)
+    if slowed := _slowed(found):
+        warnings.append(f"the GPU was held back while it was measured: {', '.join(slowed)}")
     if found.later:
         named = ", ".join(unit.name for unit in found.later)
         warnings.append(
@@ -122,6 +146,8 @@ def _row(unit: Unit, found: Found, program: Program, judged: Judgement | None) -
         verdict, reason = "faster", judged.reason if judged.reason != "faster" else ""
     elif judged and not reason and judged.reason not in (verdict, verdict.replace("-", " ")):
         reason = judged.reason
+    if verdict == "faster" and alone:
+        reason = "; ".join(filter(None, (reason, _start_up(found, alone[0]))))
     return Row(
         code=unit.code,
         rule=unit.rule,
@@ -136,9 +162,20 @@ def _row(unit: Unit, found: Found, program: Program, judged: Judgement | None) -
         without=ratio(*without) if without and without[0].n > 1 else None,
         syncs=_syncs(before, after),
         memory=_peaks(before, after),
+        busy=Change(before.busy_ns / 1e3, after.busy_ns / 1e3) if before and after and after.busy_ns else None,
         numerics="not compared" if unit in found.later else _numerics(said) if said else "",
         diff=program.diff(unit),
     )
+
+
+def _start_up(found: Found, alone: Decision) -> str:
+    """What code that compiles, or chooses algorithms, pays at its start, and how many steps earn it."""
+    for timed in reversed(found.stages):
+        for asked, decision in timed.decisions.items():
+            pays = start_up(timed, asked.arm, decision.ratio) if decision is alone else None
+            if pays and pays.runs is not None:
+                return f"its first step takes {timed.later(asked.arm):.0f} s longer, which {pays.runs:,} steps earn"
+    return ""
 
 
 def _numerics(said: Mapping[str, Any]) -> str:

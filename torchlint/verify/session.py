@@ -46,6 +46,7 @@ class Session:
         self.isolation: tuple[str, ...] = ()
         self.device: dict[str, Any] = {}
         self.software: dict[str, Any] = {}
+        self.machine: dict[str, Any] = {}
         self.left: dict[str, list[str]] = {}
         self.cleared: set[str] = set()
         self._scratch = scratch
@@ -60,6 +61,11 @@ class Session:
     @patience.setter
     def patience(self, patience: Patience) -> None:
         self._patience = patience
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """What the processes have said of where they run."""
+        return {"device": self.device, "software": self.software, "machine": self.machine}
 
     @property
     def late(self) -> bool:
@@ -143,6 +149,7 @@ class Session:
         worker = started.worker
         self.device = worker.identity.get("device", self.device)
         self.software = worker.identity.get("software", self.software)
+        self.machine = worker.identity.get("machine", self.machine)
         try:
             if politely:
                 worker.wait()

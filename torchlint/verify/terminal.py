@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from torchlint import __version__
 from torchlint.report.evidence import VERDICTS, duration, memory
 from torchlint.report.style import ALARM, BOLD, DIM, INSERTED, PLAIN, WARNING, Style
@@ -60,9 +62,25 @@ def measurement_lines(measurement: Measurement, style: Style = PLAIN) -> str:
             for kind in before
             if before[kind] != after[kind] and not kind.endswith("_bytes")
         ]
+    figures += _busy(measurement)
     if measurement.numerics:
         figures.append(f"numerics {measurement.numerics.class_}: {measurement.numerics.verdict}")
     return f"{head}\n    {style.paint('; '.join(figures), DIM)}" if figures else head
+
+
+def _busy(measurement: Measurement) -> list[str]:
+    """For how long a run keeps the GPU busy, of how long it takes; and what held the GPU back."""
+    found = measurement.conditions
+    if not measurement.time or isinstance(found, msgspec.UnsetType):
+        return []
+    said = [f"GPU held back by: {', '.join(found.slowed)}"] if found.slowed else []
+    if found.device_busy_us:
+        before, after = found.device_busy_us
+        wall = measurement.time.baseline_us
+        shares = (before / wall, after * measurement.time.speedup.ratio / wall)
+        shown = [f"{duration(busy)} ({min(share, 1):.0%})" for busy, share in zip((before, after), shares, strict=True)]
+        said.append(f"GPU busy {' -> '.join(shown)}")
+    return said
 
 
 def _head(report: Report, style: Style, columns: int) -> list[str]:
@@ -88,6 +106,7 @@ def _fixes(report: Report, style: Style, columns: int) -> list[str]:
         "the set without it",
         f"syncs/{report.unit}",
         "peak",
+        "GPU busy",
         "numerics",
         "verdict",
     )
@@ -109,7 +128,7 @@ def _fixes(report: Report, style: Style, columns: int) -> list[str]:
 
 def _block(row: Row, unit: str, style: Style, columns: int) -> Iterator[str]:
     """One fix where the table does not fit."""
-    _, alone, without, syncs, peak, numerics, decided = _cells(row)
+    _, alone, without, syncs, peak, busy, numerics, decided = _cells(row)
     yield f"{style.paint(visible(row.code), ALARM)} {visible(words.place(row))}"
     yield f"    {style.paint(decided, _ink(row))}"
     about = (
@@ -117,6 +136,7 @@ def _block(row: Row, unit: str, style: Style, columns: int) -> Iterator[str]:
         ("the set without it", without),
         (f"syncs/{unit}", syncs),
         ("peak", peak),
+        ("GPU busy", busy),
         ("numerics", numerics),
     )
     facts = "; ".join(f"{name} {value}" for name, value in about if value not in ("", words.NONE, words.SAME))
@@ -131,6 +151,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         words.gain(row.without.ratio) if row.without else words.NONE,
         words.counted(row.syncs),
         words.share_changed(row.memory),
+        words.share_changed(row.busy),
         visible(row.numerics),
         f"{words.decision(row):5} {words.verdict(row)}".strip(),
     )

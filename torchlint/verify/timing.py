@@ -7,7 +7,7 @@ import random
 import time
 from dataclasses import dataclass, field
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torchlint.verify import stats
 from torchlint.verify.ablation import NULL
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from torchlint.verify.ablation import Comparison, Stage
     from torchlint.verify.arms import Arm
-    from torchlint.verify.replicate import Rounds
+    from torchlint.verify.replicate import Block, Rounds
     from torchlint.verify.session import Session
 
 __all__ = ["QUADS", "SAMPLES", "BaselineError", "Limits", "Timed", "measure"]
@@ -47,7 +47,8 @@ class Timed:
     share of one that others used, for each replicate; `clocks_of` are the SM clocks in MHz after each arm's blocks, and
     `unsettled` says how many quads were kept though one of them jumped; `first_ns` are the times of each arm's first
     unit; `at_once` is how many arms are measured beside each other at most, `fitted` are those that have been, and
-    `alone` says that not even two fit on the device, so that each is measured in a process alone.
+    `alone` says that not even two fit on the device, so that each is measured in a process alone. `blocks` are all that
+    were measured, each with the number of its replicate, and `states` what NVML said after them.
     """
 
     metric: str
@@ -67,6 +68,8 @@ class Timed:
     at_once: int = field(default_factory=lambda: _AT_ONCE)
     fitted: set[frozenset[str]] = field(default_factory=set)
     alone: bool = False
+    blocks: list[tuple[int, Block]] = field(default_factory=list)
+    states: list[dict[str, Any]] = field(default_factory=list)
     first_ns: dict[str, list[float]] = field(default_factory=dict)
     busy: list[float] = field(default_factory=list)
 
@@ -195,6 +198,8 @@ def _replicate(session: Session, arms: Mapping[str, Arm], timed: Timed, order: r
         for name, clocks in rounds.clocks.items():
             timed.clocks_of.setdefault(name, []).extend(clocks)
         timed.inner = rounds.inner
+        timed.blocks += [(timed.replicates, block) for block in rounds.blocks]
+        timed.states += rounds.states
         for name, shares in rounds.working.items():
             timed.working.setdefault(name, []).extend(shares)
         for comparison in wave:

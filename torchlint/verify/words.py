@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from torchlint.report.evidence import VERDICTS, memory
+from torchlint.report.evidence import VERDICTS, duration, memory
 from torchlint.report.evidence import times as times  # noqa: PLC0414 - a part of the words
 from torchlint.report.text import crop, width
 from torchlint.verify.spoken import AND
@@ -113,3 +113,9 @@ def end_of(text: str, columns: int) -> str:
     """`text` in at most that many columns; the end of a path tells more than its start."""
     total = width(text)
     return crop(text, max(0, total - columns), total)
+
+
+def time_changed(change: Change | None) -> str:
+    """`1.2 ms -> 840 µs`, `=` where less than 1 % changes; microseconds go in."""
+    shown = share_changed(change)
+    return shown if change is None or shown == SAME else f"{duration(change.before)} -> {duration(change.after)}"

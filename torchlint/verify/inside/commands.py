@@ -59,6 +59,7 @@ class Arm:
             "check": self._check,
             "moved": self._moved,
             "clock": self._clock,
+            "work": self._work,
             "room": self._room,
         }
         self._pace = Pace(channel, commands)
@@ -76,8 +77,15 @@ class Arm:
         self._entry.drive(self._pace)
 
     def _identity(self) -> dict[str, Any]:
-        """What the device is, and the versions and switches. Asked after the set-up: it makes the driver start."""
-        return {"device": self._device.identity() | {"type": self._device.type}, "software": devices.software()}
+        """What the device is, versions, switches, settings. Asked after the set-up: it makes the driver start."""
+        machine = {
+            "cpu": devices.processor(),
+            "settings": self._device.settings(),
+            "environment": devices.environment(),
+            "build": torch.__config__.show(),
+        }
+        device = self._device.identity() | {"type": self._device.type}
+        return {"device": device, "software": devices.software(), "machine": machine}
 
     def _opened(self) -> Entry | Script:
         entry = self._config["entry"]
@@ -260,7 +268,17 @@ class Arm:
             "sites": count.sites,
             "earlier": self._first.sites if self._first is not None and not count.doubt else [],
             "peak": self._device.peak(),
+            "busy_ns": count.busy_ns,
         }
+
+    def _work(self, message: dict[str, Any]) -> Task:
+        """The floating point operations of products, convolutions and attention in `units` units, counted by shapes."""
+        from torch.utils.flop_counter import FlopCounterMode  # only where it is asked for: it takes a second to load
+
+        with FlopCounterMode(display=False) as counter:
+            for _ in range(message["units"]):
+                yield
+        return {"flop": int(counter.get_total_flops())}
 
     def _check(self, message: dict[str, Any]) -> Task:
         """Capture the outputs of `steps` units and the state behind them; with `to_end` also those of the last unit."""
@@ -299,9 +317,9 @@ class Arm:
         return {"need": need, "there": there}
 
     def _clock(self, message: dict[str, Any]) -> dict[str, Any]:
-        """The clock of the device in MHz."""
+        """The clock of the device in MHz, and what holds it back."""
         del message
-        return {"mhz": self._device.clock()}
+        return {"mhz": self._device.clock(), "state": self._device.state()}
 
 
 def loading() -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
+from torchlint.verify.inside import nvml
 from torchlint.verify.inside.profile import events_counted
 
 if TYPE_CHECKING:
@@ -23,11 +24,13 @@ _CONTEXT = 1 << 29
 class Count:
     """What was counted between entering and leaving: totals by kind, and by line of the code.
 
-    `doubt` is why the totals cannot be right; they can if it is empty.
+    `doubt` is why the totals cannot be right; they can if it is empty. `busy_ns` is for how long the device worked, 0
+    of one that has no time.
     """
 
     def __init__(self) -> None:
         self.doubt = ""
+        self.busy_ns = 0
         self.totals: dict[str, int] = dict.fromkeys(COUNTED, 0)
         self.sites: list[dict[str, Any]] = []
 
@@ -57,6 +60,9 @@ class Device(Protocol):
     def identity(self) -> dict[str, Any]:
         """What the device is: `name`, and what else is known."""
 
+    def settings(self) -> dict[str, str]:
+        """How it is set, by names that people know; empty of what has no settings."""
+
     def reset_peak(self) -> None:
         """Begin to look for the peak of memory anew."""
 
@@ -71,6 +77,9 @@ class Device(Protocol):
 
     def clock(self) -> float | None:
         """The SM clock in MHz."""
+
+    def state(self) -> dict[str, Any]:
+        """What slows it down now, as far as its driver tells: see `nvml.state`."""
 
     def counting(self) -> contextlib.AbstractContextManager[Count]:
         """Count what the code asks of the device."""
@@ -88,6 +97,10 @@ class Cpu:
     def identity(self) -> dict[str, Any]:
         """Its name."""
         return {"name": processor(), "cpu_cores": os.cpu_count()}
+
+    def settings(self) -> dict[str, str]:
+        """None that is looked at."""
+        return {}
 
     def reset_peak(self) -> None:
         """Nothing is looked at."""
@@ -107,6 +120,10 @@ class Cpu:
     def clock(self) -> float | None:
         """Not known."""
         return None
+
+    def state(self) -> dict[str, Any]:
+        """Nobody tells."""
+        return {}
 
     @contextlib.contextmanager
     def counting(self) -> Iterator[Count]:
@@ -143,6 +160,12 @@ class Cuda:
             "cpu_cores": os.cpu_count(),
         }
 
+    def settings(self) -> dict[str, str]:
+        """How it is set, and what bounds what it computes: `multiprocessors`, and what `nvml.settings` tells."""
+        properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+        told = nvml.settings(str(properties.uuid))
+        return {"multiprocessors": str(properties.multi_processor_count), **told}
+
     def reset_peak(self) -> None:
         """Begin anew."""
         torch.cuda.reset_peak_memory_stats()
@@ -175,6 +198,10 @@ class Cuda:
         self.sync()
         return float(_SPUN_CYCLES / (begin.elapsed_time(end) * 1e3))
 
+    def state(self) -> dict[str, Any]:
+        """As NVML tells it, where pynvml is there."""
+        return nvml.state(str(torch.cuda.get_device_properties(torch.cuda.current_device()).uuid))
+
     @contextlib.contextmanager
     def counting(self) -> Iterator[Count]:
         """From the profiler's runtime events; lines from torch's own sync-debug mode, which misses some waits."""
@@ -183,6 +210,7 @@ class Cuda:
             yield count
         count.totals.update(tally.counts, empty_cache=len(emptied))
         count.doubt = tally.doubt
+        count.busy_ns = tally.busy
         count.sites = [
             {"file": file, "line": line, "kind": "syncs", "count": n} for (file, line), n in sorted(lines.items())
         ]
@@ -204,6 +232,10 @@ class Sim:
         """Its name."""
         return {"name": "Simulated CUDA device", "cpu_cores": os.cpu_count()}
 
+    def settings(self) -> dict[str, str]:
+        """None."""
+        return {}
+
     def reset_peak(self) -> None:
         """Begin anew."""
         self._simulated.reset_peak()
@@ -223,6 +255,10 @@ class Sim:
     def clock(self) -> float | None:
         """Not known."""
         return None
+
+    def state(self) -> dict[str, Any]:
+        """Nobody tells."""
+        return {}
 
     @contextlib.contextmanager
     def counting(self) -> Iterator[Count]:
@@ -328,6 +364,19 @@ def processor() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
+
+
+_CHOSEN = ("CUBLAS_", "CUDA_", "CUDNN_", "KMP_", "MKL_", "NVIDIA_", "OMP_", "PYTORCH_", "TORCH_", "TORCHINDUCTOR_")
+_PLACES = ("_DIR", "_HOME", "_PATH")
+
+
+def environment() -> dict[str, str]:
+    """The variables that change how fast or how exactly torch and its libraries compute; none that name a place."""
+    return {
+        name: value
+        for name, value in sorted(os.environ.items())
+        if name.startswith(_CHOSEN) and not name.endswith(_PLACES) and "/" not in value
+    }
 
 
 def _driver() -> str | None:

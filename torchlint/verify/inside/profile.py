@@ -37,21 +37,28 @@ _OPENING = 20  # times the known work is done first: what the start of a session
 class Event:
     """What the profiler has recorded, with its start in nanoseconds.
 
-    A call of the runtime and what it has the device do have one `correlation`. `size` is the bytes of a copy.
+    A call of the runtime and what it has the device do have one `correlation`. `size` is the bytes of a copy. `lasts`
+    is how many nanoseconds, and `by_device` says that the device did it.
     """
 
     name: str
     start: int
     correlation: int = 0
     size: int = 0
+    lasts: int = 0
+    by_device: bool = False
 
 
 @dataclass(slots=True)
 class Tally:
-    """Counts by kind, and in `doubt` why they cannot be right; empty if they can."""
+    """Counts by kind, and in `doubt` why they cannot be right; empty if they can.
+
+    `busy` is for how many nanoseconds the device did something: a kernel, a copy, or several at once.
+    """
 
     counts: dict[str, int]
     doubt: str = ""
+    busy: int = 0
 
 
 @contextlib.contextmanager
@@ -74,6 +81,7 @@ def events_counted(known: Callable[[], None]) -> Iterator[Tally]:
         known()  # which waits for the code's work as well: what it has left in the queue is recorded
     found = _events(profiler)
     tally.counts, tally.doubt = tallied(found) if found is not None else ({}, "torch's profiler gives no raw events")
+    tally.busy = busy(found) if found is not None and not tally.doubt else 0
 
 
 def tallied(events: Iterable[Event]) -> tuple[dict[str, int], str]:
@@ -106,6 +114,27 @@ def tallied(events: Iterable[Event]) -> tuple[dict[str, int], str]:
     return _counts(inside, records), ""
 
 
+def busy(events: Iterable[Event]) -> int:
+    """Nanoseconds in which the device worked off what it was told between the two marks.
+
+    It may begin with that later, and do several things at once: whose call it was decides, and no moment counts twice.
+    """
+    every = list(events)
+    marks = {event.name: event.start for event in every if event.name in (BEGIN, END)}
+    asked = {
+        event.correlation
+        for event in every
+        if not event.by_device and event.correlation and marks[BEGIN] <= event.start <= marks[END]
+    }
+    total, until = 0, 0
+    for event in sorted(every, key=lambda event: event.start):
+        if event.by_device and event.correlation in asked:
+            end = event.start + event.lasts
+            total += max(0, end - max(event.start, until))
+            until = max(until, end)
+    return total
+
+
 def _is_call(name: str) -> bool:
     return name in _WAITS or name in _LAUNCHES or name in _ALLOCATIONS or name.startswith(_COPIES)
 
@@ -132,7 +161,15 @@ def _events(profiler: Any) -> list[Event] | None:  # noqa: ANN401 - torch is not
     if raw is None:
         return None
     return [
-        Event(event.name(), int(event.start_ns()), int(event.correlation_id()), _bytes_of(event)) for event in raw()
+        Event(
+            event.name(),
+            int(event.start_ns()),
+            int(event.correlation_id()),
+            _bytes_of(event),
+            int(event.duration_ns()),
+            "CPU" not in str(event.device_type()),
+        )
+        for event in raw()
     ]
 
 
