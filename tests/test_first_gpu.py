@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import subprocess
 import sys
 import tarfile
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
+from evidence_samples import GPU, changed
 
+from torchlint.evidence import Conditions
 from torchlint.registry import find
 from torchlint.verify.workload import workload
 
 TOOLS = Path(__file__).parents[1] / "tools" / "first_gpu"
 sys.path.insert(0, str(TOOLS))
 
+import look  # noqa: E402 - beside the script that it belongs to
 import prepare  # noqa: E402 - beside the script that it belongs to
 
 LONGEST_S = 600  # that one command may take
@@ -57,6 +63,50 @@ def test_a_slice_fits_its_time_and_measures_what_one_gpu_can(name: str) -> None:
 def test_no_other_slice_runs_anything() -> None:
     status, said = dry("7")
     assert (status, said) == (2, "no slice is called 7\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell script")
+@pytest.mark.parametrize("name", "123456")
+def test_without_a_gpu_a_slice_runs_what_needs_none(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEVICE", "cpu")
+    status, said = dry(name)
+    assert status == 0, said
+    runs = re.findall(r"^== at most .*", said, re.MULTILINE)
+    assert runs
+    assert not [run for run in runs if "nvidia-smi" in run or "probe.py" in run]
+    verifying = [run for run in runs if " verify " in run]
+    assert all("--device cpu" in run for run in verifying)
+    assert not [run for run in verifying if "--size gpu" in run or "--size nohelp" in run]
+
+
+def gpu(**parts: object) -> dict[str, Any]:
+    """A measurement that nothing is wrong with, as JSON, with parts replaced."""
+    return dict(msgspec.to_builtins(changed(GPU, **parts)))
+
+
+@pytest.mark.parametrize(
+    ("measured", "failing"),
+    [
+        (gpu(), []),
+        (gpu(numerics={"verdict": "wrong"}, verdict={"overall": "wrong-result"}), ["numerics wrong"]),
+        (gpu(verdict={"overall": "suspicious"}), ["verdict suspicious"]),
+        (gpu(counts=None, verdict={"reason": "not counted: lost"}), ["not counted: lost"]),
+        (gpu(counts={"before": {"launches": 0}}), ["0 launches"]),
+        (gpu(controls={"handicap_seen": False}), ["the delay of 5 % is seen"]),
+        (gpu(conditions=Conditions(cpu="", slowed=())), []),
+        (gpu(conditions=Conditions(cpu="", slowed=("power limit",))), ["held back by power limit"]),
+    ],
+)
+def test_what_a_slice_has_measured_is_looked_at(
+    measured: dict[str, Any], failing: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert [what for passed, what in look.checks(measured) if not passed] == failing
+    assert look.main(tmp_path) == 1, "nothing was measured"
+    file = tmp_path / "repeated_item" / "evidence" / "nvidia-h200.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"measurements": [measured]}), encoding="utf-8")
+    assert look.main(tmp_path) == (1 if failing else 0)
+    assert capsys.readouterr().out.count("FAIL") == len(failing)
 
 
 def packed(folder: Path, *names: str) -> Path:

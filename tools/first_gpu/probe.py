@@ -15,6 +15,13 @@ import time
 from collections import Counter
 
 RUNS = 10
+SLOW_S = 20.0
+EXPECTED = {
+    "cudaLaunchKernel": 2 * RUNS,
+    "cudaMemcpyAsync": 2 * RUNS,
+    "Memcpy HtoD": RUNS,
+    "Memcpy DtoH": RUNS,
+}
 
 
 def start() -> None:
@@ -22,7 +29,8 @@ def start() -> None:
     for which in ("first", "second"):
         begin = time.monotonic()
         subprocess.run([sys.executable, "-c", "import torch; torch.ones(1).cuda()"], check=True)
-        print(f"{which} start: {time.monotonic() - begin:.1f} s")
+        took = time.monotonic() - begin
+        print(f"{'pass' if took < SLOW_S else 'FAIL'}  {which} start: {took:.1f} s")
 
 
 def profiler(*, empty_session_first: bool) -> None:
@@ -42,7 +50,8 @@ def profiler(*, empty_session_first: bool) -> None:
             torch.ones(9).cuda()  # torchlint: ignore[host-factory-then-move] the copy is what is counted
     names = (event.name().partition(" (")[0] for event in profiled.profiler.kineto_results.events())
     seen = Counter(name for name in names if name.startswith(("cuda", "Memcpy")))
-    print(f"empty session first: {empty_session_first}; {dict(sorted(seen.items()))}")
+    passed = all(seen[name] >= least for name, least in EXPECTED.items())
+    print(f"{'pass' if passed else 'FAIL'}  empty session first: {empty_session_first}; {dict(sorted(seen.items()))}")
 
 
 if __name__ == "__main__":

@@ -3,11 +3,14 @@
 #
 # `python tools/first_gpu/prepare.py` has put wheels into .whl before. Evidence goes to ev/, and at the end, or when the
 # time is over, as one archive to $OUT, from where `python tools/first_gpu/prepare.py home ARCHIVE` takes it into the
-# tree. Nothing here sets clocks, power, MIG, or resets the card. DRY=1 says what would run.
+# tree. Nothing here sets clocks, power, MIG, or resets the card. DRY=1 says what would run. DEVICE=cpu tries all of it
+# where there is no GPU: at the small sizes, and as few replicates as decide anything.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 slice="${1:?which slice: 1 to 5, or 6 if time is left}"
 out="${OUT:-.}"
+device="${DEVICE:-cuda}"
+replicates="$([[ "$device" == cuda ]] && echo 6 || echo 4)"
 
 say() { printf '\n== %s\n' "$*"; }
 
@@ -17,15 +20,25 @@ timed() {
   shift
   say "at most $seconds s: $*"
   [[ -n "${DRY:-}" ]] && return
-  timeout "$seconds" "$@" || echo "exit $?"
+  timeout "$seconds" "$@" || echo "FAIL  exit $?: $*"
 }
 
 # measured TIMEOUT BUDGET ARGUMENTS...
 measured() {
   local seconds=$1 budget=$2
   shift 2
-  timed "$seconds" python3 -m torchlint verify --evidence ev --stale --max-replicates 6 --budget "${budget}s" \
-    --raw "$out/raw-$slice.json.gz" "$@"
+  timed "$seconds" python3 -m torchlint verify --device "$device" --evidence ev --stale --max-replicates "$replicates" \
+    --budget "${budget}s" --raw "$out/raw-$slice.json.gz" "$@"
+}
+
+# size NAME: what stands for it where there is no GPU
+size() {
+  printf -- '--size\n%s\n' "$([[ "$device" == cuda ]] && echo "$1" || echo smoke)"
+}
+
+# on_cuda SECONDS COMMAND...: what only a GPU can do
+on_cuda() {
+  if [[ "$device" == cuda ]]; then timed "$@"; else say "on a GPU: ${*:2}"; fi
 }
 
 rules() {
@@ -36,6 +49,7 @@ rules() {
 home() {
   mkdir -p "$out"
   tar czf "$out/ev.tgz" ev && say "evidence is in $out/ev.tgz"
+  [[ -n "${DRY:-}" ]] || python3 tools/first_gpu/look.py ev
 }
 
 if [[ -z "${DRY:-}" ]]; then
@@ -48,32 +62,32 @@ fi
 
 case "$slice" in
   1) # does each part work?
-    timed 20 nvidia-smi --format=csv --query-gpu=name,driver_version,persistence_mode,compute_mode,mig.mode.current,clocks.sm,clocks.max.sm,power.limit
+    on_cuda 20 nvidia-smi --format=csv --query-gpu=name,driver_version,persistence_mode,compute_mode,mig.mode.current,clocks.sm,clocks.max.sm,power.limit
     timed 5 df -h . /dev/shm
-    timed 60 python3 tools/first_gpu/probe.py start
+    on_cuda 60 python3 tools/first_gpu/probe.py start
     timed 20 python3 -c 'from torchlint.verify.placement import available_tier as tier; print("tier", tier())'
-    timed 40 python3 tools/first_gpu/probe.py profiler
-    timed 40 python3 tools/first_gpu/probe.py profiler --empty-session-first
-    timed 150 python3 -m torchlint verify --evidence ev --max-replicates 4 --budget 140s --rule TL318 --size gpu
+    on_cuda 40 python3 tools/first_gpu/probe.py profiler
+    on_cuda 40 python3 tools/first_gpu/probe.py profiler --empty-session-first
+    timed 150 python3 -m torchlint verify --device "$device" --evidence ev --max-replicates 4 --budget 140s --rule TL318 $(size gpu)
     ;;
   2) # can times be believed, and does the product's promise hold?
-    timed 260 python3 -m torchlint verify --self-check --max-replicates 4 --budget 240s
-    timed 150 python3 -m torchlint verify tools/first_gpu/program/bench_first.py --device cuda --unsafe-fixes --max-replicates 4 --budget 140s -n
-    measured 130 90 --size gpu $(rules TL314)
+    timed 260 python3 -m torchlint verify --device "$device" --self-check --max-replicates 4 --budget 240s
+    timed 150 python3 -m torchlint verify tools/first_gpu/program/bench_first.py --device "$device" --unsafe-fixes --max-replicates 4 --budget 140s -n
+    measured 130 90 $(size gpu) $(rules TL314)
     ;;
   3) # waits
-    measured 490 470 --size gpu $(rules TL306 TL302 TL301 TL309 TL316 TL322)
+    measured 490 470 $(size gpu) $(rules TL306 TL302 TL301 TL309 TL316 TL322)
     ;;
   4) # kernels, precision, and the pairs that float64 and TF32 decide
-    measured 490 470 --size gpu $(rules TL601 TL505 TL624 TL508 TL510 TL801)
+    measured 490 470 $(size gpu) $(rules TL601 TL505 TL624 TL508 TL510 TL801)
     ;;
   5) # loaders, copies, memory
-    measured 430 410 --size gpu $(rules TL103 TL106 TL205 TL201 TL402 TL511)
+    measured 430 410 $(size gpu) $(rules TL103 TL106 TL205 TL201 TL402 TL511)
     ;;
   6) # only if over four minutes are left: where fixes should not pay, and the simulated device against the real one
-    measured 200 180 --size nohelp $(rules TL505 TL601)
+    measured 200 180 $(size nohelp) $(rules TL505 TL601)
     [[ -n "${DRY:-}" ]] || export PYTHONPATH="$PWD/.site:$PWD/tests"
-    timed 200 python3 -m pytest -q -c /dev/null --rootdir . tests/verify/test_calibration.py
+    on_cuda 200 python3 -m pytest -q -c /dev/null --rootdir . tests/verify/test_calibration.py
     ;;
   *)
     echo "no slice is called $slice" >&2

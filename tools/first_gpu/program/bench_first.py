@@ -7,7 +7,7 @@ import torch
 
 def bench_step() -> Iterator[tuple[Callable[[], float], torch.nn.Module]]:
     """Twenty batches, whose losses are read one by one."""
-    device = "cuda"
+    device = "cuda" if torch.cuda.is_available() else "cpu"
     model = torch.nn.Sequential(torch.nn.Linear(1024, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 1)).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     batches = [torch.randn(1024, 1024, device=device) for _ in range(20)]
