@@ -246,7 +246,8 @@ def test_code_that_reads_too_early_is_made_to_wait_and_its_fix_is_not() -> None:
         (message["seed"], message.get("wait", False)) for message in made.messages if message["command"] == "start"
     ]
     slow, fixed = [(SEED, True), (OTHER_SEED, True)], [(SEED, False), (OTHER_SEED, False)]
-    assert waits == [(SEED, True), (SEED, True), (OTHER_SEED, True), (SEED, True), *fixed, *slow, *fixed]
+    nudged = [*slow, *slow]
+    assert waits == [(SEED, True), (SEED, True), (OTHER_SEED, True), (SEED, True), *fixed, *slow, *fixed, *nudged]
     assert said["verdict"] == "same-within-class"
     made = Made()
     declared = Declared("exact", slow_is_wrong=True)
@@ -340,10 +341,24 @@ def test_of_what_is_wrong_float64_is_asked(kind: str, still: str) -> None:
     made, clerk = Made(), Rounded({kind: "wrong"}, still=still)
     said = look(made, clerk, base=BASE)
     assert said["verdict"] == still
-    starts = [f"start {SEED}", "check first-64", "moved moved-64", f"start {OTHER_SEED}", "check other-64"]
-    assert made.processes[1:] == [[f"null {SEED}", *starts], [f"add a/b.py:3 {SEED}", *starts]]
+
+    def starts(end: str) -> list[str]:
+        return [
+            f"start {SEED}",
+            f"check first-{end}",
+            f"moved moved-{end}",
+            f"start {OTHER_SEED}",
+            f"check other-{end}",
+        ]
+
+    null, fixed = f"null {SEED}", f"add a/b.py:3 {SEED}"
+    ways = ((null, "64"), (fixed, "64"), (null, "nudged"), (null, "again"))
+    assert made.processes[1:] == [[arm, *starts(end)] for arm, end in ways]
     started = [message for message in made.messages if message["command"] == "start"]
-    assert [message.get("double", False) for message in started] == [False] * 2 + [True] * 4
+    assert [message.get("double", False) for message in started] == [False] * 2 + [True] * 4 + [False] * 4
+    assert [message.get("nudge", 0) for message in started] == [0] * 6 + [1] * 2 + [2] * 2
+    nudged = [[kind_of(file) for file in message["nudged"]] for message in clerk.asked if "fp64" in message]
+    assert nudged == [[f"{name}-nudged", f"{name}-again"] for name in ("first", "other", "moved")[: len(nudged)]]
     asked = [message["fp64"] for message in clerk.asked if "fp64" in message]
     named = [[kind_of(file) for file in files] for files in asked]
     assert named == [[f"{name}-64"] * 2 for name in ("first", "other", "moved")[: len(named)]]
@@ -368,8 +383,8 @@ def test_a_mapped_state_in_float64_is_that_of_the_null_arm_in_float64() -> None:
     made = Made()
     base = refer(made, "mapped-state")
     look(made, Rounded({"first": "wrong"}), "mapped-state", base)
-    assert made.processes[-2][1:] == [f"start {SEED}", "state state-64", "check first-64", "moved moved-64"]
-    assert made.processes[-1][1:] == [f"start {SEED}", "check first-64", "moved moved-64"]
+    assert made.processes[-4][1:] == [f"start {SEED}", "state state-64", "check first-64", "moved moved-64"]
+    assert made.processes[-3][1:] == [f"start {SEED}", "check first-64", "moved moved-64"]
     before, after = [message for message in made.messages if message.get("double")]
     assert "state" not in before
     assert kind_of(after["state"]) == "state-64"

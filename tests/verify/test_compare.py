@@ -244,6 +244,20 @@ class TestClose:
         one_wrong = (fp64[0], captured([*exact[:39], exact[39] * 1.001]))
         assert verdict(before, after, "close", fp64=one_wrong) == "wrong"
 
+    def test_a_lucky_run_of_the_slow_program_is_no_measure(self) -> None:
+        """Of a program in which rounding decides which way it goes on, nudged runs say how far that leads."""
+        exact = normal(64, dtype=torch.float64)
+        far = [(exact + 1e-3 * normal(64, seed=seed)).float() for seed in (1, 2, 3)]
+        before, fp64 = exact.float(), (captured(exact), captured(exact))
+        assert verdict(before, far[0], "close", fp64=fp64) == "wrong"
+        nudged = [captured(far[1]), captured(before)]
+        assert verdict(before, far[0], "close", fp64=fp64, nudged=nudged) == "same-within-class"
+        assert verdict(before, far[0], "close", fp64=fp64, nudged=[captured(before)]) == "wrong"
+        further = (exact + 1e-2 * normal(64, seed=4)).float()
+        assert verdict(before, further, "close", fp64=fp64, nudged=nudged) == "wrong"
+        another = (fp64[0], captured(exact * 1.0001))
+        assert verdict(before, far[0], "close", fp64=another, nudged=nudged) == "wrong"
+
     def test_a_large_tensor_does_not_hide_among_inexact_ones(self) -> None:
         exact = normal(2, 64, dtype=torch.float64)
         before = [(exact[0] + 1e-2 * normal(64)).float(), exact[1].float()]

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from torchlint.verify.inside.scaling import scale
+from torchlint.verify.inside.scaling import nudge, scale
 
 
 def test_parameters_and_buffers_are_scaled_alone_where_there_are_any() -> None:
@@ -64,3 +64,26 @@ def test_parameters_that_want_gradients_are_scaled_without() -> None:
     scale(layer, 2.0)
     assert layer.weight.grad_fn is None
     assert layer.weight.requires_grad
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_a_nudge_is_a_unit_in_the_last_place_of_each_type_up_or_down(dtype: torch.dtype) -> None:
+    layer = nn.Linear(8, 8).to(dtype)
+    before = layer.weight.detach().clone()
+    assert nudge((layer, torch.ones(3)), 1) == 2
+    apart = layer.weight.detach().double() / before.double() - 1
+    epsilon = torch.finfo(dtype).eps
+    assert bool(((apart.abs() > 0.2 * epsilon) & (apart.abs() < 2.1 * epsilon)).all())
+    assert 10 < int((apart > 0).sum()) < 54
+    other = nn.Linear(8, 8).to(dtype)
+    with torch.no_grad():
+        other.weight.copy_(before)
+    nudge(other, 2)
+    assert not torch.equal(other.weight, layer.weight)
+
+
+def test_an_array_is_nudged_too() -> None:
+    array = np.ones(9, dtype=np.float32)
+    assert nudge({"x": array}, 1) == 1
+    assert array.dtype == np.float32
+    assert 0 < float(np.abs(array - 1).min()) <= float(np.abs(array - 1).max()) < 2e-7

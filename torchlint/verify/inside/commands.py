@@ -19,7 +19,7 @@ from torchlint.verify.inside.capture import Capture
 from torchlint.verify.inside.coverage import watched
 from torchlint.verify.inside.pace import Ended, Pace
 from torchlint.verify.inside.randomness import DrawOnCpu, DrawSingle, WaitForCopies, drawing_on_cpu, seed_everything
-from torchlint.verify.inside.scaling import scale
+from torchlint.verify.inside.scaling import nudge, scale
 from torchlint.verify.inside.seeds import shifted
 from torchlint.verify.inside.statemap import adopt, keep
 
@@ -107,8 +107,9 @@ class Arm:
         """Set the code up from a seed, up to its first unit of work.
 
         `deterministic` is `error` or `warn`: what an operation does that cannot be repeated. `full_float32` keeps TF32
-        out of cuDNN. `wait` waits for each copy. What the device is comes back as well. A program's first step belongs
-        to it; `count` keeps what it asks of the device for the command `count`.
+        out of cuDNN. `nudge` moves the parameters by a unit in the last place. `wait` waits for each copy. What the
+        device is comes back as well. A program's first step belongs to it; `count` keeps what it asks of the device for
+        the command `count`.
         """
         self._once.close()
         torch.set_default_dtype(torch.float64 if message.get("double") else self._dtype)
@@ -130,6 +131,8 @@ class Arm:
         if message.get("state"):
             adopt(self._entry.state, message["state"], message["dropped"], message["free"])
         scaled = scale(self._entry.state, message["scale"]) if message.get("scale") else 0
+        if message.get("nudge"):
+            nudge(self._entry.state, message["nudge"])
         self._device.sync()
         seed_everything(message["seed"] + 1)  # what set-up drew does not shift what the run draws
         return {"scaled": scaled, "workers": loading(), **self._identity()}

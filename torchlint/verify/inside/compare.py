@@ -43,6 +43,7 @@ def compare(  # noqa: PLR0913 - every run that may shed light
     after_again: Capture | None = None,
     noisy: Sequence[_Repeated] = (),
     fp64: tuple[Capture, Capture] | None = None,
+    nudged: Sequence[Capture] = (),
     dropped: Sequence[str] = (),
     free: Sequence[str] = (),
     shape_slices: Mapping[str, Sequence[int | None]] | None = None,
@@ -51,10 +52,11 @@ def compare(  # noqa: PLR0913 - every run that may shed light
 
     `again` and `after_again` are second runs with the same seed: what a program differs from itself by. `noisy` are
     other runs with their repetitions, of the slow program and of the fixed one, which say it where these were run only
-    once. `fp64` are both programs in float64. `dropped` and `free` are patterns of names that the fix removes, and
-    whose values it leaves open. `shape_slices` maps patterns to how many leading elements of each dimension count
-    (None: all). For class `rng` the programs should have drawn all their numbers on the CPU (`DrawOnCpu`): then they
-    must agree as in class `close`, and only otherwise distributions are compared. ValueError for an unknown class.
+    once. `fp64` are both programs in float64, and `nudged` runs of the slow one from parameters that are off by a unit
+    in the last place. `dropped` and `free` are patterns of names that the fix removes, and whose values it leaves open.
+    `shape_slices` maps patterns to how many leading elements of each dimension count (None: all). For class `rng` the
+    programs should have drawn all their numbers on the CPU (`DrawOnCpu`): then they must agree as in class `close`, and
+    only otherwise distributions are compared. ValueError for an unknown class.
 
     Keys: `class`; `verdict`: `same` (bit for bit, and nothing else differs), `same-within-class`, `wrong`, or
     `not-checked` where nothing can be said; `reason`; `tensors`, and how many of them are `bit_equal`;
@@ -68,7 +70,7 @@ def compare(  # noqa: PLR0913 - every run that may shed light
     demand = Demand(numerics_class, tuple(dropped), tuple(free), dict(shape_slices or {}))
     noise = _noise(demand, (before, again), (after, after_again), noisy=noisy)
     slack = _slack(before, again, after, after_again) if numerics_class == "nondeterministic" else noises.slack(noise)
-    found = _look(before, after, demand, slack, fp64)
+    found = _look(before, after, demand, slack, fp64, nudged)
     found.noise = noise
     found.wrong += _beyond(found, before, exact=demand.name == "exact")
     _look_around(found, before, after, demand, again)
@@ -145,7 +147,8 @@ def main(config: Mapping[str, Any]) -> dict[str, Any]:
     """Compare the captures whose files `config` names; with a control given, say if the comparison could fail.
 
     Keys: `class`, `before`, `after`; where they exist `again`, `after_again`, `noisy` (pairs of files), `fp64` (two
-    files), `dropped`, `free`, `shape_slices`, and the controls `other_seed` and `scaled`. Adds `blind_to`, and
+    files) with `nudged` (files), `dropped`, `free`, `shape_slices`, and the controls `other_seed` and `scaled`. Adds
+    `blind_to`, and
     `independent`: the values that another seed leaves as they are.
     """
     before, after = Capture.load(config["before"]), Capture.load(config["after"])
@@ -156,6 +159,7 @@ def main(config: Mapping[str, Any]) -> dict[str, Any]:
     if config.get("fp64"):
         first, second = config["fp64"]
         runs["fp64"] = (Capture.load(first), Capture.load(second))
+        runs["nudged"] = [Capture.load(file) for file in config.get("nudged") or ()]
     result = compare(before, after, config["class"], **declared, **runs)
     other_seed, scaled = (Capture.load(config[key]) if config.get(key) else None for key in ("other_seed", "scaled"))
     if other_seed or scaled:
@@ -199,6 +203,7 @@ def _look(
     demand: Demand,
     slack: Mapping[str, float],
     fp64: tuple[Capture, Capture] | None = None,
+    nudged: Sequence[Capture] = (),
 ) -> _Findings:
     """What the values say."""
     found = _Findings(others=list(structural_differences(before, after, demand)))
@@ -220,12 +225,14 @@ def _look(
         judgement = judge(path, fact, expected, actual, demand, slack=slack.get(path, 0.0))
         found.judged.append(judgement)
     if fp64 is not None and demand.name in _ROUNDED and any(each.complaint or each.hidden for each in found.judged):
-        _excuse(found, before, after, fp64)
+        _excuse(found, before, after, fp64, nudged)
     found.wrong = [judgement.complaint for judgement in found.judged if judgement.complaint]
     return found
 
 
-def _excuse(found: _Findings, before: Capture, after: Capture, fp64: tuple[Capture, Capture]) -> None:
+def _excuse(
+    found: _Findings, before: Capture, after: Capture, fp64: tuple[Capture, Capture], nudged: Sequence[Capture]
+) -> None:
     """Take back what is complained of floating numbers if it is rounding by the runs in float64."""
     rounding = Rounding()
     if any(
@@ -241,7 +248,8 @@ def _excuse(found: _Findings, before: Capture, after: Capture, fp64: tuple[Captu
             rounding.complaint = f"{path}: in float64 there is none"
             break
         values = (expected, actual, fp64[0].values[path], fp64[1].values[path])
-        rounding.add(path, Four(before.facts[path].kind, *values))
+        others = tuple(run.values[path] for run in nudged if path in run.values)
+        rounding.add(path, Four(before.facts[path].kind, *values, nudged=others))
     rounding.done()
     if rounding.complaint:
         found.more_than_rounding = rounding.complaint

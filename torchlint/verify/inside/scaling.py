@@ -7,13 +7,22 @@ from typing import Any
 
 import torch
 
-from torchlint.verify.inside.leaves import is_array, leaves
+from torchlint.verify.inside.leaves import array_module, is_array, leaves
 
 
-def scale(state: object, factor: float, *, everything: bool = False) -> int:
+def nudge(state: object, seed: int) -> int:
+    """Move each number that `scale` moves by about a unit in the last place, up or down as the seed has it.
+
+    Each by itself, as rounding does: a network does not mind that all its numbers grow together. How many tensors were.
+    """
+    return scale(state, 1.0, nudged=seed)
+
+
+def scale(state: object, factor: float, *, everything: bool = False, nudged: int | None = None) -> int:
     """Multiply floating point numbers of a state in place; how many tensors and arrays were.
 
     They are the parameters and buffers of its modules, or all its numbers if it has none, or if `everything` is wanted.
+    `nudged` is the seed by which each number besides is moved as `nudge` does.
     """
     found: dict[int, Any] = {}
     for leaf in leaves(state):
@@ -27,11 +36,19 @@ def scale(state: object, factor: float, *, everything: bool = False) -> int:
         if floating and (everything or leaf.role == "module") and " of " not in leaf.kind:
             found[id(value)] = value
     if not found and not everything:
-        return scale(state, factor, everything=True)
+        return scale(state, factor, everything=True, nudged=nudged)
     done = 0
     with torch.no_grad():
         for value in found.values():
             with contextlib.suppress(RuntimeError, ValueError):  # what is expanded or read-only cannot be written to
-                value *= factor  # noqa: PLW2901 - in place
+                value *= factor if nudged is None else factor + _units(value, nudged)  # noqa: PLW2901 - in place
                 done += 1
     return done
+
+
+def _units(value: Any, seed: int) -> Any:  # noqa: ANN401 - a tensor or an array of floating numbers
+    """A unit in the last place for each number of a value, of either sign, and of its kind."""
+    drawn = torch.randint(0, 2, tuple(value.shape), generator=torch.Generator().manual_seed(seed)) * 2.0 - 1.0
+    if isinstance(value, torch.Tensor):
+        return (drawn * torch.finfo(value.dtype).eps).to(value)
+    return (drawn.numpy() * array_module().finfo(value.dtype).eps).astype(value.dtype)
