@@ -1,12 +1,14 @@
 """Plants small faults in torchlint, one at a time, and names those that no test sees.
 
     python tools/mutate.py                                  40 faults in the engine, the fixer and what they stand on
-    python tools/mutate.py --count 200 --seed 1
+    python tools/mutate.py --count 200 --seed 1 --report seen.json
+    python tools/mutate.py --again seen.json --sample 1000 --each 1000 --seconds 120
     python tools/mutate.py --tests tests/rules rules/naive_attention.py
 
 A process collects the tests once. A copy of it runs them and notes which functions each of them enters; then, for each
 fault, a copy swaps the code of one function and runs tests that enter it, the quickest first, until one fails. Nothing
-is written, and a fault that makes a test run for too long counts as seen. POSIX only, since copies are forked.
+is written, and a fault that makes a test run for too long counts as seen. A fault is shown to a sample of the tests;
+`--again` shows those of a report that nothing saw to others, or to all. POSIX only, since copies are forked.
 """
 
 from __future__ import annotations
@@ -226,6 +228,7 @@ class Options:
     sample: int
     even: bool
     report: Path | None
+    again: frozenset[str] | None = None
 
 
 class Mutation:
@@ -347,7 +350,9 @@ class Mutation:
 
 
 def _chosen(found: Iterable[list[Mutant]], options: Options) -> list[Mutant]:
-    """As many as are wanted, of all that there are or of each file alike, by name."""
+    """As many as are wanted, of all that there are or of each file alike, by name; or those that are to be again."""
+    if options.again is not None:
+        return [mutant for of_one in found for mutant in of_one if mutant.name in options.again]
     chance = random.Random(options.seed)  # noqa: S311 - no secret
     if options.even:
         of_files = [chance.sample(of_one, len(of_one)) for of_one in found]
@@ -356,6 +361,11 @@ def _chosen(found: Iterable[list[Mutant]], options: Options) -> list[Mutant]:
         every = [mutant for of_one in found for mutant in of_one]
         chance.shuffle(every)
     return sorted(every[: options.count], key=lambda mutant: mutant.name)
+
+
+def unseen(report: str) -> frozenset[str]:
+    """The faults of a report that survived or never ran."""
+    return frozenset(name for name, seen_by in json.loads(report) if seen_by in ("", "-"))
 
 
 def _some(items: Iterable[pytest.Item], most: int) -> list[pytest.Item]:
@@ -416,12 +426,14 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=12, help="tests of one test function that are looked at (12)")
     parser.add_argument("--tests", nargs="+", default=["tests"], help="where the tests are (tests)")
     parser.add_argument("--report", type=Path, help="a file for the faults and who saw them, as JSON")
+    parser.add_argument("--again", type=Path, metavar="REPORT", help="only the faults of a report that no test saw")
     given = parser.parse_args()
+    again = unseen(given.again.read_text(encoding="utf-8")) if given.again is not None else None
     core = [ROOT / "torchlint" / name for name in DEFAULT]
     targets = [path.resolve() for path in given.targets] or [path for path in core if path.exists()]
     paths = [file for path in targets for file in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]
     numbers = (given.count, given.seed, given.jobs, given.each, given.seconds, given.sample)
-    options = Options(tuple(paths), *numbers, given.even, given.report)
+    options = Options(tuple(paths), *numbers, given.even, given.report, again)
     os.chdir(ROOT)
     plugin = Mutation(options)
     status = pytest.main(["-q", "-s", "-n0", "-p", "no:cacheprovider", *given.tests], plugins=[plugin])
