@@ -39,8 +39,7 @@ JAXTYPED = "from typing import Optional\nfrom jaxtyping import Int\nfrom torch i
         ("LOOK(torch.zeros(3, 4).cuda().max(1).values)", Kind.TENSOR, Device.ACCELERATOR),
         ("def f(writer, x: torch.Tensor):\n    LOOK(writer.generate(x.cuda(), 3))", Kind.TENSOR, Device.ACCELERATOR),
         ("def f(writer):\n    LOOK(writer.generate('once'))", Kind.UNKNOWN, None),
-        ("def f(n, x: torch.Tensor):\n    LOOK(n.decode(x.cuda()).topk(4)[1])", Kind.TENSOR, Device.MAYBE),
-        ("def f(n, x: torch.Tensor):\n    LOOK(n.decode(x.cpu()).topk(4)[1])", Kind.TENSOR, Device.UNKNOWN),
+        ("def f(n, x: torch.Tensor):\n    LOOK(n.decode(x.cuda()).topk(4)[1])", Kind.TENSOR, Device.UNKNOWN),
         ("def f(n, x):\n    LOOK(n.decode('utf-8'))", Kind.STRING, None),
         ("def f(a, b, x):\n    y = a(b(x.cuda()))\n    LOOK(y)\n    y.backward()", Kind.TENSOR, Device.MAYBE),
         (

@@ -45,7 +45,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
 
         return touch
 
-    properties = SimpleNamespace(name="a GPU", major=9, minor=0, total_memory=1 << 30)
+    properties = SimpleNamespace(name="a GPU", major=9, minor=0, total_memory=1 << 30, multi_processor_count=132)
     answers = {"init": None, "_lazy_init": None, "synchronize": None, "is_available": True, "current_device": 0}
     for name, answer in {**answers, "get_device_properties": properties, "device_count": 1}.items():
         monkeypatch.setattr(torch.cuda, name, touched(answer))

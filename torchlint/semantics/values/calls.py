@@ -184,8 +184,7 @@ class Results:
     def _unknown_method(self, node: cst.Call, name: str) -> Value:
         """A method of something unknown: some methods only a tensor has."""
         if name in apis.TENSOR_ONLY_METHODS and self.evidence.shows_a_tensor(name, node):
-            assert isinstance(node.func, cst.Attribute)
-            return self.operands.coded(METHODS.get(name, "T"), TENSOR.on(self.kinds.computed_on(node.func.value)), node)
+            return self.operands.coded(METHODS.get(name, "T"), TENSOR, node)
         if name == "view" and self.evidence.marked(name, node) != name:
             return TENSOR
         if name in apis.TENSOR_METHODS_OF_NUMBERS and self._takes_numbers(node, name):

@@ -185,7 +185,9 @@ class Kinds:
 
         What it is given may come from such a function in turn, or lie under a name.
         """
+        waits = self._waits
         is_given_one = self.settled(("given", node), False, self._is_given_one, node)  # noqa: FBT003
+        self._waits = waits  # what it is does not hang on it
         return Device.MAYBE | Device.UNKNOWN if is_given_one else Device.UNKNOWN
 
     def _is_given_one(self, node: cst.CSTNode) -> bool:

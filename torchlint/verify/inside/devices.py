@@ -163,7 +163,7 @@ class Cuda:
     def settings(self) -> dict[str, str]:
         """How it is set, and what bounds what it computes: `multiprocessors`, and what `nvml.settings` tells."""
         properties = torch.cuda.get_device_properties(torch.cuda.current_device())
-        told = nvml.settings(str(properties.uuid))
+        told = nvml.settings(_uuid())
         return {"multiprocessors": str(properties.multi_processor_count), **told}
 
     def reset_peak(self) -> None:
@@ -200,7 +200,7 @@ class Cuda:
 
     def state(self) -> dict[str, Any]:
         """As NVML tells it, where pynvml is there."""
-        return nvml.state(str(torch.cuda.get_device_properties(torch.cuda.current_device()).uuid))
+        return nvml.state(_uuid())
 
     @contextlib.contextmanager
     def counting(self) -> Iterator[Count]:
@@ -377,6 +377,11 @@ def environment() -> dict[str, str]:
         for name, value in sorted(os.environ.items())
         if name.startswith(_CHOSEN) and not name.endswith(_PLACES) and "/" not in value
     }
+
+
+def _uuid() -> str:
+    """By which NVML knows the device; "" before torch 2.5, which does not tell."""
+    return str(getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "uuid", ""))
 
 
 def _driver() -> str | None:
