@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from torchlint import __version__
 from torchlint.report.evidence import duration
+from torchlint.spoken import NO_RULE, Said
 from torchlint.verify import verdicts
 from torchlint.verify.ablation import ALL, KEPT, NULL, ORIGINAL
 from torchlint.verify.checks import STEPS
@@ -13,7 +14,6 @@ from torchlint.verify.conditions import Work, conditions, lines, start_up
 from torchlint.verify.measurement import ratio
 from torchlint.verify.numbers import metric
 from torchlint.verify.report_model import Change, Control, Report, Row, Site, Together, Unmet
-from torchlint.verify.spoken import NO_RULE, Said
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from torchlint.report.evidence import VERDICTS, duration, memory
 from torchlint.report.evidence import times as times  # noqa: PLC0414 - a part of the words
 from torchlint.report.text import crop, width
-from torchlint.verify.spoken import AND
+from torchlint.spoken import AND
 
 if TYPE_CHECKING:
     from torchlint.evidence import Ratio
