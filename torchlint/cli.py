@@ -271,7 +271,13 @@ def _parameters(*, fixing: bool) -> list[click.Parameter]:
                     "Output",
                     metavar="FILE:LINE",
                     help="Say what is known of a line: how often it runs, the grad mode, what its names hold.",
-                )
+                ),
+                _Option(
+                    ["--profile"],
+                    "Output",
+                    metavar="TRACE",
+                    help="Rank findings by the time that a trace of torch.profiler (.json or .json.gz) has for them.",
+                ),
             ]
         ),
         _flag("-q --quiet", "Output", "Print findings only."),
@@ -369,6 +375,7 @@ def _check(paths: tuple[str, ...], **options: Any) -> int:  # noqa: ANN401 - cli
         ),
         cache=not options["no_cache"],
         jobs=options["jobs"],
+        profile=options.get("profile"),
     )
     try:
         if options.get("explain_model"):

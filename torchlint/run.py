@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from enum import IntEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
+from torchlint import regular
 from torchlint.config import Config, Configs, Overrides
 from torchlint.configfile import reason
 from torchlint.discover import Found, discover, is_force_excluded
@@ -25,12 +27,14 @@ from torchlint.report.summary import changed, count
 from torchlint.report.text import visible
 from torchlint.role import Role
 from torchlint.settle import Mode, Settled, settle, unchanged
-from torchlint.source import SourceFile
+from torchlint.source import DecodeError, SourceFile
 from torchlint.sweep import Means, Sweep, Swept, may_concern, unreadable
 
 if TYPE_CHECKING:
     from torchlint.finding import Wanted
+    from torchlint.report.measured import Profile
     from torchlint.settings import Settings
+    from torchlint.traces.events import Recording
 
 CLEAN, FOUND, FAILED = 0, 1, 2
 
@@ -53,7 +57,7 @@ class Order(NamedTuple):
 
     `paths` are as given, relative to `cwd`; `-` alone is standard input, `stdin_filename` its name. `add_ignore` is the
     reason to write with each ignore, empty for none; with None no ignores are written. `jobs` is the most processes to
-    use, None for one per processor.
+    use, None for one per processor. `profile` is a trace of torch.profiler by which to rank what is found.
     """
 
     cwd: Path
@@ -73,6 +77,7 @@ class Order(NamedTuple):
     loudness: Loudness = Loudness.NORMAL
     cache: bool = True
     jobs: int | None = None
+    profile: str | None = None
 
 
 class OutputError(Exception):
@@ -86,6 +91,7 @@ def check(order: Order) -> int:
     run = _Run(order, config, _mode(order, config), sys.stdout)
     if order.statistics:
         run.rendered(())  # not every format has them: say so before the work
+    recording = _recording(run) if order.profile is not None else None
     if order.paths == (_STDIN,):
         return _check_stdin(run, configs)
     files, problems = discover(order.paths, configs, order.cwd)
@@ -101,7 +107,64 @@ def check(order: Order) -> int:
         for shown, message in problems
     ]
     settled += _sweep(run, files, configs)
-    return _conclude(run, sorted(settled, key=lambda one: one.before.source.path))
+    settled.sort(key=lambda one: one.before.source.path)
+    if recording is not None:
+        run = run._replace(profile=_profile(run, recording, files, [joined(one.after) for one in settled], configs))
+    return _conclude(run, settled)
+
+
+def _recording(run: _Run) -> Recording:
+    """The trace that findings are ranked by. Raises `OutputError`."""
+    from torchlint.traces.events import TraceError, read  # most runs have none
+
+    order = run.order
+    shown = order.profile or ""
+    if run.mode is not Mode.CHECK or order.paths == (_STDIN,) or order.statistics:
+        raise OutputError("`--profile` goes with `check` of files alone: a trace is of the code as it is")
+    if run.config.output_format not in (*_FOR_PEOPLE, "json"):
+        raise OutputError(f"`--profile` has no `{run.config.output_format}` output; use full, concise or json")
+    try:
+        return read(order.cwd / shown, shown)
+    except TraceError as error:
+        raise OutputError(str(error)) from None
+
+
+def _profile(
+    run: _Run, recording: Recording, files: Sequence[Found], reports: Sequence[FileReport], configs: Configs
+) -> Profile:
+    """What the trace says of the lines of the files, and why no rule names some of them."""
+    from torchlint.traces.profile import profile  # as above
+
+    def silences(shown: str, rows: Collection[int]) -> dict[int, str]:
+        from torchlint.spoken import said_of  # loads LibCST
+
+        file = next(file for file in files if file.shown == shown)
+        settings = configs.for_file(file.path).settings_for(file.path)
+        source = SourceFile.from_bytes(shown, regular.read(file.path))
+        found = next((report.result.findings for report in reports if report.source.path == shown), ())
+        facts = _answers(file, source, settings, configs, run.order, files)
+        return {row: said.silence for row, said in said_of(source, settings, facts, found, rows).items()}
+
+    texts = [(file.shown, file.path, partial(_text_of, file)) for file in files]
+    return profile(recording, run.order.profile or "", texts, reports, silences)
+
+
+def _text_of(file: Found) -> str | None:
+    try:
+        return SourceFile.from_bytes(file.shown, regular.read(file.path)).text
+    except (OSError, DecodeError):
+        return None
+
+
+def _answers(
+    file: Found, source: SourceFile, settings: Settings, configs: Configs, order: Order, others: Sequence[Found]
+) -> Facts:
+    """What other files say to what the rules want to know of one."""
+    from torchlint.engine import examine
+    from torchlint.registry import find
+
+    questions = examine(source, tuple(map(find, settings.rules)), settings).questions
+    return facts_of(file, questions, configs, order, others) if questions else NOTHING
 
 
 class _Run(NamedTuple):
@@ -111,6 +174,7 @@ class _Run(NamedTuple):
     config: Config
     mode: Mode
     out: TextIO
+    profile: Profile | None = None
 
     @property
     def threshold(self) -> Applicability:
@@ -142,6 +206,7 @@ class _Run(NamedTuple):
             exit_code=status,
             rules=all_rules() if quotes else (),
             problems=problems(),
+            profile=self.profile,
         )
 
     def rendered(self, reports: Sequence[FileReport], *, footer: bool = True, status: int | None = None) -> str:

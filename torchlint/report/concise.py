@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from torchlint.finding import Frequency
 from torchlint.report.entry import entries
+from torchlint.report.profiled import measured, where_time_goes
 from torchlint.report.style import ALARM, BOLD, CODE, HINT, Style
 from torchlint.report.summary import footer
 from torchlint.report.text import visible
@@ -28,8 +29,9 @@ def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
         if entry.origin:
             often = f" {entry.frequency}" if entry.frequency >= Frequency.ONCE else ""
             message += f" (called{often} from {visible(entry.origin)})"
+        message += measured(entry, options)
         if entry.doubts:
             message += f" — {visible(entry.doubtful)}"
         path = style.paint(visible(entry.source.path), BOLD)
         lines.append(f"{path}:{entry.start}: {kind}{code} {mark}{message}\n")
-    return "".join(lines) + footer(reports, options)
+    return "".join(lines) + where_time_goes(options, gap=bool(lines)) + footer(reports, options)

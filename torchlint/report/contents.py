@@ -10,6 +10,7 @@ from torchlint.registry import all_rules
 
 if TYPE_CHECKING:
     from torchlint.finding import Finding
+    from torchlint.report.measured import Profile
     from torchlint.rule import Rule
     from torchlint.source import SourceFile
 
@@ -61,7 +62,8 @@ class ReportOptions:
 
     `threshold` is the applicability that `--fix` would apply or has applied, `fixing` says that it has.
     `width` is in columns. `footer` is off under `--quiet`. `exit_code` is the run's, None where it follows from the
-    results. `rules` are those whose metadata may be quoted. `problems` say what is wrong with rule packs.
+    results. `rules` are those whose metadata may be quoted. `problems` say what is wrong with rule packs. `profile` is
+    what a trace says of the lines, where one was given.
     """
 
     color: bool = False
@@ -75,3 +77,4 @@ class ReportOptions:
     exit_code: int | None = None
     rules: tuple[Rule, ...] = field(default_factory=all_rules)
     problems: tuple[str, ...] = ()
+    profile: Profile | None = None

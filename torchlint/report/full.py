@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from torchlint.finding import Applicability, Fault, Fix, Frequency
 from torchlint.report.entry import Entry, entries
 from torchlint.report.frame import change, frame, gutter
+from torchlint.report.profiled import measured, where_time_goes
 from torchlint.report.style import ALARM, BOLD, CODE, DIM, FRAME, HINT, WARNING, Style
 from torchlint.report.summary import footer
 from torchlint.report.text import visible
@@ -32,27 +33,33 @@ def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
     for entry in found:
         if entry.is_note:
             continue
-        lines = [*_header(entry, options, style), *_notes(entry, explained, style), *_help(entry, options, style)]
+        lines = [
+            *_header(entry, options, style),
+            *_notes(entry, options, explained, style),
+            *_help(entry, options, style),
+        ]
         parts.append("\n".join(lines) + "\n\n")
         explained.add(entry.name)
-    return "".join((*parts, _all_notes([entry for entry in found if entry.is_note], style), footer(reports, options)))
+    notes = _all_notes([entry for entry in found if entry.is_note], options, style)
+    return "".join((*parts, notes, where_time_goes(options), footer(reports, options)))
 
 
-def _all_notes(found: Sequence[Entry], style: Style) -> str:
+def _all_notes(found: Sequence[Entry], options: ReportOptions, style: Style) -> str:
     """The notes, one line each, below the warnings; of many the first, and how many more there are."""
     if not found:
         return ""
-    lines = [_one_line(entry, style) for entry in found[:_MOST_NOTES]]
+    lines = [_one_line(entry, options, style) for entry in found[:_MOST_NOTES]]
     if len(found) > _MOST_NOTES:
         lines.append(f"  {len(found) - _MOST_NOTES} more; `--output-format concise` lists them all")
     return "\n".join((style.paint("notes", BOLD) + ":", *lines)) + "\n\n"
 
 
-def _one_line(note: Entry, style: Style) -> str:
+def _one_line(note: Entry, options: ReportOptions, style: Style) -> str:
     """Where a note is, what it says, and why it is no warning."""
     code = style.link(style.paint(visible(note.code), CODE), note.url)
     doubt = style.paint(f" — {visible(note.doubtful)}", DIM) if note.doubts else ""
-    return f"  {visible(note.source.path)}:{note.start}: {code} {visible(' '.join(note.message.split()))}{doubt}"
+    message = f"{visible(' '.join(note.message.split()))}{measured(note, options)}"
+    return f"  {visible(note.source.path)}:{note.start}: {code} {message}{doubt}"
 
 
 def _header(entry: Entry, options: ReportOptions, style: Style) -> list[str]:
@@ -73,13 +80,18 @@ def _header(entry: Entry, options: ReportOptions, style: Style) -> list[str]:
     ]
 
 
-def _notes(entry: Entry, explained: set[str], style: Style) -> list[str]:
+def _notes(entry: Entry, options: ReportOptions, explained: set[str], style: Style) -> list[str]:
     """How often it runs and, where a rule occurs for the first time, its name and why it matters."""
     notes = []
     if entry.frequency > Frequency.ONCE:
         words = str(entry.frequency)
         words = style.paint(words, WARNING) if entry.frequency >= Frequency.BATCH else words
         notes.append(f"runs {words}{f', called from {visible(entry.origin)}' if entry.origin else ''}")
+    if options.profile is not None and entry.measured is not None:
+        from torchlint.report import where  # a trace was read
+
+        told = f"{where.brief(entry.measured, options.profile)}: {where.words(entry.measured, options.profile)}"
+        notes.append(f"{style.paint('measured', BOLD)}: {told}")
     if entry.places:
         notes.append(f"so {'is' if len(entry.places) == 1 else 'are'} {_elsewhere(entry)}")
     if entry.rule and entry.name not in explained:

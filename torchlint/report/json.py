@@ -17,8 +17,15 @@ if TYPE_CHECKING:
 
 
 def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
-    """A JSON array, in ASCII so that any consumer's encoding will do."""
-    return json.dumps([_finding(entry) for entry in entries(reports, options)], indent=2) + "\n"
+    """A JSON array, in ASCII so that any consumer's encoding will do; with a profile an object that holds it."""
+    found: Any = [_finding(entry) for entry in entries(reports, options)]
+    if (profile := options.profile) is not None:
+        from torchlint.report import measured, where  # a trace was read
+
+        for entry, written in zip(entries(reports, options), found, strict=True):
+            written["measured"] = measured.to_json(entry.measured, profile) if entry.measured is not None else None
+        found = where.to_json(profile) | {"findings": found}
+    return json.dumps(found, indent=2) + "\n"
 
 
 def _finding(entry: Entry) -> dict[str, Any]:
