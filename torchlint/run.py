@@ -91,7 +91,9 @@ def check(order: Order) -> int:
     run = _Run(order, config, _mode(order, config), sys.stdout)
     if order.statistics:
         run.rendered(())  # not every format has them: say so before the work
-    recording = _recording(run) if order.profile is not None else None
+    if order.profile is not None:
+        _refuse_profile(run)
+    recording = recorded(order)
     if order.paths == (_STDIN,):
         return _check_stdin(run, configs)
     files, problems = discover(order.paths, configs, order.cwd)
@@ -109,44 +111,68 @@ def check(order: Order) -> int:
     settled += _sweep(run, files, configs)
     settled.sort(key=lambda one: one.before.source.path)
     if recording is not None:
-        run = run._replace(profile=_profile(run, recording, files, [joined(one.after) for one in settled], configs))
+        gathered = Gathered(files, [joined(one.after) for one in settled], configs, config)
+        run = run._replace(profile=profiled(order, recording, gathered))
     return _conclude(run, settled)
 
 
-def _recording(run: _Run) -> Recording:
-    """The trace that findings are ranked by. Raises `OutputError`."""
-    from torchlint.traces.events import TraceError, read  # most runs have none
+class Gathered(NamedTuple):
+    """What another report on the same files is made of: the files, what was found in them, and the configuration."""
 
+    files: Sequence[Found]
+    reports: Sequence[FileReport]
+    configs: Configs
+    config: Config
+
+
+def gather(order: Order) -> Gathered:
+    """What is found in the files, changing none and reporting nothing. Raises `ConfigError`."""
+    configs = Configs(order.overrides, order.cwd)
+    config = configs.for_directory(order.cwd)
+    run = _Run(order, config, Mode.CHECK, sys.stdout)
+    files, problems = discover(order.paths, configs, order.cwd)
+    reports = [joined(one.after) for one in _sweep(run, files, configs)]
+    reports += [FileReport(SourceFile(name, ""), Result(diagnostics=(unreadable(why),))) for name, why in problems]
+    return Gathered(files, sorted(reports, key=lambda report: report.source.path), configs, config)
+
+
+def _refuse_profile(run: _Run) -> None:
+    """Say what a trace does not go with. Raises `OutputError`."""
     order = run.order
-    shown = order.profile or ""
     if run.mode is not Mode.CHECK or order.paths == (_STDIN,) or order.statistics:
         raise OutputError("`--profile` goes with `check` of files alone: a trace is of the code as it is")
     if run.config.output_format not in (*_FOR_PEOPLE, "json"):
         raise OutputError(f"`--profile` has no `{run.config.output_format}` output; use full, concise or json")
+
+
+def recorded(order: Order) -> Recording | None:
+    """The trace that findings are ranked by, if one is given. Raises `OutputError`."""
+    if order.profile is None:
+        return None
+    from torchlint.traces.events import TraceError, read  # most runs have none
+
     try:
-        return read(order.cwd / shown, shown)
+        return read(order.cwd / order.profile, order.profile)
     except TraceError as error:
         raise OutputError(str(error)) from None
 
 
-def _profile(
-    run: _Run, recording: Recording, files: Sequence[Found], reports: Sequence[FileReport], configs: Configs
-) -> Profile:
+def profiled(order: Order, recording: Recording, gathered: Gathered) -> Profile:
     """What the trace says of the lines of the files, and why no rule names some of them."""
     from torchlint.traces.profile import profile  # as above
 
     def silences(shown: str, rows: Collection[int]) -> dict[int, str]:
         from torchlint.spoken import said_of  # loads LibCST
 
-        file = next(file for file in files if file.shown == shown)
-        settings = configs.for_file(file.path).settings_for(file.path)
+        file = next(file for file in gathered.files if file.shown == shown)
+        settings = gathered.configs.for_file(file.path).settings_for(file.path)
         source = SourceFile.from_bytes(shown, regular.read(file.path))
-        found = next((report.result.findings for report in reports if report.source.path == shown), ())
-        facts = _answers(file, source, settings, configs, run.order, files)
+        found = next((report.result.findings for report in gathered.reports if report.source.path == shown), ())
+        facts = _answers(file, source, settings, gathered, order)
         return {row: said.silence for row, said in said_of(source, settings, facts, found, rows).items()}
 
-    texts = [(file.shown, file.path, partial(_text_of, file)) for file in files]
-    return profile(recording, run.order.profile or "", texts, reports, silences)
+    texts = [(file.shown, file.path, partial(_text_of, file)) for file in gathered.files]
+    return profile(recording, order.profile or "", texts, gathered.reports, silences)
 
 
 def _text_of(file: Found) -> str | None:
@@ -156,15 +182,13 @@ def _text_of(file: Found) -> str | None:
         return None
 
 
-def _answers(
-    file: Found, source: SourceFile, settings: Settings, configs: Configs, order: Order, others: Sequence[Found]
-) -> Facts:
+def _answers(file: Found, source: SourceFile, settings: Settings, gathered: Gathered, order: Order) -> Facts:
     """What other files say to what the rules want to know of one."""
     from torchlint.engine import examine
     from torchlint.registry import find
 
     questions = examine(source, tuple(map(find, settings.rules)), settings).questions
-    return facts_of(file, questions, configs, order, others) if questions else NOTHING
+    return facts_of(file, questions, gathered.configs, order, gathered.files) if questions else NOTHING
 
 
 class _Run(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from torchlint.report.measured import Certainty, Cost, Line, Part, Profile, Unplaced
 from torchlint.spoken import Statements, is_about_waiting, rows_of
+from torchlint.traces.loaders import OF_LOADING, Loaders
 from torchlint.traces.places import Places
 from torchlint.traces.timeline import timeline
 
@@ -20,15 +20,6 @@ if TYPE_CHECKING:
     from torchlint.traces.events import Recording
     from torchlint.traces.places import Place
 
-# Rules that speak of where a loader is made, while its time passes in the loop over it.
-_OF_LOADERS = frozenset(
-    {
-        "dataloader-no-workers",
-        "dataloader-respawns-workers",
-        "dataloader-built-in-loop",
-        "tensor-dataset-collated-itemwise",
-    }
-)
 _MOST_ASKED = 10
 _MOST_UNPLACED = 50
 _STACKS = "record with `profile(..., with_stack=True)`"
@@ -144,16 +135,16 @@ class _Linked:
             (report.source, finding)
             for report in reports
             for finding in report.result.findings
-            if finding.rule in _OF_LOADERS
+            if finding.rule in OF_LOADING
         ]
-        loops = _Loops({report.source.path: report.source for report in reports})
+        loaders = Loaders({report.source.path: report.source for report in reports})
         for report in reports:
             source = report.source
             statements = Statements(source.text) if report.result.findings else None
             for finding in report.result.findings:
                 rows = {(source.path, row) for row in rows_of(source, finding, statements)} if statements else set()
-                if finding.rule in _OF_LOADERS:
-                    rows |= loops.over(source, finding, loads, is_only=len({_line(*each) for each in makers}) == 1)
+                if finding.rule in OF_LOADING:
+                    rows |= loaders.loops(source, finding, loads, is_only=len({_line(*each) for each in makers}) == 1)
                 cost = Cost()
                 for place in sorted(rows & by_row.keys()):
                     cost.include(by_row[place])
@@ -172,54 +163,3 @@ class _Linked:
 
 def _line(source: SourceFile, finding: Finding) -> tuple[str, int]:
     return source.path, source.position(finding.span.start)[0]
-
-
-class _Loops:
-    """Which loops go over what a statement makes, by the names that both use."""
-
-    def __init__(self, sources: Mapping[str, SourceFile]) -> None:
-        self._sources = sources
-        self._trees: dict[str, ast.Module | None] = {}
-
-    def over(
-        self, source: SourceFile, finding: Finding, loads: Mapping[tuple[str, int], Cost], *, is_only: bool
-    ) -> set[tuple[str, int]]:
-        """Those among the places where batches are loaded; where only one loader is spoken of, all of them."""
-        if is_only:
-            return set(loads)
-        row = source.position(finding.span.start)[0]
-        made = {
-            name
-            for node in self._nodes(source.path)
-            if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.lineno <= row <= (node.end_lineno or node.lineno)
-            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-            for name in _names(target)
-        }
-        return {place for place in loads if made & self._iterated(*place)}
-
-    def _iterated(self, path: str, row: int) -> set[str]:
-        return {
-            name
-            for node in self._nodes(path)
-            if isinstance(node, (ast.For, ast.AsyncFor)) and node.lineno <= row <= node.body[0].lineno
-            for name in _names(node.iter)
-        }
-
-    def _nodes(self, path: str) -> Iterable[ast.AST]:
-        if path not in self._trees:
-            source = self._sources.get(path)
-            try:
-                self._trees[path] = ast.parse(source.text) if source is not None else None
-            except (SyntaxError, ValueError, RecursionError, MemoryError):
-                self._trees[path] = None
-        tree = self._trees[path]
-        return ast.walk(tree) if tree is not None else ()
-
-
-def _names(node: ast.AST) -> set[str]:
-    """The names and attributes that an expression uses."""
-    return {
-        each.id if isinstance(each, ast.Name) else each.attr
-        for each in ast.walk(node)
-        if isinstance(each, (ast.Name, ast.Attribute))
-    }
