@@ -23,7 +23,7 @@ from torchlint.rule import Status
 from torchlint.settings import Settings
 from torchlint.source import SourceFile
 from torchlint.traces import events as reading
-from torchlint.traces.events import TraceError, read
+from torchlint.traces.events import LOADS, TraceError, read
 from torchlint.traces.places import Places
 from torchlint.traces.profile import profile
 
@@ -197,6 +197,55 @@ def test_a_stack_in_the_arguments_has_the_line(tmp_path: Path) -> None:
     lines = lines_of(made, tmp_path)
     assert {row: line.certainty for row, line in lines.items()} == {13: Certainty.LINE}
     assert lines[13].cost.reads == 1
+
+
+def old_trace() -> Made:
+    """As torch 1.9 recorded it: other categories, all that is annotated an operator, the stacks in the arguments."""
+    made = Made()
+    loop, copy = "train.py(8): train;main.py(3): <module>", "train.py(9): train;main.py(3): <module>"
+    made.host(
+        "Operator", "ProfilerStep#5", 0, 9_000, stack="torch/profiler/profiler.py(312): step;main.py(9): <module>"
+    )
+    made.host("Operator", f"{LOADS}_SingleProcessDataLoaderIter.__next__", 10, 5_000, stack=loop)
+    made.host("Operator", "aten::to", 5_100, 1_000, stack=copy)
+    made.host("Operator", "aten::copy_", 5_110, 980, stack=f"torch/functional.py(3): copy;{copy}")
+    made.launch("cudaMemcpyAsync", 5_120, 900, ("Memcpy", "Memcpy HtoD (Pageable -> Device)", 5_130, 880))
+    made.host("Operator", "aten::item", 7_000, 1_000, stack="elsewhere.py(9): train")
+    made.launch("cudaStreamSynchronize", 7_010, 900, None)
+    made.host("Operator", "MmBackward", 6_200, 500, BACKWARD)
+    made.launch("cudaLaunchKernel", 6_210, 10, ("Kernel", "sgemm", 6_300, 300), thread=BACKWARD)
+    for event in made.events:
+        event["cat"] = {"cuda_runtime": "Runtime"}.get(event["cat"], event["cat"])
+    return made
+
+
+def test_a_trace_of_an_older_torch_is_read_too(tmp_path: Path) -> None:
+    found = profiled(old_trace().write(tmp_path / "trace.json"), {"train.py": TRAIN})
+    lines = {line.row: line for line in found.lines}
+    assert {row: times(line) for row, line in lines.items()} == {
+        8: {"load": 5_000},
+        9: {"copy": 900},
+        11: {"idle": 280},
+    }
+    assert lines[8].certainty is Certainty.LINE
+    assert lines[11].certainty is Certainty.CALL  # the one `backward()` of the file
+    assert found.steps == 1
+    assert [(each.name, each.cost.total) for each in found.unplaced] == [("aten::item", 900)]
+
+
+def test_of_two_backward_passes_without_frames_none_is_guessed(tmp_path: Path) -> None:
+    lines = lines_of(old_trace(), tmp_path, TRAIN.replace("        optimizer.step()\n", "        loss.backward()\n"))
+    assert set(lines) == {8, 9}
+
+
+def test_calls_of_the_runtime_without_events_of_the_gpu_count_once(tmp_path: Path) -> None:
+    made = old_trace()
+    made.events = [event for event in made.events if event["cat"] not in ("Memcpy", "Kernel")]
+    found = profiled(made.write(tmp_path / "trace.json"), {"train.py": TRAIN})
+    assert found.has_device
+    assert "A100-SXM4-40GB busy unknown" in section(found, PLAIN, 100)
+    assert found.remarks == ()
+    assert not any(Part.COMPUTE in line.cost.times for line in found.lines)
 
 
 def test_without_stacks_what_was_done_is_named_and_how_to_record_them(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from torchlint import engine, regular
 from torchlint.configfile import reason
 from torchlint.facts import NOTHING
 from torchlint.finding import Frequency, Severity
+from torchlint.precedence import count_of
 from torchlint.registry import find
 from torchlint.report.costs import Item, Loop, Sheet, event_of, weight, worst_first
 from torchlint.report.style import Style, decide
@@ -177,7 +178,7 @@ def _item(report: FileReport, finding: Finding, statements: Statements, profile:
     row = min(statements.around(source.position(finding.span.start)[0]))
     rule = find(finding.rule)
     # In a step once, at each place; of what runs for each element, nobody knows how often that is.
-    times = None if finding.frequency is Frequency.SAMPLE else 1 + len(finding.places)
+    times = None if finding.frequency is Frequency.SAMPLE else count_of(finding) + len(finding.places)
     measured = profile.by_finding.get((source.path, finding)) if profile is not None else None
     return Item(
         event=event_of(rule),

@@ -26,7 +26,7 @@ font:12px ui-sans-serif,system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
 .step{display:block;overflow:visible}.step .lane{fill:var(--lane)}
 .legend{display:flex;flex-wrap:wrap;gap:2px 16px;font-size:12px;color:var(--soft)}.legend svg{display:inline-block}
 .step .load{fill:var(--load)}.step .copy{fill:var(--copy)}.step .wait{fill:var(--wait)}
-.step .idle{fill:var(--idle)}.step .launch{fill:var(--launch)}.step .allocate{fill:var(--allocate)}
+.step .idle{fill:var(--idle)}.step .launch,.step .operator{fill:var(--launch)}.step .allocate{fill:var(--allocate)}
 .step .work{fill:var(--work)}.step .stays{fill-opacity:.55}
 @media (prefers-color-scheme:dark){.step{--ink:#e6eaf0;--soft:#9aa6b6;--lane:#232b36;--load:#c98a2b;
 --copy:#8b72d8;--wait:#d9512c;--launch:#6d8cad;--idle:#647081;--allocate:#b0688d;--work:#1d9a6c}}
@@ -46,6 +46,7 @@ _LEGEND = (
     ("copy", "copies"),
     ("wait", "waits for the GPU"),
     ("launch", "launches"),
+    ("operator", "operators on the CPU"),
     ("allocate", "allocates"),
     ("work", "the GPU works"),
 )
@@ -54,7 +55,7 @@ _OF_PART = {
     Part.COPY: "copy",
     Part.WAIT: "wait",
     Part.ALLOCATE: "allocate",
-    Part.COMPUTE: "launch",
+    Part.COMPUTE: "operator",
 }
 
 

@@ -52,7 +52,8 @@ def head(profile: Profile) -> str:
     else:
         parts.append(duration(profile.length))
     if profile.has_device:
-        parts.append(f"{profile.device} busy {_percent(profile.busy / profile.length if profile.length else 0.0)}")
+        share = _percent(profile.busy / profile.length) if profile.busy else "unknown"
+        parts.append(f"{profile.device} busy {share}")
     else:
         parts.append("no GPU in it: lines are ranked by time on the CPU")
     return ", ".join(parts)
@@ -68,7 +69,7 @@ def words(cost: Cost, profile: Profile) -> str:
     if cost.launches:
         often = _count(cost.launches, profile)
         found.append(f"{often} kernel launch{'' if often == '1' else 'es'}")
-    if cost.reads and not profile.has_device:
+    if cost.reads and not profile.has_device and Part.LOAD not in cost.times:
         found.append(f"reads a value {_count(cost.reads, profile)}x")
     return ", ".join(found)
 

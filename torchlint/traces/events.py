@@ -79,6 +79,8 @@ _KINDS = {
     "memset": Kind.FILL,
 }
 NO_ID = -1
+LOADS, STEPS = "enumerate(DataLoader)#", "ProfilerStep#"
+_ANNOTATES = (LOADS, STEPS, "Optimizer.step#", "Optimizer.zero_grad#")
 
 
 class Events:
@@ -293,6 +295,8 @@ class _Reader:
         name = event.get("name")
         if event.get("ph") != "X" or kind is None or not isinstance(name, str):
             return
+        if kind is Kind.OP and name.startswith(_ANNOTATES):  # as before torch 1.12
+            kind = Kind.ANNOTATION
         start, length = _number(event.get("ts")), _number(event.get("dur", 0.0))
         if start is None or length is None or length < 0:
             self._found.skipped += 1

@@ -138,6 +138,8 @@ class Places:
                 self._files.setdefault(path.name, []).append(_File(shown, path, text))
         self._functions: dict[int, Function | None] = {}
         self._fitting: dict[tuple[Function, int, bool | None], tuple[int, ...]] = {}
+        self._only: dict[str, Place | None] = {}
+        self._seen: set[str] = set()
         # Files of the run that hold no such function where the trace has one.
         self.changed: set[str] = set()
 
@@ -194,6 +196,20 @@ class Places:
                 return Place(function.path, self._file(function.path).statement(row), Certainty.LINE, function.name)
         return None
 
+    def only(self, name: str) -> Place | None:
+        """The one call of this name in the files that the trace has named; None for none or several."""
+        if name not in self._only:
+            found = {
+                (function, number)
+                for file in (file for files in self._files.values() for file in files)
+                if file.shown in self._seen
+                for function in file.functions()
+                for number in function.sites_of((name,))
+            }
+            places = [self.place(*each, Certainty.CALL) for each in found]
+            self._only[name] = places[0] if len(places) == 1 else None
+        return self._only[name]
+
     def _file(self, shown: str) -> _File:
         return next(file for files in self._files.values() for file in files if file.shown == shown)
 
@@ -209,6 +225,7 @@ class Places:
                 continue
             function = file.function(name, row)
             if function is not None and (is_whole or common > 1 or name != _SCRIPT):
+                self._seen.add(file.shown)
                 return function
             if is_whole and name not in _EXPRESSIONS:
                 self.changed.add(file.shown)
@@ -310,6 +327,10 @@ class _File:
         return next(
             iter(exact or [function for function in known if function.first <= max(row, 1) <= function.last]), None
         )
+
+    def functions(self) -> list[Function]:
+        """All of them."""
+        return [function for functions in self._functions.values() for function in functions]
 
     def line(self, row: int) -> str:
         """The code of a row."""

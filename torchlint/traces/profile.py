@@ -66,7 +66,7 @@ def profile(
         unplaced=tuple(unplaced[:_MOST_UNPLACED]),
         by_finding=linked.by_finding,
         step=found.step,
-        remarks=tuple(_remarks(recording, places, lines)),
+        remarks=tuple(_remarks(recording, places, lines, has_device=found.has_device)),
     )
 
 
@@ -90,12 +90,17 @@ def _by_row(costs: Mapping[Place, Cost]) -> dict[Place, Cost]:
 _CERTAIN = tuple(Certainty)
 
 
-def _remarks(recording: Recording, places: Places, lines: Sequence[Line]) -> Iterable[str]:
+def _remarks(recording: Recording, places: Places, lines: Sequence[Line], *, has_device: bool) -> Iterable[str]:
     if not recording.has_frames and not recording.has_stacks:
         yield f"the trace has no Python stacks, so that no line can be named; {_STACKS}"
     elif not lines:
         yield "none of the files given runs in the trace; give the files of the program that was recorded"
-    if not recording.on_device:
+    if any(line.certainty is Certainty.ORDER for line in lines):
+        yield (
+            "the profiler names functions, not lines: of several calls of one name in a function, their order tells "
+            "the line"
+        )
+    if not has_device:
         yield (
             "the trace was recorded on the CPU: what waits, copies and gaps between kernels cost on a GPU is not in it"
         )

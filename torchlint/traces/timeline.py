@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from torchlint.report.measured import Certainty, Cost, Part, Step, Stretch
-from torchlint.traces.events import NO_ID, Kind
+from torchlint.traces.events import LOADS, NO_ID, STEPS, Kind
 from torchlint.traces.places import Function, Place, Places, next_site, simple_name
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ _LAUNCHES = (
     "LaunchKernel", "LaunchCooperativeKernel", "GraphLaunch", "ModuleLaunchKernel", "ExtModuleLaunchKernel",
     "ExtLaunchKernel", "MemsetAsync", "Memset",
 )  # fmt: skip
-_LOADS = "enumerate(DataLoader)#"
-_STEPS = "ProfilerStep#"
 _READS = frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::nonzero", "aten::equal"})
 # The calls below which another thread runs the backward pass, for the caller who waits.
 _BACKWARD = frozenset({"backward", "run_backward", "_engine_run_backward", "grad"})
@@ -60,7 +58,9 @@ class Timeline:
 
 def timeline(recording: Recording, places: Places) -> Timeline:
     """Go through all threads and devices."""
-    found = Timeline(has_device=bool(recording.on_device))
+    # Calls of the runtime are recorded with what they launch, if that was not lost.
+    calls = any(Kind.RUNTIME in events.kinds for events in recording.hosts.values())
+    found = Timeline(has_device=calls or bool(recording.on_device))
     walk = _Walk(recording, places, found)
     # First the threads that Python ran in, then those that worked for them.
     hosts = sorted(recording.hosts.values(), key=lambda events: -sum(kind == Kind.PYTHON for kind in events.kinds))
@@ -96,7 +96,7 @@ class _Frame:
 class _Open:
     """An event that is not over yet."""
 
-    __slots__ = ("depth", "end", "frame", "is_counted", "is_frame", "operator", "reads")
+    __slots__ = ("depth", "end", "frame", "is_counted", "is_frame", "operator", "reads", "stacked")
 
     def __init__(self, end: float, above: _Open | None) -> None:
         self.end = end
@@ -104,6 +104,8 @@ class _Open:
         self.frame: _Frame | None = above.frame if above is not None else None
         self.is_frame = False
         self.depth: int = 0 if above is None or above.is_frame else above.depth + 1
+        # Where the innermost operator was called that carries its stack.
+        self.stacked: Place | None = above.stacked if above is not None else None
         # The outermost operator around it, or itself; whether one around it reads a value; whether its time is counted.
         self.operator: str = above.operator if above is not None else ""
         self.reads: bool = above is not None and above.reads
@@ -176,7 +178,6 @@ class _Walk:
         has_frames = Kind.PYTHON in events.kinds
         self._backward.sort(key=_start)
         stack: list[_Open] = []
-        stacked: Place | None = None
         operation = 0  # how many outermost operators there were
         copied: tuple[int, Part] | None = None  # in which of them something was copied last, and what that was
         for number in events.in_order():
@@ -196,10 +197,9 @@ class _Walk:
                 opened.operator, operation = self._names[name], operation + 1
             if opened.frame is not None and opened.depth == 0 and kind != Kind.ANNOTATION:
                 opened.frame.come_to(self._places.sites_of_operator(opened.frame.function, name))
-            if not self._has_frames and is_outermost:
-                stack_id = events.stacks[number]
-                stacked = self._places.of_stack(stack_id) if stack_id != NO_ID else None
-            place = self._place(opened, stacked, start, has_frames=has_frames)
+            if not self._has_frames and events.stacks[number] != NO_ID:
+                opened.stacked = self._places.of_stack(events.stacks[number]) or opened.stacked
+            place = self._place(opened, start, has_frames=has_frames)
             if opened.is_counted:
                 continue
             by = opened.operator or self._names[name]
@@ -233,13 +233,15 @@ class _Walk:
         if function is not None:
             opened.frame, opened.is_frame = _Frame(function), True
 
-    def _place(self, opened: _Open, stacked: Place | None, start: float, *, has_frames: bool) -> Place | None:
+    def _place(self, opened: _Open, start: float, *, has_frames: bool) -> Place | None:
         frame = opened.frame
         if frame is not None:
             return self._places.place(frame.function, frame.site, frame.certainty)
-        if has_frames or stacked is not None:
-            return stacked
+        if has_frames or opened.stacked is not None:
+            return opened.stacked
         # A thread without Python: what it does in a backward pass is for the line that started it.
+        if not self._has_frames:
+            return self._places.only("backward") if _is_of_backward(opened.operator) else None
         last = bisect_right(self._backward, start, key=_start)
         around = (self._backward[index] for index in range(last - 1, max(last - 1 - _WRAPPERS, -1), -1))
         return next((place for begun, ended, place in around if begun <= start <= ended), None)
@@ -270,9 +272,9 @@ class _Walk:
     def _annotation(self, name: int, start: float, end: float, place: Place | None) -> bool:
         """What the program or PyTorch says that it does; whether all that is within it is counted by that."""
         text = self._names[name]
-        if text.startswith(_STEPS):
+        if text.startswith(STEPS):
             self._annotated.append((start, end))
-        if not text.startswith(_LOADS):
+        if not text.startswith(LOADS):
             return False
         self._block(Part.LOAD, start, end, place, "DataLoader")
         return True
@@ -342,6 +344,11 @@ class _Walk:
         most = max(loads.values(), key=len, default=[])
         turns = pairwise([*sorted(most), self._found.end])
         return [turn for turn in turns if bisect_right(self._ran, turn[0]) < bisect_right(self._ran, turn[1])]
+
+
+def _is_of_backward(operator: str) -> bool:
+    """Whether it is a node of autograd's graph: `autograd::engine::…`, `MmBackward`, `AddmmBackward0`."""
+    return operator.startswith("autograd::") or operator.rstrip("0123456789").endswith("Backward")
 
 
 def _start(backward: tuple[float, float, Place]) -> float:
