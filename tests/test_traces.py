@@ -172,6 +172,109 @@ def test_of_several_calls_of_a_name_the_order_tells(tmp_path: Path) -> None:
     assert {line.certainty for line in lines.values()} == {Certainty.ORDER}
 
 
+LOOPS = """\
+import torch
+from torch import nn
+
+loader = make(torch.nn.Linear(3, 3))
+for epoch in range(2):
+    for batch in loader:
+        for part in range(3):
+            batch.item()
+        model.lstm(batch)
+        batch.cpu()
+    batch.cpu()
+last = batch.item()
+rows = [row.item() for row in batch]
+"""
+INIT = "torch/nn/modules/linear.py(90): __init__"
+TURN = "torch/utils/data/dataloader.py(720): __next__"
+CPU = "<built-in method cpu of Tensor object at 0x7f00>"
+LSTM = "nn.Module: LSTM_0"
+
+
+@pytest.mark.parametrize(
+    ("names", "rows"),
+    [
+        ([INIT, TURN, ITEM, ITEM, ITEM, CPU, TURN, ITEM], [4, 6, 8, 8, 8, 10, 6, 8]),
+        # What a loop does again is of the loop, also where the same is called after it.
+        ([TURN, CPU, TURN, CPU, TURN, CPU], [6, 10, 6, 10, 6, 10]),
+        ([TURN, LSTM, CPU, ITEM], [6, 9, 10, 8]),
+    ],
+)
+def test_a_loop_begins_again(tmp_path: Path, names: list[str], rows: list[int]) -> None:
+    made = Made()
+    made.frame("train.py(4): <module>", 0, 1000 * len(names) + 1000)
+    for number, name in enumerate(names):
+        made.frame(name, 1000 * number + 1, 900)
+        made.host("cpu_op", "aten::empty", 1000 * number + 10, 2.0**number)
+    found: dict[int, float] = {}
+    for line in lines_of(made, tmp_path, LOOPS).values():
+        found[line.row] = line.cost.total
+    expected: dict[int, float] = {}
+    for number, row in enumerate(rows):
+        expected[row] = expected.get(row, 0) + 2.0**number
+    assert found == expected
+
+
+MODULES = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(3, 3)
+        self.fc = nn.Linear(3, 3)
+
+    def helper(self, x):
+        return x
+
+    def forward(self, x):
+        x = self.helper(x)
+        x = F.relu(x)
+        x = self.lstm(x)
+        return self.fc(x)
+
+
+def main(kind):
+    if kind:
+        model = Other()
+        model.to(1)
+    else:
+        model = Net()
+        model.to(2)
+"""
+
+
+def test_an_object_is_made_where_its_class_is_called(tmp_path: Path) -> None:
+    made = Made()
+    made.frame("train.py(17): main", 0, 10_000)
+    made.frame("train.py(2): __init__", 10, 4_000)
+    for number, name in enumerate(("module", "rnn", "linear")):
+        made.frame(f"torch/nn/modules/{name}.py(90): __init__", 100 + 1000 * number, 900)
+        made.host("cpu_op", "aten::empty", 200 + 1000 * number, 10.0**number)
+    made.frame("torch/nn/modules/module.py(1300): to", 5_000, 900)
+    made.host("cpu_op", "aten::to", 5_100, 5)
+    lines = lines_of(made, tmp_path, MODULES)
+    assert {row: line.cost.total for row, line in lines.items()} == {3: 1, 4: 10, 5: 100, 23: 5}
+
+
+def test_a_module_of_self_is_no_function_of_that_name(tmp_path: Path) -> None:
+    made = Made()
+    made.frame("train.py(10): forward", 0, 10_000)
+    called = ("train.py(7): helper", "<built-in method relu of type>", "nn.Module: LSTM_0", "nn.Module: Linear_0")
+    for number, name in enumerate(called):
+        made.frame(name, 1000 * number + 1, 900)
+        made.host("cpu_op", "aten::lstm", 1000 * number + 100, 10.0**number)
+    made.frame("<built-in method lstm of type>", 2_050, 500)
+    lines = lines_of(made, tmp_path, MODULES)
+    assert {row: line.cost.total for row, line in lines.items()} == {7: 1, 12: 10, 13: 100, 14: 1000}
+
+
+def test_a_comprehension_has_a_line_of_its_own(tmp_path: Path) -> None:
+    made = frames("", within="train.py(13): <listcomp>", operator="aten::pow")
+    lines = lines_of(made, tmp_path, LOOPS)
+    assert {row: line.certainty for row, line in lines.items()} == {13: Certainty.LINE}
+
+
 @pytest.mark.parametrize(
     ("operator", "row"),
     [("aten::is_nonzero", 5), ("aten::index", 6), ("aten::gt", 5), ("aten::item", 5), ("aten::sin", 1)],

@@ -135,7 +135,8 @@ def _line(line: Line, profile: Profile, style: Style, columns: int) -> list[str]
     where = visible(place(line))
     room = max(columns - len(lead) - width(where) - 2, _NARROWEST // 2)
     indent = " " * len(lead)
-    found = [f"{lead}{style.paint(where, BOLD)}  {style.paint(crop(line.code, 0, room), DIM)}".rstrip()]
+    code = "" if line.certainty is Certainty.FUNCTION else style.paint(crop(line.code, 0, room), DIM)
+    found = [f"{lead}{style.paint(where, BOLD)}  {code}".rstrip()]
     found += _wrapped(words(line.cost, profile), indent, columns)
     if line.findings:
         found += [f"{indent}{style.paint(visible(each), ALARM)}" for each in line.findings]

@@ -12,7 +12,7 @@ import builtins
 import re
 import warnings
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -70,21 +70,28 @@ _SYNTAX: dict[str, tuple[str, ...]] = {
 
 
 class Site(NamedTuple):
-    """Where a function calls something: the row, and by which name."""
+    """Where a function calls something: the row, and by which name; `own` says that it is of `self`."""
 
     row: int
     name: str
+    own: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """A function of a file of the run, or the file's own code: its rows and what it calls, as it is evaluated."""
+    """A function of a file of the run, or the file's own code: its rows and what it calls, as it is evaluated.
+
+    `loops` are from which to which site each of its loops goes, the inner ones first; `owner` is the class that it is a
+    method of, empty for none.
+    """
 
     path: str
     name: str
     first: int
     last: int
     sites: tuple[Site, ...]
+    loops: tuple[tuple[int, int], ...] = ()
+    owner: str = ""
 
     @cached_property
     def _by_name(self) -> dict[str, tuple[int, ...]]:
@@ -97,16 +104,40 @@ class Function:
         """The numbers of the sites that go by one of these names."""
         return tuple(sorted({number for name in names for number in self._by_name.get(name, ())}))
 
-    def other_sites(self, names: frozenset[str]) -> tuple[int, ...]:
-        """Those that go by none of these, nor by a name of Python or of a class: calls of modules, maybe."""
+    def sites_that_make(self, name: str) -> tuple[int, ...]:
+        """Those that make an object, by their names: of classes, of nothing, or `super().__init__`."""
+        return tuple(
+            number
+            for number, site in enumerate(self.sites)
+            if site.name in (name, _ANY_MODULE) or site.name[:1].isupper()
+        )
+
+    def other_sites(self, names: Collection[str], methods: Collection[str]) -> tuple[int, ...]:
+        """Those that go by none of these names, nor by one of Python or of a class: calls of modules, maybe.
+
+        Of `self` those that are no methods: `self.lstm` is a module, though PyTorch has a function of that name.
+        """
         return tuple(
             number
             for number, site in enumerate(self.sites)
             if site.name.isidentifier()
             and not site.name[:1].isupper()
-            and site.name not in names
+            and site.name not in (methods if site.own else names)
             and site.name not in _OF_PYTHON
         )
+
+    def next_site(self, numbers: Sequence[int], after: int) -> int:
+        """Of the sites that fit, the next one in the order of evaluation from `after` on.
+
+        In a loop that holds any it is one of these, the first where none follows: the loop begins again.
+        """
+        for start, end in self.loops:
+            if start < after <= end:
+                inside = [number for number in numbers if start <= number < end]
+                if inside:
+                    return next((number for number in inside if number >= after), inside[0])
+        index = bisect_left(numbers, after)
+        return numbers[index] if index < len(numbers) else numbers[0]
 
 
 _OF_PYTHON = frozenset(dir(builtins)) | {name for names in _OPERATORS.values() for name in names} | {FORMAT}
@@ -119,12 +150,6 @@ class Place(NamedTuple):
     row: int
     certainty: Certainty
     function: str
-
-
-def next_site(numbers: Sequence[int], after: int) -> int:
-    """Of the sites that fit, the next one in the order of evaluation; behind the last one a loop begins again."""
-    index = bisect_left(numbers, after)
-    return numbers[index] if index < len(numbers) else numbers[0]
 
 
 class Places:
@@ -158,15 +183,24 @@ class Places:
         """The sites of a function that call what goes by this name, itself or through what wraps it."""
         key = function, number, is_direct
         if key not in self._fitting:
-            self._fitting[key] = self._sites(function, self._names[number], is_direct=is_direct)
+            self._fitting[key] = self._sites(function, number, is_direct=is_direct)
         return self._fitting[key]
 
-    def _sites(self, function: Function, name: str, *, is_direct: bool) -> tuple[int, ...]:
+    def _sites(self, function: Function, number: int, *, is_direct: bool) -> tuple[int, ...]:
+        name = self._names[number]
         if name.startswith(_MODULE):
-            return function.other_sites(self._called) if is_direct else ()
+            return self._modules(function) if is_direct else ()
         simple = simple_name(name)
+        if simple in _MAKES:
+            made = self.function(number)
+            known = function.sites_of((made.owner,)) if made is not None and made.owner else ()
+            return known or (function.sites_that_make(simple) if is_direct else ())
         found = function.sites_of((simple, NEXT) if simple in _TURNS else (simple,))
-        return function.other_sites(self._called) if not found and is_direct and simple in _OF_CLASSES else found
+        return self._modules(function) if not found and is_direct and simple == "__call__" else found
+
+    def _modules(self, function: Function) -> tuple[int, ...]:
+        methods = {each.name for each in self._file(function.path).functions() if each.owner}
+        return function.other_sites(self._called, methods)
 
     def sites_of_operator(self, function: Function, number: int) -> tuple[int, ...]:
         """The sites of a function from which an operator may come that nothing in Python called by name."""
@@ -178,6 +212,8 @@ class Places:
 
     def place(self, function: Function, site: int | None, certainty: Certainty) -> Place:
         """The statement of a site, or the function."""
+        if function.name in _EXPRESSIONS:  # a frame of its own, on its own line
+            return Place(function.path, function.first, Certainty.LINE, function.name)
         if site is None:
             return Place(function.path, function.first, Certainty.FUNCTION, function.name)
         return Place(function.path, function.sites[site].row, certainty, function.name)
@@ -238,7 +274,7 @@ class Places:
 
 _LIBRARIES = frozenset({"site-packages", "dist-packages"})
 _TURNS = frozenset({"__next__", "__iter__", "next"})
-_OF_CLASSES = frozenset({"__init__", "__new__", "__call__"})
+_MAKES = frozenset({"__init__", "__new__"})
 
 
 def simple_name(name: str) -> str:
@@ -286,19 +322,41 @@ class _File:
         found: dict[str, list[Function]] = {}
         if self._tree is None:
             return found
+        owners = {
+            id(method): node.name
+            for node in ast.walk(self._tree)
+            if isinstance(node, ast.ClassDef)
+            for method in node.body
+        }
         for node in ast.walk(self._tree):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)):
                 with suppress(RecursionError):
-                    function = self._function(node)
+                    function = self._function(node, owners.get(id(node), ""))
                     found.setdefault(function.name, []).append(function)
         return found
 
-    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module) -> Function:
-        sites = tuple(Site(self.statement(row), name) for statement in node.body for row, name in _sites(statement))
+    def _function(
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module, owner: str
+    ) -> Function:
+        sites, loops = self._called(node.body)
         if isinstance(node, ast.Module):
-            return Function(self.shown, _SCRIPT, 1, max(len(self._lines), 1), sites)
+            return Function(self.shown, _SCRIPT, 1, max(len(self._lines), 1), sites, loops)
         first = min(each.lineno for each in (node, *node.decorator_list))
-        return Function(self.shown, node.name, first, node.end_lineno or node.lineno, sites)
+        return Function(self.shown, node.name, first, node.end_lineno or node.lineno, sites, loops, owner)
+
+    def _called(self, body: Iterable[ast.stmt]) -> tuple[tuple[Site, ...], tuple[tuple[int, int], ...]]:
+        """What statements call, and which of that the loops among them hold, the inner ones first."""
+        sites: list[Site] = []
+        loops: list[tuple[int, int]] = []
+        begun: list[int] = []
+        for site in (site for statement in body for site in _sites(statement)):
+            if site is _BEGIN:
+                begun.append(len(sites))
+            elif site is _END:
+                loops.append((begun.pop(), len(sites)))
+            else:
+                sites.append(site._replace(row=self.statement(site.row)))
+        return tuple(sites), tuple(loops)
 
     @cached_property
     def _starts(self) -> dict[int, int]:
@@ -337,73 +395,92 @@ class _File:
         return self._lines[row - 1].strip() if 1 <= row <= len(self._lines) else ""
 
 
-def _sites(node: ast.AST) -> Iterator[tuple[int, str]]:
-    """What a statement calls, in the order of evaluation; not what the functions that it defines call."""
+_BEGIN, _END = Site(0, "a loop begins"), Site(0, "a loop ends")
+# What Python's own iterators give, no function is called for.
+_SILENT = frozenset({"range", "zip", "items", "keys", "values", "reversed"})
+
+
+def _sites(node: ast.AST) -> Iterator[Site]:
+    """What a statement calls, in the order of evaluation, and its loops; not what the functions it defines call."""
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Lambda():
             return
         case ast.For() | ast.AsyncFor():
             yield from _sites(node.iter)
-            yield node.lineno, NEXT
-            for statement in (*node.body, *node.orelse):
-                yield from _sites(statement)
-            return
-        case ast.comprehension():
-            yield from _sites(node.iter)
-            yield node.iter.lineno, NEXT
-            for test in node.ifs:
-                yield from _tested(test)
-            return
+            yield _BEGIN
+            yield from _turn(node.iter, node.lineno)
+            yield from (site for statement in node.body for site in _sites(statement))
+            yield _END
+            yield from (site for statement in node.orelse for site in _sites(statement))
+        case ast.While():
+            yield _BEGIN
+            yield from _tested(node.test)
+            yield from (site for statement in node.body for site in _sites(statement))
+            yield _END
+            yield from (site for statement in node.orelse for site in _sites(statement))
         case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
             for generator in node.generators:
-                yield from _sites(generator)
+                yield from _sites(generator.iter)
+                yield _BEGIN
+                yield from _turn(generator.iter, generator.iter.lineno)
+                yield from (site for test in generator.ifs for site in _tested(test))
             for part in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
                 yield from _sites(part)
-            return
-        case ast.If() | ast.While() | ast.IfExp() | ast.Assert():
+            yield from (_END for _ in node.generators)
+        case ast.If() | ast.IfExp() | ast.Assert():
             yield from _tested(node.test)
             rest = [value for name, value in ast.iter_fields(node) if name != "test"]
             for child in (each for value in rest for each in (value if isinstance(value, list) else [value])):
                 if isinstance(child, ast.AST):
                     yield from _sites(child)
-            return
         case ast.Assign() | ast.AugAssign() | ast.AnnAssign():
             if node.value is not None:
                 yield from _sites(node.value)
             for target in node.targets if isinstance(node, ast.Assign) else (node.target,):
                 yield from _sites(target)
             if isinstance(node, ast.AugAssign):
-                yield from ((node.lineno, name) for name in _OPERATORS.get(type(node.op), ()))
+                yield from (Site(node.lineno, name) for name in _OPERATORS.get(type(node.op), ()))
+        case _:
+            for child in ast.iter_child_nodes(node):
+                yield from _sites(child)
+            yield from _own(node)
+
+
+def _turn(iterated: ast.expr, row: int) -> Iterator[Site]:
+    """What gives a loop its next element, if that is seen."""
+    match iterated:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name in _SILENT:
             return
-    for child in ast.iter_child_nodes(node):
-        yield from _sites(child)
-    yield from _own(node)
+        case ast.List() | ast.Tuple() | ast.Constant():
+            return
+    yield Site(row, NEXT)
 
 
-def _tested(test: ast.expr) -> Iterator[tuple[int, str]]:
+def _tested(test: ast.expr) -> Iterator[Site]:
     yield from _sites(test)
-    yield test.lineno, TEST
+    yield Site(test.lineno, TEST)
 
 
-def _own(node: ast.AST) -> Iterator[tuple[int, str]]:
+def _own(node: ast.AST) -> Iterator[Site]:
     """What a node does itself, its parts aside."""
     match node:
-        case ast.Call(func=ast.Attribute(attr=name) as function):
-            yield function.end_lineno or function.lineno, name
+        case ast.Call(func=ast.Attribute(value=owner, attr=name) as function):
+            own = isinstance(owner, ast.Name) and owner.id == "self"
+            yield Site(function.end_lineno or function.lineno, name, own)
         case ast.Call(func=ast.Name(id=name)):
-            yield node.lineno, name
+            yield Site(node.lineno, name)
         case ast.Call():
-            yield node.lineno, _ANY_MODULE
+            yield Site(node.lineno, _ANY_MODULE)
         case ast.Subscript():
-            yield node.lineno, ITEM
+            yield Site(node.lineno, ITEM)
         case ast.FormattedValue():
-            yield node.lineno, FORMAT
+            yield Site(node.lineno, FORMAT)
         case ast.BinOp(op=operator) | ast.UnaryOp(op=operator):
-            yield from ((node.lineno, name) for name in _OPERATORS.get(type(operator), ()))
+            yield from (Site(node.lineno, name) for name in _OPERATORS.get(type(operator), ()))
             if isinstance(operator, ast.Not):
-                yield node.lineno, TEST
+                yield Site(node.lineno, TEST)
         case ast.Compare(ops=operators):
             for compared in operators:
-                yield from ((node.lineno, name) for name in _OPERATORS.get(type(compared), ()))
+                yield from (Site(node.lineno, name) for name in _OPERATORS.get(type(compared), ()))
         case ast.BoolOp():
-            yield node.lineno, TEST
+            yield Site(node.lineno, TEST)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from torchlint.report.measured import Certainty, Cost, Part, Step, Stretch
 from torchlint.traces.events import LOADS, NO_ID, STEPS, Kind
-from torchlint.traces.places import Function, Place, Places, next_site, simple_name
+from torchlint.traces.places import Function, Place, Places, simple_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -86,7 +86,7 @@ class _Frame:
 
     def come_to(self, numbers: Sequence[int]) -> None:
         """It calls what one of these sites calls; none: nobody knows from where."""
-        self.site = next_site(numbers, self.after) if numbers else None
+        self.site = self.function.next_site(numbers, self.after) if numbers else None
         self.certainty = Certainty.CALL if len(numbers) == 1 else Certainty.ORDER
         self.is_open = not numbers
         if self.site is not None:
