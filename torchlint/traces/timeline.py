@@ -348,7 +348,9 @@ class _Walk:
 
 def _is_of_backward(operator: str) -> bool:
     """Whether it is a node of autograd's graph: `autograd::engine::…`, `MmBackward`, `AddmmBackward0`."""
-    return operator.startswith("autograd::") or operator.rstrip("0123456789").endswith("Backward")
+    return operator.startswith(("autograd::", "torch::autograd::")) or operator.rstrip("0123456789").endswith(
+        "Backward"
+    )
 
 
 def _start(backward: tuple[float, float, Place]) -> float:
