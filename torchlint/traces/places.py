@@ -131,13 +131,24 @@ class Function:
 
         In a loop that holds any it is one of these, the first where none follows: the loop begins again.
         """
-        for start, end in self.loops:
-            if start < after <= end:
-                inside = [number for number in numbers if start <= number < end]
-                if inside:
-                    return next((number for number in inside if number >= after), inside[0])
+        for start, end in self._around(after):
+            first, last = bisect_left(numbers, start), bisect_left(numbers, end)
+            if first < last:
+                index = bisect_left(numbers, after, first, last)
+                return numbers[index if index < last else first]
         index = bisect_left(numbers, after)
         return numbers[index] if index < len(numbers) else numbers[0]
+
+    def _around(self, after: int) -> tuple[tuple[int, int], ...]:
+        """The loops that hold the site before this one."""
+        found = self._known.get(after)
+        if found is None:
+            found = self._known[after] = tuple(loop for loop in self.loops if loop[0] < after <= loop[1])
+        return found
+
+    @cached_property
+    def _known(self) -> dict[int, tuple[tuple[int, int], ...]]:
+        return {}
 
 
 _OF_PYTHON = frozenset(dir(builtins)) | {name for names in _OPERATORS.values() for name in names} | {FORMAT}
