@@ -19,6 +19,7 @@ from torchlint.registry import find
 from torchlint.verify import checks, pairs, stats, timing
 from torchlint.verify.ablation import HANDICAP, NULL, Comparison
 from torchlint.verify.arms import Arm, Failure, Patience, Subject
+from torchlint.verify.looked import Looked
 from torchlint.verify.machine import SIMULATED, Machine
 from torchlint.verify.measurement import FIXED, QUESTION, portable
 from torchlint.verify.process import ArmError
@@ -80,9 +81,13 @@ class Made:
     deadline: float = math.inf
     late: bool = False
     capability: str = "9.0"
+    forgotten: bool = False
 
     def note(self, text: str) -> None:
         assert text
+
+    def forget(self) -> None:
+        self.forgotten = True
 
     @contextmanager
     def running(self, arm: Arm, *, seed: int = 0) -> Iterator[Process]:
@@ -119,9 +124,23 @@ class Bench:
     capability: str = "9.0"
 
     def measure(self, pair: Workload, device: str, size: str = "smoke", devices: int = 1) -> pairs.Measured:
-        order = pairs.Order(cast("Any", device), timing.Limits(), 1, sys.executable, "torchlint verify --rule X")
+        return self.phases(pair, device, pairs.PHASES, size=size, devices=devices)
+
+    def phases(
+        self,
+        pair: Workload,
+        device: str,
+        phases: tuple[str, ...],
+        *,
+        size: str = "smoke",
+        devices: int = 1,
+        at_once: int = 1,
+        looked: Looked | None = None,
+    ) -> pairs.Measured:
+        called = f"torchlint verify --rule X --phase {','.join(phases)}"
+        order = pairs.Order(cast("Any", device), timing.Limits(), 1, sys.executable, called, phases, at_once)
         machine = Machine(device == "cuda", devices, "", "a GPU")
-        return pairs.measure(pair, size, order, cast("Clerk", None), machine, print)
+        return pairs.measure(pair, size, order, cast("Clerk", None), machine, print, looked)
 
     def reference(self, running: Made, null: Arm, declared: checks.Declared) -> None:
         self.asked.append("reference")
@@ -152,7 +171,10 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
     made = Bench()
 
     @contextmanager
-    def session(subject: Subject, note: Callable[[str], None], patience: Patience) -> Iterator[Made]:
+    def session(
+        subject: Subject, note: Callable[[str], None], patience: Patience, given_up: Callable[[], bool]
+    ) -> Iterator[Made]:
+        assert not given_up()
         note(f"{subject.device}, {patience.check} s")
         made.session = Made(subject, made.fails, made.left, made.doubts, patience=patience, capability=made.capability)
         yield made.session
@@ -291,6 +313,75 @@ def test_on_a_gpu_all_is_looked_at(bench: Bench) -> None:
     assert measurement.controls.handicap_seen
     assert measurement.controls.handicap
     assert measurement.controls.handicap.log_ratios == (-0.05,) * 4
+
+
+@pytest.mark.parametrize("at_once", [1, 16])
+def test_what_is_not_timed_is_handed_on(bench: Bench, at_once: int) -> None:
+    found = bench.phases(ITEM, "cuda", ("numerics", "counts"), at_once=at_once)
+    assert bench.asked == ["reference", "check"]
+    session = cast("Made", bench.session)
+    assert session.forgotten, "what was captured is not kept while it is counted"
+    assert verdict(found)[0] == "fewer-syncs"
+    assert found.looked
+    assert found.looked.counts == ({"syncs": 8.0, "launches": 3.0}, {"syncs": 1.0, "launches": 3.0})
+    assert (found.looked.memory, found.looked.flop) == ((400, 300), (10**9, 10**9))
+    assert found.looked.busy_ns == ((8000, 1000) if at_once == 1 else None), "which others would make longer"
+    assert msgspec.convert(msgspec.to_builtins(found.looked), Looked) == found.looked
+
+
+def test_several_pairs_at_once_share_the_threads(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 16)
+    threads = []
+    for at_once in (1, 4, 16):
+        bench.phases(ITEM, "cuda", ("numerics",), at_once=at_once)
+        threads.append(cast("Made", bench.session).subject.threads)
+    assert threads == [8, 2, 1]
+
+
+def test_what_was_looked_at_is_timed_without_another_look(bench: Bench) -> None:
+    looked = bench.phases(ITEM, "cuda", ("numerics", "counts")).looked
+    bench.asked.clear()
+    bench.timed = timed("faster")
+    found = bench.phases(ITEM, "cuda", ("time",), looked=looked)
+    assert bench.asked == ["time"]
+    assert found.looked is None
+    assert verdict(found) == ("faster", "")
+    assert figures(found.measurement) == {"numerics", "counts", "memory", "time", "protocol", "controls"}
+    assert found.measurement.provenance.command == (
+        "torchlint verify --rule X --phase numerics,counts && torchlint verify --rule X --phase time"
+    )
+    whole = bench.measure(ITEM, "cuda")
+    assert found.measurement.counts == whole.measurement.counts
+    assert found.measurement.numerics == whole.measurement.numerics
+
+
+def test_what_was_only_compared_is_counted_before_it_is_timed(bench: Bench) -> None:
+    looked = bench.phases(ITEM, "cuda", ("numerics",)).looked
+    assert looked
+    assert (looked.counted, looked.counts) == (False, None)
+    bench.timed = timed("faster")
+    found = bench.phases(ITEM, "cuda", pairs.PHASES, looked=looked)
+    assert bench.asked == ["reference", "check", "time"]
+    assert found.measurement.counts
+
+
+@pytest.mark.parametrize("how", ["wrong", "fails", "sim", "decided", "cannot"])
+def test_what_is_settled_is_not_handed_on(bench: Bench, how: str) -> None:
+    bench.timed = timed("faster")
+    if how == "wrong":
+        bench.numerics = WRONG
+    if how == "fails":
+        bench.fails = {FIXED: "count"}
+    device = "sim" if how == "sim" else "cuda"
+    phases = pairs.PHASES if how == "decided" else ("numerics", "counts")
+    assert bench.phases(PARALLEL if how == "cannot" else ITEM, device, phases).looked is None
+
+
+def test_what_could_not_be_timed_to_its_end_is_handed_on(bench: Bench) -> None:
+    bench.timed = timed("inconclusive", replicates=3)
+    found = bench.measure(ITEM, "cuda")
+    assert found.cut
+    assert found.looked
 
 
 def test_the_simulated_device_counts_and_has_no_time(bench: Bench) -> None:

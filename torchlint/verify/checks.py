@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from torchlint.verify.arms import BaselineError, Failure
 from torchlint.verify.process import ArmError
+from torchlint.verify.session import CAPTURE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -91,10 +92,22 @@ def reference(
 def check(
     session: Session, clerk: Clerk, base: Reference, arm: Arm, declared: Declared, steps: int = STEPS
 ) -> dict[str, Any]:
-    """What the comparison of `arm` with the null arm says. Raises `ArmError`."""
+    """What the comparison of `arm` with the null arm says. Raises `ArmError`.
+
+    What was captured for it is removed: of a large program that is gigabytes, and the next arm captures as much.
+    """
     looking = _Looking(
         session, arm, declared, steps, state=base.state, to_end=base.to_end, deterministic=base.deterministic
     )
+    try:
+        return _check(looking, clerk, base)
+    finally:
+        if base.null is None or base.null.name != arm.name:
+            session.forget(f"{looking.prefix}*")
+
+
+def _check(looking: _Looking, clerk: Clerk, base: Reference) -> dict[str, Any]:
+    session, arm, declared = looking.session, looking.arm, looking.declared
     session.note(f"numerics: {arm.name}")
     # Parameters that come from the null arm are the same for each seed.
     other = session.subject.restarts and base.state is None
@@ -303,6 +316,11 @@ class _Looking:
         return file if worker.ask("moved", self.session.patience.check, file=file)["moved"] else None
 
     def file(self, name: str) -> str:
-        """A file of this arm's, whose name may hold what no file's may."""
-        arm = hashlib.sha256(self.arm.name.encode()).hexdigest()[:12]
-        return str(self.session.captured(f"{arm}-{name}{'-64' if self.double else ''}{_NUDGED[self.nudge]}.pt"))
+        """A file of this arm's."""
+        double = "-64" if self.double else ""
+        return str(self.session.captured(f"{self.prefix}-{name}{double}{_NUDGED[self.nudge]}{CAPTURE}"))
+
+    @property
+    def prefix(self) -> str:
+        """What the names of its files begin with: its own may hold what no file's may."""
+        return hashlib.sha256(self.arm.name.encode()).hexdigest()[:12]

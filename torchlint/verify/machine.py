@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from torchlint.verify.process import ArmError, Worker
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
     from typing import Any
 
@@ -50,8 +51,8 @@ class Machine:
 class Clerk:
     """The process that has torch for the controller, which has not."""
 
-    def __init__(self, scratch: Path, python: str) -> None:
-        self._scratch, self._python = scratch, python
+    def __init__(self, scratch: Path, python: str, given_up: Callable[[], bool] = lambda: False) -> None:
+        self._scratch, self._python, self._given_up = scratch, python, given_up
         self._worker = self._started()
 
     def machine(self) -> Machine:
@@ -81,7 +82,7 @@ class Clerk:
     def _started(self) -> Worker:
         config = {"env": {"CUDA_MODULE_LOADING": "LAZY"}}
         try:
-            worker = Worker(config, self._scratch, tag="", python=self._python, module="clerk")
+            worker = Worker(config, self._scratch, tag="", python=self._python, module="clerk", given_up=self._given_up)
         except OSError as error:
             raise UsageError(f"`--python {self._python}`: {(error.strerror or str(error)).lower()}") from None
         try:

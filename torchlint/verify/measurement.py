@@ -16,6 +16,7 @@ from torchlint.verify import checks, stats, timing, verdicts
 from torchlint.verify.ablation import NULL, Comparison
 from torchlint.verify.arms import PLANTED
 from torchlint.verify.conditions import Work, conditions, most, start_up, too_good
+from torchlint.verify.looked import Looked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,7 +41,7 @@ class Found:
 
     `counts` are per unit of work and `memory` is bytes at the peak, both before and after, as `work` is. `uncounted` is
     why there are no counts where they were taken, since they could not be right. `late`: the time ended before there
-    was anything.
+    was anything. `earlier` is the command that found what was looked at by an earlier run.
     """
 
     cannot: str = ""
@@ -52,6 +53,29 @@ class Found:
     late: bool = False
     timed: timing.Timed | None = None
     work: Work = field(default_factory=Work)
+    counted: bool = False
+    earlier: str = ""
+
+    def take(self, looked: Looked) -> None:
+        """Take over what an earlier run has found."""
+        self.numerics, self.counts, self.memory = looked.numerics, looked.counts, looked.memory
+        self.uncounted, self.counted, self.earlier = looked.uncounted, looked.counted, looked.command
+        self.work = Work(looked.busy_ns, looked.flop)
+
+    def looked(self, torch: str, command: str) -> Looked:
+        """What a later run can take over; it is to have `numerics`."""
+        assert self.numerics is not None
+        return Looked(
+            numerics=dict(self.numerics),
+            torch=torch,
+            command=self.earlier or portable(command),
+            counted=self.counted,
+            counts=self.counts,
+            memory=self.memory,
+            flop=self.work.flop,
+            busy_ns=self.work.busy_ns,
+            uncounted=self.uncounted,
+        )
 
     @property
     def decision(self) -> stats.Decision | None:
@@ -91,7 +115,8 @@ def measurement(
         software=evidence.Software(torchlint=__version__, **(running.software or _UNKNOWN)),
         verdict=_verdict(workload, size, running, found),
         provenance=evidence.Provenance(
-            created=datetime.now(timezone.utc).isoformat(timespec="seconds"), command=portable(command)
+            created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            command=" && ".join(filter(None, (found.earlier, portable(command)))),
         ),
         protocol=_protocol(timed, running) if timed and timed.replicates else None,
         controls=_controls(timed, found) if timed else None,
