@@ -71,11 +71,34 @@ def test_a_comparison_that_breaks_is_no_fault_of_a_fix_and_ends_no_run(
 
     monkeypatch.setattr("torchlint.verify.machine.Worker", Mortal)
     clerk = Clerk(tmp_path, sys.executable)
-    said = clerk.compare(before="a", after="b", **{"class": "close"})
+    message: dict[str, Any] = {"before": "a", "after": "b", "class": "close"}
+    said = clerk.compare(**message)
     assert (said["class"], said["verdict"]) == ("close", "not-checked")
     assert said["reason"].startswith("what was computed could not be compared: killed by SIGKILL")
-    assert clerk.compare(before="a", after="b", **{"class": "close"}) == {"verdict": "same"}
+    assert clerk.compare(**message) == {"verdict": "same"}
     assert [each.closed for each in Mortal.lives] == [True, False]
+
+
+def test_a_comparison_is_waited_for_no_longer_than_there_is_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Asked:
+        """A process that says how long it was waited for."""
+
+        def __init__(self, *_: object, **__: object) -> None:
+            self.waited: list[float] = []
+
+        def ready(self, timeout: float) -> dict[str, Any]:
+            return {"timeout": timeout}
+
+        def ask(self, _name: str, timeout: float, **_: object) -> dict[str, Any]:
+            return {"result": {"verdict": "same", "waited": timeout}}
+
+    monkeypatch.setattr("torchlint.verify.machine.Worker", Asked)
+    clerk = Clerk(tmp_path, sys.executable)
+    message: dict[str, Any] = {"class": "close"}
+    assert clerk.compare(**message)["waited"] == 600
+    assert clerk.compare(patience=90.0, **message)["waited"] == 90
 
 
 def test_where_the_cpu_is_measured_torch_has_one_thread() -> None:

@@ -488,6 +488,20 @@ def test_an_arm_that_the_time_did_not_suffice_for_is_not_blamed(
         assert overall == ("cannot-run" if where == "reference" else "timeout")
 
 
+@pytest.mark.parametrize("late", [True, False])
+def test_a_comparison_that_the_time_did_not_suffice_for_says_nothing(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, *, late: bool
+) -> None:
+    def compared(running: Made, *_: object) -> dict[str, Any]:
+        running.late = late
+        return {"verdict": "not-checked", "reason": "no answer within 5 s", "tensors": 0}
+
+    monkeypatch.setattr(checks, "check", compared)
+    found = bench.phases(ITEM, "cuda", ("numerics",))
+    assert found.late is late
+    assert (found.looked is None) is late
+
+
 def test_while_it_is_timed_no_arm_is_cut_short(bench: Bench) -> None:
     bench.timed = timed("faster")
     bench.measure(ITEM, "cuda")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -49,16 +49,17 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long to wait for an arm, in seconds."""
+    """How long to wait for an arm, and for a comparison of what two computed, in seconds."""
 
     load: float = 300.0
     check: float = 300.0
     block: float = 60.0
+    compare: float = 600.0
 
     def until(self, deadline: float) -> Patience:
         """What is left of it before that moment of `time.monotonic`. A little always is: what is about to end may."""
         most = max(deadline - time.monotonic(), _LEAST_S)
-        return replace(self, load=min(self.load, most), check=min(self.check, most), block=min(self.block, most))
+        return Patience(*(min(seconds, most) for seconds in (self.load, self.check, self.block, self.compare)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,10 +113,10 @@ def _check(looking: _Looking, clerk: Clerk, base: Reference) -> dict[str, Any]:
     other = session.subject.restarts and base.state is None
     seen = _repeatable(looking, lambda look: _seen(look, moved=base.moved is not None, other=other))
     again = _repeatable(looking, _again) if declared.numerics == "nondeterministic" else None
-    result = _compared(clerk, base, seen, declared, after_again=again)
+    result = _compared(session, clerk, base, seen, declared, after_again=again)
     if result["verdict"] == "wrong" and result.get("aa_bit_equal") is False and declared.numerics in _MAY_NOT_VARY:
         again = _repeatable(looking, _again)  # it may be as noisy as the null arm is
-        result = _compared(clerk, base, seen, declared, after_again=again)
+        result = _compared(session, clerk, base, seen, declared, after_again=again)
     if declared.slow_is_wrong:
         result = {**result, "reason": f"{result['reason']}{_WAITED}"}
     if result["verdict"] != "wrong" or declared.numerics not in _ROUNDED or base.null is None:
@@ -126,7 +126,7 @@ def _check(looking: _Looking, clerk: Clerk, base: Reference) -> dict[str, Any]:
         exact = _repeatable(looking, partial(_in_float64, null=base.null, seen=seen))
     except ArmError as error:  # as code does that names the type it wants
         return {**result, "reason": f"{result['reason']}; in float64, which would tell rounding, it fails: {error}"}
-    return _compared(clerk, base, seen, declared, after_again=again, exact=exact)
+    return _compared(session, clerk, base, seen, declared, after_again=again, exact=exact)
 
 
 def _repeatable(looking: _Looking, take: Callable[[_Looking], _Taken]) -> _Taken:
@@ -190,6 +190,7 @@ def _in_float64(looking: _Looking, null: Arm, seen: _Seen) -> tuple[_Seen, ...]:
 
 
 def _compared(
+    session: Session,
     clerk: Clerk,
     base: Reference,
     seen: _Seen,
@@ -206,7 +207,8 @@ def _compared(
         if exact:
             more["fp64"] = [getattr(each, name) for each in exact[:2]]
             more["nudged"] = [getattr(each, name) for each in exact[2:]]
-        return clerk.compare(before=getattr(base, name), after=getattr(seen, name), **more, **options)
+        files = {"before": getattr(base, name), "after": getattr(seen, name)}
+        return clerk.compare(patience=session.patience.compare, **files, **more, **options)
 
     result = compared("first", **runs)
     noisy = {}

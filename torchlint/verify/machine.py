@@ -60,14 +60,14 @@ class Clerk:
         said = self._worker.ask("probe", _IMPORT_S)
         return Machine(said["cuda"], said["devices"], said["why"], said["name"], said["processor"], said["torch"])
 
-    def compare(self, **message: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    def compare(self, *, patience: float = _COMPARE_S, **message: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
         """What the comparison of captures says, as `torchlint.verify.inside.compare.compare` gives it.
 
-        One that breaks, or does not end, is no fault of the fix: then it is `not-checked`, and the next one is made by
-        another process. Raises `CannotRunError` if there cannot be one.
+        One that breaks, or does not end within `patience` seconds or ten minutes, is no fault of the fix: then it is
+        `not-checked`, and the next one is made by another process. Raises `CannotRunError` if there cannot be one.
         """
         try:
-            result: dict[str, Any] = self._worker.ask("compare", _COMPARE_S, **message)["result"]
+            result: dict[str, Any] = self._worker.ask("compare", min(patience, _COMPARE_S), **message)["result"]
         except ArmError as error:
             self._worker.close()
             self._worker = self._started()

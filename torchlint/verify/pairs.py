@@ -157,6 +157,8 @@ def _look(
         except ArmError as error:
             found.failure = _failure(error)
         running.forget()
+        if running.late and found.numerics and found.numerics["verdict"] == "not-checked":
+            raise _LateError
     if found.failure or (found.numerics and found.numerics["verdict"] == "wrong"):
         return
     if "counts" in order.phases and not found.counted:
