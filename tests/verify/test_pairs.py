@@ -45,6 +45,7 @@ class Process:
     """Stands for a worker that counts what it is told to."""
 
     flop: ClassVar[int] = 10**9
+    fetched: ClassVar[int] = 10**6
 
     syncs: int
     peak: int
@@ -59,7 +60,7 @@ class Process:
             counts = {"syncs": self.syncs * message["units"], "launches": 3}
             return {"units": message["units"], "counts": counts, "doubt": self.doubt, "busy_ns": 1000 * self.syncs}
         if command == "work":
-            return {"flop": self.flop}
+            return {"flop": self.flop, "fetched": self.fetched}
         return {"peak": self.peak}
 
 
@@ -82,6 +83,7 @@ class Made:
     late: bool = False
     capability: str = "9.0"
     forgotten: bool = False
+    settings: dict[str, str] = field(default_factory=dict)
 
     def note(self, text: str) -> None:
         assert text
@@ -101,9 +103,10 @@ class Made:
             self.device["capability"] = self.capability
         self.machine = {
             "cpu": "a CPU",
-            "settings": {"multiprocessors": "132"},
+            "settings": {"multiprocessors": "132", "memory bytes per second": "4000000000000", "L2 bytes": "50000000"},
             "environment": {"CUBLAS_LOGINFO_DBG": "0"},
         }
+        self.machine["settings"] |= self.settings
         self.software = {"python": "3.11.7", "torch": "2.13.0", "platform": "Linux"}
         figures = (8, 400) if arm.name == NULL else (1, 300)
         yield Process(*figures, self.fails.get(arm.name, ""), self.doubts.get(arm.name, ""))
@@ -122,6 +125,7 @@ class Bench:
     left: dict[str, list[str]] = field(default_factory=dict)
     doubts: dict[str, str] = field(default_factory=dict)
     capability: str = "9.0"
+    settings: dict[str, str] = field(default_factory=dict)
 
     def measure(self, pair: Workload, device: str, size: str = "smoke", devices: int = 1) -> pairs.Measured:
         return self.phases(pair, device, pairs.PHASES, size=size, devices=devices)
@@ -177,6 +181,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
         assert not given_up()
         note(f"{subject.device}, {patience.check} s")
         made.session = Made(subject, made.fails, made.left, made.doubts, patience=patience, capability=made.capability)
+        made.session.settings = made.settings
         yield made.session
 
     monkeypatch.setattr(pairs, "session", session)
@@ -224,7 +229,8 @@ def test_how_the_machine_was_is_kept_of_what_was_timed(bench: Bench) -> None:
     assert (found.slowed, found.power_w, found.temperature_c) == (("power limit",), (690, 690), (60, 64))
     assert (found.processes, found.cpu, found.environment) == (3, "a CPU", {"CUBLAS_LOGINFO_DBG": "0"})
     assert found.device_busy_us == (8.0, 1.0)
-    assert found.flop == (10**9, 10**9)
+    assert (found.flop, found.fetched) == ((10**9, 10**9), (10**6, 10**6))
+    assert found.most_bytes_per_s == pytest.approx(4.4e12)
     assert found.start_up == evidence.StartUp(before_us=1e6, after_us=13e6, runs=26_000)
     assert "its first run takes 12 s longer, which 26,000 runs earn" in verdict(measured)[1]
     lines = measurement_lines(measured.measurement)
@@ -265,6 +271,33 @@ def test_what_no_gpu_can_do_is_suspicious(
     if overall == "suspicious":
         assert found[1] == (
             "the fixed code is too good to be true: 6,500 TFLOP/s by its products alone, where this GPU can do 2,355"
+        )
+
+
+@pytest.mark.parametrize(
+    ("fetched", "told", "overall"),
+    [
+        (6_000_000_000, {}, "faster"),
+        (7_000_000_000, {}, "suspicious"),
+        (7_000_000_000, {"memory bytes per second": "8000000000000"}, "faster"),
+        (7_000_000_000, {"memory bytes per second": ""}, "faster"),
+        (7_000_000_000, {"L2 bytes": "1000000000"}, "faster"),
+        (7_000_000_000, {"L2 bytes": ""}, "faster"),
+    ],
+)
+def test_what_no_memory_can_give_is_suspicious(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, fetched: int, told: dict[str, str], overall: str
+) -> None:
+    """2 ms / 1.3 are enough for 6.8e9 bytes at 4.4e12 a second, beside 5e7 that the cache may have kept."""
+    monkeypatch.setattr(Process, "fetched", fetched)
+    bench.timed = timed("faster")
+    bench.settings = told
+    found = verdict(bench.measure(ITEM, "cuda", "gpu"))
+    assert found[0] == overall
+    if overall == "suspicious":
+        assert found[1] == (
+            "the fixed code is too good to be true: 4.52 TB/s from its memory, by what was there before and is read, "
+            "where this GPU can fetch 4.4"
         )
 
 

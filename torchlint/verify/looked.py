@@ -12,8 +12,8 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """That both files compute the same, and what they ask of the device, for each unit of work.
 
     `numerics` is what the comparison said. `counts` and `memory`, in bytes at the peak, are before and after, None
-    where they were not taken (`counted`) or could not be (`uncounted` says why). `flop` and `traffic` are the
-    operations of a run and the bytes that it has to move, `busy_ns` for how long it keeps the device busy: None where
+    where they were not taken (`counted`) or could not be (`uncounted` says why). `flop` and `fetched` are the
+    operations of a run and the bytes that it has to fetch, `busy_ns` for how long it keeps the device busy: None where
     others ran beside it, since that is a time. `torch` is the version, and `command` how it was found.
     """
 
@@ -24,7 +24,7 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     counts: tuple[dict[str, float], dict[str, float]] | None = None
     memory: tuple[int, int] | None = None
     flop: tuple[int, int] | None = None
-    traffic: tuple[int, int] | None = None
+    fetched: tuple[int, int] | None = None
     busy_ns: tuple[float, float] | None = None
     uncounted: str = ""
 

@@ -15,7 +15,7 @@ from torchlint import __version__, evidence
 from torchlint.verify import checks, stats, timing, verdicts
 from torchlint.verify.ablation import NULL, Comparison
 from torchlint.verify.arms import PLANTED
-from torchlint.verify.conditions import Work, conditions, most, start_up, too_good
+from torchlint.verify.conditions import Work, conditions, start_up, too_good
 from torchlint.verify.looked import Looked
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Found:
         """Take over what an earlier run has found."""
         self.numerics, self.counts, self.memory = looked.numerics, looked.counts, looked.memory
         self.uncounted, self.counted, self.earlier = looked.uncounted, looked.counted, looked.command
-        self.work = Work(looked.busy_ns, looked.flop)
+        self.work = Work(looked.busy_ns, looked.flop, looked.fetched)
 
     def looked(self, torch: str, command: str) -> Looked:
         """What a later run can take over; it is to have `numerics`."""
@@ -73,6 +73,7 @@ class Found:
             counts=self.counts,
             memory=self.memory,
             flop=self.work.flop,
+            fetched=self.work.fetched,
             busy_ns=self.work.busy_ns,
             uncounted=self.uncounted,
         )
@@ -162,7 +163,7 @@ def _verdict(workload: Workload, size: str, running: Session, found: Found) -> e
         metric=workload.metric,
         failure=found.failure,
         numerics=found.numerics,
-        suspicious=_suspicion(running, found.timed, found.work.flop),
+        suspicious=_suspicion(running, found.timed, found.work),
         time=found.decision,
         memory=found.memory,
         counts=found.counts,
@@ -201,7 +202,7 @@ def _at_least(timed: timing.Timed, decision: stats.Decision) -> list[str]:
     return ["the gain is at least this: its samples are too short to be timed exactly"] if sample_ns < _SHORT_NS else []
 
 
-def _suspicion(running: Session, timed: timing.Timed | None, flop: tuple[int, int] | None) -> str:
+def _suspicion(running: Session, timed: timing.Timed | None, work: Work) -> str:
     """What the fixed arm does that no fix should, and the null arm does not."""
     left = running.left
     if left.get(FIXED) and not left.get(NULL):
@@ -209,8 +210,8 @@ def _suspicion(running: Session, timed: timing.Timed | None, flop: tuple[int, in
     if timed and NULL not in timed.suspicious and FIXED in timed.suspicious:
         return timed.suspicious[FIXED]
     decision = timed.decisions.get(QUESTION) if timed else None
-    if timed and decision and flop and timed.baseline_ns:
-        return too_good(flop[1], timed.baseline_ns[-1] / decision.ratio / 1e9, most(running, timed))
+    if timed and decision and timed.baseline_ns:
+        return too_good(running, timed, work, timed.baseline_ns[-1] / decision.ratio / 1e9)
     return ""
 
 

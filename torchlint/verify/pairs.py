@@ -182,7 +182,7 @@ def _count(running: Session, null: Arm, fixed: Arm, found: Found) -> None:
     counts: list[dict[str, float]] = []
     memory: list[int] = []
     busy: list[float] = []
-    flop: list[int | None] = []
+    work: list[tuple[int, int] | None] = []
     for arm in (null, fixed):
         running.note(f"counts: {arm.name}")
         try:
@@ -195,7 +195,7 @@ def _count(running: Session, null: Arm, fixed: Arm, found: Found) -> None:
                 busy.append(said.get("busy_ns", 0) / said["units"])
                 memory.append(worker.ask("memory", timeout, units=COUNTED)["peak"])
                 if running.subject.device == "cuda":
-                    flop.append(_flop(worker, timeout))
+                    work.append(_work(worker, timeout))
         except ArmError as error:
             if error.kind == "timeout" and running.late:
                 raise _LateError from None
@@ -206,19 +206,23 @@ def _count(running: Session, null: Arm, fixed: Arm, found: Found) -> None:
     if not found.uncounted:
         found.counts = (counts[0], counts[1])
     found.memory = (memory[0], memory[1])
-    counted = [number for number in flop if number is not None]
+    counted = [each for each in work if each is not None]
     found.work = Work(
         (busy[0], busy[1]) if all(busy) and not found.uncounted else None,
-        (counted[0], counted[1]) if len(counted) == 2 else None,
+        *([(before, after) for before, after in zip(*counted, strict=True)] if len(counted) == 2 else []),
     )
 
 
-def _flop(worker: Worker, timeout: float) -> int | None:
-    """The operations of a run; None of code that does not run while they are counted, as compiled code may not."""
+def _work(worker: Worker, timeout: float) -> tuple[int, int] | None:
+    """The operations of a run, and the bytes that it has to fetch.
+
+    None of code that does not run while they are counted, as compiled code may not.
+    """
     try:
-        return int(worker.ask("work", timeout, units=COUNTED)["flop"])
+        said = worker.ask("work", timeout)
     except ArmError:
         return None
+    return int(said["flop"]), int(said["fetched"])
 
 
 class _LateError(Exception):

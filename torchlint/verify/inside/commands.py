@@ -299,13 +299,18 @@ class Arm:
         }
 
     def _work(self, message: dict[str, Any]) -> Task:
-        """The floating point operations of products, convolutions and attention in `units` units, counted by shapes."""
+        """The floating point operations of products, convolutions and attention in a unit, counted by shapes.
+
+        `fetched` are the bytes that it has to read from the memory of the device.
+        """
         from torch.utils.flop_counter import FlopCounterMode  # only where it is asked for: it takes a second to load
 
-        with FlopCounterMode(display=False) as counter:
-            for _ in range(message["units"]):
-                yield
-        return {"flop": int(counter.get_total_flops())}
+        from torchlint.verify.inside.traffic import Traffic
+
+        del message
+        with FlopCounterMode(display=False) as counter, Traffic() as traffic:
+            yield
+        return {"flop": int(counter.get_total_flops()), "fetched": traffic.fetched}
 
     def _check(self, message: dict[str, Any]) -> Task:
         """Capture the outputs of `steps` units and the state behind them; with `to_end` also those of the last unit."""

@@ -161,10 +161,18 @@ class Cuda:
         }
 
     def settings(self) -> dict[str, str]:
-        """How it is set, and what bounds what it computes: `multiprocessors`, and what `nvml.settings` tells."""
-        properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+        """How it is set, as `nvml.settings` tells, and what bounds what it computes, as whole numbers.
+
+        `multiprocessors`, `L2 bytes` and, of the memory, which transfers twice a cycle, `memory bytes per second`.
+        """
+        properties: Any = torch.cuda.get_device_properties(torch.cuda.current_device())
         told = nvml.settings(_uuid())
-        return {"multiprocessors": str(properties.multi_processor_count), **told}
+        bounds = {"multiprocessors": properties.multi_processor_count}
+        bounds["L2 bytes"] = getattr(properties, "L2_cache_size", 0)
+        # torch 2.9 tells it; before, NVML does.
+        rate, wide = getattr(properties, "memory_clock_rate", 0), getattr(properties, "memory_bus_width", 0)
+        bounds["memory bytes per second"] = 2 * rate * 1000 * wide // 8 or nvml.memory_rate(_uuid())
+        return {**{name: str(value) for name, value in bounds.items() if value}, **told}
 
     def reset_peak(self) -> None:
         """Begin anew."""
