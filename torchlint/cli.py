@@ -453,9 +453,9 @@ def _device(section: str = "Proof") -> _Option:
     return _Option(
         ["--device"],
         section,
-        type=click.Choice(("cuda", "cpu", "sim")),
+        type=click.Choice(("cuda", "cpu", "sim", "mps", "xpu")),
         metavar="DEVICE",
-        help="cuda (the default), cpu, or sim: a simulated CUDA device, which counts and has no time.",
+        help="cuda (the default), cpu, mps, xpu, or sim: a simulated CUDA device, which counts and has no time.",
     )
 
 

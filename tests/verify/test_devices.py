@@ -417,3 +417,27 @@ def test_a_device_that_is_not_there_is_an_error() -> None:
         cuda = devices.open_device("cuda", stack)
         with pytest.raises((AssertionError, RuntimeError)):
             cuda.sync()
+
+
+@pytest.mark.parametrize(("kind", "target"), [("rocm", "cuda"), ("xpu", "xpu"), ("mps", "mps")])
+def test_an_accelerator_that_is_not_nvidias_is_waited_for(
+    kind: str, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[str] = []
+    fake = SimpleNamespace(synchronize=lambda: waits.append(target))
+    if kind != "mps":
+        fake.get_device_name = lambda: "a made-up one"
+    monkeypatch.setattr(torch, target, fake)
+    with contextlib.ExitStack() as stack:
+        device = devices.open_device(kind, stack)
+        device.sync()
+        assert waits == [target]
+        assert (device.type, device.target) == (kind, target)
+        assert device.identity()["name"] == ("a made-up one" if kind != "mps" else devices.processor())
+        assert (device.clock(), device.room(), device.peak(), device.settings(), device.state()) == (
+            None,
+            None,
+            0,
+            {},
+            {},
+        )

@@ -417,6 +417,15 @@ def test_what_could_not_be_timed_to_its_end_is_handed_on(bench: Bench) -> None:
     assert found.looked
 
 
+@pytest.mark.parametrize("device", ["rocm", "mps", "xpu"])
+def test_on_another_accelerator_it_is_compared_and_timed_by_the_wall_and_not_counted(bench: Bench, device: str) -> None:
+    bench.timed = timed("faster")
+    found = bench.measure(ITEM, device, "gpu")
+    assert verdict(found) == ("faster", "")
+    assert (bench.asked, bench.metric) == (["reference", "check", "time"], "wall")
+    assert figures(found.measurement) == {"numerics", "time", "protocol", "controls"}
+
+
 def test_the_simulated_device_counts_and_has_no_time(bench: Bench) -> None:
     found = bench.measure(ITEM, "sim")
     assert verdict(found) == ("fewer-syncs", "")

@@ -14,6 +14,10 @@ PLANTED = 0.05
 """The handicap: the share of its time by which one arm is delayed, to see whether the run can tell."""
 
 
+COUNTED = frozenset({"cuda", "sim"})
+"""The devices of which it is known what is asked of them."""
+ON_CPU = frozenset({"cpu", "sim"})
+
 _LEAST_S = 5.0
 
 
@@ -40,6 +44,16 @@ class Subject:
     python: str
     allow_write: tuple[Path, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is known what the code asks of the device."""
+        return self.device in COUNTED
+
+    @property
+    def on_accelerator(self) -> bool:
+        """Whether there is a device that works beside the CPU, so that only the wall's clock tells the time."""
+        return self.device not in ON_CPU
 
     @property
     def restarts(self) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from torchlint import evidence
 from torchlint.registry import UnknownRuleError, all_rules, find
 from torchlint.verify import claims, pairs, schedule
+from torchlint.verify.arms import ON_CPU
 from torchlint.verify.journal import Journal
 from torchlint.verify.looked import minor
 from torchlint.verify.machine import UsageError
@@ -172,7 +173,8 @@ def expected(chosen: Selected, order: pairs.Order, machine: Machine) -> Callable
     """
     journal = Journal.of(chosen.folder, machine.device_name(order.device))
     others = journal.all_seconds(order.phases)
-    estimate = median(others) if others else sum(_ESTIMATES[order.device].get(phase, 0.0) for phase in order.phases)
+    guessed = _ESTIMATES.get(order.device, _ESTIMATES["cuda"])
+    estimate = median(others) if others else sum(guessed.get(phase, 0.0) for phase in order.phases)
 
     def seconds(piece: schedule.Piece) -> tuple[float, bool]:
         known = journal.seconds(*piece, order.phases)
@@ -290,7 +292,7 @@ def _sizes(each: Workload, asked: Sequence[str], device: str) -> tuple[str, ...]
             raise UsageError(f"{each.rule.name} has no size `{size}`; it has {', '.join(each.sizes)}")
     if asked:
         return tuple(dict.fromkeys(asked))
-    return tuple(size for size in each.sizes if size != "smoke") if device == "cuda" else ("smoke",)
+    return tuple(size for size in each.sizes if size != "smoke") if device not in ON_CPU else ("smoke",)
 
 
 def _is_known(written: evidence.Evidence, each: Workload, size: str, torch: str) -> bool:

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from torchlint.run import write_out
 from torchlint.verify import abreast, catalogue, pairs, plan, proof, raw, selfcheck, timing
 from torchlint.verify.arms import BaselineError
 from torchlint.verify.exercised import Means
-from torchlint.verify.machine import CannotRunError, Clerk, UnfitError, UsageError, require
+from torchlint.verify.machine import CannotRunError, Clerk, UnfitError, UsageError, limits_of, require
 from torchlint.verify.progress import Progress
 from torchlint.verify.proof import AGAINST, NOT_WRITTEN, UNFIT
 from torchlint.verify.terminal import measurement_lines
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from torchlint.report.style import Style
+    from torchlint.verify.machine import Machine
 
 CANNOT_RUN = 3
 
@@ -113,8 +115,9 @@ def _rules(options: Mapping[str, Any], style: Style) -> int:
         machine = clerk.machine()
         if not options["plan"]:
             require(machine, options["device"], chosen.pieces[0][0].rule.code)
+        order = replace(order, device=_told(machine, options))
         if options["stale"]:
-            chosen = catalogue.stale(chosen, options["device"], machine, phases)
+            chosen = catalogue.stale(chosen, order.device, machine, phases)
         if options["plan"]:
             _show_plan(plan.plan(chosen, order, machine, options["budget"]), options)
             return 0
@@ -181,10 +184,11 @@ def _self_check(options: Mapping[str, Any]) -> int:
         raise UsageError("`--self-check` measures time, which the simulated device does not have; use cuda or cpu")
     with _progress(options) as progress:
         with _clerk(options) as clerk:
-            require(clerk.machine(), options["device"])
+            machine = clerk.machine()
+            require(machine, options["device"])
         try:
             found = selfcheck.check(
-                options["device"], _python(options), _limits(options), options["seed"], progress.note
+                _told(machine, options), _python(options), _limits(options), options["seed"], progress.note
             )
         except BaselineError as error:
             raise CannotRunError(f"the steps of the self-check fail on {options['device']}: {error}") from None
@@ -199,12 +203,27 @@ def _program(options: Mapping[str, Any], style: Style, *, apply: bool) -> int:
     if apply and options["device"] == "sim":
         raise UsageError("the simulated device has no time, so that it proves nothing faster; see `torchlint verify`")
     with _progress(options) as progress, _clerk(options) as clerk:
-        require(clerk.machine(), options["device"])
+        machine = clerk.machine()
+        require(machine, options["device"])
+        options = {**options, "device": _told(machine, options)}
         means = Means(_limits(options), options["seed"], options["steps"], only_count=options["only_count"])
         return proof.prove(options, clerk, progress, means, _command_line(), style, apply=apply)
 
 
 # Both
+
+
+def _told(machine: Machine, options: Mapping[str, Any]) -> Any:  # noqa: ANN401 - one of the devices
+    """The device that is meant; where not all can be done there, that is said. Raises `UsageError`."""
+    kind = machine.kind(options["device"])
+    limits = limits_of(kind)
+    if limits and options["only_count"]:
+        raise UsageError(f"`--only-count`: {limits}; `--device sim` counts")
+    if limits and options["evidence"]:
+        raise UsageError(f"`--evidence`: {limits}, so that it is no evidence")
+    if limits:
+        write_out(f"note: {limits}\n", sys.stderr)
+    return kind
 
 
 @contextmanager

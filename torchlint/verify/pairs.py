@@ -51,7 +51,7 @@ class Order:
     whether nobody waits for what comes of them any more.
     """
 
-    device: Literal["cuda", "cpu", "sim"]
+    device: Literal["cuda", "cpu", "sim", "rocm", "mps", "xpu"]
     limits: timing.Limits
     seed: int
     python: str
@@ -162,7 +162,7 @@ def _look(
     if found.failure or (found.numerics and found.numerics["verdict"] == "wrong"):
         return
     if "counts" in order.phases and not found.counted:
-        if order.device != "cpu":
+        if running.subject.is_counted:
             with _in_time(running):
                 _count(running, null, fixed, found)
         found.counted = True
@@ -171,7 +171,7 @@ def _look(
     if order.device == "sim" or found.failure or "time" not in order.phases:
         return
     running.deadline = math.inf  # from here on no replicate is begun that will not end in time
-    metric = "wall" if order.device == "cuda" or workload.rule.name.startswith(checks.OF_LOADERS) else "cpu-time"
+    metric = "wall" if running.subject.on_accelerator or declared.of_loaders else "cpu-time"
     arms = {NULL: null, HANDICAP: Arm(HANDICAP, null.files), FIXED: fixed}
     found.timed = timing.measure(running, arms, STAGE, metric=metric, limits=order.limits, seed=order.seed)
     found.failure = found.timed.failures.get(FIXED)

@@ -121,7 +121,7 @@ class Arm:
         # As `use_deterministic_algorithms(..., warn_only=True)`, which loads the compiler too.
         torch.set_deterministic_debug_mode(message.get("deterministic", self._determinism))
         if message.get("host_random") and drawing_on_cpu() is None:
-            self._stack.enter_context(DrawOnCpu())
+            self._stack.enter_context(DrawOnCpu({"cuda", self._device.target} - {"cpu"}))
         if message.get("shift"):
             self._once.enter_context(shifted(message["shift"]))
         if message.get("double"):

@@ -224,6 +224,27 @@ class Cuda:
         ]
 
 
+class Uncounted(Cpu):
+    """An accelerator that is not NVIDIA's: it is waited for, and neither counts nor memory nor clocks are looked at.
+
+    `kind` is `rocm`, which is CUDA to torch, or torch's own name of it.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.type = kind
+        self.target = "cuda" if kind == "rocm" else kind
+        # Bound before any measured code runs, which may patch the module's.
+        self._synchronize = getattr(torch, self.target).synchronize
+
+    def sync(self) -> None:
+        """Wait for what is queued."""
+        self._synchronize()
+
+    def identity(self) -> dict[str, Any]:
+        """Its name."""
+        return {"name": name_of(self.type), "cpu_cores": os.cpu_count()}
+
+
 class Sim:
     """The simulated CUDA device: counts are exact, and there is no time."""
 
@@ -289,7 +310,14 @@ def open_device(kind: str, stack: contextlib.ExitStack) -> Device:
         return Sim(stack.enter_context(simulated_cuda()))
     if kind == "cuda":
         return Cuda()
-    return Cpu()
+    return Cpu() if kind == "cpu" else Uncounted(kind)
+
+
+def name_of(kind: str) -> str:
+    """The name of an accelerator that is not NVIDIA's; of one that is a part of the processor, that one's."""
+    module = torch.cuda if kind == "rocm" else getattr(torch, kind, None)
+    named = getattr(module, "get_device_name", None)
+    return str(named()) if callable(named) else processor()
 
 
 def software() -> dict[str, Any]:
