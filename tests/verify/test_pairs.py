@@ -120,6 +120,7 @@ class Bench:
     timed: timing.Timed | None = None
     asked: list[str] = field(default_factory=list)
     metric: str = ""
+    busy: bool = False
     session: Made | None = None
     fails: dict[str, str] = field(default_factory=dict)
     left: dict[str, list[str]] = field(default_factory=dict)
@@ -162,9 +163,11 @@ class Bench:
             raise self.numerics
         return self.numerics
 
-    def time(self, _running: Made, arms: dict[str, Arm], _stage: object, *, metric: str, **_: object) -> timing.Timed:
+    def time(
+        self, _running: Made, arms: dict[str, Arm], _stage: object, *, metric: str, busy: bool, **_: object
+    ) -> timing.Timed:
         self.asked.append("time")
-        self.metric = metric
+        self.metric, self.busy = metric, busy
         assert arms[NULL].files == arms[HANDICAP].files != arms[FIXED].files
         assert self.timed
         return self.timed
@@ -386,6 +389,18 @@ def test_what_was_looked_at_is_timed_without_another_look(bench: Bench) -> None:
     whole = bench.measure(ITEM, "cuda")
     assert found.measurement.counts == whole.measurement.counts
     assert found.measurement.numerics == whole.measurement.numerics
+
+
+def test_how_busy_the_device_is_is_asked_where_others_ran_beside_it(bench: Bench) -> None:
+    bench.timed = timed("faster")
+    bench.measure(ITEM, "cuda")
+    asked = [bench.busy]
+    looked = bench.phases(ITEM, "cuda", ("numerics", "counts"), at_once=16).looked
+    bench.timed.busy_ns = {NULL: 9000.0, FIXED: 2000.0}
+    found = bench.phases(ITEM, "cuda", ("time",), looked=looked).measurement
+    assert [*asked, bench.busy] == [False, True], "it is known where both were looked at alone"
+    assert isinstance(found.conditions, evidence.Conditions)
+    assert found.conditions.device_busy_us == (9.0, 2.0)
 
 
 def test_what_was_only_compared_is_counted_before_it_is_timed(bench: Bench) -> None:

@@ -173,7 +173,13 @@ def _look(
     running.deadline = math.inf  # from here on no replicate is begun that will not end in time
     metric = "wall" if running.subject.on_accelerator or declared.of_loaders else "cpu-time"
     arms = {NULL: null, HANDICAP: Arm(HANDICAP, null.files), FIXED: fixed}
-    found.timed = timing.measure(running, arms, STAGE, metric=metric, limits=order.limits, seed=order.seed)
+    unknown = order.device == "cuda" and found.counts is not None and found.work.busy_ns is None
+    found.timed = timing.measure(
+        running, arms, STAGE, metric=metric, limits=order.limits, seed=order.seed, busy=unknown
+    )
+    if {NULL, FIXED} <= found.timed.busy_ns.keys():
+        before, after = found.timed.busy_ns[NULL], found.timed.busy_ns[FIXED]
+        found.work = replace(found.work, busy_ns=(before, after))
     found.failure = found.timed.failures.get(FIXED)
 
 
