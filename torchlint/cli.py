@@ -453,9 +453,9 @@ def _device(section: str = "Proof") -> _Option:
     return _Option(
         ["--device"],
         section,
-        type=click.Choice(("cuda", "cpu", "sim")),
+        type=click.Choice(("cuda", "cpu", "sim", "mps", "xpu")),
         metavar="DEVICE",
-        help="cuda (the default), cpu, or sim: a simulated CUDA device, which counts and has no time.",
+        help="cuda (the default), cpu, mps, xpu, or sim: a simulated CUDA device, which counts and has no time.",
     )
 
 
@@ -489,6 +489,13 @@ def _verify_parameters() -> list[click.Parameter]:
         _words("--rule", "What", "RULE", "Measure the pair of files of a rule, or of ALL rules."),
         _words("--size", "What", "SIZE", "Measure a rule's pair at this size, or at all sizes."),
         _flag("--stale", "What", "Measure a rule's pair only where --evidence has nothing that still holds."),
+        _words(
+            "--phase",
+            "What",
+            "PHASES",
+            "Of a rule's pair, do `numerics`, `numerics,counts` (several pairs at once) or `time` only.",
+        ),
+        _flag("--plan", "What", "Print what would be measured of rules within --budget, and how long it takes."),
         _Option(
             ["--entry"], "What", metavar="MODULE:FUNCTION", help="Run this function, instead of PATH as a program."
         ),

@@ -30,7 +30,7 @@ class Verify(msgspec.Struct, forbid_unknown_fields=True, rename="kebab", frozen=
         Meta(description="The arguments of the program in `entry`.", examples=[["--epochs", "1"]]),
     ] = UNSET
     device: Annotated[
-        Literal["cuda", "cpu", "sim"] | UnsetType,
+        Literal["cuda", "cpu", "sim", "mps", "xpu"] | UnsetType,
         Meta(description="The device that is measured on; `cuda` by default.", examples=["sim"]),
     ] = UNSET
     allow_write: Annotated[
