@@ -256,6 +256,24 @@ def test_output_from_the_environment(project: Path, capsys: Capture, monkeypatch
     assert len(json.loads((project / "report.json").read_text())) == 2
 
 
+def test_what_is_wrong_in_the_environment_is_named_there(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHLINT_OUTPUT_FORMAT", "xml")
+    assert cli.run(["check"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: invalid value for '--output-format': 'xml'")
+    assert line.endswith("(from TORCHLINT_OUTPUT_FORMAT)")
+
+
+def test_gitlab_names_files_from_the_root_of_the_repository(
+    project: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI_PROJECT_DIR", str(project.parent))
+    cli.run(["check", "--output-format", "gitlab"])
+    assert {issue["location"]["path"] for issue in json.loads(capsys.readouterr().out)} == {
+        f"{project.name}/{name}.py" for name in ("net", "slow")
+    }
+
+
 def test_the_cache_from_the_environment(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCHLINT_NO_CACHE", "1")
     cli.run(["check"])

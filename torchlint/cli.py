@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torchlint.report.style import Style
 
 USAGE = 2
-FORMATS = ("full", "concise", "json", "github", "sarif")
+FORMATS = ("full", "concise", "json", "github", "gitlab", "sarif", "junit", "rdjson", "pylint", "azure")
 
 _REPLICATES = 16
 _SEED = 1
@@ -81,6 +81,10 @@ def _described(error: click.ClickException) -> str:
         hint = _meant(error.option_name, error.possibilities or (), f"`{command} --help` lists them")
         return f"no such option `{error.option_name}`; {hint}"
     message = " ".join(error.format_message().split()).rstrip(".")
+    option, context = getattr(error, "param", None), error.ctx if isinstance(error, click.UsageError) else None
+    if option is not None and context is not None and option.name is not None:
+        source = context.get_parameter_source(option.name)
+        message += f" (from {option.envvar})" if source is click.core.ParameterSource.ENVIRONMENT else ""
     return message[:1].lower() + message[1:]
 
 

@@ -12,7 +12,9 @@ from torchlint import declared
 SCHEMA_URL = "https://raw.githubusercontent.com/torchlint/torchlint/main/torchlint/torchlint.schema.json"
 
 SeverityWord: TypeAlias = Literal["note", "warning"]
-OutputFormat: TypeAlias = Literal["full", "concise", "json", "github", "sarif"]
+OutputFormat: TypeAlias = Literal[
+    "full", "concise", "json", "github", "gitlab", "sarif", "junit", "rdjson", "pylint", "azure"
+]
 
 
 class Verify(msgspec.Struct, forbid_unknown_fields=True, rename="kebab", frozen=True):

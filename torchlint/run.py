@@ -142,6 +142,8 @@ class _Run(NamedTuple):
             exit_code=status,
             rules=all_rules() if quotes else (),
             problems=problems(),
+            fail_on=self.config.fail_on,
+            folder=_folder_in_repository(order.cwd) if self.config.output_format == "gitlab" else "",
         )
 
     def rendered(self, reports: Sequence[FileReport], *, footer: bool = True, status: int | None = None) -> str:
@@ -154,6 +156,15 @@ class _Run(NamedTuple):
         """Say something beside the report, where so much is wanted."""
         if line and self.order.loudness >= loudness:
             write_out(f"{line.rstrip()}\n", sys.stderr)
+
+
+def _folder_in_repository(cwd: Path) -> str:
+    """Where the run takes place from the root that GitLab's runner names; empty where it names none."""
+    root = os.environ.get("CI_PROJECT_DIR")
+    try:
+        return "" if not root else cwd.resolve().relative_to(Path(root).resolve()).as_posix().removeprefix(".")
+    except ValueError:  # elsewhere
+        return ""
 
 
 def _mode(order: Order, config: Config) -> Mode:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "FileReport", "ReportOptions", "joined", "render"]
 
-FORMATS = ("full", "concise", "json", "github", "sarif")
+FORMATS = ("full", "concise", "json", "github", "gitlab", "sarif", "junit", "rdjson", "pylint", "azure")
 
 
 def render(output_format: str, reports: Sequence[FileReport], options: ReportOptions) -> str:
@@ -33,8 +33,18 @@ def render(output_format: str, reports: Sequence[FileReport], options: ReportOpt
             from torchlint.report.json import write
         case "github":
             from torchlint.report.github import write
+        case "gitlab":
+            from torchlint.report.gitlab import write
         case "sarif":
             from torchlint.report.sarif import write
+        case "junit":
+            from torchlint.report.junit import write
+        case "rdjson":
+            from torchlint.report.rdjson import write
+        case "pylint":
+            from torchlint.report.pylint import write
+        case "azure":
+            from torchlint.report.azure import write
         case _:
             raise ValueError(f"unknown output format `{output_format}`; one of {', '.join(FORMATS)}")
     return write(reports, options)

@@ -8,7 +8,7 @@ from torchlint.finding import Frequency
 from torchlint.report.entry import entries
 from torchlint.report.style import ALARM, BOLD, CODE, HINT, Style
 from torchlint.report.summary import footer
-from torchlint.report.text import visible
+from torchlint.report.text import opening, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +30,6 @@ def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
             message += f" (called{often} from {visible(entry.origin)})"
         if entry.doubts:
             message += f" — {visible(entry.doubtful)}"
-        path = style.paint(visible(entry.source.path), BOLD)
+        path = style.paint(opening(entry.source.path), BOLD)
         lines.append(f"{path}:{entry.start}: {kind}{code} {mark}{message}\n")
     return "".join(lines) + footer(reports, options)

@@ -63,6 +63,21 @@ class Entry:
         """Where the rule's page is published."""
         return self.rule.url if self.rule else None
 
+    @property
+    def stored(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Row and column of both ends in the file, of a notebook in its JSON, which is what services show."""
+        if self.span is None:
+            return (1, 1), (1, 1)
+        source, span, _ = self.source.stored(self.span)
+        return source.position(span.start), source.position(span.end)
+
+    @property
+    def sentence(self) -> str:
+        """What is said and doubtful, on one line; of a notebook also where, for those who see its JSON."""
+        said = " ".join(map(str.strip, self.message.splitlines()))
+        said += f" — {self.doubtful}" if self.doubts else ""
+        return said if self.start.cell is None else f"{said} ({self.start.words})"
+
     def is_fixable(self, threshold: Applicability) -> bool:
         """Whether a run at this threshold applies its fix."""
         return self.fix is not None and self.fix.applicability >= threshold

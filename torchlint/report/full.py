@@ -9,7 +9,7 @@ from torchlint.report.entry import Entry, entries
 from torchlint.report.frame import change, frame, gutter
 from torchlint.report.style import ALARM, BOLD, CODE, DIM, FRAME, HINT, WARNING, Style
 from torchlint.report.summary import footer
-from torchlint.report.text import visible
+from torchlint.report.text import opening, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,7 @@ def _one_line(note: Entry, style: Style) -> str:
     """Where a note is, what it says, and why it is no warning."""
     code = style.link(style.paint(visible(note.code), CODE), note.url)
     doubt = style.paint(f" — {visible(note.doubtful)}", DIM) if note.doubts else ""
-    return f"  {visible(note.source.path)}:{note.start}: {code} {visible(' '.join(note.message.split()))}{doubt}"
+    return f"  {opening(note.source.path)}:{note.start}: {code} {visible(' '.join(note.message.split()))}{doubt}"
 
 
 def _header(entry: Entry, options: ReportOptions, style: Style) -> list[str]:
