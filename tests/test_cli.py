@@ -408,7 +408,7 @@ def test_help_names_every_option_of_check(capsys: Capture) -> None:
         assert option.help
         assert option.help.endswith(".")
     titles = re.findall(r"^(\w+):$", text, re.MULTILINE)
-    assert titles == ["Rules", "Fixes", "Files", "Output", "Configuration", "Running", "Options"]
+    assert titles == ["Rules", "Fixes", "Baseline", "Files", "Output", "Configuration", "Running", "Options"]
 
 
 def test_without_a_command_there_is_help_and_status_2(capsys: Capture) -> None:

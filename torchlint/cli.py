@@ -235,6 +235,8 @@ def _parameters(*, fixing: bool) -> list[click.Parameter]:
             metavar="[=REASON]",
             help="Write an ignore comment for every finding, with a reason.",
         ),
+        _Option(["--baseline"], "Baseline", metavar="FILE", help="Do not report the findings that are in this file."),
+        _Option(["--write-baseline"], "Baseline", metavar="FILE", help="Write what is found to this file."),
         _words("--exclude", "Files", "PATTERNS", "Leave these out, instead of the usual ones."),
         _words("--extend-exclude", "Files", "PATTERNS", "Leave these out too."),
         _either("force-exclude", "Files", "Leave them out even when they are named."),
@@ -347,6 +349,7 @@ def _check(paths: tuple[str, ...], **options: Any) -> int:  # noqa: ANN401 - cli
 
     if "-" in paths and len(paths) > 1:
         raise click.UsageError("`-` is standard input and cannot be checked together with files")
+    _check_together(paths, options)
     order = Order(
         cwd=Path.cwd(),
         paths=paths or (".",),
@@ -355,6 +358,7 @@ def _check(paths: tuple[str, ...], **options: Any) -> int:  # noqa: ANN401 - cli
         diff=options["diff"],
         fix_only=options["fix_only"],
         add_ignore=options["add_ignore"],
+        write_baseline=options["write_baseline"],
         show_fixes=options["show_fixes"],
         show_files=options["show_files"],
         statistics=options["statistics"],
@@ -384,6 +388,18 @@ def _check(paths: tuple[str, ...], **options: Any) -> int:  # noqa: ANN401 - cli
         raise click.ClickException(str(error)) from None
 
 
+def _check_together(paths: tuple[str, ...], options: dict[str, Any]) -> None:
+    """Options of which one asks for what the other does not do."""
+    if options["baseline"] and options["add_ignore"] is not None:
+        raise click.UsageError("`--baseline` and `--add-ignore` cannot be given together: each accepts what is found")
+    for name in ("diff", "add_ignore", "statistics", "output_file"):
+        if options["write_baseline"] and options[name] not in (None, False):
+            option = name.replace("_", "-")
+            raise click.UsageError(f"`--write-baseline` and `--{option}` cannot be given together")
+    if options["write_baseline"] and paths == ("-",):
+        raise click.UsageError("`--write-baseline` needs files: standard input has no place in a baseline")
+
+
 def _overrides(options: dict[str, Any]) -> Overrides:
     """What the options of `check` or `fix` say above the configuration."""
     from torchlint.config import Overrides
@@ -407,6 +423,7 @@ def _overrides(options: dict[str, Any]) -> Overrides:
         unsafe_fixes=options["unsafe_fixes"],
         fix=options.get("fix", True),
         cache_dir=options["cache_dir"],
+        baseline=options["baseline"],
     )
 
 
@@ -562,7 +579,8 @@ is no such device or nothing to run, 4 if the machine was not fit to measure."""
 
 # Options of `fix` that have no meaning where a program is run and its proven fixes are written.
 _NOT_VERIFIED = (
-    "diff", "show_fixes", "fix_only", "add_ignore", "stdin_filename", "show_files", "output_file", "statistics",
+    "diff", "show_fixes", "fix_only", "add_ignore", "baseline", "write_baseline",
+    "stdin_filename", "show_files", "output_file", "statistics",
     "exit_zero", "exit_non_zero_on_fix",
 )  # fmt: skip
 

@@ -82,6 +82,7 @@ class Overrides:
     unsafe_fixes: bool | None = None
     fix: bool | None = None
     cache_dir: str | None = None
+    baseline: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +168,7 @@ class Config:
     fix: bool = False
     unsafe_fixes: bool = False
     cache_dir: Path | None = None
+    baseline: Path | None = None
     target_torch: tuple[int, int] = _DEFAULTS.target_torch
     dataloader_workers: int = _DEFAULTS.dataloader_workers
     hot: tuple[HotEntry, ...] = ()
@@ -214,6 +216,7 @@ class Config:
                 "output-format": self.output_format,
                 "fix": self.fix,
                 "unsafe-fixes": self.unsafe_fixes,
+                "baseline": None if self.baseline is None else str(self.baseline),
                 "cache-dir": None if self.cache_folder is None else str(self.cache_folder),
                 "target-torch": "{}.{}".format(*self.target_torch),
                 "dataloader-workers": self.dataloader_workers,
@@ -430,6 +433,8 @@ def _resolved(config: Config, key: str, value: Any, folder: Path) -> Any:  # noq
             return _severity(value)
         case "hot":
             return tuple(HotEntry.of(entry, folder) for entry in value)
+        case "baseline":
+            return Path(os.path.normpath(folder / Path(value).expanduser()))
         case "cache_dir":
             return folder / Path(value).expanduser()
         case "target_torch":
@@ -489,8 +494,10 @@ def _flags(overrides: Overrides) -> dict[str, Any]:
         for key in fields(overrides)
         if key.name not in ("config", "isolated") and (value := getattr(overrides, key.name)) != key.default
     }
-    if "cache_dir" in values:
-        configfile.check_paths(configfile.Document("--cache-dir", "", inline=True), values)
+    for name in ("baseline", "cache_dir"):
+        if name in values:
+            document = configfile.Document(f"--{name.replace('_', '-')}", "", inline=True)
+            configfile.check_paths(document, {name: values[name]})
     for name in _SELECTION:
         for selector in values.get(name, ()):
             _check_selector(name, selector)

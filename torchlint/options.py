@@ -154,6 +154,14 @@ class Options(msgspec.Struct, forbid_unknown_fields=True, rename="kebab", frozen
     output_format: Annotated[
         OutputFormat | UnsetType, Meta(description="How findings are written; `full` by default.", examples=["concise"])
     ] = UNSET
+    baseline: Annotated[
+        str | UnsetType,
+        Meta(
+            description="A file of findings that are not reported, from this one's folder; `check --write-baseline` "
+            "writes it.",
+            examples=["torchlint-baseline.json"],
+        ),
+    ] = UNSET
     fix: Annotated[
         bool | UnsetType, Meta(description="Whether `check` applies fixes; false by default.", examples=[True])
     ] = UNSET

@@ -53,7 +53,7 @@ class Order(NamedTuple):
 
     `paths` are as given, relative to `cwd`; `-` alone is standard input, `stdin_filename` its name. `add_ignore` is the
     reason to write with each ignore, empty for none; with None no ignores are written. `jobs` is the most processes to
-    use, None for one per processor.
+    use, None for one per processor. `write_baseline` is the file to write what is found to, instead of a report.
     """
 
     cwd: Path
@@ -63,6 +63,7 @@ class Order(NamedTuple):
     diff: bool = False
     fix_only: bool = False
     add_ignore: str | None = None
+    write_baseline: str | None = None
     show_fixes: bool = False
     show_files: bool = False
     statistics: bool = False
@@ -101,7 +102,7 @@ def check(order: Order) -> int:
         for shown, message in problems
     ]
     settled += _sweep(run, files, configs)
-    return _conclude(run, sorted(settled, key=lambda one: one.before.source.path))
+    return _conclude(run, *_reported(run, settled, configs, files))
 
 
 class _Run(NamedTuple):
@@ -203,7 +204,8 @@ _THEM = ("it", "them")
 
 
 def _settle(run: _Run, swept: Swept, path: Path | None) -> Settled:
-    swept = swept.at_least(run.config.level)
+    if run.mode is Mode.IGNORE:
+        swept = swept.at_least(run.config.level)
     return settle(swept, run.mode, run.order.add_ignore or "", None if run.mode is Mode.DIFF else path)
 
 
@@ -221,7 +223,27 @@ def _check_stdin(run: _Run, configs: Configs) -> int:
             if one.is_changed:
                 data = one.after.source.to_bytes()
         write_out(data, sys.stdout)
-    return _conclude(run, settled)
+    return _conclude(run, *_reported(run, settled, configs, ()))
+
+
+def _reported(
+    run: _Run, settled: Sequence[Settled], configs: Configs, files: Sequence[Found]
+) -> tuple[list[Settled], list[str]]:
+    """What is reported of what was found, sorted, and what is said of the rest, or of a baseline that is written."""
+    order, level = run.order, run.config.level
+    said: list[str] = []
+    if order.write_baseline is not None or run.mode is not Mode.IGNORE:
+        baselines = {configs.for_file(order.cwd / one.before.source.path).baseline for one in settled}
+        if order.write_baseline is not None or {run.config.baseline, *baselines} != {None}:
+            from torchlint import accepted  # few runs have a baseline
+
+            looked = accepted.Looked(order.cwd, order.paths, {file.path: file for file in files}, configs)
+            if order.write_baseline is not None:
+                file = Path(os.path.normpath(order.cwd / order.write_baseline))
+                said.append(accepted.write([one.at_least(level) for one in settled], file, looked))
+            else:
+                settled, said = accepted.accepted(settled, looked)
+    return sorted((one.at_least(level) for one in settled), key=lambda one: one.before.source.path), said
 
 
 def _swept(run: _Run, configs: Configs, file: Found, data: bytes) -> Swept:
@@ -257,8 +279,8 @@ def facts_of(file: Found, wanted: Wanted, configs: Configs, order: Order, others
 # The end of a run
 
 
-def _conclude(run: _Run, settled: Sequence[Settled]) -> int:
-    """Write the report; the exit status."""
+def _conclude(run: _Run, settled: Sequence[Settled], said: Sequence[str]) -> int:
+    """Write the report, and below it what is `said`; the exit status."""
     for problem in problems():
         run.tell(Loudness.QUIET, f"error: {problem}")
     status = _status(run, settled)
@@ -273,11 +295,15 @@ def _conclude(run: _Run, settled: Sequence[Settled]) -> int:
         case Mode.IGNORE:
             _complain(run, errors)
             run.tell(Loudness.NORMAL, _ignored(settled))
+        case _ if run.order.write_baseline is not None:
+            _complain(run, errors)
         case Mode.FIX if run.order.fix_only:
             _report(run, run.rendered(errors, footer=False, status=status))
             run.tell(Loudness.NORMAL, changed(reports, options, written=True))
         case _:
             _report(run, run.rendered(reports, status=status))
+    for line in said:
+        run.tell(Loudness.NORMAL, visible(line))
     return status
 
 
@@ -291,7 +317,7 @@ def _status(run: _Run, settled: Sequence[Settled]) -> int:
         return CLEAN
     if faults:
         return FOUND
-    if run.mode is Mode.IGNORE:
+    if run.mode is Mode.IGNORE or order.write_baseline is not None:
         return CLEAN
     if any(one.is_changed for one in settled) and (run.mode is Mode.DIFF or order.exit_non_zero_on_fix):
         return FOUND
