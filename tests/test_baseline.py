@@ -276,7 +276,7 @@ def test_what_cannot_be_given_together(run: Run, arguments: tuple[str, ...], mes
         ("def f():\n\tx\r\n\tdef g():\r\n\t\ty\n", ["", "f", "f", "f.g", "f.g"]),
     ],
 )
-def testscope_of_rows(text: str, expected: list[str]) -> None:
+def test_scopes(text: str, expected: list[str]) -> None:
     source = SourceFile("a.py", text)
     assert baseline.scope_of_rows(text) == expected
     assert baseline.scopes(source) == set(expected)

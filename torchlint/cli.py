@@ -236,6 +236,12 @@ def _parameters(*, fixing: bool) -> list[click.Parameter]:
             help="Write an ignore comment for every finding, with a reason.",
         ),
         _Option(["--baseline"], "Baseline", metavar="FILE", help="Do not report the findings that are in this file."),
+        _Option(
+            ["--diff-base"],
+            "Baseline",
+            metavar="REF",
+            help="Report what is new since git's branch, tag or commit REF.",
+        ),
         _Option(["--write-baseline"], "Baseline", metavar="FILE", help="Write what is found to this file."),
         _words("--exclude", "Files", "PATTERNS", "Leave these out, instead of the usual ones."),
         _words("--extend-exclude", "Files", "PATTERNS", "Leave these out too."),
@@ -359,6 +365,7 @@ def _check(paths: tuple[str, ...], **options: Any) -> int:  # noqa: ANN401 - cli
         fix_only=options["fix_only"],
         add_ignore=options["add_ignore"],
         write_baseline=options["write_baseline"],
+        diff_base=options["diff_base"],
         show_fixes=options["show_fixes"],
         show_files=options["show_files"],
         statistics=options["statistics"],
@@ -396,6 +403,9 @@ def _check_together(paths: tuple[str, ...], options: dict[str, Any]) -> None:
         if options["write_baseline"] and options[name] not in (None, False):
             option = name.replace("_", "-")
             raise click.UsageError(f"`--write-baseline` and `--{option}` cannot be given together")
+    if options["diff_base"] is not None and (options["write_baseline"] or paths == ("-",)):
+        other = "--write-baseline" if options["write_baseline"] else "-"
+        raise click.UsageError(f"`--diff-base` and `{other}` cannot be given together")
     if options["write_baseline"] and paths == ("-",):
         raise click.UsageError("`--write-baseline` needs files: standard input has no place in a baseline")
 
@@ -579,7 +589,7 @@ is no such device or nothing to run, 4 if the machine was not fit to measure."""
 
 # Options of `fix` that have no meaning where a program is run and its proven fixes are written.
 _NOT_VERIFIED = (
-    "diff", "show_fixes", "fix_only", "add_ignore", "baseline", "write_baseline",
+    "diff", "show_fixes", "fix_only", "add_ignore", "baseline", "write_baseline", "diff_base",
     "stdin_filename", "show_files", "output_file", "statistics",
     "exit_zero", "exit_non_zero_on_fix",
 )  # fmt: skip

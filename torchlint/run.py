@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from torchlint.config import Config, Configs, Overrides
-from torchlint.configfile import reason
+from torchlint.configfile import ConfigError, reason
 from torchlint.discover import Found, discover, is_force_excluded
 from torchlint.facts import NOTHING, Facts
 from torchlint.finding import Applicability, Fault, Result
@@ -54,6 +54,7 @@ class Order(NamedTuple):
     `paths` are as given, relative to `cwd`; `-` alone is standard input, `stdin_filename` its name. `add_ignore` is the
     reason to write with each ignore, empty for none; with None no ignores are written. `jobs` is the most processes to
     use, None for one per processor. `write_baseline` is the file to write what is found to, instead of a report.
+    With a `diff_base`, a revision, what was there already is not reported.
     """
 
     cwd: Path
@@ -64,6 +65,7 @@ class Order(NamedTuple):
     fix_only: bool = False
     add_ignore: str | None = None
     write_baseline: str | None = None
+    diff_base: str | None = None
     show_fixes: bool = False
     show_files: bool = False
     statistics: bool = False
@@ -85,6 +87,8 @@ def check(order: Order) -> int:
     configs = Configs(order.overrides, order.cwd)
     config = configs.for_directory(order.cwd)
     run = _Run(order, config, _mode(order, config), sys.stdout)
+    if order.diff_base is not None and run.mode is not Mode.CHECK:
+        raise ConfigError("--diff-base: it reports, and neither fixes nor ignores; leave out `--fix` or `fix = true`")
     if order.statistics:
         run.rendered(())  # not every format has them: say so before the work
     if order.paths == (_STDIN,):
@@ -181,8 +185,7 @@ def _sweep(run: _Run, files: Sequence[Found], configs: Configs) -> list[Settled]
     started = time.monotonic()
     is_shown = order.loudness >= Loudness.NORMAL and sys.stderr.isatty()
     progress = Progress(len(files), sys.stderr if is_shown else None)
-    means = Means((lambda: run.config.cache_folder) if order.cache else None, run.fix_threshold, order.jobs)
-    sweep = Sweep(files, configs, order.cwd, means, progress)
+    sweep = Sweep(files, configs, order.cwd, _means(run), progress)
     try:
         settled = [_settle(run, swept, swept.file.path) for swept in sweep]
     finally:
@@ -201,6 +204,11 @@ def _sweep(run: _Run, files: Sequence[Found], configs: Configs) -> list[Settled]
 
 
 _THEM = ("it", "them")
+
+
+def _means(run: _Run) -> Means:
+    folder = (lambda: run.config.cache_folder) if run.order.cache else None
+    return Means(folder, run.fix_threshold, run.order.jobs)
 
 
 def _settle(run: _Run, swept: Swept, path: Path | None) -> Settled:
@@ -243,6 +251,12 @@ def _reported(
                 said.append(accepted.write([one.at_least(level) for one in settled], file, looked))
             else:
                 settled, said = accepted.accepted(settled, looked)
+    if order.diff_base is not None:
+        from torchlint import since  # git and a second pass, which only this takes
+
+        means = _means(run)
+        settled, more = since.new_since(settled, order.diff_base, since.Run(order.cwd, order.paths, configs, means))
+        said += more
     return sorted((one.at_least(level) for one in settled), key=lambda one: one.before.source.path), said
 
 
