@@ -68,7 +68,10 @@ class Order(NamedTuple):
     diff_base: str | None = None
     show_fixes: bool = False
     show_files: bool = False
+    show_settings: bool = False
     statistics: bool = False
+    sort: str = "place"
+    group_by: str = ""
     exit_zero: bool = False
     exit_non_zero_on_fix: bool = False
     output_file: str | None = None
@@ -89,8 +92,10 @@ def check(order: Order) -> int:
     run = _Run(order, config, _mode(order, config), sys.stdout)
     if order.diff_base is not None and run.mode is not Mode.CHECK:
         raise ConfigError("--diff-base: it reports, and neither fixes nor ignores; leave out `--fix` or `fix = true`")
-    if order.statistics:
+    if order.statistics or order.group_by:
         run.rendered(())  # not every format has them: say so before the work
+    if order.show_settings:
+        return _show_settings(order, configs)
     if order.paths == (_STDIN,):
         return _check_stdin(run, configs)
     files, problems = discover(order.paths, configs, order.cwd)
@@ -107,6 +112,19 @@ def check(order: Order) -> int:
     ]
     settled += _sweep(run, files, configs)
     return _conclude(run, *_reported(run, settled, configs, files))
+
+
+def _show_settings(order: Order, configs: Configs) -> int:
+    """Print what holds for the first path: of a file with the rules that run in it."""
+    import json  # only where it is what is printed
+
+    path = Path(os.path.normpath(order.cwd / (order.stdin_filename or order.paths[0])))
+    config = configs.for_directory(path) if path.is_dir() else configs.for_file(path)
+    shown = {"path": str(path)} | config.as_dict()
+    if not path.is_dir():
+        shown["rules"] = list(config.settings_for(path).rules)
+    write_out(json.dumps(shown, indent=2) + "\n", sys.stdout)
+    return FAILED if problems() else CLEAN
 
 
 class _Run(NamedTuple):
@@ -148,6 +166,9 @@ class _Run(NamedTuple):
             rules=all_rules() if quotes else (),
             problems=problems(),
             fail_on=self.config.fail_on,
+            sort=order.sort,
+            group_by=order.group_by,
+            wraps=is_shown and self.out.isatty(),
             folder=_folder_in_repository(order.cwd) if self.config.output_format == "gitlab" else "",
         )
 
@@ -358,7 +379,7 @@ def _ignored(settled: Sequence[Settled]) -> str:
 
 def _complain(run: _Run, errors: Sequence[FileReport]) -> None:
     """Say to people what went wrong, in a mode whose output is something else than findings."""
-    text = render("concise", errors, replace(run.options(footer=False), statistics=False))
+    text = render("concise", errors, replace(run.options(footer=False), statistics=False, group_by=""))
     run.tell(Loudness.QUIET, text)
 
 

@@ -17,13 +17,15 @@ FORMATS = ("full", "concise", "json", "github", "gitlab", "sarif", "junit", "rdj
 def render(output_format: str, reports: Sequence[FileReport], options: ReportOptions) -> str:
     """The whole report, in the order of `reports`, ending in a newline unless it is empty.
 
-    Raises `ValueError`, its message for people, for an unknown format and for statistics in a format without them.
+    Raises `ValueError`, its message for people, for an unknown format, and for statistics or groups where it has none.
     """
     # Each writer is imported where it is chosen: `json`, `hashlib` and `urllib` cost more than a warm run.
     if options.statistics:
         from torchlint.report import statistics
 
         return statistics.write(output_format, reports, options)
+    if options.group_by and output_format not in ("full", "concise"):
+        raise ValueError(f"`--group-by` writes full or concise, not {output_format}")
     match output_format:
         case "full":
             from torchlint.report.full import write

@@ -62,7 +62,8 @@ class ReportOptions:
     `threshold` is the applicability that `--fix` would apply or has applied, `fixing` says that it has.
     `width` is in columns. `footer` is off under `--quiet`. `exit_code` is the run's, None where it follows from the
     results. `rules` are those whose metadata may be quoted. `problems` say what is wrong with rule packs. Findings of
-    severity `fail_on` fail the run. `folder` is where paths start, from the root of the repository, if that is known.
+    severity `fail_on` fail the run. `sort` is `place` or `impact`, `group_by` `rule`, `file`, `loop` or nothing. With
+    `wraps` lines end at `width`. `folder` is where paths start, from the root of the repository, if that is known.
     """
 
     color: bool = False
@@ -78,3 +79,6 @@ class ReportOptions:
     problems: tuple[str, ...] = ()
     fail_on: Severity = Severity.WARNING
     folder: str = ""
+    sort: str = "place"
+    group_by: str = ""
+    wraps: bool = False

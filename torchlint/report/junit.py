@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from html import escape
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from torchlint.report.entry import Entry, entries
@@ -29,7 +28,10 @@ _NO_CHARACTERS = dict.fromkeys((0xFFFE, 0xFFFF), "\ufffd")
 def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
     """One document. What does not fail the run is a test that was skipped."""
     found = list(entries(reports, options))
-    suites = [_suite(path, list(group), options) for path, group in groupby(found, key=lambda entry: entry.source.path)]
+    files: dict[str, list[Entry]] = {}
+    for entry in found:
+        files.setdefault(entry.source.path, []).append(entry)
+    suites = [_suite(path, group, options) for path, group in files.items()]
     kinds = Counter(_kind(entry, options) for entry in found)
     counts = f'tests="{len(found) or 1}" failures="{kinds["failure"]}" errors="{kinds["error"]}"'
     body = "".join(suites) or _CLEAN

@@ -32,6 +32,23 @@ def opening(path: str) -> str:
     return f"./{shown}" if shown.lstrip().startswith("::") else shown
 
 
+def wrapped(text: str, columns: int, indent: int, first: int | None = None) -> str:
+    """What is visible in lines of that many columns, those below the first behind blanks; a long word is not broken.
+
+    `first` is how many columns of the first line are taken, as many as those blanks if it is not said.
+    """
+    lines: list[str] = []
+    line, room = "", columns - (indent if first is None else first)
+    for word in text.split(" "):
+        longer = f"{line} {word}" if line else word
+        if line and width(longer) > room:
+            lines.append(line)
+            line, room = word, columns - indent
+        else:
+            line = longer
+    return f"\n{' ' * indent}".join((*lines, line))
+
+
 def width(text: str) -> int:
     """How many columns `visible(text)` fills."""
     if text.isascii() and text.isprintable():
