@@ -798,6 +798,18 @@ def _explain_line(place: str, output_format: str, options: dict[str, Any]) -> in
         raise click.ClickException(str(error)) from None
 
 
+@torchlint.command(cls=_Command, short_help="See in ten seconds what torchlint does.")
+@click.option("--script", is_flag=True, help="Print the script that it is shown on.")
+def demo(*, script: bool) -> int:
+    """Show what torchlint finds in a training script, how it fixes that, and what the fix saves on a simulated GPU."""
+    from torchlint import demo as demonstration
+
+    if script:
+        click.echo(demonstration.SCRIPT, nl=False)
+        return 0
+    return demonstration.demo()
+
+
 @torchlint.command(cls=_Command)
 @_output_format
 def rules(output_format: str) -> int:
