@@ -854,7 +854,7 @@ def config(*, show: bool, schema: bool, config: tuple[str, ...], isolated: bool)
 @torchlint.command(cls=_Command)
 @click.option("--cache-dir", metavar="FOLDER", envvar="TORCHLINT_CACHE_DIR", help="The folder, if not the usual one.")
 def clean(cache_dir: str | None) -> None:
-    """Forget the results of earlier runs in this folder."""
+    """Clear the cache of this folder."""
     from torchlint.cache import clean as clean_cache
     from torchlint.config import ConfigError, Configs, Overrides
     from torchlint.owned import NotOwnedError
