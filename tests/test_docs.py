@@ -5,8 +5,10 @@ from __future__ import annotations
 import pydoc
 import re
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
+from generate_picture import COMMAND, PICTURE, picture
 from generate_readme import PAGES, TEN, generated
 
 import torchlint
@@ -41,6 +43,14 @@ def test_a_stale_part_is_noticed(page: str, changes: dict[str, str]) -> None:
         assert old in stale[begin:]
         stale = stale[:begin] + stale[begin:].replace(old, new, 1)
     assert generated(page, stale) == read(page)
+
+
+def test_the_picture_shows_what_is_printed() -> None:
+    assert PICTURE.read_text(encoding="utf-8") == picture(), "run `python tools/generate_picture.py`"
+    root = ET.fromstring(picture())  # noqa: S314 -- our own
+    lines = ["".join(line.itertext()) for line in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert lines[0] == f"$ torchlint {' '.join(COMMAND)}"
+    assert "TL301`loss.item()` synchronizes with the GPU every batch" in lines
 
 
 def test_the_readme_shows_ten_rules_that_run_unasked() -> None:
