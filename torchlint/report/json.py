@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from torchlint.finding import Frequency
+from torchlint.report.dumped import dumped
 from torchlint.report.entry import Entry, entries
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
-    """A JSON array, in ASCII so that any consumer's encoding will do."""
-    return json.dumps([_finding(entry) for entry in entries(reports, options)], indent=2) + "\n"
+    """A JSON array."""
+    return dumped([_finding(entry) for entry in entries(reports, options)])
 
 
 def _finding(entry: Entry) -> dict[str, Any]:
