@@ -483,7 +483,7 @@ ODD_CONFIGURATIONS = {
     "no user in a list": ("verify.allow-write = ['~nosuchuser']", "is not a path: no such user"),
     **{
         f"{key} {name}": (f"{key} = {value}", f"is not a path: {message}")
-        for key in ("cache-dir", "extend", "verify.python", "verify.entry")
+        for key in ("baseline", "cache-dir", "extend", "verify.python", "verify.entry")
         for name, value, message in (
             ("no user", "'~nosuchuser/x'", "no such user, or one without a home folder"),
             ("NUL", '"a\\u0000b"', "embedded null byte"),

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -17,6 +18,7 @@ import pytest
 import torchlint as package
 from torchlint import __main__, cli, registry, report, userfolder
 from torchlint import run as run_module
+from torchlint.options import SCHEMA_URL
 
 SLOW = "import torch\n\n\ndef mask(size):\n    return torch.zeros(size, size).cuda()\n"
 FAST = SLOW.replace("size).cuda()", 'size, device="cuda")')
@@ -197,6 +199,22 @@ def test_statistics_show_files_show_fixes_and_color(capsys: Capture) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names that are no text are possible on Linux alone")
+def test_groups_and_order(capsys: Capture) -> None:
+    cli.run(["check", "--output-format", "concise", "--group-by", "rule"])
+    out = capsys.readouterr().out
+    assert out.index("TL201 host-factory-then-move (1 finding)") < out.index("TL501 bias-before-batchnorm (1 finding)")
+    cli.run(
+        ["check", "--output-format", "concise", "--quiet", "--sort", "impact", "--config", 'severity.TL501 = "note"']
+    )
+    assert [line.split(":")[0] for line in capsys.readouterr().out.splitlines()] == ["slow.py", "net.py"]
+    for arguments, message in (
+        (["--statistics"], "`--group-by` and `--statistics` cannot be given together"),
+        (["--output-format", "json"], "`--group-by` writes full or concise, not json"),
+    ):
+        assert cli.run(["check", "--group-by", "file", *arguments]) == 2
+        assert message in only_error(capsys)
+
+
 def test_a_name_that_is_no_text_can_be_printed(project: Path) -> None:
     path = Path(os.fsdecode(os.fsencode(project) + b"/caf\xe9.py"))
     path.write_text(SLOW)
@@ -254,6 +272,24 @@ def test_output_from_the_environment(project: Path, capsys: Capture, monkeypatch
     monkeypatch.setenv("TORCHLINT_OUTPUT_FILE", "report.json")
     cli.run(["check"])
     assert len(json.loads((project / "report.json").read_text())) == 2
+
+
+def test_what_is_wrong_in_the_environment_is_named_there(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHLINT_OUTPUT_FORMAT", "xml")
+    assert cli.run(["check"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: invalid value for '--output-format': 'xml'")
+    assert line.endswith("(from TORCHLINT_OUTPUT_FORMAT)")
+
+
+def test_gitlab_names_files_from_the_root_of_the_repository(
+    project: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI_PROJECT_DIR", str(project.parent))
+    cli.run(["check", "--output-format", "gitlab"])
+    assert {issue["location"]["path"] for issue in json.loads(capsys.readouterr().out)} == {
+        f"{project.name}/{name}.py" for name in ("net", "slow")
+    }
 
 
 def test_the_cache_from_the_environment(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -360,9 +396,90 @@ def test_new_rule(project: Path, capsys: Capture) -> None:
     assert "exists" in only_error(capsys)
 
 
-def test_version(capsys: Capture) -> None:
-    assert cli.run(["--version"]) == 0
+@pytest.mark.parametrize("flag", ["-V", "--version"])
+def test_version(capsys: Capture, flag: str) -> None:
+    assert cli.run([flag]) == 0
     assert capsys.readouterr().out == f"torchlint {package.__version__}\n"
+
+
+def test_rule_is_explain(project: Path, capsys: Capture) -> None:
+    for arguments in (["TL201"], ["TL201", "--output-format", "json"], ["slow.py:5"], ["nonsense"]):
+        results = []
+        for command in ("explain", "rule"):
+            status = cli.run([command, *arguments])
+            results.append((status, capsys.readouterr()))
+        assert results[0] == results[1]
+    assert (project / "slow.py").read_text() == SLOW
+
+
+def test_settings_are_those_of_the_first_path(project: Path, capsys: Capture) -> None:
+    (project / "torchlint.toml").write_text('select = ["TL2", "TL501"]\n[per-file-ignores]\n"net.py" = ["TL501"]\n')
+    found = {}
+    for path in (".", "slow.py", "net.py", "not/there.py"):
+        assert cli.run(["check", "--show-settings", "--fail-on", "note", path]) == 0
+        found[path] = json.loads(capsys.readouterr().out)
+        assert found[path]["file"] == str(project / "torchlint.toml")
+        assert found[path]["sources"]["fail-on"] == "--fail-on"
+    rules = {path: set(shown["rules"]) for path, shown in found.items()}
+    assert rules["."] == rules["slow.py"] == rules["not/there.py"]
+    assert rules["slow.py"] - rules["net.py"] == {"bias-before-batchnorm"}
+
+
+# What a shell completes
+
+
+@pytest.fixture
+def complete(project: Path) -> Callable[..., list[str]]:
+    """What bash is offered for the last of these words, by the function that the program itself gives it."""
+    bash = shutil.which("bash")
+    if bash is None or sys.platform == "win32":
+        pytest.skip("there is no bash")
+    tools = project / "tools"
+    tools.mkdir()
+    (tools / "torchlint").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m torchlint "$@"\n')
+    (tools / "torchlint").chmod(0o755)
+
+    def complete(*words: str) -> list[str]:
+        script = (
+            'eval "$(_TORCHLINT_COMPLETE=bash_source torchlint)"\n'
+            'compopt() { echo "files"; }\n'
+            'COMP_WORDS=(torchlint "$@"); COMP_CWORD=$#\n'
+            '_torchlint_completion torchlint\nprintf "%s\\n" "${COMPREPLY[@]}"\n'
+        )
+        environment = os.environ | {"PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
+        done = subprocess.run(
+            [bash, "-c", script, "bash", *words], env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.stderr == ""
+        return done.stdout.split()
+
+    return complete
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("ch",), ["check"]),
+        (("check", "--output-f"), ["--output-format", "--output-file"]),
+        (("check", "--output-format", "g"), ["github", "gitlab"]),
+        (("rule", "item-in-tr"), ["item-in-train-loop"]),
+        (("explain", "TL39"), []),
+        (("check", "--select", "TL301,data-par"), ["TL301,data-parallel"]),
+        (("check", "--ignore", "tl702"), []),
+        (("check", "REA"), ["files"]),
+        (("check", "--baseline", "b"), ["files"]),
+        (("check", "--cache-dir", "b"), ["files"]),
+    ],
+)
+def test_a_shell_completes(complete: Callable[..., list[str]], words: tuple[str, ...], expected: list[str]) -> None:
+    assert complete(*words) == expected
+
+
+def test_the_documentation_says_how_a_shell_is_told() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "command_line.md").read_text(encoding="utf-8")
+    assert SCHEMA_URL in text
+    for shell in ("bash", "zsh", "fish"):
+        assert f"_TORCHLINT_COMPLETE={shell}_source torchlint" in text
 
 
 # Help
@@ -390,7 +507,7 @@ def test_help_names_every_option_of_check(capsys: Capture) -> None:
         assert option.help
         assert option.help.endswith(".")
     titles = re.findall(r"^(\w+):$", text, re.MULTILINE)
-    assert titles == ["Rules", "Fixes", "Files", "Output", "Configuration", "Running", "Options"]
+    assert titles == ["Rules", "Fixes", "Baseline", "Files", "Output", "Configuration", "Running", "Options"]
 
 
 def test_without_a_command_there_is_help_and_status_2(capsys: Capture) -> None:

@@ -421,7 +421,7 @@ class TestErrors:
                 '[verify]\nargs = "--fast"\n',
                 '2: `verify.args`: expected an array, got a string; write `args = ["--epochs", "1"]`',
             ),
-            ('[verify]\ndevice = "tpu"\n', '2: `verify.device`: unknown value "tpu"; did you mean `cpu`?'),
+            ('[verify]\ndevice = "tpu"\n', '2: `verify.device`: unknown value "tpu"; did you mean `xpu`?'),
             ('[verify]\nbudget = "long"\n', 'expected a string such as "10m", got "long"; write `budget = "10m"`'),
             ("[verify]\nsteps = 0\n", "2: `verify.steps`: expected "),
             ("verify = 1\n", "1: `verify`: expected a table, got an integer; write `verify = "),

@@ -5,32 +5,60 @@ from __future__ import annotations
 import pydoc
 import re
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
-from generate_readme import README, generated
+from generate_picture import COMMAND, PICTURE, picture
+from generate_readme import PAGES, TEN, generated
 
 import torchlint
+from torchlint.registry import find
+from torchlint.rule import Status
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = sorted(ROOT.glob("*.md"))
+DOCUMENTS = sorted((*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")))
 
 
 def read(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def test_generated_parts_of_the_readme_are_fresh() -> None:
-    text = README.read_text(encoding="utf-8")
-    assert generated(text) == text, "run `python tools/generate_readme.py`"
+@pytest.mark.parametrize("page", PAGES)
+def test_generated_parts_are_fresh(page: str) -> None:
+    assert generated(page, read(page)) == read(page), "run `python tools/generate_readme.py`"
 
 
-def test_a_stale_part_is_noticed() -> None:
-    text = README.read_text(encoding="utf-8")
-    stale = text
-    for old, new in (("| TL301 |", "| TL999 |"), ("$ torchlint fix ", "")):  # in two parts
-        assert old in stale
-        stale = stale.replace(old, new)
-    assert generated(stale) == text
+@pytest.mark.parametrize(
+    ("page", "changes"),
+    [
+        ("README.md", {"| TL301 |": "| TL999 |", "$ torchlint fix ": ""}),
+        ("docs/rules.md", {"| TL301 |": "| TL999 |"}),
+        ("docs/configuration.md", {"| `select` |": "| `slect` |"}),
+    ],
+)
+def test_a_stale_part_is_noticed(page: str, changes: dict[str, str]) -> None:
+    stale = read(page)
+    for old, new in changes.items():
+        begin = stale.index("<!-- begin: ")
+        assert old in stale[begin:]
+        stale = stale[:begin] + stale[begin:].replace(old, new, 1)
+    assert generated(page, stale) == read(page)
+
+
+def test_the_picture_shows_what_is_printed() -> None:
+    assert PICTURE.read_text(encoding="utf-8") == picture(), "run `python tools/generate_picture.py`"
+    root = ET.fromstring(picture())  # noqa: S314 -- our own
+    lines = ["".join(line.itertext()) for line in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert lines[0] == f"$ torchlint {' '.join(COMMAND)}"
+    assert "TL301`loss.item()` synchronizes with the GPU every batch" in lines
+
+
+def test_the_readme_shows_ten_rules_that_run_unasked() -> None:
+    rules = [find(name) for name in TEN]
+    assert len(rules) == 10
+    assert all(rule.default and rule.status is Status.STABLE for rule in rules)
+    assert len({rule.group for rule in rules}) >= 5
+    assert read("README.md").count("\n| TL") == 10
 
 
 def test_continuous_integration_runs_the_two_commands_of_the_readme() -> None:

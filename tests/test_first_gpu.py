@@ -43,7 +43,7 @@ def dry(name: str) -> tuple[int, str]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell script")
-@pytest.mark.parametrize("name", "123456")
+@pytest.mark.parametrize("name", "1234567")
 def test_a_slice_fits_its_time_and_measures_what_one_gpu_can(name: str) -> None:
     status, said = dry(name)
     assert status == 0, said
@@ -52,6 +52,10 @@ def test_a_slice_fits_its_time_and_measures_what_one_gpu_can(name: str) -> None:
     assert sum(seconds) <= LONGEST_S
     for limit, budget in re.findall(r"at most (\d+) s:.*--budget (\d+)s", said):
         assert int(budget) < int(limit)
+    if "--rule ALL" in said:
+        assert name == "3"
+        assert all("--phase numerics,counts" in line for line in said.splitlines() if "--rule" in line), "none is timed"
+        return
     codes = re.findall(r"--rule (\S+)", said)
     assert not TOO_HEAVY & set(codes)
     assert all(workload(find(code)).devices == 1 for code in codes)
@@ -61,12 +65,12 @@ def test_a_slice_fits_its_time_and_measures_what_one_gpu_can(name: str) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell script")
 def test_no_other_slice_runs_anything() -> None:
-    status, said = dry("7")
-    assert (status, said) == (2, "no slice is called 7\n")
+    status, said = dry("8")
+    assert (status, said) == (2, "no slice is called 8\n")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell script")
-@pytest.mark.parametrize("name", "123456")
+@pytest.mark.parametrize("name", "1234567")
 def test_without_a_gpu_a_slice_runs_what_needs_none(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEVICE", "cpu")
     status, said = dry(name)
@@ -107,6 +111,42 @@ def test_what_a_slice_has_measured_is_looked_at(
     file.write_text(json.dumps({"measurements": [measured]}), encoding="utf-8")
     assert look.main(tmp_path) == (1 if failing else 0)
     assert capsys.readouterr().out.count("FAIL") == len(failing)
+
+
+def looked(**parts: object) -> dict[str, Any]:
+    """What a journal has of a size that is to be timed."""
+    found = {
+        "numerics": {"verdict": "same"},
+        "counted": True,
+        "memory": [2, 1],
+        "counts": [{"launches": 3.0}, {"launches": 3.0}],
+        "uncounted": "",
+    }
+    return {"looked": {**found, **parts}, "seconds_of_looks": 40.0}
+
+
+@pytest.mark.parametrize(
+    ("entry", "failing"),
+    [
+        (looked(), []),
+        (looked(numerics={"verdict": "not-checked"}), ["numerics not-checked"]),
+        (looked(counts=None, uncounted="lost"), ["not counted: lost"]),
+        (looked(counts=[{"launches": 0.0}, {"launches": 0.0}]), ["0 launches"]),
+        (looked(counted=True, counts=None, memory=None), []),
+    ],
+)
+def test_what_is_still_to_be_timed_is_looked_at(
+    entry: dict[str, Any], failing: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert [what for passed, what in look.looked(entry) if not passed] == failing
+    (tmp_path / ".measuring-nvidia-h200.json").write_text(
+        json.dumps({"repeated-item gpu": entry, "repeated-item nohelp": {"seconds": 3.0}}), encoding="utf-8"
+    )
+    assert look.main(tmp_path) == (1 if failing else 0)
+    said = capsys.readouterr().out
+    assert said.count("FAIL") == len(failing)
+    assert "repeated-item, gpu: numerics" in said
+    assert "0 files of evidence, 1 sizes to be timed" in said
 
 
 def packed(folder: Path, *names: str) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 SLOW = "import torch\n\n\ndef mask(size):\n    return torch.zeros(size, size).cuda()\n"
+UNSAFE = "\n\nnet = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8))\n"
 FAST = SLOW.replace("size).cuda()", 'size, device="cuda")')
 
 
@@ -58,10 +60,45 @@ def test_the_entry_runs_as_pre_commit_runs_it(hook: dict[str, Any], tmp_path: Pa
     output = run(sys.executable, "-m", command, *arguments, "train.py", "vendored.py", cwd=tmp_path, status=None)
     assert "vendored.py" not in output
     assert (tmp_path / "vendored.py").read_text() == SLOW
-    if "--fix" in arguments:
+    if "--fix-only" in arguments:
         assert (tmp_path / "train.py").read_text() == FAST
     else:
         assert "train.py" in output
+
+
+def test_the_two_hooks_together_print_nothing_twice(tmp_path: Path) -> None:
+    """In the order of the README: what is fixed is fixed, what is left is said once, and so is what cannot be read."""
+    (tmp_path / "train.py").write_text(SLOW + UNSAFE)
+    (tmp_path / "bad.py").write_text("import torch\ndef f(:\n")
+    said = {}
+    for hook in reversed(manifest()):
+        command, *arguments = hook["entry"].split()
+        done = subprocess.run(
+            [sys.executable, "-m", command, *arguments, "train.py", "bad.py"],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        # pre-commit prints what a hook says if it fails, or has changed a file.
+        said[hook["id"]] = (done.returncode, done.stdout)
+    assert list(said) == ["torchlint-fix", "torchlint"]
+    assert said["torchlint-fix"] == (0, "")
+    assert said["torchlint"][0] == 1
+    assert "TL501" in said["torchlint"][1]
+    assert "TL201" not in said["torchlint"][1]
+    lines = [line for _, text in said.values() for line in text.splitlines() if re.search(r"\bTL\d|-->", line)]
+    assert len(lines) == len(set(lines))
+    assert len(lines) == 3
+
+
+def test_the_example_in_the_readme_names_a_revision_that_there_is() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (revision,) = re.findall(r"^    rev: (\S+)", text, re.MULTILINE)
+    if not (ROOT / ".git").exists() or git("rev-parse", "--is-shallow-repository", cwd=ROOT).strip() == "true":
+        pytest.skip("the history is not here")
+    git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}", cwd=ROOT)
 
 
 @pytest.fixture(scope="module")

@@ -56,7 +56,7 @@ def test_a_clean_run() -> None:
     assert render("full", (), options(statistics=True)) == "All checks passed!\n"
 
 
-@pytest.mark.parametrize("output_format", ["github", "sarif"])
+@pytest.mark.parametrize("output_format", ["github", "sarif", "gitlab", "junit", "rdjson", "pylint", "azure"])
 def test_formats_without_a_place_for_them_refuse(output_format: str) -> None:
     with pytest.raises(ValueError, match=f"^`--statistics` writes full, concise or json, not {output_format}$"):
         render(output_format, (sample(),), options(statistics=True))

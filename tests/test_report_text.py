@@ -74,15 +74,19 @@ def test_showing_what_is_shown_changes_nothing(text: str) -> None:
 @pytest.mark.parametrize("output_format", FORMATS)
 @pytest.mark.parametrize("statistics", [False, True])
 def test_nothing_that_a_result_says_steers_a_terminal_or_a_log(output_format: str, *, statistics: bool) -> None:
-    """Whatever a code or a name is: no escape, and no line that GitHub takes for a command of its own."""
-    evil = "\x1b[2J\r\n::warning::owned"
+    """Whatever a code, a name or a line of code is: no escape, and no command to the runner of GitHub or Azure."""
+    evil = "\x1b[2J\r\n::warning::owned ##[error]owned ##VSO[task.setvariable variable=x]owned\u202e"
     fix = Fix(evil, (), Applicability.UNSAFE)
     finding = Finding(evil, evil, Span(0, 1), evil, Frequency.BATCH, fix, origin=evil)
-    report = FileReport(SourceFile(evil, "x = 1\n"), Result((finding,), (Diagnostic(evil, evil, evil),)))
-    if statistics and output_format in ("github", "sarif"):
+    report = FileReport(SourceFile(evil, f"x = 1  # {evil}\n"), Result((finding,), (Diagnostic(evil, evil, evil),)))
+    if statistics and output_format not in ("full", "concise", "json"):
         return
     shown = render(output_format, [report], ReportOptions(statistics=statistics, color=False))
     assert "\x1b" not in shown
     assert "\r" not in shown
+    assert "\u202e" not in shown
+    assert "##[" not in shown
+    ours = "##vso[task.logissue " if output_format == "azure" else ""
+    assert not any("##vso[" in line.removeprefix(ours).lower() for line in shown.splitlines())
     assert not any(line.startswith("::warning::") for line in shown.splitlines())
     assert "owned" in shown

@@ -192,7 +192,7 @@ def test_a_link_within_the_tree_is_followed(project: Path, run: Run) -> None:
 
 
 # Every key that names a path, or may: who adds one says here what it can lead to.
-PATHS = {"cache-dir", "entry", "extend", "hot", "allow-write", "python", "args"}
+PATHS = {"baseline", "cache-dir", "entry", "extend", "hot", "allow-write", "python", "args"}
 NO_PATHS = {
     "select",
     "ignore",
@@ -223,9 +223,10 @@ def test_nothing_that_a_configuration_names_is_run_or_written_by_a_check_or_a_fi
     evil = project / "evil"
     evil.write_text(f"#!/bin/sh\ntouch {outside}/ran\n")
     evil.chmod(0o755)
+    (project / "b.json").write_text('{"version": 1, "files": {}}')
     (project / "base.toml").write_text("[verify]\nsteps = 1\n")
     (project / "torchlint.toml").write_text(
-        "extend = 'base.toml'\ncache-dir = 'cache'\nhot = ['entry.py:f']\n"
+        "extend = 'base.toml'\ncache-dir = 'cache'\nhot = ['entry.py:f']\nbaseline = 'b.json'\n"
         f"[verify]\npython = '{evil}'\nentry = 'entry.py'\nargs = ['{outside}']\nallow-write = ['{outside}']\n"
     )
     (project / "entry.py").write_text(f"import torch\n\nopen({str(outside / 'ran')!r}, 'w')\n\n\ndef f():\n    pass\n")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+import torch._dynamo  # making an optimizer loads it, and an alarm in the middle of that would leave half of it
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
@@ -28,7 +29,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="an alarm of POSIX"),
 ]
 
-MOST_FLOP = 25e12  # half a second of float32, at 50 TFLOP/s; a unit that is longer is sampled once a block
+MOST_FLOP = 5e12  # a tenth of a second of float32, at 50 TFLOP/s: a replicate has thirty units or more
 MOST_BYTES = 256 << 20
 SECONDS = 3
 
@@ -116,7 +117,7 @@ def _flags() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_a_run_is_no_longer_than_half_a_second_on_a_gpu(rule: Rule) -> None:
+def test_a_run_is_no_longer_than_a_tenth_of_a_second_on_a_gpu(rule: Rule) -> None:
     pair = workload(rule)
     unweighed = []
     for size in (name for name in pair.sizes if name != "smoke"):

@@ -1,4 +1,4 @@
-"""Write the generated parts of README.md: what torchlint says of its example, and the table of rules.
+"""Write the generated parts of README.md and of the pages about rules and configuration.
 
 usage: python tools/generate_readme.py
 """
@@ -15,29 +15,55 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from torchlint.options import properties
-from torchlint.registry import all_rules
+from torchlint.registry import all_rules, find
 from torchlint.rule import Rule, Status
 
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+# The pages, each with its generated parts.
+PAGES = {
+    "README.md": ("check", "fix", "ten"),
+    "docs/rules.md": ("rules",),
+    "docs/configuration.md": ("configuration",),
+}
+# On by default, and each of them among the findings that weigh most in training scripts of others.
+TEN = (
+    "dataloader-no-workers",
+    "host-factory-then-move",
+    "blocking-h2d-in-batch-loop",
+    "item-in-train-loop",
+    "item-in-eval-loop",
+    "bulk-d2h-in-hot-loop",
+    "boolean-mask-select",
+    "eval-without-no-grad",
+    "naive-attention",
+    "python-loop-over-tensor",
+)
 
 
-def generated(text: str) -> str:
-    """`text` with each part between `<!-- begin: part -->` and `<!-- end: part -->` written anew."""
-    example = re.search(r"```python\n(.*?)```", text, re.DOTALL)
-    assert example is not None
-    parts = {
-        "check": _console(example[1], "check", "--output-format", "concise", "train.py"),
-        "fix": _console(example[1], "fix", "--unsafe-fixes", "--diff", "train.py"),
-        "rules": _rules(all_rules()),
-        "configuration": _configuration(),
-    }
-    for name, body in parts.items():
+def generated(page: str, text: str) -> str:
+    """`text` with each part of the page between `<!-- begin: part -->` and `<!-- end: part -->` written again."""
+    for name in PAGES[page]:
         before, begin, rest = text.partition(f"<!-- begin: {name} -->\n")
         _, end, after = rest.partition(f"<!-- end: {name} -->\n")
-        assert begin, f"README.md has no part `{name}`"
-        assert end, f"README.md does not end its part `{name}`"
-        text = f"{before}{begin}\n{body}\n{end}{after}"
+        assert begin, f"{page} has no part `{name}`"
+        assert end, f"{page} does not end its part `{name}`"
+        text = f"{before}{begin}\n{_part(name, text)}\n{end}{after}"
     return text
+
+
+def _part(name: str, text: str) -> str:
+    match name:
+        case "ten":
+            return _rules(tuple(map(find, TEN)), "rules")
+        case "rules":
+            return _rules(all_rules(), "../rules")
+        case "configuration":
+            return _configuration()
+    example = re.search(r"```python\n(.*?)```", text, re.DOTALL)
+    assert example is not None
+    if name == "check":
+        return _console(example[1], "check", "--output-format", "concise", "train.py")
+    return _console(example[1], "fix", "--unsafe-fixes", "--diff", "train.py")
 
 
 def _console(code: str, *arguments: str) -> str:
@@ -52,13 +78,13 @@ def _console(code: str, *arguments: str) -> str:
     return f"```{language}\n$ torchlint {' '.join(arguments)}\n{done.stdout.rstrip()}\n```\n"
 
 
-def _rules(rules: tuple[Rule, ...]) -> str:
+def _rules(rules: tuple[Rule, ...], folder: str) -> str:
     return _table(
         ("code", "name", "fix", "default", "what it finds"),
         (
             (
                 rule.code,
-                f"[{rule.name}](rules/{rule.path})",
+                f"[{rule.name}]({folder}/{rule.path})",
                 " or ".join(map(str, rule.fix)) or "none",
                 _default(rule),
                 rule.summary,
@@ -93,4 +119,6 @@ def _default(rule: Rule) -> str:
 
 
 if __name__ == "__main__":
-    README.write_text(generated(README.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in PAGES:
+        path = ROOT / page
+        path.write_text(generated(page, path.read_text(encoding="utf-8")), encoding="utf-8")

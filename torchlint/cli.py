@@ -14,11 +14,13 @@ from torchlint import __version__
 
 # A command imports what it needs when it runs: `--help` needs nothing.
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from torchlint.config import Overrides
     from torchlint.report.style import Style
 
 USAGE = 2
-FORMATS = ("full", "concise", "json", "github", "sarif")
+FORMATS = ("full", "concise", "json", "github", "gitlab", "sarif", "junit", "rdjson", "pylint", "azure")
 
 _REPLICATES = 16
 _SEED = 1
@@ -81,6 +83,10 @@ def _described(error: click.ClickException) -> str:
         hint = _meant(error.option_name, error.possibilities or (), f"`{command} --help` lists them")
         return f"no such option `{error.option_name}`; {hint}"
     message = " ".join(error.format_message().split()).rstrip(".")
+    option, context = getattr(error, "param", None), error.ctx if isinstance(error, click.UsageError) else None
+    if option is not None and context is not None and option.name is not None:
+        source = context.get_parameter_source(option.name)
+        message += f" (from {option.envvar})" if source is click.core.ParameterSource.ENVIRONMENT else ""
     return message[:1].lower() + message[1:]
 
 
@@ -94,10 +100,30 @@ def _meant(name: str, names: Iterable[str], otherwise: str) -> str:
 # What click is made to do
 
 
+_OF_FILES = ("FILE", "FOLDER", "FILE|KEY=VALUE", "FILE:LINE")
+
+
+def _files(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Asks the shell for files, which click does for its own type alone; that one looks at them, too."""
+    from click.shell_completion import CompletionItem
+
+    del ctx, parameter
+    return [CompletionItem(begun, type="file")]
+
+
+def _folders(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    del ctx, parameter
+    return [CompletionItem(begun, type="dir")]
+
+
 class _Option(click.Option):
     """An option with the section of the help that lists it."""
 
     def __init__(self, names: Sequence[str], section: str, **attributes: Any) -> None:  # noqa: ANN401 - click's
+        if (metavar := attributes.get("metavar")) in _OF_FILES:
+            attributes["shell_complete"] = _files if metavar != "FOLDER" else _folders
         super().__init__(names, **attributes)
         self.section = section
 
@@ -172,7 +198,7 @@ class _Group(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="`torchlint COMMAND --help` says more.",
 )
-@click.version_option(__version__, prog_name="torchlint", message="%(prog)s %(version)s")
+@click.version_option(__version__, "-V", "--version", prog_name="torchlint", message="%(prog)s %(version)s")
 @click.pass_context
 def torchlint(ctx: click.Context) -> int:
     """Find the lines that make a PyTorch program slow, and rewrite those that can be rewritten."""
@@ -192,7 +218,8 @@ def _list(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...
 
 
 def _words(name: str, section: str, metavar: str, text: str) -> _Option:
-    return _Option([name], section, multiple=True, metavar=metavar, callback=_list, help=text)
+    complete = _completed if metavar in ("RULES", "RULE") else None
+    return _Option([name], section, multiple=True, metavar=metavar, callback=_list, shell_complete=complete, help=text)
 
 
 def _flag(names: str, section: str, text: str, envvar: str | None = None) -> _Option:
@@ -206,7 +233,7 @@ def _either(name: str, section: str, text: str) -> _Option:
 
 def _parameters(*, fixing: bool) -> list[click.Parameter]:
     return [
-        click.Argument(["paths"], nargs=-1),
+        click.Argument(["paths"], nargs=-1, shell_complete=_files),
         _words("--select", "Rules", "RULES", "Run these rules only: codes, prefixes, names, groups or ALL."),
         _words("--extend-select", "Rules", "RULES", "Run these rules too."),
         _words("--ignore", "Rules", "RULES", "Do not run these rules."),
@@ -231,6 +258,14 @@ def _parameters(*, fixing: bool) -> list[click.Parameter]:
             metavar="[=REASON]",
             help="Write an ignore comment for every finding, with a reason.",
         ),
+        _Option(["--baseline"], "Baseline", metavar="FILE", help="Do not report the findings that are in this file."),
+        _Option(
+            ["--diff-base"],
+            "Baseline",
+            metavar="REF",
+            help="Report what is new since git's branch, tag or commit REF.",
+        ),
+        _Option(["--write-baseline"], "Baseline", metavar="FILE", help="Write what is found to this file."),
         _words("--exclude", "Files", "PATTERNS", "Leave these out, instead of the usual ones."),
         _words("--extend-exclude", "Files", "PATTERNS", "Leave these out too."),
         _either("force-exclude", "Files", "Leave them out even when they are named."),
@@ -238,6 +273,7 @@ def _parameters(*, fixing: bool) -> list[click.Parameter]:
         _either("respect-gitignore", "Files", "Leave out what git ignores (on by default)."),
         _Option(["--stdin-filename"], "Files", metavar="FILE", help="The name of what `-` reads from standard input."),
         _flag("--show-files", "Files", "List the files that would be checked."),
+        _flag("--show-settings", "Files", "Print the settings that hold for the first path, and who set them."),
         _Option(
             ["--output-format"],
             "Output",
@@ -255,6 +291,21 @@ def _parameters(*, fixing: bool) -> list[click.Parameter]:
         ),
         _flag("--statistics", "Output", "Count the findings of each rule."),
         _Option(
+            ["--group-by"],
+            "Output",
+            type=click.Choice(("rule", "file", "loop")),
+            metavar="WHAT",
+            help="Report findings in groups: by rule, by file, or by the loop that they run in.",
+        ),
+        _Option(
+            ["--sort"],
+            "Output",
+            type=click.Choice(("place", "impact")),
+            default="place",
+            metavar="HOW",
+            help="Report by place, or by impact: warnings first, what runs most often first.",
+        ),
+        _Option(
             ["--color"],
             "Output",
             type=click.Choice(("auto", "always", "never")),
@@ -266,6 +317,7 @@ def _parameters(*, fixing: bool) -> list[click.Parameter]:
             []
             if fixing
             else [
+                _flag("-w --watch", "Output", "Check again whenever a file changes, until Ctrl-C."),
                 _Option(
                     ["--explain-model"],
                     "Output",
@@ -349,6 +401,7 @@ def _check(paths: tuple[str, ...], **options: Any) -> int:  # noqa: ANN401 - cli
 
     if "-" in paths and len(paths) > 1:
         raise click.UsageError("`-` is standard input and cannot be checked together with files")
+    _check_together(paths, options)
     order = Order(
         cwd=Path.cwd(),
         paths=paths or (".",),
@@ -357,9 +410,14 @@ def _check(paths: tuple[str, ...], **options: Any) -> int:  # noqa: ANN401 - cli
         diff=options["diff"],
         fix_only=options["fix_only"],
         add_ignore=options["add_ignore"],
+        write_baseline=options["write_baseline"],
+        diff_base=options["diff_base"],
         show_fixes=options["show_fixes"],
         show_files=options["show_files"],
+        show_settings=options["show_settings"],
         statistics=options["statistics"],
+        sort=options["sort"],
+        group_by=options["group_by"] or "",
         exit_zero=options["exit_zero"],
         exit_non_zero_on_fix=options["exit_non_zero_on_fix"],
         output_file=options["output_file"],
@@ -382,9 +440,36 @@ def _check(paths: tuple[str, ...], **options: Any) -> int:  # noqa: ANN401 - cli
             from torchlint.explain_model import explain_model
 
             return explain_model(order, options["explain_model"])
+        if options.get("watch"):
+            from torchlint.watch import watch
+
+            return watch(order)
         return check(order)
     except (ConfigError, OutputError) as error:
         raise click.ClickException(str(error)) from None
+
+
+def _check_together(paths: tuple[str, ...], options: dict[str, Any]) -> None:
+    """Options of which one asks for what the other does not do."""
+    if options["baseline"] and options["add_ignore"] is not None:
+        raise click.UsageError("`--baseline` and `--add-ignore` cannot be given together: each accepts what is found")
+    for name in ("diff", "add_ignore", "statistics", "output_file"):
+        if options["write_baseline"] and options[name] not in (None, False):
+            option = name.replace("_", "-")
+            raise click.UsageError(f"`--write-baseline` and `--{option}` cannot be given together")
+    if options["diff_base"] is not None and (options["write_baseline"] or paths == ("-",)):
+        other = "--write-baseline" if options["write_baseline"] else "-"
+        raise click.UsageError(f"`--diff-base` and `{other}` cannot be given together")
+    if options["group_by"] and options["statistics"]:
+        raise click.UsageError("`--group-by` and `--statistics` cannot be given together")
+    if options.get("watch"):
+        for name in ("write_baseline", "add_ignore", "show_files", "show_settings", "output_file"):
+            if options[name] not in (None, False):
+                raise click.UsageError(f"`--watch` and `--{name.replace('_', '-')}` cannot be given together")
+        if paths == ("-",):
+            raise click.UsageError("`--watch` needs files: standard input does not change")
+    if options["write_baseline"] and paths == ("-",):
+        raise click.UsageError("`--write-baseline` needs files: standard input has no place in a baseline")
 
 
 def _overrides(options: dict[str, Any]) -> Overrides:
@@ -410,6 +495,7 @@ def _overrides(options: dict[str, Any]) -> Overrides:
         unsafe_fixes=options["unsafe_fixes"],
         fix=options.get("fix", True),
         cache_dir=options["cache_dir"],
+        baseline=options["baseline"],
     )
 
 
@@ -498,9 +584,9 @@ def _device(section: str = "Proof") -> _Option:
     return _Option(
         ["--device"],
         section,
-        type=click.Choice(("cuda", "cpu", "sim")),
+        type=click.Choice(("cuda", "cpu", "sim", "mps", "xpu")),
         metavar="DEVICE",
-        help="cuda (the default), cpu, or sim: a simulated CUDA device, which counts and has no time.",
+        help="cuda (the default), cpu, mps, xpu, or sim: a simulated CUDA device, which counts and has no time.",
     )
 
 
@@ -529,11 +615,18 @@ class _VerifyCommand(_Command):
 
 def _verify_parameters() -> list[click.Parameter]:
     return [
-        click.Argument(["path"], required=False),
+        click.Argument(["path"], required=False, shell_complete=_files),
         click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED),
         _words("--rule", "What", "RULE", "Measure the pair of files of a rule, or of ALL rules."),
         _words("--size", "What", "SIZE", "Measure a rule's pair at this size, or at all sizes."),
         _flag("--stale", "What", "Measure a rule's pair only where --evidence has nothing that still holds."),
+        _words(
+            "--phase",
+            "What",
+            "PHASES",
+            "Of a rule's pair, do `numerics`, `numerics,counts` (several pairs at once) or `time` only.",
+        ),
+        _flag("--plan", "What", "Print what would be measured of rules within --budget, and how long it takes."),
         _Option(
             ["--entry"], "What", metavar="MODULE:FUNCTION", help="Run this function, instead of PATH as a program."
         ),
@@ -603,7 +696,8 @@ is no such device or nothing to run, 4 if the machine was not fit to measure."""
 
 # Options of `fix` that have no meaning where a program is run and its proven fixes are written.
 _NOT_VERIFIED = (
-    "diff", "show_fixes", "fix_only", "add_ignore", "stdin_filename", "show_files", "output_file", "statistics",
+    "diff", "show_fixes", "fix_only", "add_ignore", "baseline", "write_baseline", "diff_base",
+    "stdin_filename", "show_files", "show_settings", "output_file", "statistics",
     "exit_zero", "exit_non_zero_on_fix",
 )  # fmt: skip
 
@@ -670,17 +764,27 @@ _output_format = click.option(
 )
 
 
-@torchlint.command(cls=_Command)
-@click.argument("rule", metavar="RULE|FILE:LINE")
-@_output_format
-@click.option(
-    "--select", multiple=True, metavar="RULES", callback=_list, help="Of a line: ask these rules, as for `check`."
-)
-@click.option("--preview", is_flag=True, default=None, help="Of a line: ask new rules, too.")
-@click.option("--config", multiple=True, metavar="FILE|KEY=VALUE", help="Of a line: as for `check`.")
-@click.option("--isolated", is_flag=True, help="Of a line: read no configuration file.")
-def explain(rule: str, output_format: str, **options: Any) -> int | None:  # noqa: ANN401 - click has checked them
-    """Explain a rule, by its name or code, or a line: what is known of it, and why each rule spoke or was silent."""
+def _completed(ctx: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """The rules whose name or code begins so, for a shell; behind the last comma of a list."""
+    del ctx, parameter
+    from click.shell_completion import CompletionItem
+
+    from torchlint.registry import all_rules
+
+    before, comma, last = begun.rpartition(",")
+    words = ((word, rule.summary) for rule in all_rules() for word in (rule.name, rule.code))
+    return [
+        CompletionItem(before + comma + word, help=summary)
+        for word, summary in words
+        if word.lower().startswith(last.lower())
+    ]
+
+
+_EXPLAIN_HELP = """Explain a rule, by its name or code, or a line: what is known of it, and why each rule spoke or was
+silent."""
+
+
+def _explain(rule: str, output_format: str, **options: Any) -> int | None:  # noqa: ANN401 - click has checked them
     from torchlint.explain import page_json, page_text
     from torchlint.explain_model import is_place
     from torchlint.registry import UnknownRuleError, find
@@ -696,6 +800,36 @@ def explain(rule: str, output_format: str, **options: Any) -> int | None:  # noq
     text = page_json(found) if output_format == "json" else page_text(found, _style(), terminal_width(sys.stdout))
     write_out(text, sys.stdout)
     return None
+
+
+def _explaining(name: str, short: str) -> _Command:
+    return _Command(
+        name,
+        params=[
+            click.Argument(["rule"], metavar="RULE|FILE:LINE", shell_complete=_completed),
+            click.Option(
+                ["--output-format"], type=click.Choice(("text", "json")), default="text", help="How to print."
+            ),
+            click.Option(
+                ["--select"],
+                multiple=True,
+                metavar="RULES",
+                callback=_list,
+                shell_complete=_completed,
+                help="Of a line: ask these rules, as for `check`.",
+            ),
+            click.Option(["--preview"], is_flag=True, default=None, help="Of a line: ask new rules, too."),
+            click.Option(["--config"], multiple=True, metavar="FILE|KEY=VALUE", help="Of a line: as for `check`."),
+            click.Option(["--isolated"], is_flag=True, help="Of a line: read no configuration file."),
+        ],
+        callback=_explain,
+        help=_EXPLAIN_HELP,
+        short_help=short,
+    )
+
+
+torchlint.add_command(_explaining("explain", "Explain a rule, or what is known of a line."))
+torchlint.add_command(_explaining("rule", "The same as explain."))
 
 
 def _explain_line(place: str, output_format: str, options: dict[str, Any]) -> int:
@@ -714,6 +848,18 @@ def _explain_line(place: str, output_format: str, options: dict[str, Any]) -> in
         return explain_line(Order(Path.cwd(), overrides=overrides), place, output_format)
     except (ConfigError, OutputError) as error:
         raise click.ClickException(str(error)) from None
+
+
+@torchlint.command(cls=_Command, short_help="See in ten seconds what torchlint does.")
+@click.option("--script", is_flag=True, help="Print the script that it is shown on.")
+def demo(*, script: bool) -> int:
+    """Show what torchlint finds in a training script, how it fixes that, and what the fix saves on a simulated GPU."""
+    from torchlint import demo as demonstration
+
+    if script:
+        click.echo(demonstration.SCRIPT, nl=False)
+        return 0
+    return demonstration.demo()
 
 
 @torchlint.command(cls=_Command)
@@ -760,7 +906,7 @@ def config(*, show: bool, schema: bool, config: tuple[str, ...], isolated: bool)
 @torchlint.command(cls=_Command)
 @click.option("--cache-dir", metavar="FOLDER", envvar="TORCHLINT_CACHE_DIR", help="The folder, if not the usual one.")
 def clean(cache_dir: str | None) -> None:
-    """Forget the results of earlier runs in this folder."""
+    """Clear the cache of this folder."""
     from torchlint.cache import clean as clean_cache
     from torchlint.config import ConfigError, Configs, Overrides
     from torchlint.owned import NotOwnedError

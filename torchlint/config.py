@@ -82,6 +82,7 @@ class Overrides:
     unsafe_fixes: bool | None = None
     fix: bool | None = None
     cache_dir: str | None = None
+    baseline: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +113,17 @@ class FileIgnore:
 
 @dataclass(frozen=True, slots=True)
 class FileSeverity:
-    """How severe findings are in the files that `pattern` matches."""
+    """How severe findings are in the files that `glob` matches."""
 
-    pattern: str
+    glob: Glob
     severity: Severity
     globs: Globs
+
+    @classmethod
+    def of(cls, pattern: str, severity: Severity, folder: str) -> FileSeverity:
+        """Raises `ValueError` for a pattern that is none."""
+        glob = Glob(pattern, folder)
+        return cls(glob, severity, Globs.compile([glob]))
 
     def matches(self, path: Path) -> bool:
         """Whether the pattern matches an absolute path, or the name of the file."""
@@ -167,6 +174,7 @@ class Config:
     fix: bool = False
     unsafe_fixes: bool = False
     cache_dir: Path | None = None
+    baseline: Path | None = None
     target_torch: tuple[int, int] = _DEFAULTS.target_torch
     dataloader_workers: int = _DEFAULTS.dataloader_workers
     hot: tuple[HotEntry, ...] = ()
@@ -191,6 +199,37 @@ class Config:
         """Whether `exclude` or `extend-exclude` matches an absolute path with this last part."""
         return self._excluded.match(path, name)
 
+    def moved(self, old: Path, new: Path) -> Config:
+        """The same for a copy at `new` of the folder `old`, in which nothing is ignored by git."""
+        below, above = posix(str(old)), posix(str(new))
+
+        def at(folder: str) -> str:
+            return above + folder.removeprefix(below) if f"{folder}/".startswith(f"{below}/") else folder
+
+        def all_at(globs: tuple[Glob, ...]) -> tuple[Glob, ...]:
+            return tuple(glob._replace(folder=at(glob.folder)) for glob in globs)
+
+        def ignores_at(ignores: tuple[FileIgnore, ...]) -> tuple[FileIgnore, ...]:
+            return tuple(
+                FileIgnore.of("!" * each.inverted + each.glob.pattern, each.selectors, at(each.glob.folder))
+                for each in ignores
+            )
+
+        return replace(
+            self,
+            root=new / self.root.relative_to(old) if self.root.is_relative_to(old) else new,
+            per_file_severity=tuple(
+                FileSeverity.of(each.glob.pattern, each.severity, at(each.glob.folder))
+                for each in self.per_file_severity
+            ),
+            per_file_ignores=ignores_at(self.per_file_ignores),
+            extend_per_file_ignores=ignores_at(self.extend_per_file_ignores),
+            exclude=all_at(self.exclude),
+            extend_exclude=all_at(self.extend_exclude),
+            respect_gitignore=False,
+            hot=tuple(replace(entry, ends=tuple(map(at, entry.ends))) for entry in self.hot),
+        )
+
     def as_dict(self) -> dict[str, object]:
         """The resolved values for people and programs, keys as a file spells them, with who set them."""
         ignores = (*self.per_file_ignores, *self.extend_per_file_ignores)
@@ -201,7 +240,7 @@ class Config:
             "options": {
                 "preview": self.preview,
                 "severity": {selector: str(severity) for selector, severity in self.severity.items()},
-                "per-file-severity": {each.pattern: str(each.severity) for each in self.per_file_severity},
+                "per-file-severity": {each.glob.pattern: str(each.severity) for each in self.per_file_severity},
                 "level": str(self.level),
                 "fail-on": str(self.fail_on),
                 "per-file-ignores": {
@@ -214,6 +253,7 @@ class Config:
                 "output-format": self.output_format,
                 "fix": self.fix,
                 "unsafe-fixes": self.unsafe_fixes,
+                "baseline": None if self.baseline is None else str(self.baseline),
                 "cache-dir": None if self.cache_folder is None else str(self.cache_folder),
                 "target-torch": "{}.{}".format(*self.target_torch),
                 "dataloader-workers": self.dataloader_workers,
@@ -332,6 +372,14 @@ class Configs:
             raise ConfigError(f"--config {files[0]}: a file cannot be given together with --isolated")
         self._default = self._overridden(Config(root=cwd))
         self._fixed = self._default if overrides.isolated else self._given(files[0]) if files else None
+        self._original: tuple[Configs, Path, Path] | None = None
+
+    def moved(self, old: Path, new: Path) -> Configs:
+        """Those that hold here, for a copy at `new` of the folder `old`; no file in the copy is read."""
+        copy = Configs(Overrides(isolated=True), new)
+        copy._fixed = None
+        copy._original = self, old, new
+        return copy
 
     def for_file(self, path: Path) -> Config:
         """The configuration that holds for a file."""
@@ -346,6 +394,11 @@ class Configs:
             return self._fixed
         folder = os.fspath(folder)
         config = self._by_folder.get(folder)
+        if config is None and self._original is not None:
+            configs, old, new = self._original
+            path = Path(folder)
+            there = old / path.relative_to(new) if path.is_relative_to(new) else old
+            config = self._by_folder[folder] = configs.for_directory(there).moved(old, new)
         if config is None:
             above = os.path.dirname(folder)  # noqa: PTH120 -- as above
             config = self._own(folder, names) or (self._default if above == folder else self.for_directory(above))
@@ -424,12 +477,14 @@ def _resolved(config: Config, key: str, value: Any, folder: Path) -> Any:  # noq
         case "severity":
             return {**config.severity, **{selector: _severity(word) for selector, word in value.items()}}
         case "per_file_severity":
-            compiled = ((pattern, Globs.compile(_globs((pattern,), folder))) for pattern in value)
-            return tuple(FileSeverity(pattern, _severity(value[pattern]), globs) for pattern, globs in compiled)
+            shown = posix(str(folder))
+            return tuple(FileSeverity.of(pattern, _severity(word), shown) for pattern, word in value.items())
         case "level" | "fail_on":
             return _severity(value)
         case "hot":
             return tuple(HotEntry.of(entry, folder) for entry in value)
+        case "baseline":
+            return Path(os.path.normpath(folder / Path(value).expanduser()))
         case "cache_dir":
             return folder / Path(value).expanduser()
         case "target_torch":
@@ -489,8 +544,10 @@ def _flags(overrides: Overrides) -> dict[str, Any]:
         for key in fields(overrides)
         if key.name not in ("config", "isolated") and (value := getattr(overrides, key.name)) != key.default
     }
-    if "cache_dir" in values:
-        configfile.check_paths(configfile.Document("--cache-dir", "", inline=True), values)
+    for name in ("baseline", "cache_dir"):
+        if name in values:
+            document = configfile.Document(f"--{name.replace('_', '-')}", "", inline=True)
+            configfile.check_paths(document, {name: values[name]})
     for name in _SELECTION:
         for selector in values.get(name, ()):
             _check_selector(name, selector)

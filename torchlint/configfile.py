@@ -172,8 +172,9 @@ def _check_cache_dir(document: Document, values: Mapping[str, Any], folder: Path
 
 def check_paths(document: Document, values: Mapping[str, Any]) -> None:
     """What names a path has to be one, whether something is there or not. Raises `ConfigError`."""
-    if "cache_dir" in values:
-        expanded(values["cache_dir"], document)
+    for key in ("baseline", "cache_dir"):
+        if key in values:
+            expanded(values[key], document, (key.replace("_", "-"),))
     for key, said in values.get("verify", {}).items():
         if key in ("allow_write", "entry", "python"):
             for path in said if isinstance(said, tuple) else (said,):

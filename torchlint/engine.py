@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from torchlint.facts import NOTHING, Answers, Asked
+from torchlint.facts import NOTHING, Answers, Asked, Facts
 from torchlint.finding import (
     NOTHING_WANTED,
     Applicability,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     import libcst as cst
 
-    from torchlint.facts import Facts, LoopFact, Telling
+    from torchlint.facts import LoopFact, Telling
     from torchlint.finding import Wanted
     from torchlint.semantics.context import Context
     from torchlint.settings import Settings
@@ -129,12 +129,17 @@ def _examined(
 
 def _answered(context: Context, asked: Asked) -> Answers:
     """What a module says to what is asked of it; nothing where that fails, which must not cost what was found."""
-    from torchlint.analyses.answers import answers
+    from torchlint.analyses.answers import answers, returns
 
     try:
-        return answers(context, asked)
+        found = answers(context, asked) if asked.calls or asked.classes else Answers(asked=asked)
+        if asked.returns:
+            with context.beside(Facts(returns=context.facts.returns)) as other:
+                given = returns(other)
+            found = found._replace(returns=given.returns, passes_on=given.passes_on)
     except Exception:  # noqa: BLE001 - as for rules, but nobody waits for these answers
         return Answers(asked=asked)
+    return found
 
 
 def tell(source: SourceFile, settings: Settings, facts: Facts, row: int) -> Telling | None:

@@ -187,8 +187,9 @@ class Conditions(_Struct, frozen=True, kw_only=True):
     `sm_clock_mhz` is the median of each arm, and `slowed` by what NVML saw the GPU held back. `processes` is the most
     that computed on it at once, ours among them. `settings` are the GPU's, `environment` the variables that change what
     is computed. `device_busy_us` is for how long a run keeps the GPU busy, before and after; `flop` what a run computes
-    in products, convolutions and attention, before and after, and `most_flop_per_s` what the GPU can, at most. Clocks
-    are never set, and caches are as the program leaves them.
+    in products, convolutions and attention, before and after, and `most_flop_per_s` what the GPU can, at most;
+    `fetched` the bytes that a run has to read from the memory of the GPU, since they were there before it, and
+    `most_bytes_per_s` what it can read, at most. Clocks are never set, and caches are as the program leaves them.
     """
 
     cpu: str
@@ -202,6 +203,8 @@ class Conditions(_Struct, frozen=True, kw_only=True):
     device_busy_us: tuple[float, float] | None = None
     flop: tuple[int, int] | None = None
     most_flop_per_s: float | None = None
+    fetched: tuple[int, int] | None = None
+    most_bytes_per_s: float | None = None
     start_up: StartUp | None = None
 
 

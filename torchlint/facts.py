@@ -86,16 +86,38 @@ class Described(NamedTuple):
     uses_device: bool = False
 
 
+class Returned(NamedTuple):
+    """What a call of a function or class of another file gives: a `torchlint.semantics.values.lattice.Value`.
+
+    `kind` is the name of its `Kind`; `devices`, `rank` and `also` are the numbers of its flags. `qualified` names what
+    a library defines: a name of that file's own would say nothing elsewhere. `methods` are what those of an instance
+    give, as far as that is known.
+    """
+
+    kind: str
+    devices: int
+    rank: int
+    also: int = 0
+    batch: bool = False
+    scalar: bool = False
+    qualified: str = ""
+    item: Returned | None = None
+    items: tuple[Returned, ...] = ()
+    methods: tuple[tuple[str, Returned], ...] = ()
+
+
 class Facts(NamedTuple):
     """What other files say of one: the calls of its functions, and the classes that it imports. Part of cache keys.
 
-    Both hold what a lint asked about and is known, sorted. `never_pins` says, where that was asked, that the files
-    which work with this one make loaders and none speaks of pinning what they give.
+    `returns` is what calls of imported functions and classes give. All hold what a lint asked about and is known,
+    sorted. `never_pins` says, where that was asked, that the files which work with this one make loaders and none
+    speaks of pinning what they give.
     """
 
     calls: tuple[tuple[FunctionName, tuple[Called, ...]], ...] = ()
     classes: tuple[tuple[str, Described], ...] = ()
     never_pins: bool = False
+    returns: tuple[tuple[str, Returned], ...] = ()
 
     def of(self, function: FunctionName) -> tuple[Called, ...]:
         """The calls of one function."""
@@ -105,37 +127,58 @@ class Facts(NamedTuple):
         """What is known of a class, by the qualified name that it has in the file."""
         return next((found for known, found in self.classes if known == name), None)
 
+    def returned(self, name: str) -> Returned | None:
+        """What a call gives of a function or class, by the qualified name that it has in the file."""
+        return next((found for known, found in self.returns if known == name), None)
+
     def __bool__(self) -> bool:
         """Whether anything is known."""
-        return bool(self.calls or self.classes or self.never_pins)
+        return bool(self.calls or self.classes or self.never_pins or self.returns)
 
 
 class Asked(NamedTuple):
     """What is asked of one file: its calls of functions, by the qualified names they have there; its definitions.
 
-    `classes` are its own classes and functions, which are described alike.
+    `classes` are its own classes and functions, which are described alike; with `returns`, what calls give of
+    each of them.
     """
 
     calls: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
+    returns: bool = False
 
     def __bool__(self) -> bool:
         """Whether anything is asked."""
-        return bool(self.calls or self.classes)
+        return bool(self.calls or self.classes or self.returns)
 
     def without(self, other: Asked) -> Asked:
         """What is asked here and not there."""
         calls = tuple(name for name in self.calls if name not in other.calls)
-        return Asked(calls, tuple(name for name in self.classes if name not in other.classes))
+        classes = tuple(name for name in self.classes if name not in other.classes)
+        return Asked(calls, classes, self.returns and not other.returns)
 
 
 class Answers(NamedTuple):
-    """What one file says to what it was `asked`, and what it would have to know of others to say it for certain."""
+    """What one file says to what it was `asked`, and what it would have to know of others to say it for certain.
+
+    What its functions and classes give hangs on nothing but what others' give that it calls: on those that it
+    `passes_on`, by the qualified names that they have in the file.
+    """
 
     calls: tuple[tuple[str, tuple[Called, ...]], ...] = ()
     classes: tuple[tuple[str, Described], ...] = ()
     questions: Wanted = Wanted()
     asked: Asked = Asked()
+    returns: tuple[tuple[str, Returned], ...] = ()
+    passes_on: tuple[str, ...] = ()
+
+    def apart(self) -> tuple[Answers, ...]:
+        """The answers to each kind of question by themselves: neither hangs on the other."""
+        parts = (
+            Answers(self.calls, self.classes, self.questions, self.asked._replace(returns=False)),
+            Answers(asked=Asked(returns=self.asked.returns), returns=self.returns, passes_on=self.passes_on),
+        )
+        return tuple(part for part in parts if part.asked)
 
 
 class Telling(NamedTuple):

@@ -199,16 +199,18 @@ class Wanted(NamedTuple):
     A function goes by its name, a method is `Class.method`; a class by the qualified name that it has in the file.
     `*.method` are the calls of methods of that name of objects that nobody knows; `torch.compile` is asked for in the
     programs that the file is part of.
-    `pins` asks whether any file that works with this one speaks of pinning what loaders give.
+    `pins` asks whether any file that works with this one speaks of pinning what loaders give. `returns` are imported
+    functions and classes, by qualified names, of which it matters what a call gives.
     """
 
     functions: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
     pins: bool = False
+    returns: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         """Whether anything is asked."""
-        return bool(self.functions or self.classes or self.pins)
+        return bool(self.functions or self.classes or self.pins or self.returns)
 
 
 NOTHING_WANTED = Wanted()

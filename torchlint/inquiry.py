@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from torchlint.cache import digest
 from torchlint.contents import Contents
 from torchlint.discover import Found, discover
-from torchlint.facts import NOTHING, Answers, Asked, Called, Described, Facts
+from torchlint.facts import NOTHING, Answers, Asked, Called, Described, Facts, Returned
 from torchlint.finding import Wanted
 from torchlint.globs import posix
 from torchlint.role import Role, holds_tests
@@ -83,15 +83,15 @@ class Inquiry:
     def asked(self, file: Found) -> Asked:
         """What a file is to be asked when it is linted: what others wanted to know so far, and it has not said yet."""
         key = _key(file)
-        asked = Asked(tuple(sorted(self._waiting.get(key, ()))))
+        asked = Asked(tuple(sorted(self._waiting.get(key, ()))), returns=self._project.is_called(key))
         for answers in self._said(key, NOTHING, asked) if asked else ():
             asked = asked.without(answers.asked)
         return asked
 
     def keep(self, file: Found, data: bytes, answers: Answers) -> None:
         """Remember what a file with these bytes said when it was linted, without facts."""
-        if answers.asked:
-            self._remember(_key(file), data, NOTHING, answers)
+        for part in answers.apart():
+            self._remember(_key(file), data, NOTHING, part)
 
     def facts(self, questions: Iterable[Question]) -> dict[Path, Facts]:
         """What is known of callers and classes, by file; files of which nothing is are left out."""
@@ -118,11 +118,12 @@ class Inquiry:
         wanted = dict(wanted)
         for _ in range(ROUNDS):
             owners = self._owners(wanted)
-            homes = _homes(self._project, wanted)
+            homes = self._homes({key: asked.classes for key, asked in wanted.items()})
             calls: dict[str, dict[str, list[Called]]] = {}
             classes: dict[str, dict[str, Described]] = {}
             more: dict[str, Wanted] = {}
-            for file, answers in self._ask(_asked(owners, homes), facts):
+            asked = {key: (names, facts.get(key, NOTHING)) for key, names in _asked(owners, homes).items()}
+            for file, answers in self._ask(asked):
                 for name, called in answers.calls:
                     for key, function in owners[file, name]:
                         calls.setdefault(key, {}).setdefault(function, []).extend(called)
@@ -140,8 +141,40 @@ class Inquiry:
             if facts == before and all(wanted.get(file) == both for file, both in after.items()):
                 break
             wanted.update(after)
+        # Last, since it hangs on none of the others, nor they on it: an answer is given once.
+        for key, given in self._returns({key: questions.returns for key, questions in wanted.items()}).items():
+            facts[key] = facts.get(key, NOTHING)._replace(returns=tuple(sorted(given.items())))
         asking = [key for key, questions in wanted.items() if questions.pins and self._project.never_pins(key)]
         return {**facts, **{key: facts.get(key, Facts())._replace(never_pins=True) for key in asking}}
+
+    def _returns(self, wanted: Mapping[str, Iterable[str]]) -> dict[str, dict[str, Returned]]:
+        """What calls give of imported functions and classes, by the file that wants to know and their names there.
+
+        A file that passes on what one from elsewhere gives is asked again once that is known. What it says hangs on
+        nothing else, so that it is the same whatever else is asked in a run.
+        """
+        given: dict[tuple[str, str], Returned] = {}
+        passed_on: dict[str, tuple[str, ...]] = {}
+        homes = self._homes(wanted)
+        for _ in range(ROUNDS):
+            asked = {
+                file: (Asked(returns=True), Facts(returns=tuple(sorted(self._known(file, names, given).items()))))
+                for file, names in {**{file: () for file, _ in homes}, **passed_on}.items()
+            }
+            before = given, dict(passed_on)
+            given = {}
+            for file, answers in self._ask(asked):
+                given.update(((file, name), returned) for name, returned in answers.returns)
+                passed_on[file] = answers.passes_on
+            if before == (given, passed_on):
+                break
+            homes = self._homes({**wanted, **passed_on})
+        return {file: found for file, names in wanted.items() if (found := self._known(file, names, given))}
+
+    def _known(self, file: str, names: Iterable[str], given: Mapping[tuple[str, str], Returned]) -> dict[str, Returned]:
+        """What is known of that which a file knows by these names."""
+        homes = ((name, self._project.definition(name, file)) for name in names)
+        return {name: given[home] for name, home in homes if home is not None and home[0] != file and home in given}
 
     def _owners(self, wanted: Mapping[str, Wanted]) -> dict[tuple[str, str], list[tuple[str, str]]]:
         """The files that may call functions, with the name for each there: whose function, and its own name."""
@@ -152,13 +185,23 @@ class Inquiry:
                     owners.setdefault((importer, name), []).append((key, function))
         return owners
 
-    def _ask(self, asked: Mapping[str, Asked], facts: Mapping[str, Facts]) -> Iterator[tuple[str, Answers]]:
+    def _homes(self, wanted: Mapping[str, Iterable[str]]) -> dict[tuple[str, str], list[tuple[str, str]]]:
+        """The files that define things, with the name of each there: who wants to know, and under which name."""
+        homes: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        for key, names in wanted.items():
+            for name in names:
+                home = self._project.definition(name, key)
+                if home is not None and home[0] != key:
+                    homes.setdefault(home, []).append((key, name))
+        return homes
+
+    def _ask(self, asked: Mapping[str, tuple[Asked, Facts]]) -> Iterator[tuple[str, Answers]]:
+        """What each file says to what it is asked, where other files say this of it."""
         from torchlint.pool import Job, work  # the fixer, which a run without news does not need
 
         jobs = {}
         for key in sorted(asked):
-            known = facts.get(key, NOTHING)
-            missing = asked[key]
+            missing, known = asked[key]
             for answers in self._said(key, known, missing):
                 missing = missing.without(answers.asked)
                 yield key, answers
@@ -220,17 +263,6 @@ def _around(files: Iterable[Found], configs: Configs, cwd: Path) -> list[Found]:
     return found
 
 
-def _homes(project: Project, wanted: Mapping[str, Wanted]) -> dict[tuple[str, str], list[tuple[str, str]]]:
-    """The files that define classes, with the name of each there: who wants to know, and under which name."""
-    homes: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for key, questions in wanted.items():
-        for name in questions.classes:
-            home = project.definition(name, key)
-            if home is not None:
-                homes.setdefault(home, []).append((key, name))
-    return homes
-
-
 def _asked(calls: Iterable[tuple[str, str]], classes: Iterable[tuple[str, str]]) -> dict[str, Asked]:
     """What each file is asked."""
     names: dict[str, tuple[set[str], set[str]]] = {}
@@ -245,6 +277,7 @@ def _both(first: Wanted, second: Wanted) -> Wanted:
         tuple(sorted({*first.functions, *second.functions})),
         tuple(sorted({*first.classes, *second.classes})),
         first.pins or second.pins,
+        tuple(sorted({*first.returns, *second.returns})),
     )
 
 

@@ -12,7 +12,9 @@ from torchlint import declared
 SCHEMA_URL = "https://raw.githubusercontent.com/torchlint/torchlint/main/torchlint/torchlint.schema.json"
 
 SeverityWord: TypeAlias = Literal["note", "warning"]
-OutputFormat: TypeAlias = Literal["full", "concise", "json", "github", "sarif"]
+OutputFormat: TypeAlias = Literal[
+    "full", "concise", "json", "github", "gitlab", "sarif", "junit", "rdjson", "pylint", "azure"
+]
 
 
 class Verify(msgspec.Struct, forbid_unknown_fields=True, rename="kebab", frozen=True):
@@ -30,7 +32,7 @@ class Verify(msgspec.Struct, forbid_unknown_fields=True, rename="kebab", frozen=
         Meta(description="The arguments of the program in `entry`.", examples=[["--epochs", "1"]]),
     ] = UNSET
     device: Annotated[
-        Literal["cuda", "cpu", "sim"] | UnsetType,
+        Literal["cuda", "cpu", "sim", "mps", "xpu"] | UnsetType,
         Meta(description="The device that is measured on; `cuda` by default.", examples=["sim"]),
     ] = UNSET
     allow_write: Annotated[
@@ -151,6 +153,14 @@ class Options(msgspec.Struct, forbid_unknown_fields=True, rename="kebab", frozen
     ] = UNSET
     output_format: Annotated[
         OutputFormat | UnsetType, Meta(description="How findings are written; `full` by default.", examples=["concise"])
+    ] = UNSET
+    baseline: Annotated[
+        str | UnsetType,
+        Meta(
+            description="A file of findings that are not reported, from this one's folder; `check --write-baseline` "
+            "writes it.",
+            examples=["torchlint-baseline.json"],
+        ),
     ] = UNSET
     fix: Annotated[
         bool | UnsetType, Meta(description="Whether `check` applies fixes; false by default.", examples=[True])

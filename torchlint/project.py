@@ -60,7 +60,6 @@ class Project:
     def __init__(self, files: Mapping[str, Outline]) -> None:
         self._files = files
         self._resolved: dict[tuple[str, str], str | None] = {}
-        # What a file imports of a module by name; None where it may know all of it.
         self._brought: dict[tuple[str, str], frozenset[str] | None] = {}
 
     def never_pins(self, path: str) -> bool:
@@ -89,6 +88,14 @@ class Project:
                 reached.add(path)
                 waiting += [target for _, target in self._imported(path)]
         return reached
+
+    def is_called(self, path: str) -> bool:
+        """Whether a file calls anything that it may have from this one."""
+        return any(
+            (known := self._brought_by(importer, base)) is None or not known.isdisjoint(self._files[importer].called)
+            for importer, bases in self._importers.get(path, {}).items()
+            for base in bases
+        )
 
     def callers(self, path: str, functions: Iterable[str]) -> Iterator[tuple[str, str, str]]:
         """The files that may call functions of a file, each with the function's qualified name there, and the function.
@@ -147,6 +154,11 @@ class Project:
 
     def _brings(self, importer: str, base: str, name: str) -> bool:
         """Whether a file can know what this module defines under this name: by name, by `*`, or through the module."""
+        known = self._brought_by(importer, base)
+        return known is None or name in known
+
+    def _brought_by(self, importer: str, base: str) -> frozenset[str] | None:
+        """What a file imports of a module by name; None where it may know all of it."""
         key = importer, base
         if key not in self._brought:
             listed = [found.names for found in self._files[importer].imports if found.base == base]
@@ -158,8 +170,7 @@ class Project:
             )
             everything = is_whole or by_module
             self._brought[key] = None if everything else frozenset(each for names in listed for each in names or ())
-        known = self._brought[key]
-        return known is None or name in known
+        return self._brought[key]
 
     def definition(self, name: str, importer: str) -> tuple[str, str] | None:
         """The file that defines what a file knows by a qualified name, and the name it has there.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from torchlint import regular
 from torchlint.config import Config, Configs, Overrides
-from torchlint.configfile import reason
+from torchlint.configfile import ConfigError, reason
 from torchlint.discover import Found, discover, is_force_excluded
 from torchlint.facts import NOTHING, Facts
 from torchlint.finding import Applicability, Fault, Result
@@ -57,7 +57,9 @@ class Order(NamedTuple):
 
     `paths` are as given, relative to `cwd`; `-` alone is standard input, `stdin_filename` its name. `add_ignore` is the
     reason to write with each ignore, empty for none; with None no ignores are written. `jobs` is the most processes to
-    use, None for one per processor. `profile` is a trace of torch.profiler by which to rank what is found.
+    use, None for one per processor. `write_baseline` is the file to write what is found to, instead of a report.
+    With a `diff_base`, a revision, what was there already is not reported. `profile` is a trace of torch.profiler by
+    which to rank what is found.
     """
 
     cwd: Path
@@ -67,9 +69,14 @@ class Order(NamedTuple):
     diff: bool = False
     fix_only: bool = False
     add_ignore: str | None = None
+    write_baseline: str | None = None
+    diff_base: str | None = None
     show_fixes: bool = False
     show_files: bool = False
+    show_settings: bool = False
     statistics: bool = False
+    sort: str = "place"
+    group_by: str = ""
     exit_zero: bool = False
     exit_non_zero_on_fix: bool = False
     output_file: str | None = None
@@ -89,11 +96,15 @@ def check(order: Order) -> int:
     configs = Configs(order.overrides, order.cwd)
     config = configs.for_directory(order.cwd)
     run = _Run(order, config, _mode(order, config), sys.stdout)
-    if order.statistics:
+    if order.diff_base is not None and run.mode is not Mode.CHECK:
+        raise ConfigError("--diff-base: it reports, and neither fixes nor ignores; leave out `--fix` or `fix = true`")
+    if order.statistics or order.group_by:
         run.rendered(())  # not every format has them: say so before the work
     if order.profile is not None:
         _refuse_profile(run)
     recording = recorded(order)
+    if order.show_settings:
+        return _show_settings(order, configs)
     if order.paths == (_STDIN,):
         return _check_stdin(run, configs)
     files, problems = discover(order.paths, configs, order.cwd)
@@ -109,11 +120,11 @@ def check(order: Order) -> int:
         for shown, message in problems
     ]
     settled += _sweep(run, files, configs)
-    settled.sort(key=lambda one: one.before.source.path)
+    settled, said = _reported(run, settled, configs, files)
     if recording is not None:
         gathered = Gathered(files, [joined(one.after) for one in settled], configs, config)
         run = run._replace(profile=profiled(order, recording, gathered))
-    return _conclude(run, settled)
+    return _conclude(run, settled, said)
 
 
 class Gathered(NamedTuple):
@@ -131,7 +142,8 @@ def gather(order: Order) -> Gathered:
     config = configs.for_directory(order.cwd)
     run = _Run(order, config, Mode.CHECK, sys.stdout)
     files, problems = discover(order.paths, configs, order.cwd)
-    reports = [joined(one.after) for one in _sweep(run, files, configs)]
+    settled, _ = _reported(run, _sweep(run, files, configs), configs, files)
+    reports = [joined(one.after) for one in settled]
     reports += [FileReport(SourceFile(name, ""), Result(diagnostics=(unreadable(why),))) for name, why in problems]
     return Gathered(files, sorted(reports, key=lambda report: report.source.path), configs, config)
 
@@ -191,6 +203,19 @@ def _answers(file: Found, source: SourceFile, settings: Settings, gathered: Gath
     return facts_of(file, questions, gathered.configs, order, gathered.files) if questions else NOTHING
 
 
+def _show_settings(order: Order, configs: Configs) -> int:
+    """Print what holds for the first path: of a file with the rules that run in it."""
+    import json  # only where it is what is printed
+
+    path = Path(os.path.normpath(order.cwd / (order.stdin_filename or order.paths[0])))
+    config = configs.for_directory(path) if path.is_dir() else configs.for_file(path)
+    shown = {"path": str(path)} | config.as_dict()
+    if not path.is_dir():
+        shown["rules"] = list(config.settings_for(path).rules)
+    write_out(json.dumps(shown, indent=2) + "\n", sys.stdout)
+    return FAILED if problems() else CLEAN
+
+
 class _Run(NamedTuple):
     """An order, the configuration of the folder that it is given in, and where the report goes."""
 
@@ -231,6 +256,11 @@ class _Run(NamedTuple):
             rules=all_rules() if quotes else (),
             problems=problems(),
             profile=self.profile,
+            fail_on=self.config.fail_on,
+            sort=order.sort,
+            group_by=order.group_by,
+            wraps=is_shown and self.out.isatty(),
+            folder=_folder_in_repository(order.cwd) if self.config.output_format == "gitlab" else "",
         )
 
     def rendered(self, reports: Sequence[FileReport], *, footer: bool = True, status: int | None = None) -> str:
@@ -243,6 +273,15 @@ class _Run(NamedTuple):
         """Say something beside the report, where so much is wanted."""
         if line and self.order.loudness >= loudness:
             write_out(f"{line.rstrip()}\n", sys.stderr)
+
+
+def _folder_in_repository(cwd: Path) -> str:
+    """Where the run takes place from the root that GitLab's runner names; empty where it names none."""
+    root = os.environ.get("CI_PROJECT_DIR")
+    try:
+        return "" if not root else cwd.resolve().relative_to(Path(root).resolve()).as_posix().removeprefix(".")
+    except ValueError:  # elsewhere
+        return ""
 
 
 def _mode(order: Order, config: Config) -> Mode:
@@ -258,8 +297,7 @@ def _sweep(run: _Run, files: Sequence[Found], configs: Configs) -> list[Settled]
     started = time.monotonic()
     is_shown = order.loudness >= Loudness.NORMAL and sys.stderr.isatty()
     progress = Progress(len(files), sys.stderr if is_shown else None)
-    means = Means((lambda: run.config.cache_folder) if order.cache else None, run.fix_threshold, order.jobs)
-    sweep = Sweep(files, configs, order.cwd, means, progress)
+    sweep = Sweep(files, configs, order.cwd, _means(run), progress)
     try:
         settled = [_settle(run, swept, swept.file.path) for swept in sweep]
     finally:
@@ -280,8 +318,14 @@ def _sweep(run: _Run, files: Sequence[Found], configs: Configs) -> list[Settled]
 _THEM = ("it", "them")
 
 
+def _means(run: _Run) -> Means:
+    folder = (lambda: run.config.cache_folder) if run.order.cache else None
+    return Means(folder, run.fix_threshold, run.order.jobs)
+
+
 def _settle(run: _Run, swept: Swept, path: Path | None) -> Settled:
-    swept = swept.at_least(run.config.level)
+    if run.mode is Mode.IGNORE:
+        swept = swept.at_least(run.config.level)
     return settle(swept, run.mode, run.order.add_ignore or "", None if run.mode is Mode.DIFF else path)
 
 
@@ -299,7 +343,33 @@ def _check_stdin(run: _Run, configs: Configs) -> int:
             if one.is_changed:
                 data = one.after.source.to_bytes()
         write_out(data, sys.stdout)
-    return _conclude(run, settled)
+    return _conclude(run, *_reported(run, settled, configs, ()))
+
+
+def _reported(
+    run: _Run, settled: Sequence[Settled], configs: Configs, files: Sequence[Found]
+) -> tuple[list[Settled], list[str]]:
+    """What is reported of what was found, sorted, and what is said of the rest, or of a baseline that is written."""
+    order, level = run.order, run.config.level
+    said: list[str] = []
+    if order.write_baseline is not None or run.mode is not Mode.IGNORE:
+        baselines = {configs.for_file(order.cwd / one.before.source.path).baseline for one in settled}
+        if order.write_baseline is not None or {run.config.baseline, *baselines} != {None}:
+            from torchlint import accepted  # few runs have a baseline
+
+            looked = accepted.Looked(order.cwd, order.paths, {file.path: file for file in files}, configs)
+            if order.write_baseline is not None:
+                file = Path(os.path.normpath(order.cwd / order.write_baseline))
+                said.append(accepted.write([one.at_least(level) for one in settled], file, looked))
+            else:
+                settled, said = accepted.accepted(settled, looked)
+    if order.diff_base is not None:
+        from torchlint import since  # git and a second pass, which only this takes
+
+        means = _means(run)
+        settled, more = since.new_since(settled, order.diff_base, since.Run(order.cwd, order.paths, configs, means))
+        said += more
+    return sorted((one.at_least(level) for one in settled), key=lambda one: one.before.source.path), said
 
 
 def _swept(run: _Run, configs: Configs, file: Found, data: bytes) -> Swept:
@@ -335,8 +405,8 @@ def facts_of(file: Found, wanted: Wanted, configs: Configs, order: Order, others
 # The end of a run
 
 
-def _conclude(run: _Run, settled: Sequence[Settled]) -> int:
-    """Write the report; the exit status."""
+def _conclude(run: _Run, settled: Sequence[Settled], said: Sequence[str]) -> int:
+    """Write the report, and below it what is `said`; the exit status."""
     for problem in problems():
         run.tell(Loudness.QUIET, f"error: {problem}")
     status = _status(run, settled)
@@ -351,11 +421,15 @@ def _conclude(run: _Run, settled: Sequence[Settled]) -> int:
         case Mode.IGNORE:
             _complain(run, errors)
             run.tell(Loudness.NORMAL, _ignored(settled))
+        case _ if run.order.write_baseline is not None:
+            _complain(run, errors)
         case Mode.FIX if run.order.fix_only:
             _report(run, run.rendered(errors, footer=False, status=status))
             run.tell(Loudness.NORMAL, changed(reports, options, written=True))
         case _:
             _report(run, run.rendered(reports, status=status))
+    for line in said:
+        run.tell(Loudness.NORMAL, visible(line))
     return status
 
 
@@ -369,7 +443,7 @@ def _status(run: _Run, settled: Sequence[Settled]) -> int:
         return CLEAN
     if faults:
         return FOUND
-    if run.mode is Mode.IGNORE:
+    if run.mode is Mode.IGNORE or order.write_baseline is not None:
         return CLEAN
     if any(one.is_changed for one in settled) and (run.mode is Mode.DIFF or order.exit_non_zero_on_fix):
         return FOUND
@@ -396,7 +470,7 @@ def _ignored(settled: Sequence[Settled]) -> str:
 
 def _complain(run: _Run, errors: Sequence[FileReport]) -> None:
     """Say to people what went wrong, in a mode whose output is something else than findings."""
-    text = render("concise", errors, replace(run.options(footer=False), statistics=False))
+    text = render("concise", errors, replace(run.options(footer=False), statistics=False, group_by=""))
     run.tell(Loudness.QUIET, text)
 
 

@@ -13,6 +13,7 @@ from torchlint.source import DecodeError, SourceFile
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from torchlint.finding import Severity
     from torchlint.sweep import Swept
 
 
@@ -35,6 +36,13 @@ class Settled(NamedTuple):
     def is_changed(self) -> bool:
         """Whether it holds another text."""
         return self.before.source.text != self.after.source.text
+
+    def at_least(self, severity: Severity) -> Settled:
+        """The same with those findings that are so severe."""
+        after = self.after.result.at_least(severity)
+        if after is self.after.result:
+            return self
+        return Settled(self.before, replace(self.after, result=after))
 
     @property
     def changes(self) -> list[tuple[str, str, str]]:

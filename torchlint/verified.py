@@ -59,7 +59,7 @@ class Verified:
     line: str
     alike: int
     verdict: Overall
-    device_type: Literal["cuda", "cpu", "sim"]
+    device_type: Literal["cuda", "cpu", "sim", "rocm", "mps", "xpu"]
     device: str
     torch: str
     date: str

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -33,6 +35,7 @@ class Made:
     messages: list[dict[str, Any]] = field(default_factory=list)
     patience: Patience = field(default_factory=Patience)
     threads: list[int] = field(default_factory=list)
+    forgotten: list[str] = field(default_factory=list)
 
     @property
     def subject(self) -> Subject:
@@ -44,6 +47,9 @@ class Made:
     def captured(self, name: str) -> Path:
         assert "/" not in name
         return Path("captures") / name
+
+    def forget(self, names: str) -> None:
+        self.forgotten.append(names)
 
     @contextmanager
     def running(self, arm: Arm, *, seed: int, env: dict[str, str], threads: int = 0) -> Iterator[Made]:
@@ -107,6 +113,18 @@ def test_the_null_arm_is_captured_in_two_processes() -> None:
     files = (base.first, base.again, base.other, base.scaled, base.moved)
     assert [kind_of(file or "") for file in files] == ["first", "again", "other", "scaled", "moved"]
     assert base.state is None
+
+
+@pytest.mark.parametrize("fails", ["", "check first"])
+def test_what_was_compared_is_removed_and_what_others_are_compared_with_stays(fails: str) -> None:
+    made = Made(fails=fails)
+    with contextlib.suppress(ArmError):
+        look(made, Comparing())
+    (names,) = made.forgotten
+    files = {Path(message["file"]).name for message in made.messages if "file" in message}
+    assert files
+    assert all(fnmatch(file, f"{names}.pt") for file in files)
+    assert not fnmatch("n-first.pt", f"{names}.pt")
 
 
 def test_a_program_that_runs_once_is_captured_in_three() -> None:

@@ -13,7 +13,7 @@ from torchlint import cli
 from torchlint.verify import progress as shown_progress
 from torchlint.verify import selfcheck
 from torchlint.verify.arms import BaselineError, Failure
-from torchlint.verify.machine import UsageError
+from torchlint.verify.machine import Machine, UsageError
 from torchlint.verify.progress import Progress, seconds
 from torchlint.verify.proof import configured
 
@@ -126,8 +126,8 @@ def test_exit_statuses(
 
         def __init__(self, *_: object) -> None: ...
 
-        def machine(self) -> None:
-            return None
+        def machine(self) -> Machine:
+            return Machine(cuda=True, devices=1, why="", name="a GPU")
 
         def close(self) -> None: ...
 

@@ -274,6 +274,7 @@ class Nvml:
             "nvmlDeviceGetEccMode": [1, 1],
             "nvmlDeviceGetMigMode": [0, 0],
             "nvmlDeviceGetMaxClockInfo": 1980,
+            "nvmlDeviceGetMemoryBusWidth": 5120,
         }
         for name in lacks:
             del self._answers[name]
@@ -309,7 +310,30 @@ def test_what_slows_a_gpu_down_is_told_by_nvml(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("there", [None, Nvml("nvmlInit"), Nvml("nvmlDeviceGetHandleByUUID")])
 def test_without_nvml_nothing_is_told(monkeypatch: pytest.MonkeyPatch, there: Nvml | None) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", cast("Any", there))
-    assert (nvml.state("5c1b"), nvml.settings("5c1b")) == ({}, {})
+    assert (nvml.state("5c1b"), nvml.settings("5c1b"), nvml.memory_rate("5c1b")) == ({}, {}, 0)
+
+
+@pytest.mark.parametrize(
+    ("properties", "lacks", "told"),
+    [
+        ({"L2_cache_size": 50 << 20, "memory_clock_rate": 2_619_000, "memory_bus_width": 5120}, (), "3352320000000"),
+        ({"L2_cache_size": 50 << 20}, (), "2534400000000"),
+        ({}, ("nvmlDeviceGetMemoryBusWidth",), None),
+    ],
+)
+def test_what_bounds_a_gpu_is_told_by_torch_or_nvml(
+    monkeypatch: pytest.MonkeyPatch, properties: dict[str, int], lacks: tuple[str, ...], told: str | None
+) -> None:
+    """An H100 by its properties: 2,619 MHz, twice a cycle, by 5,120 bits are the 3.35 TB/s of its data sheet."""
+    monkeypatch.setitem(sys.modules, "pynvml", cast("Any", Nvml(*lacks)))
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    made = SimpleNamespace(multi_processor_count=132, uuid="5c1b", **properties)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: made)
+    found = devices.Cuda().settings()
+    assert found["multiprocessors"] == "132"
+    assert found.get("memory bytes per second") == told
+    assert found.get("L2 bytes") == (str(50 << 20) if "L2_cache_size" in properties else None)
+    assert found["power limit"] == "700 W"
 
 
 def test_variables_that_change_what_is_measured_are_told_and_no_place_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -393,3 +417,27 @@ def test_a_device_that_is_not_there_is_an_error() -> None:
         cuda = devices.open_device("cuda", stack)
         with pytest.raises((AssertionError, RuntimeError)):
             cuda.sync()
+
+
+@pytest.mark.parametrize(("kind", "target"), [("rocm", "cuda"), ("xpu", "xpu"), ("mps", "mps")])
+def test_an_accelerator_that_is_not_nvidias_is_waited_for(
+    kind: str, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[str] = []
+    fake = SimpleNamespace(synchronize=lambda: waits.append(target))
+    if kind != "mps":
+        fake.get_device_name = lambda: "a made-up one"
+    monkeypatch.setattr(torch, target, fake)
+    with contextlib.ExitStack() as stack:
+        device = devices.open_device(kind, stack)
+        device.sync()
+        assert waits == [target]
+        assert (device.type, device.target) == (kind, target)
+        assert device.identity()["name"] == ("a made-up one" if kind != "mps" else devices.processor())
+        assert (device.clock(), device.room(), device.peak(), device.settings(), device.state()) == (
+            None,
+            None,
+            0,
+            {},
+            {},
+        )

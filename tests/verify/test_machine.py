@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 
-from torchlint.verify.machine import CannotRunError, Clerk, Machine, UsageError, require, threads_for
+from torchlint.verify.arms import Subject
+from torchlint.verify.machine import CannotRunError, Clerk, Machine, UsageError, limits_of, require, threads_for
 from torchlint.verify.process import ArmError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BARE = Machine(cuda=False, devices=0, why="torch was built without CUDA", name="", processor="Some CPU", torch="2.13.0")
 
@@ -29,6 +29,58 @@ def test_without_cuda_it_says_what_can_be_done_instead() -> None:
 
 def test_the_names_of_devices() -> None:
     assert (BARE.device_name("cpu"), BARE.device_name("sim")) == ("Some CPU", "Simulated CUDA device")
+    assert replace(BARE, name="MI300X", accelerator="rocm").device_name("rocm") == "MI300X"
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "asked", "kind", "called"),
+    [("rocm", "cuda", "rocm", "ROCm"), ("mps", "mps", "mps", "MPS"), ("xpu", "xpu", "xpu", "XPU")],
+)
+def test_an_accelerator_that_is_not_nvidias_is_measured_and_says_what_is_not_looked_at(
+    accelerator: str, asked: str, kind: str, called: str
+) -> None:
+    there = replace(BARE, accelerator=accelerator)
+    require(there, asked)
+    assert there.kind(asked) == kind
+    assert limits_of(kind) == (
+        f"on {called}, results are compared and time is measured by the wall clock; waits, copies, launches, memory and "
+        "clocks are not looked at"
+    )
+    subject = Subject(Path(), {"kind": "workload"}, kind, 1, "python")
+    assert (subject.on_accelerator, subject.is_counted) == (True, False)
+    assert threads_for(kind) == threads_for("cuda")
+
+
+@pytest.mark.parametrize("kind", ["cuda", "cpu", "sim"])
+def test_where_all_is_looked_at_there_is_nothing_to_say(kind: str) -> None:
+    assert limits_of(kind) == ""
+    assert replace(BARE, cuda=True).kind(kind) == kind
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "asked", "expected", "hint"),
+    [
+        (
+            "mps",
+            "cuda",
+            "no CUDA device",
+            "--device mps ...   compares what is computed, and times it by the wall clock",
+        ),
+        ("mps", "xpu", "no XPU device", "--device mps"),
+        ("npu", "cuda", "no CUDA device", ""),
+        ("", "mps", "no MPS device", ""),
+        ("rocm", "mps", "no MPS device", ""),
+    ],
+)
+def test_without_the_one_that_was_asked_for_the_other_is_named(
+    accelerator: str, asked: str, expected: str, hint: str
+) -> None:
+    with pytest.raises(CannotRunError) as raised:
+        require(replace(BARE, accelerator=accelerator), asked)
+    text = str(raised.value)
+    assert text.startswith(f"{expected} (torch was built without CUDA)\n")
+    assert hint in text
+    assert ("wall clock" in text) == bool(hint)
 
 
 def test_a_python_that_is_not_there(tmp_path: Path) -> None:
@@ -71,11 +123,34 @@ def test_a_comparison_that_breaks_is_no_fault_of_a_fix_and_ends_no_run(
 
     monkeypatch.setattr("torchlint.verify.machine.Worker", Mortal)
     clerk = Clerk(tmp_path, sys.executable)
-    said = clerk.compare(before="a", after="b", **{"class": "close"})
+    message: dict[str, Any] = {"before": "a", "after": "b", "class": "close"}
+    said = clerk.compare(**message)
     assert (said["class"], said["verdict"]) == ("close", "not-checked")
     assert said["reason"].startswith("what was computed could not be compared: killed by SIGKILL")
-    assert clerk.compare(before="a", after="b", **{"class": "close"}) == {"verdict": "same"}
+    assert clerk.compare(**message) == {"verdict": "same"}
     assert [each.closed for each in Mortal.lives] == [True, False]
+
+
+def test_a_comparison_is_waited_for_no_longer_than_there_is_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Asked:
+        """A process that says how long it was waited for."""
+
+        def __init__(self, *_: object, **__: object) -> None:
+            self.waited: list[float] = []
+
+        def ready(self, timeout: float) -> dict[str, Any]:
+            return {"timeout": timeout}
+
+        def ask(self, _name: str, timeout: float, **_: object) -> dict[str, Any]:
+            return {"result": {"verdict": "same", "waited": timeout}}
+
+    monkeypatch.setattr("torchlint.verify.machine.Worker", Asked)
+    clerk = Clerk(tmp_path, sys.executable)
+    message: dict[str, Any] = {"class": "close"}
+    assert clerk.compare(**message)["waited"] == 600
+    assert clerk.compare(patience=90.0, **message)["waited"] == 90
 
 
 def test_where_the_cpu_is_measured_torch_has_one_thread() -> None:

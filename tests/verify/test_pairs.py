@@ -19,6 +19,7 @@ from torchlint.registry import find
 from torchlint.verify import checks, pairs, stats, timing
 from torchlint.verify.ablation import HANDICAP, NULL, Comparison
 from torchlint.verify.arms import Arm, Failure, Patience, Subject
+from torchlint.verify.looked import Looked
 from torchlint.verify.machine import SIMULATED, Machine
 from torchlint.verify.measurement import FIXED, QUESTION, portable
 from torchlint.verify.process import ArmError
@@ -44,6 +45,7 @@ class Process:
     """Stands for a worker that counts what it is told to."""
 
     flop: ClassVar[int] = 10**9
+    fetched: ClassVar[int] = 10**6
 
     syncs: int
     peak: int
@@ -58,7 +60,7 @@ class Process:
             counts = {"syncs": self.syncs * message["units"], "launches": 3}
             return {"units": message["units"], "counts": counts, "doubt": self.doubt, "busy_ns": 1000 * self.syncs}
         if command == "work":
-            return {"flop": self.flop}
+            return {"flop": self.flop, "fetched": self.fetched}
         return {"peak": self.peak}
 
 
@@ -80,9 +82,14 @@ class Made:
     deadline: float = math.inf
     late: bool = False
     capability: str = "9.0"
+    forgotten: bool = False
+    settings: dict[str, str] = field(default_factory=dict)
 
     def note(self, text: str) -> None:
         assert text
+
+    def forget(self) -> None:
+        self.forgotten = True
 
     @contextmanager
     def running(self, arm: Arm, *, seed: int = 0) -> Iterator[Process]:
@@ -96,9 +103,10 @@ class Made:
             self.device["capability"] = self.capability
         self.machine = {
             "cpu": "a CPU",
-            "settings": {"multiprocessors": "132"},
+            "settings": {"multiprocessors": "132", "memory bytes per second": "4000000000000", "L2 bytes": "50000000"},
             "environment": {"CUBLAS_LOGINFO_DBG": "0"},
         }
+        self.machine["settings"] |= self.settings
         self.software = {"python": "3.11.7", "torch": "2.13.0", "platform": "Linux"}
         figures = (8, 400) if arm.name == NULL else (1, 300)
         yield Process(*figures, self.fails.get(arm.name, ""), self.doubts.get(arm.name, ""))
@@ -112,16 +120,32 @@ class Bench:
     timed: timing.Timed | None = None
     asked: list[str] = field(default_factory=list)
     metric: str = ""
+    busy: bool = False
     session: Made | None = None
     fails: dict[str, str] = field(default_factory=dict)
     left: dict[str, list[str]] = field(default_factory=dict)
     doubts: dict[str, str] = field(default_factory=dict)
     capability: str = "9.0"
+    settings: dict[str, str] = field(default_factory=dict)
 
     def measure(self, pair: Workload, device: str, size: str = "smoke", devices: int = 1) -> pairs.Measured:
-        order = pairs.Order(cast("Any", device), timing.Limits(), 1, sys.executable, "torchlint verify --rule X")
+        return self.phases(pair, device, pairs.PHASES, size=size, devices=devices)
+
+    def phases(
+        self,
+        pair: Workload,
+        device: str,
+        phases: tuple[str, ...],
+        *,
+        size: str = "smoke",
+        devices: int = 1,
+        at_once: int = 1,
+        looked: Looked | None = None,
+    ) -> pairs.Measured:
+        called = f"torchlint verify --rule X --phase {','.join(phases)}"
+        order = pairs.Order(cast("Any", device), timing.Limits(), 1, sys.executable, called, phases, at_once)
         machine = Machine(device == "cuda", devices, "", "a GPU")
-        return pairs.measure(pair, size, order, cast("Clerk", None), machine, print)
+        return pairs.measure(pair, size, order, cast("Clerk", None), machine, print, looked)
 
     def reference(self, running: Made, null: Arm, declared: checks.Declared) -> None:
         self.asked.append("reference")
@@ -139,9 +163,11 @@ class Bench:
             raise self.numerics
         return self.numerics
 
-    def time(self, _running: Made, arms: dict[str, Arm], _stage: object, *, metric: str, **_: object) -> timing.Timed:
+    def time(
+        self, _running: Made, arms: dict[str, Arm], _stage: object, *, metric: str, busy: bool, **_: object
+    ) -> timing.Timed:
         self.asked.append("time")
-        self.metric = metric
+        self.metric, self.busy = metric, busy
         assert arms[NULL].files == arms[HANDICAP].files != arms[FIXED].files
         assert self.timed
         return self.timed
@@ -152,9 +178,13 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
     made = Bench()
 
     @contextmanager
-    def session(subject: Subject, note: Callable[[str], None], patience: Patience) -> Iterator[Made]:
+    def session(
+        subject: Subject, note: Callable[[str], None], patience: Patience, given_up: Callable[[], bool]
+    ) -> Iterator[Made]:
+        assert not given_up()
         note(f"{subject.device}, {patience.check} s")
         made.session = Made(subject, made.fails, made.left, made.doubts, patience=patience, capability=made.capability)
+        made.session.settings = made.settings
         yield made.session
 
     monkeypatch.setattr(pairs, "session", session)
@@ -202,7 +232,8 @@ def test_how_the_machine_was_is_kept_of_what_was_timed(bench: Bench) -> None:
     assert (found.slowed, found.power_w, found.temperature_c) == (("power limit",), (690, 690), (60, 64))
     assert (found.processes, found.cpu, found.environment) == (3, "a CPU", {"CUBLAS_LOGINFO_DBG": "0"})
     assert found.device_busy_us == (8.0, 1.0)
-    assert found.flop == (10**9, 10**9)
+    assert (found.flop, found.fetched) == ((10**9, 10**9), (10**6, 10**6))
+    assert found.most_bytes_per_s == pytest.approx(4.4e12)
     assert found.start_up == evidence.StartUp(before_us=1e6, after_us=13e6, runs=26_000)
     assert "its first run takes 12 s longer, which 26,000 runs earn" in verdict(measured)[1]
     lines = measurement_lines(measured.measurement)
@@ -243,6 +274,33 @@ def test_what_no_gpu_can_do_is_suspicious(
     if overall == "suspicious":
         assert found[1] == (
             "the fixed code is too good to be true: 6,500 TFLOP/s by its products alone, where this GPU can do 2,355"
+        )
+
+
+@pytest.mark.parametrize(
+    ("fetched", "told", "overall"),
+    [
+        (6_000_000_000, {}, "faster"),
+        (7_000_000_000, {}, "suspicious"),
+        (7_000_000_000, {"memory bytes per second": "8000000000000"}, "faster"),
+        (7_000_000_000, {"memory bytes per second": ""}, "faster"),
+        (7_000_000_000, {"L2 bytes": "1000000000"}, "faster"),
+        (7_000_000_000, {"L2 bytes": ""}, "faster"),
+    ],
+)
+def test_what_no_memory_can_give_is_suspicious(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, fetched: int, told: dict[str, str], overall: str
+) -> None:
+    """2 ms / 1.3 are enough for 6.8e9 bytes at 4.4e12 a second, beside 5e7 that the cache may have kept."""
+    monkeypatch.setattr(Process, "fetched", fetched)
+    bench.timed = timed("faster")
+    bench.settings = told
+    found = verdict(bench.measure(ITEM, "cuda", "gpu"))
+    assert found[0] == overall
+    if overall == "suspicious":
+        assert found[1] == (
+            "the fixed code is too good to be true: 4.52 TB/s from its memory, by what was there before and is read, "
+            "where this GPU can fetch 4.4"
         )
 
 
@@ -291,6 +349,96 @@ def test_on_a_gpu_all_is_looked_at(bench: Bench) -> None:
     assert measurement.controls.handicap_seen
     assert measurement.controls.handicap
     assert measurement.controls.handicap.log_ratios == (-0.05,) * 4
+
+
+@pytest.mark.parametrize("at_once", [1, 16])
+def test_what_is_not_timed_is_handed_on(bench: Bench, at_once: int) -> None:
+    found = bench.phases(ITEM, "cuda", ("numerics", "counts"), at_once=at_once)
+    assert bench.asked == ["reference", "check"]
+    session = cast("Made", bench.session)
+    assert session.forgotten, "what was captured is not kept while it is counted"
+    assert verdict(found)[0] == "fewer-syncs"
+    assert found.looked
+    assert found.looked.counts == ({"syncs": 8.0, "launches": 3.0}, {"syncs": 1.0, "launches": 3.0})
+    assert (found.looked.memory, found.looked.flop) == ((400, 300), (10**9, 10**9))
+    assert found.looked.busy_ns == ((8000, 1000) if at_once == 1 else None), "which others would make longer"
+    assert msgspec.convert(msgspec.to_builtins(found.looked), Looked) == found.looked
+
+
+def test_several_pairs_at_once_share_the_threads(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 16)
+    threads = []
+    for at_once in (1, 4, 16):
+        bench.phases(ITEM, "cuda", ("numerics",), at_once=at_once)
+        threads.append(cast("Made", bench.session).subject.threads)
+    assert threads == [8, 2, 1]
+
+
+def test_what_was_looked_at_is_timed_without_another_look(bench: Bench) -> None:
+    looked = bench.phases(ITEM, "cuda", ("numerics", "counts")).looked
+    bench.asked.clear()
+    bench.timed = timed("faster")
+    found = bench.phases(ITEM, "cuda", ("time",), looked=looked)
+    assert bench.asked == ["time"]
+    assert found.looked is None
+    assert verdict(found) == ("faster", "")
+    assert figures(found.measurement) == {"numerics", "counts", "memory", "time", "protocol", "controls"}
+    assert found.measurement.provenance.command == (
+        "torchlint verify --rule X --phase numerics,counts && torchlint verify --rule X --phase time"
+    )
+    whole = bench.measure(ITEM, "cuda")
+    assert found.measurement.counts == whole.measurement.counts
+    assert found.measurement.numerics == whole.measurement.numerics
+
+
+def test_how_busy_the_device_is_is_asked_where_others_ran_beside_it(bench: Bench) -> None:
+    bench.timed = timed("faster")
+    bench.measure(ITEM, "cuda")
+    asked = [bench.busy]
+    looked = bench.phases(ITEM, "cuda", ("numerics", "counts"), at_once=16).looked
+    bench.timed.busy_ns = {NULL: 9000.0, FIXED: 2000.0}
+    found = bench.phases(ITEM, "cuda", ("time",), looked=looked).measurement
+    assert [*asked, bench.busy] == [False, True], "it is known where both were looked at alone"
+    assert isinstance(found.conditions, evidence.Conditions)
+    assert found.conditions.device_busy_us == (9.0, 2.0)
+
+
+def test_what_was_only_compared_is_counted_before_it_is_timed(bench: Bench) -> None:
+    looked = bench.phases(ITEM, "cuda", ("numerics",)).looked
+    assert looked
+    assert (looked.counted, looked.counts) == (False, None)
+    bench.timed = timed("faster")
+    found = bench.phases(ITEM, "cuda", pairs.PHASES, looked=looked)
+    assert bench.asked == ["reference", "check", "time"]
+    assert found.measurement.counts
+
+
+@pytest.mark.parametrize("how", ["wrong", "fails", "sim", "decided", "cannot"])
+def test_what_is_settled_is_not_handed_on(bench: Bench, how: str) -> None:
+    bench.timed = timed("faster")
+    if how == "wrong":
+        bench.numerics = WRONG
+    if how == "fails":
+        bench.fails = {FIXED: "count"}
+    device = "sim" if how == "sim" else "cuda"
+    phases = pairs.PHASES if how == "decided" else ("numerics", "counts")
+    assert bench.phases(PARALLEL if how == "cannot" else ITEM, device, phases).looked is None
+
+
+def test_what_could_not_be_timed_to_its_end_is_handed_on(bench: Bench) -> None:
+    bench.timed = timed("inconclusive", replicates=3)
+    found = bench.measure(ITEM, "cuda")
+    assert found.cut
+    assert found.looked
+
+
+@pytest.mark.parametrize("device", ["rocm", "mps", "xpu"])
+def test_on_another_accelerator_it_is_compared_and_timed_by_the_wall_and_not_counted(bench: Bench, device: str) -> None:
+    bench.timed = timed("faster")
+    found = bench.measure(ITEM, device, "gpu")
+    assert verdict(found) == ("faster", "")
+    assert (bench.asked, bench.metric) == (["reference", "check", "time"], "wall")
+    assert figures(found.measurement) == {"numerics", "time", "protocol", "controls"}
 
 
 def test_the_simulated_device_counts_and_has_no_time(bench: Bench) -> None:
@@ -395,6 +543,20 @@ def test_an_arm_that_the_time_did_not_suffice_for_is_not_blamed(
         assert reason == "the time for measuring ended before the results were compared and counted"
     else:
         assert overall == ("cannot-run" if where == "reference" else "timeout")
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_a_comparison_that_the_time_did_not_suffice_for_says_nothing(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, *, late: bool
+) -> None:
+    def compared(running: Made, *_: object) -> dict[str, Any]:
+        running.late = late
+        return {"verdict": "not-checked", "reason": "no answer within 5 s", "tensors": 0}
+
+    monkeypatch.setattr(checks, "check", compared)
+    found = bench.phases(ITEM, "cuda", ("numerics",))
+    assert found.late is late
+    assert (found.looked is None) is late
 
 
 def test_while_it_is_timed_no_arm_is_cut_short(bench: Bench) -> None:

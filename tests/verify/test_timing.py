@@ -42,6 +42,7 @@ class Played:
     samples: Sequence[Sequence[float]] = ()
     first_ns: float = 0.0
     needs: int = 1
+    doubt: str = ""
 
 
 @dataclass
@@ -105,6 +106,9 @@ class Process:
             }
         if command == "clock":
             return {"mhz": self.arm.mhz()}
+        if command == "count":
+            assert message == {"units": 1, "warm": 0}
+            return {"units": 1, "busy_ns": self.arm.time * 1000, "doubt": self.arm.doubt}
         assert command == "block"
         assert awake in ([], [self.name])
         self.inner = message["inner"]
@@ -164,7 +168,7 @@ def asked(name: str) -> Comparison:
     return Comparison(name, NULL, "alone", name)
 
 
-def run(
+def run(  # noqa: PLR0913 - what each test varies
     arms: Mapping[str, Played],
     *,
     stage: Stage | None = None,
@@ -174,11 +178,13 @@ def run(
     seed: int = 0,
     card: int = 1 << 40,
     tells_room: bool = True,
+    busy: bool = False,
 ) -> tuple[Timed, Made]:
     made = Made({NULL: Played(), HANDICAP: Played(), ORIGINAL: Played(), **arms}, device, card, tells_room)
     chosen = stage or stage_of(*arms)
     built = {version.name: Arm(version.name) for version in chosen.arms}
-    timed = measure(cast("Session", made), built, chosen, metric=metric, limits=limits or Limits(), seed=seed)
+    limits = limits or Limits()
+    timed = measure(cast("Session", made), built, chosen, metric=metric, limits=limits, seed=seed, busy=busy)
     return timed, made
 
 
@@ -429,6 +435,20 @@ def test_a_quad_whose_clock_never_rests_is_kept_in_the_end() -> None:
     arms = {name: Played(mhz=lambda: next(clocks)) for name in (NULL, HANDICAP, "fast")}
     timed, _ = run(arms, stage=stage_of("fast"), limits=Limits(1), device="cuda")
     assert len(timed.log_ratios[asked("fast")]) == 1
+
+
+def test_how_busy_the_device_is_is_asked_once_after_the_blocks() -> None:
+    arms = {"fast": Played(0.8), "lost": Played(0.5, doubt="records are missing"), "dies": Played(0.9, fails="count")}
+    timed, made = run(arms, device="cuda", busy=True)
+    assert timed.busy_ns == {NULL: 1000, "fast": 800}
+    assert timed.failures == {}, "it was timed before"
+    assert verdicts(timed) == {"fast": "faster", "lost": "faster", "dies": "faster"}
+    commands = [command for _, command, _ in made.asked]
+    assert commands.count("count") == 4
+    first = commands.index("count")
+    assert commands[first : first + 4] == ["count"] * 4
+    assert "block" in commands[first + 4 :], "of the replicates after it"
+    assert "count" not in [command for _, command, _ in run(arms, device="cuda")[1].asked]
 
 
 def test_what_an_arm_pays_at_its_start_is_known() -> None:

@@ -34,9 +34,26 @@ def checks(measured: dict[str, Any]) -> Iterator[Check]:
         yield not conditions["slowed"], f"held back by {', '.join(conditions['slowed']) or 'nothing'}"
 
 
+def looked(entry: dict[str, Any]) -> Iterator[Check]:
+    """Those of a size that was compared and counted, and is still to be timed."""
+    found = entry["looked"]
+    verdict = found["numerics"]["verdict"]
+    yield verdict in ("same", "same-within-class"), f"numerics {verdict}"
+    if found["counted"] and found["memory"]:
+        launches = found["counts"][0].get("launches", 0) if found["counts"] else 0
+        yield launches > 0, f"{launches:g} launches" if found["counts"] else f"not counted: {found['uncounted']}"
+
+
 def main(folder: Path) -> int:
-    """Print a line for each check of all evidence below the folder."""
-    failed = 0
+    """Print a line for each check of all that was found below the folder."""
+    failed = waiting = 0
+    for journal in sorted(folder.glob(".measuring-*.json")):
+        for name, entry in sorted(json.loads(journal.read_text(encoding="utf-8")).items()):
+            if "looked" in entry:
+                waiting += 1
+                for passed, what in looked(entry):
+                    failed += not passed
+                    print(f"{'pass' if passed else 'FAIL'}  {', '.join(name.split())}: {what}")
     files = sorted(folder.glob("*/evidence/*.json"))
     for file in files:
         for measured in json.loads(file.read_text(encoding="utf-8"))["measurements"]:
@@ -44,8 +61,8 @@ def main(folder: Path) -> int:
             for passed, what in checks(measured):
                 failed += not passed
                 print(f"{'pass' if passed else 'FAIL'}  {subject['rule']}, {subject['size']}: {what}")
-    print(f"{len(files)} files of evidence, {failed} checks fail")
-    return 1 if failed or not files else 0
+    print(f"{len(files)} files of evidence, {waiting} sizes to be timed, {failed} checks fail")
+    return 1 if failed or not (files or waiting) else 0
 
 
 if __name__ == "__main__":

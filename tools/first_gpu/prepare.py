@@ -3,7 +3,7 @@
 usage: python tools/first_gpu/prepare.py [--python 3.12]     fills .whl/ with torchlint and what it needs
        python tools/first_gpu/prepare.py home ev.tgz         puts the evidence into fixtures/ and writes the pages
 
-On the machine: `bash tools/first_gpu/run.sh 1`, and so on to 5. README.md beside this file says what to look at.
+On the machine: `bash tools/first_gpu/run.sh 1`, and so on to 7. README.md beside this file says what to look at.
 """
 
 from __future__ import annotations

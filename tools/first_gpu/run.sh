@@ -7,7 +7,7 @@
 # where there is no GPU: at the small sizes, and as few replicates as decide anything.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-slice="${1:?which slice: 1 to 5, or 6 if time is left}"
+slice="${1:?which slice: 1 to 6, or 7 if time is left}"
 out="${OUT:-.}"
 device="${DEVICE:-cuda}"
 replicates="$([[ "$device" == cuda ]] && echo 6 || echo 4)"
@@ -75,16 +75,20 @@ case "$slice" in
     timed 150 python3 -m torchlint verify tools/first_gpu/program/bench_first.py --device "$device" --unsafe-fixes --max-replicates 4 --budget 140s -n
     measured 130 90 $(size gpu) $(rules TL314)
     ;;
-  3) # waits
+  3) # what all pairs compute and ask for, several at once; the slices after it only time them
+    timed 60 python3 -m torchlint verify --device "$device" --evidence ev --stale --phase numerics,counts $(size gpu) --rule ALL --plan
+    measured 540 520 --phase numerics,counts $(size gpu) --rule ALL
+    ;;
+  4) # waits
     measured 490 470 $(size gpu) $(rules TL306 TL302 TL301 TL309 TL316 TL322)
     ;;
-  4) # kernels, precision, and the pairs that float64 and TF32 decide
+  5) # kernels, precision, and the pairs that float64 and TF32 decide
     measured 490 470 $(size gpu) $(rules TL601 TL505 TL624 TL508 TL510 TL801)
     ;;
-  5) # loaders, copies, memory
+  6) # loaders, copies, memory
     measured 430 410 $(size gpu) $(rules TL103 TL106 TL205 TL201 TL402 TL511)
     ;;
-  6) # only if over four minutes are left: where fixes should not pay, and the simulated device against the real one
+  7) # only if over four minutes are left: where fixes should not pay, and the simulated device against the real one
     measured 200 180 $(size nohelp) $(rules TL505 TL601)
     [[ -n "${DRY:-}" ]] || export PYTHONPATH="$PWD/.site:$PWD/tests"
     on_cuda 200 python3 -m pytest -q -c /dev/null --rootdir . tests/verify/test_calibration.py

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -11,16 +12,18 @@ from torchlint.analyses.data.sample_code import is_in_a_dataset
 from torchlint.analyses.host.purpose import purpose
 from torchlint.analyses.layers.inference_only import is_served
 from torchlint.analyses.layers.wrappers import wrapper
-from torchlint.facts import ANY, Answers, Asked, Called, Described, Passed, Purpose
+from torchlint.facts import ANY, Answers, Asked, Called, Described, Passed, Purpose, Returned
 from torchlint.finding import Frequency
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.names.bindings import last_part
+from torchlint.semantics.values.other_files import told
 from torchlint.semantics.values.parameters import is_class_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from torchlint.semantics.context import Context
+    from torchlint.semantics.values.lattice import Value
 
 
 def answers(context: Context, asked: Asked) -> Answers:
@@ -41,6 +44,15 @@ def answers(context: Context, asked: Asked) -> Answers:
     return Answers(calls, (*classes, *functions), context.elsewhere.questions, asked)
 
 
+def returns(context: Context) -> Answers:
+    """What calls give of the functions and classes at the top of this module, in a context that is asked nothing else.
+
+    What a function gives to one caller may not be what it gives to another: who calls it from elsewhere is not asked.
+    """
+    found = tuple(_given(context))
+    return Answers(asked=Asked(returns=True), returns=found, passes_on=context.elsewhere.questions.returns)
+
+
 def describe(class_: cst.ClassDef, context: Context) -> Described:
     """What other files may want to know of a class."""
     bases = tuple(base for base in context.classes.lineage(class_) if isinstance(base, str) and base)
@@ -59,6 +71,34 @@ def describe_function(function: cst.FunctionDef, context: Context) -> Described:
     return Described(
         context.source.path, work=int(work) if is_sure else None, uses_device=uses_device(function, context)
     )
+
+
+def _given(context: Context) -> Iterator[tuple[str, Returned]]:
+    """What a call gives of each function and class, as far as that is known; of an instance, what its methods give."""
+    functions, classes = context.tree.of(cst.FunctionDef), context.tree.of(cst.ClassDef)
+    found: dict[str, Callable[[], Value]] = {
+        **{
+            node.name.value: partial(context.kinds.returns, node) for node in functions if _is_at_the_top(node, context)
+        },
+        **{node.name.value: partial(context.kinds.instance, node) for node in classes if _is_at_the_top(node, context)},
+    }
+    for name in sorted(found):
+        value = found[name]()
+        given = told(value, tuple(_given_by_methods(value, context)))
+        if given is not None:
+            yield name, given
+
+
+def _given_by_methods(instance: Value, context: Context) -> Iterator[tuple[str, Returned]]:
+    if isinstance(instance.definition, cst.ClassDef):
+        for name, method in sorted(context.classes.methods(instance.definition).items()):
+            given = told(context.kinds.returns(method))
+            if given is not None:
+                yield name, given
+
+
+def _is_at_the_top(definition: cst.ClassDef | cst.FunctionDef, context: Context) -> bool:
+    return context.tree.function(definition) is None and context.tree.enclosing_class(definition) is None
 
 
 def _calls(context: Context, asked: tuple[str, ...]) -> tuple[tuple[str, tuple[Called, ...]], ...]:

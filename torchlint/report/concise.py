@@ -5,23 +5,36 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchlint.finding import Frequency
-from torchlint.report.entry import entries
+from torchlint.report.entry import Entry, entries
 from torchlint.report.profiled import measured, where_time_goes
 from torchlint.report.style import ALARM, BOLD, CODE, HINT, Style
 from torchlint.report.summary import footer
-from torchlint.report.text import visible
+from torchlint.report.text import opening, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from torchlint.report.contents import FileReport, ReportOptions
 
 
 def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
-    """A line per finding, then the footer."""
+    """A line per finding, in groups where they are asked for, then the footer."""
     style = Style(options.color, options.hyperlinks)
-    lines = []
-    for entry in entries(reports, options):
+    found = list(entries(reports, options))
+    if not options.group_by:
+        told = list(_lines(found, options, style))
+        return "".join((*told, where_time_goes(options, gap=bool(told)), footer(reports, options)))
+    from torchlint.report.groups import groups  # few runs have any
+
+    parts = []
+    for title, group in groups(found, options.group_by):
+        lines = "".join(f"  {line}" for line in _lines(group, options, style))
+        parts.append(f"{style.paint(title, BOLD)}\n{lines}\n")
+    return "".join((*parts, where_time_goes(options), footer(reports, options)))
+
+
+def _lines(found: Sequence[Entry], options: ReportOptions, style: Style) -> Iterator[str]:
+    for entry in found:
         code = style.link(style.paint(visible(entry.code), CODE if entry.is_note else ALARM), entry.url)
         kind = "note: " if entry.is_note else ""
         mark = f"[{style.paint('*', HINT)}] " if entry.is_fixable(options.threshold) else ""
@@ -32,6 +45,5 @@ def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
         message += measured(entry, options)
         if entry.doubts:
             message += f" — {visible(entry.doubtful)}"
-        path = style.paint(visible(entry.source.path), BOLD)
-        lines.append(f"{path}:{entry.start}: {kind}{code} {mark}{message}\n")
-    return "".join(lines) + where_time_goes(options, gap=bool(lines)) + footer(reports, options)
+        path = "" if options.group_by == "file" else f"{style.paint(opening(entry.source.path), BOLD)}:"
+        yield f"{path}{entry.start}: {kind}{code} {mark}{message}\n"

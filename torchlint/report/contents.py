@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from torchlint.finding import Applicability, Result, sort_key
+from torchlint.finding import Applicability, Result, Severity, sort_key
 from torchlint.registry import all_rules
 
 if TYPE_CHECKING:
@@ -62,8 +62,10 @@ class ReportOptions:
 
     `threshold` is the applicability that `--fix` would apply or has applied, `fixing` says that it has.
     `width` is in columns. `footer` is off under `--quiet`. `exit_code` is the run's, None where it follows from the
-    results. `rules` are those whose metadata may be quoted. `problems` say what is wrong with rule packs. `profile` is
-    what a trace says of the lines, where one was given.
+    results. `rules` are those whose metadata may be quoted. `problems` say what is wrong with rule packs. Findings of
+    severity `fail_on` fail the run. `sort` is `place` or `impact`, `group_by` `rule`, `file`, `loop` or nothing. With
+    `wraps` lines end at `width`. `folder` is where paths start, from the root of the repository, if that is known.
+    `profile` is what a trace says of the lines, where one was given.
     """
 
     color: bool = False
@@ -78,3 +80,8 @@ class ReportOptions:
     rules: tuple[Rule, ...] = field(default_factory=all_rules)
     problems: tuple[str, ...] = ()
     profile: Profile | None = None
+    fail_on: Severity = Severity.WARNING
+    folder: str = ""
+    sort: str = "place"
+    group_by: str = ""
+    wraps: bool = False

@@ -22,10 +22,10 @@ class Entry:
     """A finding or a diagnostic and where it stands.
 
     `start` and `end` are places as people see them, of a notebook in a cell, the end exclusive; both are 1:1 where no
-    place is known. `origin` is the call in another file, `path:row`, that makes it run as often as it does. `rule`
-    is None for a diagnostic and for a rule that the options do not list. `fault` is None for a finding; `severity` and
-    `doubts` are those of one, `doubtful` the same in words, `places` its further ones, `help` what to do
-    about it, if only what its fix does; empty where nobody says it.
+    place is known. `cause` is what makes it run so often, `origin` the call in another file, `path:row`, that does.
+    `rule` is None for a diagnostic and for a rule that the options do not list. `fault` is None for a finding;
+    `severity` and `doubts` are those of one, `doubtful` the same in words, `places` its further ones, `help` what to
+    do about it, if only what its fix does; empty where nobody says it.
     """
 
     source: SourceFile
@@ -35,6 +35,7 @@ class Entry:
     span: Span | None
     frequency: Frequency
     origin: str
+    cause: Span | None
     fix: Fix | None
     rule: Rule | None
     fault: Fault | None
@@ -65,20 +66,40 @@ class Entry:
         """Where the rule's page is published."""
         return self.rule.url if self.rule else None
 
+    @property
+    def stored(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Row and column of both ends in the file, of a notebook in its JSON, which is what services show."""
+        if self.span is None:
+            return (1, 1), (1, 1)
+        source, span, _ = self.source.stored(self.span)
+        return source.position(span.start), source.position(span.end)
+
+    @property
+    def sentence(self) -> str:
+        """What is said and doubtful, on one line; of a notebook also where, for those who see its JSON."""
+        said = " ".join(map(str.strip, self.message.splitlines()))
+        said += f" — {self.doubtful}" if self.doubts else ""
+        return said if self.start.cell is None else f"{said} ({self.start.words})"
+
     def is_fixable(self, threshold: Applicability) -> bool:
         """Whether a run at this threshold applies its fix."""
         return self.fix is not None and self.fix.applicability >= threshold
 
 
 def entries(reports: Sequence[FileReport], options: ReportOptions) -> Iterator[Entry]:
-    """Everything there is to say, file by file and top to bottom; with a profile, what was measured most first."""
-    if options.profile is not None:
-        yield from sorted(_entries(reports, options), key=_time)
-    else:
-        yield from _entries(reports, options)
+    """Everything there is to say, file by file and top to bottom, or what weighs or takes most first."""
+    found = _by_place(reports, options)
+    if options.sort == "impact":
+        found = iter(sorted(found, key=_impact))
+    return iter(sorted(found, key=_time)) if options.profile is not None else found
 
 
-def _entries(reports: Sequence[FileReport], options: ReportOptions) -> Iterator[Entry]:
+def _impact(entry: Entry) -> tuple[bool, int, int]:
+    """Errors, then warnings, then notes, of each what runs most often first."""
+    return entry.fault is None, -entry.severity, -entry.frequency
+
+
+def _by_place(reports: Sequence[FileReport], options: ReportOptions) -> Iterator[Entry]:
     rules = {rule.name: rule for rule in options.rules}
     measured = options.profile.by_finding if options.profile is not None else {}
     for report in reports:
@@ -101,6 +122,7 @@ def _of_diagnostic(source: SourceFile, diagnostic: Diagnostic) -> Entry:
         span=diagnostic.span,
         frequency=Frequency.UNKNOWN,
         origin="",
+        cause=None,
         fix=None,
         rule=None,
         fault=diagnostic.fault,
@@ -121,6 +143,7 @@ def _of_finding(source: SourceFile, finding: Finding, rules: dict[str, Rule], me
         span=finding.span,
         frequency=finding.frequency,
         origin=finding.origin,
+        cause=finding.cause,
         fix=finding.fix,
         rule=rules.get(finding.rule),
         fault=None,

@@ -10,7 +10,7 @@ from torchlint.report.frame import change, frame, gutter
 from torchlint.report.profiled import measured, where_time_goes
 from torchlint.report.style import ALARM, BOLD, CODE, DIM, FRAME, HINT, WARNING, Style
 from torchlint.report.summary import footer
-from torchlint.report.text import visible
+from torchlint.report.text import opening, visible, width, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,26 +22,45 @@ ISSUES = "https://github.com/torchlint/torchlint/issues"
 _MOST_CHANGED_LINES = 8
 _MOST_NOTES = 10
 _MOST_PLACES = 5
+_NARROWEST = 40
 
 
 def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
-    """Every warning in its source frame, then the notes, then the footer."""
+    """Every warning in its source frame, then the notes, of each group if there are any, then the footer."""
     style = Style(options.color, options.hyperlinks)
     explained: set[str] = set()
-    parts: list[str] = []
     found = list(entries(reports, options))
+    if not options.group_by:
+        return _all(found, explained, options, style) + where_time_goes(options) + footer(reports, options)
+    from torchlint.report.groups import groups  # few runs have any
+
+    parts = [
+        f"{style.paint(f'## {title}', BOLD)}\n\n{_all(group, explained, options, style)}"
+        for title, group in groups(found, options.group_by)
+    ]
+    return "".join((*parts, where_time_goes(options), footer(reports, options)))
+
+
+def _all(found: Sequence[Entry], explained: set[str], options: ReportOptions, style: Style) -> str:
+    parts: list[str] = []
     for entry in found:
         if entry.is_note:
             continue
         lines = [
             *_header(entry, options, style),
-            *_notes(entry, options, explained, style),
+            *_notes(entry, explained, options, style),
             *_help(entry, options, style),
         ]
         parts.append("\n".join(lines) + "\n\n")
         explained.add(entry.name)
     notes = _all_notes([entry for entry in found if entry.is_note], options, style)
-    return "".join((*parts, notes, where_time_goes(options), footer(reports, options)))
+    return "".join((*parts, notes))
+
+
+def _folded(text: str, options: ReportOptions, indent: int, first: int | None = None) -> str:
+    """Visible text, on several lines where the terminal is narrower."""
+    text = visible(text)
+    return wrapped(text, max(options.width, _NARROWEST), indent, first) if options.wraps else text
 
 
 def _all_notes(found: Sequence[Entry], options: ReportOptions, style: Style) -> str:
@@ -57,9 +76,13 @@ def _all_notes(found: Sequence[Entry], options: ReportOptions, style: Style) -> 
 def _one_line(note: Entry, options: ReportOptions, style: Style) -> str:
     """Where a note is, what it says, and why it is no warning."""
     code = style.link(style.paint(visible(note.code), CODE), note.url)
-    doubt = style.paint(f" — {visible(note.doubtful)}", DIM) if note.doubts else ""
-    message = f"{visible(' '.join(note.message.split()))}{measured(note, options)}"
-    return f"  {visible(note.source.path)}:{note.start}: {code} {message}{doubt}"
+    place = f"  {opening(note.source.path)}:{note.start}: "
+    said = f"{' '.join(note.message.split())}{measured(note, options)}"
+    # Of both together it is known where lines end; the colour is laid on behind that.
+    whole = _folded(f"{said} — {note.doubtful}" if note.doubts else said, options, 4, width(f"{place}{note.code} "))
+    message, dash, doubt = whole.rpartition("— ") if note.doubts else (whole, "", "")
+    dimmed = "\n".join(style.paint(line, DIM) for line in (dash + doubt).split("\n"))
+    return f"{place}{code} {message}{dimmed}"
 
 
 def _header(entry: Entry, options: ReportOptions, style: Style) -> list[str]:
@@ -67,7 +90,11 @@ def _header(entry: Entry, options: ReportOptions, style: Style) -> list[str]:
     code = style.link(style.paint(visible(entry.code), ALARM), entry.url)
     mark = f" [{style.paint('*', HINT)}]" if entry.is_fixable(options.threshold) else ""
     message, *more = entry.message.splitlines() or [""]
-    lines = [f"{code}{mark} {style.paint(visible(message), BOLD)}", *(f"  {visible(line)}".rstrip() for line in more)]
+    taken = width(entry.code) + (len(" [*] ") if mark else 1)
+    first, *rest = _folded(message, options, taken).split("\n")
+    lines = [f"{code}{mark} {style.paint(first, BOLD)}"]
+    lines += [" " * taken + style.paint(line.strip(), BOLD) for line in rest]
+    lines += [f"  {visible(line)}".rstrip() for line in more]
     path = visible(entry.source.path)
     if entry.span is None:
         return [*lines, f"{style.paint(' -->', FRAME)} {path}"]
@@ -80,9 +107,12 @@ def _header(entry: Entry, options: ReportOptions, style: Style) -> list[str]:
     ]
 
 
-def _notes(entry: Entry, options: ReportOptions, explained: set[str], style: Style) -> list[str]:
+def _notes(entry: Entry, explained: set[str], options: ReportOptions, style: Style) -> list[str]:
     """How often it runs and, where a rule occurs for the first time, its name and why it matters."""
     notes = []
+    seen = entry.source.seen(entry.span) if entry.span else None
+    margin = gutter(seen.source, seen.span) if seen else 1
+    indent = margin + len(" = ")
     if entry.frequency > Frequency.ONCE:
         words = str(entry.frequency)
         words = style.paint(words, WARNING) if entry.frequency >= Frequency.BATCH else words
@@ -95,11 +125,10 @@ def _notes(entry: Entry, options: ReportOptions, explained: set[str], style: Sty
     if entry.places:
         notes.append(f"so {'is' if len(entry.places) == 1 else 'are'} {_elsewhere(entry)}")
     if entry.rule and entry.name not in explained:
-        notes.append(f"{style.paint(visible(entry.name), BOLD)}: {visible(entry.rule.summary)}")
+        summary = _folded(entry.rule.summary, options, indent, indent + width(f"{entry.name}: "))
+        notes.append(f"{style.paint(visible(entry.name), BOLD)}: {summary}")
     if entry.fault is Fault.INTERNAL:
         notes.append(f"this is a defect of torchlint and not of your code; please report it at {ISSUES}")
-    seen = entry.source.seen(entry.span) if entry.span else None
-    margin = gutter(seen.source, seen.span) if seen else 1
     return [f"{style.paint(f'{str():{margin}} =', FRAME)} {note}" for note in notes]
 
 
@@ -114,14 +143,19 @@ def _elsewhere(entry: Entry) -> str:
 
 def _help(entry: Entry, options: ReportOptions, style: Style) -> list[str]:
     """What to do; of a fix the lines it changes, where they are few, and how far to trust it."""
-    lines = [f"{style.paint('help', HINT)}: {style.paint(visible(entry.help), BOLD)}"] if entry.help else []
+    lines = []
+    if entry.help:
+        first, *rest = _folded(entry.help, options, len("help: ")).split("\n")
+        lines.append(f"{style.paint('help', HINT)}: {style.paint(first, BOLD)}")
+        lines += [f"      {style.paint(line.strip(), BOLD)}" for line in rest]
     if entry.fix is None:
         return lines
     lines += _changed(entry.source, entry.fix, style, options.width)
     match entry.fix.applicability:
         case Applicability.UNSAFE:
             why = entry.rule.unsafe if entry.rule else ""
-            lines.append(f"{style.paint('unsafe', BOLD)}: {visible(why or 'the fix may change what is computed')}")
+            why = _folded(why or "the fix may change what is computed", options, len("unsafe: "))
+            lines.append(f"{style.paint('unsafe', BOLD)}: {why}")
         case Applicability.DISPLAY:
             lines.append(f"{style.paint('note', BOLD)}: This is a sketch, which `--fix` never applies")
         case Applicability.SAFE:

@@ -20,7 +20,7 @@ def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
 
 
 def _command(entry: Entry) -> str:
-    row, column, end_row, end_column = _region(entry)
+    (row, column), (end_row, end_column) = entry.stored
     path = visible(entry.source.path)
     place = f"line={row},endLine={end_row}"
     if row == end_row:  # GitHub refuses columns on an annotation of several lines
@@ -35,14 +35,6 @@ def _command(entry: Entry) -> str:
     text = "%0A".join(_data(line) for line in "\n".join(lines).splitlines())
     command = "error" if entry.fault is not None else "notice" if entry.is_note else "warning"
     return f"::{command} title=torchlint ({_property(entry.code)}),file={_property(path)},{place}::{text}"
-
-
-def _region(entry: Entry) -> tuple[int, int, int, int]:
-    """The rows and columns of the file, of a notebook those of its JSON, which is what GitHub shows."""
-    if entry.span is None:
-        return 1, 1, 1, 1
-    source, span, _ = entry.source.stored(entry.span)
-    return *source.position(span.start), *source.position(span.end)
 
 
 def _data(line: str) -> str:

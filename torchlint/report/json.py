@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from torchlint.finding import Frequency
+from torchlint.report.dumped import dumped
 from torchlint.report.entry import Entry, entries
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
-    """A JSON array, in ASCII so that any consumer's encoding will do; with a profile an object that holds it."""
+    """A JSON array; with a profile an object that holds it."""
     found: Any = [_finding(entry) for entry in entries(reports, options)]
     if (profile := options.profile) is not None:
         from torchlint.report import measured, where  # a trace was read
@@ -25,7 +25,7 @@ def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
         for entry, written in zip(entries(reports, options), found, strict=True):
             written["measured"] = measured.to_json(entry.measured, profile) if entry.measured is not None else None
         found = where.to_json(profile) | {"findings": found}
-    return json.dumps(found, indent=2) + "\n"
+    return dumped(found)
 
 
 def _finding(entry: Entry) -> dict[str, Any]:

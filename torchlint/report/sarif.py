@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os.path
 from collections import Counter
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from torchlint import __version__
 from torchlint.finding import Fault, Frequency, Span
+from torchlint.report.dumped import dumped
 from torchlint.report.entry import Entry, entries
+from torchlint.report.fingerprint import fingerprint
 from torchlint.report.page import body
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
         "results": [_result(entry, index[entry.code], outside, seen) for entry in results],
     }
     log = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
-    return json.dumps(log, indent=2) + "\n"
+    return dumped(log)
 
 
 def _shared_folder(reports: Sequence[FileReport]) -> Path | None:
@@ -155,7 +155,7 @@ def _result(entry: Entry, rule_index: int, outside: Path | None, seen: Counter[s
         "level": "error" if entry.fault is not None else str(entry.severity),
         "message": {"text": _message(entry)},
         "locations": [_location(entry, outside)],
-        "partialFingerprints": {"primaryLocationLineHash": _fingerprint(entry, seen)},
+        "partialFingerprints": {"primaryLocationLineHash": fingerprint(entry, seen)},
     }
     if entry.places:
         result["relatedLocations"] = [_location(replace(entry, span=span), outside) for span in entry.places]
@@ -208,17 +208,6 @@ def _fix(source: SourceFile, fix: Fix, outside: Path | None) -> Json:
     ]
     change = {"artifactLocation": _artifact(source.path, outside), "replacements": replacements}
     return {"description": {"text": fix.title}, "artifactChanges": [change]}
-
-
-def _fingerprint(entry: Entry, seen: Counter[str]) -> str:
-    """The rule and its line, and which of several alike in the file: the same after lines move."""
-    line = ""
-    if entry.span is not None:
-        line = entry.source.seen(entry.span).source.line(entry.start.row).strip()
-    digest = sha256(f"{entry.code}\n{line}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    key = f"{entry.source.path}\n{digest}"
-    seen[key] += 1
-    return f"{digest}:{seen[key]}"
 
 
 def _exit_code(results: list[Entry], failures: list[Entry], options: ReportOptions) -> int:

@@ -29,7 +29,7 @@ def write(output_format: str, reports: Sequence[FileReport], options: ReportOpti
         case "full" | "concise":
             return _table(ranked, fixable, notes, options) + footer(reports, options)
         case "json":
-            import json  # only where it is the format
+            from torchlint.report.dumped import dumped  # `json`, only where it is the format
 
             rows = [
                 {
@@ -42,7 +42,7 @@ def write(output_format: str, reports: Sequence[FileReport], options: ReportOpti
                 }
                 for rule, times in ranked
             ]
-            return json.dumps(rows, indent=2) + "\n"
+            return dumped(rows)
         case _:
             raise ValueError(f"`--statistics` writes full, concise or json, not {output_format}")
 

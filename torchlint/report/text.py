@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 TAB = "    "
@@ -10,13 +11,42 @@ _REPLACEMENT = "\ufffd"
 # Marks that reorder the text around them, so that code reads other than it runs (CVE-2021-42574).
 _REORDERING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _SOFT_HYPHEN = "\u00ad"
+# What the runners of GitHub and Azure take for a command, wherever it stands in a line.
+COMMAND = re.compile(r"##(?=(?:vso)?\[)", re.IGNORECASE)
 
 
 def visible(text: str) -> str:
-    """`text` on one line, a tab as four blanks and every other control character as a picture of it."""
+    """`text` on one line, a tab as four blanks, and a picture of every other control character.
+
+    Nothing in it is a command to the runner of a CI service, unless the line begins with it.
+    """
+    text = _harmless(text)
     if text.isascii() and text.isprintable():
         return text
     return "".join(_look(character)[0] for character in text)
+
+
+def opening(path: str) -> str:
+    """A path as it may begin a line, where two colons would be a command to GitHub's runner."""
+    shown = visible(path)
+    return f"./{shown}" if shown.lstrip().startswith("::") else shown
+
+
+def wrapped(text: str, columns: int, indent: int, first: int | None = None) -> str:
+    """What is visible in lines of that many columns, those below the first behind blanks; a long word is not broken.
+
+    `first` is how many columns of the first line are taken, as many as those blanks if it is not said.
+    """
+    lines: list[str] = []
+    line, room = "", columns - (indent if first is None else first)
+    for word in text.split(" "):
+        longer = f"{line} {word}" if line else word
+        if line and width(longer) > room:
+            lines.append(line)
+            line, room = word, columns - indent
+        else:
+            line = longer
+    return f"\n{' ' * indent}".join((*lines, line))
 
 
 def width(text: str) -> int:
@@ -28,6 +58,7 @@ def width(text: str) -> int:
 
 def crop(text: str, start: int, end: int) -> str:
     """Those columns of `visible(text)` that lie in `start:end`, an ellipsis for what is left out on either side."""
+    text = _harmless(text)
     total = width(text)
     if start == 0 and total <= end:
         return visible(text)
@@ -47,6 +78,10 @@ def crop(text: str, start: int, end: int) -> str:
             shown.append(" " * overlap)
         column += columns
     return left + "".join(shown) + right
+
+
+def _harmless(text: str) -> str:
+    return COMMAND.sub(f"#{_REPLACEMENT}", text) if "##" in text else text
 
 
 @cache

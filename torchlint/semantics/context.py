@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -79,9 +80,22 @@ class Context:
         assert isinstance(found, analysis)
         return found
 
-    def release(self) -> None:
+    @contextmanager
+    def beside(self, facts: Facts) -> Iterator[Context]:
+        """A context of the same module, as long as it is asked, where these are what other files say.
+
+        What is found there hangs on nothing that was asked here, and the other way round.
+        """
+        other = Context(self.tree, self.source, self.settings, facts)
+        other.names = self.names  # they say the same, whatever is known of other files
+        try:
+            yield other
+        finally:
+            other.release(self.names)
+
+    def release(self, *kept: object) -> None:
         """Let go of all that was worked out: parts that know each other stay in memory until the collector comes."""
-        given = {id(one) for one in (self.tree, self.source, self.settings, self.facts)}
+        given = {id(one) for one in (self.tree, self.source, self.settings, self.facts, *kept)}
         parts: list[object] = [self, *self._analyses.values()]
         while parts:
             part = parts.pop()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 PLANTED = 0.05
 """The handicap: the share of its time by which one arm is delayed, to see whether the run can tell."""
 
+
+COUNTED = frozenset({"cuda", "sim"})
+"""The devices of which it is known what is asked of them."""
+ON_CPU = frozenset({"cpu", "sim"})
 
 _LEAST_S = 5.0
 
@@ -42,6 +46,16 @@ class Subject:
     env: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def is_counted(self) -> bool:
+        """Whether it is known what the code asks of the device."""
+        return self.device in COUNTED
+
+    @property
+    def on_accelerator(self) -> bool:
+        """Whether there is a device that works beside the CPU, so that only the wall's clock tells the time."""
+        return self.device not in ON_CPU
+
+    @property
     def restarts(self) -> bool:
         """Whether one process can set the code up again; a script runs once."""
         return str(self.entry["kind"]) != "script"
@@ -49,16 +63,17 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long to wait for an arm, in seconds."""
+    """How long to wait for an arm, and for a comparison of what two computed, in seconds."""
 
     load: float = 300.0
     check: float = 300.0
     block: float = 60.0
+    compare: float = 600.0
 
     def until(self, deadline: float) -> Patience:
         """What is left of it before that moment of `time.monotonic`. A little always is: what is about to end may."""
         most = max(deadline - time.monotonic(), _LEAST_S)
-        return replace(self, load=min(self.load, most), check=min(self.check, most), block=min(self.block, most))
+        return Patience(*(min(seconds, most) for seconds in (self.load, self.check, self.block, self.compare)))
 
 
 @dataclass(frozen=True, slots=True)

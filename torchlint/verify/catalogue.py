@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import re
+import contextlib
 import time
 from dataclasses import dataclass, replace
 from functools import partial
+from statistics import median
 from typing import TYPE_CHECKING
 
 from torchlint import evidence
 from torchlint.registry import UnknownRuleError, all_rules, find
-from torchlint.verify import claims, pairs
+from torchlint.verify import claims, pairs, schedule
+from torchlint.verify.arms import ON_CPU
 from torchlint.verify.journal import Journal
+from torchlint.verify.looked import minor
 from torchlint.verify.machine import UsageError
 from torchlint.verify.workload import Workload, workload
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from torchlint.rule import Rule
+    from torchlint.verify.looked import Looked
     from torchlint.verify.machine import Clerk, Machine
 
 NOTHING_TO_MEASURE = frozenset({"unused-ignore"})
@@ -28,15 +32,26 @@ AGAINST = frozenset({"wrong-result", "error", "suspicious", "timeout", "oom"})
 
 _FIRST = ("TL3", "TL2", "TL4", "TL1")
 """Whose figures are worth most: waits, copies, gradients, loaders; the others follow."""
-_LAST = 3
+_OF_OTHERS = frozenset({"oom", "timeout"})
+"""The verdicts that what runs beside a pair may be the reason of."""
+_ESTIMATES = {
+    "cuda": {"numerics": 20.0, "counts": 18.0, "time": 55.0},
+    "cpu": {"numerics": 20.0, "time": 40.0},
+    "sim": {"numerics": 20.0, "counts": 10.0},
+}
+"""Seconds of a phase, by device, where none was measured there yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """Pairs with the sizes to measure, in the order of their worth, and the folder that evidence goes to, if any."""
+    """Pairs with the sizes to measure, in the order of their worth, and the folder that evidence goes to, if any.
 
-    pieces: tuple[tuple[Workload, str], ...]
+    `goes_on`: what an earlier run has found of a pair, and could not time any more, is taken over.
+    """
+
+    pieces: tuple[schedule.Piece, ...]
     folder: Path | None
+    goes_on: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +80,12 @@ def selected(names: Sequence[str], sizes: Sequence[str], device: str, folder: Pa
     return Selected(tuple(sorted(pieces, key=lambda piece: piece[1].startswith("nohelp"))), folder)
 
 
-def stale(chosen: Selected, device: str, machine: Machine) -> Selected:
+def stale(chosen: Selected, device: str, machine: Machine, phases: Sequence[str] = pairs.PHASES) -> Selected:
     """Those without evidence of this device that holds of the pair as it is, by this version of torch or a newer one.
 
-    The third number of a version does not count. Raises `UsageError` where there is no folder of evidence, or a
-    file in it is damaged.
+    The third number of a version does not count. With `phases` that end before the time, those that such a run has
+    left for the one that times them are not lacking either. Raises `UsageError` where there is no folder of evidence,
+    or a file in it is damaged.
     """
     if chosen.folder is None:
         raise UsageError("`--stale` looks at what was written before: say where, with `--evidence FOLDER`")
@@ -79,8 +95,15 @@ def stale(chosen: Selected, device: str, machine: Machine) -> Selected:
         if not _is_known(_written(chosen.folder, each.rule, machine.device_name(device)), each, size, machine.torch)
     ]
     journal = Journal.of(chosen.folder, machine.device_name(device))
+    if "time" not in phases:
+        lacking = [piece for piece in lacking if not _is_looked_at(journal.looked(*piece, machine.torch), phases)]
     # What could not be measured in the slice before would eat this one too: it comes last.
-    return replace(chosen, pieces=tuple(sorted(lacking, key=lambda piece: journal.is_broken(*piece))))
+    pieces = tuple(sorted(lacking, key=lambda piece: journal.is_broken(*piece)))
+    return replace(chosen, pieces=pieces, goes_on=True)
+
+
+def _is_looked_at(looked: Looked | None, phases: Sequence[str]) -> bool:
+    return looked is not None and (looked.counted or "counts" not in phases)
 
 
 def measure(chosen: Selected, order: pairs.Order, clerk: Clerk, machine: Machine, listener: Listener) -> Outcome:
@@ -88,34 +111,147 @@ def measure(chosen: Selected, order: pairs.Order, clerk: Clerk, machine: Machine
 
     One that took longer when it was last measured than there is time left is passed over, and others are measured. Of
     one that never was, the longest of the last three says how long it may take. A measurement that the end of the time
-    cut short is not written, but for the first: it had all the time there is. Raises `UsageError` where a file of
-    evidence is damaged.
+    cut short is not written, but for the first: it had all the time there is. What an earlier run, or phase, has found
+    of a pair before its time is taken over where `chosen` says so; where it is to be timed alone, one of which nothing
+    was found is left. Raises `UsageError` where a file of evidence is damaged.
     """
-    outcome = Outcome()
-    took: list[float] = []
+    pieces, unready = ready(chosen, order, machine)
+    crew = _Alone(order, clerk, machine, listener, looked(chosen, order, machine))
+    outcome = _done(pieces, crew, chosen, order, machine, listener)
+    if unready:
+        listener.warn(
+            f"{len(unready)} of {len(chosen.pieces)} sizes cannot be timed yet: what they compute was not compared; "
+            "`--phase numerics,counts` does that"
+        )
+    return replace(outcome, left=outcome.left + len(unready))
+
+
+def ready(chosen: Selected, order: pairs.Order, machine: Machine) -> tuple[list[schedule.Piece], list[schedule.Piece]]:
+    """The pieces that can be measured, and those that cannot be timed yet, since nothing was compared."""
+    if set(order.phases) != {"time"}:
+        return [*chosen.pieces], []
+    known = looked(chosen, order, machine)
+    found = [piece for piece in chosen.pieces if known(piece) is not None]
+    return found, [piece for piece in chosen.pieces if known(piece) is None]
+
+
+def looked(chosen: Selected, order: pairs.Order, machine: Machine) -> Callable[[schedule.Piece], Looked | None]:
+    """What an earlier run has found of a piece, where it is to be taken over."""
     journal = Journal.of(chosen.folder, machine.device_name(order.device))
-    passed = 0
-    for index, (each, size) in enumerate(chosen.pieces):
-        begin = time.monotonic()
-        left = passed + len(chosen.pieces) - index
-        known = journal.seconds(each, size)
-        if begin + (max(took[-_LAST:], default=0.0) if known is None else known) > order.limits.deadline:
-            if known is None or begin > order.limits.deadline:
-                return replace(outcome, left=left)
-            passed += 1
-            continue
-        measured = pairs.measure(each, size, order, clerk, machine, partial(_noted, listener.note, each.rule, size))
-        took.append(time.monotonic() - begin)
-        journal.note(each, size, None if measured.cut else took[-1], broken=measured.broken)
-        listener.show(measured)
-        if measured.measurement.verdict.overall in AGAINST:
-            outcome = replace(outcome, good=False)
-        if measured.late or (measured.cut and index):
-            return replace(outcome, left=left)
-        for problem in _write(chosen.folder, each, measured) if chosen.folder else ():
-            listener.warn(f"{each.rule.name}, {size}: not written: {problem}")
-            outcome = replace(outcome, written=False)
-    return replace(outcome, left=passed)
+    goes_on = chosen.goes_on or set(order.phases) == {"time"}
+    return lambda piece: journal.looked(*piece, machine.torch) if goes_on else None
+
+
+def look(
+    chosen: Selected,
+    order: pairs.Order,
+    crew: schedule.Crew[pairs.Measured],
+    clerk: Clerk,
+    machine: Machine,
+    listener: Listener,
+) -> Outcome:
+    """Compare and count, several at once, and keep what was found beside the evidence for the run that times them.
+
+    What fails for want of memory or time, which another beside it may have taken, is looked at again, alone. What is
+    wrong is evidence already. Raises `UsageError` where a file of evidence is damaged.
+    """
+    crowded: list[schedule.Piece] = []
+    outcome = _done(chosen.pieces, crew, chosen, order, machine, listener, crowded)
+    if crowded:
+        alone = replace(order, at_once=1)
+        again = _done(
+            crowded, _Alone(alone, clerk, machine, listener, lambda _: None), chosen, alone, machine, listener
+        )
+        outcome = Outcome(outcome.good and again.good, outcome.written and again.written, outcome.left + again.left)
+    return outcome
+
+
+def expected(chosen: Selected, order: pairs.Order, machine: Machine) -> Callable[[schedule.Piece], tuple[float, bool]]:
+    """How many seconds a piece will take, and whether that is remembered of this device.
+
+    Of one that was never measured it is the median of those that were, or else an estimate.
+    """
+    journal = Journal.of(chosen.folder, machine.device_name(order.device))
+    others = journal.all_seconds(order.phases)
+    guessed = _ESTIMATES.get(order.device, _ESTIMATES["cuda"])
+    estimate = median(others) if others else sum(guessed.get(phase, 0.0) for phase in order.phases)
+
+    def seconds(piece: schedule.Piece) -> tuple[float, bool]:
+        known = journal.seconds(*piece, order.phases)
+        return (estimate, False) if known is None else (known, True)
+
+    return seconds
+
+
+def _done(
+    pieces: Sequence[schedule.Piece],
+    crew: schedule.Crew[pairs.Measured],
+    chosen: Selected,
+    order: pairs.Order,
+    machine: Machine,
+    listener: Listener,
+    crowded: list[schedule.Piece] | None = None,
+) -> Outcome:
+    outcome = Outcome()
+    journal = Journal.of(chosen.folder, machine.device_name(order.device))
+    work = schedule.Scheduled(crew, lambda piece: journal.seconds(*piece, order.phases), order.limits.deadline)
+    cut = 0
+    with contextlib.closing(work.run(pieces)) as running:
+        for index, (piece, seconds, measured) in enumerate(running):
+            each, size = piece
+            if crowded is not None and _is_crowded(measured):
+                crowded.append(piece)
+                continue
+            unfinished = measured.cut or measured.late
+            journal.note(each, size, None if unfinished else seconds, broken=measured.broken, phases=order.phases)
+            if not measured.late:
+                journal.keep(each, size, measured.looked)
+            listener.show(measured)
+            if measured.measurement.verdict.overall in AGAINST:
+                outcome = replace(outcome, good=False)
+            if measured.late or (measured.cut and index):
+                cut += 1
+                work.stop()
+                continue
+            if measured.looked is not None and "time" not in order.phases:
+                continue
+            for problem in _write(chosen.folder, each, measured) if chosen.folder else ():
+                listener.warn(f"{each.rule.name}, {size}: not written: {problem}")
+                outcome = replace(outcome, written=False)
+    return replace(outcome, left=len(work.left) + cut)
+
+
+def _is_crowded(measured: pairs.Measured) -> bool:
+    return measured.broken or measured.measurement.verdict.overall in _OF_OTHERS
+
+
+class _Alone:
+    """A crew of this process alone, that measures a pair while it is waited for."""
+
+    at_once = 1
+
+    def __init__(
+        self,
+        order: pairs.Order,
+        clerk: Clerk,
+        machine: Machine,
+        listener: Listener,
+        known: Callable[[schedule.Piece], Looked | None],
+    ) -> None:
+        self._order, self._clerk, self._machine, self._listener = order, clerk, machine, listener
+        self._known = known
+        self._begun: list[schedule.Piece] = []
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def begin(self, piece: schedule.Piece) -> None:
+        self._begun.append(piece)
+
+    def ended(self) -> tuple[schedule.Piece, pairs.Measured]:
+        each, size = piece = self._begun.pop()
+        note = partial(_noted, self._listener.note, each.rule, size)
+        return piece, pairs.measure(each, size, self._order, self._clerk, self._machine, note, self._known(piece))
 
 
 def _noted(note: Callable[[str], None], rule: Rule, size: str, text: str) -> None:
@@ -156,21 +292,16 @@ def _sizes(each: Workload, asked: Sequence[str], device: str) -> tuple[str, ...]
             raise UsageError(f"{each.rule.name} has no size `{size}`; it has {', '.join(each.sizes)}")
     if asked:
         return tuple(dict.fromkeys(asked))
-    return tuple(size for size in each.sizes if size != "smoke") if device == "cuda" else ("smoke",)
+    return tuple(size for size in each.sizes if size != "smoke") if device not in ON_CPU else ("smoke",)
 
 
 def _is_known(written: evidence.Evidence, each: Workload, size: str, torch: str) -> bool:
     return any(
         found.subject.size == size
         and not evidence.is_stale(found, each.digests)
-        and _minor(found.software.torch) >= _minor(torch)
+        and minor(found.software.torch) >= minor(torch)
         for found in written.measurements
     )
-
-
-def _minor(version: str) -> tuple[int, ...]:
-    """`2.13.0+cpu` is (2, 13)."""
-    return tuple(int(number) for number in re.findall(r"\d+", version)[:2])
 
 
 def _path(folder: Path, rule: Rule, device: str) -> Path:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from torchlint.verify.arms import BaselineError, Failure
 from torchlint.verify.process import ArmError
+from torchlint.verify.session import CAPTURE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -91,19 +92,31 @@ def reference(
 def check(
     session: Session, clerk: Clerk, base: Reference, arm: Arm, declared: Declared, steps: int = STEPS
 ) -> dict[str, Any]:
-    """What the comparison of `arm` with the null arm says. Raises `ArmError`."""
+    """What the comparison of `arm` with the null arm says. Raises `ArmError`.
+
+    What was captured for it is removed: of a large program that is gigabytes, and the next arm captures as much.
+    """
     looking = _Looking(
         session, arm, declared, steps, state=base.state, to_end=base.to_end, deterministic=base.deterministic
     )
+    try:
+        return _check(looking, clerk, base)
+    finally:
+        if base.null is None or base.null.name != arm.name:
+            session.forget(f"{looking.prefix}*")
+
+
+def _check(looking: _Looking, clerk: Clerk, base: Reference) -> dict[str, Any]:
+    session, arm, declared = looking.session, looking.arm, looking.declared
     session.note(f"numerics: {arm.name}")
     # Parameters that come from the null arm are the same for each seed.
     other = session.subject.restarts and base.state is None
     seen = _repeatable(looking, lambda look: _seen(look, moved=base.moved is not None, other=other))
     again = _repeatable(looking, _again) if declared.numerics == "nondeterministic" else None
-    result = _compared(clerk, base, seen, declared, after_again=again)
+    result = _compared(session, clerk, base, seen, declared, after_again=again)
     if result["verdict"] == "wrong" and result.get("aa_bit_equal") is False and declared.numerics in _MAY_NOT_VARY:
         again = _repeatable(looking, _again)  # it may be as noisy as the null arm is
-        result = _compared(clerk, base, seen, declared, after_again=again)
+        result = _compared(session, clerk, base, seen, declared, after_again=again)
     if declared.slow_is_wrong:
         result = {**result, "reason": f"{result['reason']}{_WAITED}"}
     if result["verdict"] != "wrong" or declared.numerics not in _ROUNDED or base.null is None:
@@ -113,7 +126,7 @@ def check(
         exact = _repeatable(looking, partial(_in_float64, null=base.null, seen=seen))
     except ArmError as error:  # as code does that names the type it wants
         return {**result, "reason": f"{result['reason']}; in float64, which would tell rounding, it fails: {error}"}
-    return _compared(clerk, base, seen, declared, after_again=again, exact=exact)
+    return _compared(session, clerk, base, seen, declared, after_again=again, exact=exact)
 
 
 def _repeatable(looking: _Looking, take: Callable[[_Looking], _Taken]) -> _Taken:
@@ -177,6 +190,7 @@ def _in_float64(looking: _Looking, null: Arm, seen: _Seen) -> tuple[_Seen, ...]:
 
 
 def _compared(
+    session: Session,
     clerk: Clerk,
     base: Reference,
     seen: _Seen,
@@ -193,7 +207,8 @@ def _compared(
         if exact:
             more["fp64"] = [getattr(each, name) for each in exact[:2]]
             more["nudged"] = [getattr(each, name) for each in exact[2:]]
-        return clerk.compare(before=getattr(base, name), after=getattr(seen, name), **more, **options)
+        files = {"before": getattr(base, name), "after": getattr(seen, name)}
+        return clerk.compare(patience=session.patience.compare, **files, **more, **options)
 
     result = compared("first", **runs)
     noisy = {}
@@ -303,6 +318,11 @@ class _Looking:
         return file if worker.ask("moved", self.session.patience.check, file=file)["moved"] else None
 
     def file(self, name: str) -> str:
-        """A file of this arm's, whose name may hold what no file's may."""
-        arm = hashlib.sha256(self.arm.name.encode()).hexdigest()[:12]
-        return str(self.session.captured(f"{arm}-{name}{'-64' if self.double else ''}{_NUDGED[self.nudge]}.pt"))
+        """A file of this arm's."""
+        double = "-64" if self.double else ""
+        return str(self.session.captured(f"{self.prefix}-{name}{double}{_NUDGED[self.nudge]}{CAPTURE}"))
+
+    @property
+    def prefix(self) -> str:
+        """What the names of its files begin with: its own may hold what no file's may."""
+        return hashlib.sha256(self.arm.name.encode()).hexdigest()[:12]

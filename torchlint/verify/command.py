@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +17,10 @@ import msgspec
 
 from torchlint import evidence
 from torchlint.run import write_out
-from torchlint.verify import catalogue, pairs, proof, raw, selfcheck, timing
+from torchlint.verify import abreast, catalogue, pairs, plan, proof, raw, selfcheck, timing
 from torchlint.verify.arms import BaselineError
 from torchlint.verify.exercised import Means
-from torchlint.verify.machine import CannotRunError, Clerk, UnfitError, UsageError, require
+from torchlint.verify.machine import CannotRunError, Clerk, UnfitError, UsageError, limits_of, require
 from torchlint.verify.progress import Progress
 from torchlint.verify.proof import AGAINST, NOT_WRITTEN, UNFIT
 from torchlint.verify.terminal import measurement_lines
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from torchlint.report.style import Style
+    from torchlint.verify.machine import Machine
 
 CANNOT_RUN = 3
 
@@ -38,6 +40,9 @@ _OF_PROGRAMS = {
     "steps": "`--steps`",
     "allow_write": "`--allow-write`",
 }
+
+_OF_RULES = {"phase": "`--phase`", "plan": "`--plan`"}
+_PHASES = ({"numerics"}, {"numerics", "counts"}, {"time"}, set(pairs.PHASES))
 
 __all__ = ["CANNOT_RUN", "UNFIT", "CannotRunError", "UnfitError", "UsageError", "verify"]
 
@@ -67,6 +72,9 @@ def _verify(options: Mapping[str, Any], style: Style, *, apply: bool) -> int:
         return _self_check(options) if options["self_check"] else _rules(options, style)
     if options["stale"]:
         raise UsageError("`--stale` is about evidence of rules: it goes with `--rule`")
+    for key, shown in _OF_RULES.items():
+        if options[key]:
+            raise UsageError(f"{shown} is about the pairs of rules: it goes with `--rule`")
     return _program(proof.configured(options, Path.cwd()), style, apply=apply)
 
 
@@ -74,7 +82,7 @@ def _verify(options: Mapping[str, Any], style: Style, *, apply: bool) -> int:
 
 
 def _rules(options: Mapping[str, Any], style: Style) -> int:
-    limits = _limits(options)
+    limits, phases = _limits(options), _phases(options)
     chosen = catalogue.selected(options["rule"], options["size"] or (), options["device"], _evidence_folder(options))
     as_json = options["output_format"] == "json"
     measured: list[evidence.Measurement] = []
@@ -94,13 +102,32 @@ def _rules(options: Mapping[str, Any], style: Style) -> int:
         progress.clear()
         write_out(f"warning: {text}\n", sys.stderr)
 
+    order = pairs.Order(
+        options["device"],
+        limits,
+        options["seed"],
+        _python(options),
+        _command_line(),
+        phases,
+        1 if "time" in phases else abreast.at_once(),
+    )
     with _progress(options) as progress, _clerk(options) as clerk:
         machine = clerk.machine()
-        require(machine, options["device"], chosen.pieces[0][0].rule.code)
+        if not options["plan"]:
+            require(machine, options["device"], chosen.pieces[0][0].rule.code)
+        order = replace(order, device=_told(machine, options))
         if options["stale"]:
-            chosen = catalogue.stale(chosen, options["device"], machine)
-        order = pairs.Order(options["device"], limits, options["seed"], _python(options), _command_line())
-        outcome = catalogue.measure(chosen, order, clerk, machine, catalogue.Listener(progress.note, show, warn))
+            chosen = catalogue.stale(chosen, order.device, machine, phases)
+        if options["plan"]:
+            _show_plan(plan.plan(chosen, order, machine, options["budget"]), options)
+            return 0
+        listener = catalogue.Listener(progress.note, show, warn)
+        if order.at_once > 1:
+            known = catalogue.looked(chosen, order, machine)
+            with abreast.threads(order, machine, progress.note, known) as crew:
+                outcome = catalogue.look(chosen, order, crew, clerk, machine, listener)
+        else:
+            outcome = catalogue.measure(chosen, order, clerk, machine, listener)
     if options["raw"] and options["device"] != "sim":
         raw.write(Path(options["raw"]), runs)
     if outcome.left:
@@ -113,6 +140,34 @@ def _rules(options: Mapping[str, Any], style: Style) -> int:
     if not outcome.written:
         return NOT_WRITTEN
     return 0 if outcome.good else AGAINST
+
+
+def _phases(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """What is asked for of `pairs.PHASES`, in their order. Raises `UsageError`."""
+    if not options["phase"]:
+        return pairs.PHASES
+    asked = {word.strip() for words in options["phase"] for word in words.split(",")}
+    unknown = asked - set(pairs.PHASES)
+    if unknown:
+        raise UsageError(f"`--phase {min(unknown)}`: the phases are {', '.join(pairs.PHASES)}")
+    if asked not in _PHASES:
+        raise UsageError(
+            "what is counted was compared before, and what is timed beside nothing else was counted: "
+            "`--phase numerics,counts` is followed by `--phase time`"
+        )
+    if asked == {"time"} and not options["evidence"]:
+        raise UsageError("`--phase time` goes on with what `--phase numerics,counts` left in `--evidence FOLDER`")
+    if asked == {"time"} and options["device"] == "sim":
+        raise UsageError("the simulated device has no time")
+    return tuple(phase for phase in pairs.PHASES if phase in asked)
+
+
+def _show_plan(found: plan.Plan, options: Mapping[str, Any]) -> None:
+    if options["output_format"] == "json":
+        write_out(json.dumps(plan.as_json(found), indent=2) + "\n", sys.stdout)
+        return
+    for line in plan.lines(found, options["device"], budget=options["budget"]):
+        write_out(f"{line}\n", sys.stdout)
 
 
 def _evidence_folder(options: Mapping[str, Any]) -> Path | None:
@@ -129,10 +184,11 @@ def _self_check(options: Mapping[str, Any]) -> int:
         raise UsageError("`--self-check` measures time, which the simulated device does not have; use cuda or cpu")
     with _progress(options) as progress:
         with _clerk(options) as clerk:
-            require(clerk.machine(), options["device"])
+            machine = clerk.machine()
+            require(machine, options["device"])
         try:
             found = selfcheck.check(
-                options["device"], _python(options), _limits(options), options["seed"], progress.note
+                _told(machine, options), _python(options), _limits(options), options["seed"], progress.note
             )
         except BaselineError as error:
             raise CannotRunError(f"the steps of the self-check fail on {options['device']}: {error}") from None
@@ -147,12 +203,27 @@ def _program(options: Mapping[str, Any], style: Style, *, apply: bool) -> int:
     if apply and options["device"] == "sim":
         raise UsageError("the simulated device has no time, so that it proves nothing faster; see `torchlint verify`")
     with _progress(options) as progress, _clerk(options) as clerk:
-        require(clerk.machine(), options["device"])
+        machine = clerk.machine()
+        require(machine, options["device"])
+        options = {**options, "device": _told(machine, options)}
         means = Means(_limits(options), options["seed"], options["steps"], only_count=options["only_count"])
         return proof.prove(options, clerk, progress, means, _command_line(), style, apply=apply)
 
 
 # Both
+
+
+def _told(machine: Machine, options: Mapping[str, Any]) -> Any:  # noqa: ANN401 - one of the devices
+    """The device that is meant; where not all can be done there, that is said. Raises `UsageError`."""
+    kind = machine.kind(options["device"])
+    limits = limits_of(kind)
+    if limits and options["only_count"]:
+        raise UsageError(f"`--only-count`: {limits}; `--device sim` counts")
+    if limits and options["evidence"]:
+        raise UsageError(f"`--evidence`: {limits}, so that it is no evidence")
+    if limits:
+        write_out(f"note: {limits}\n", sys.stderr)
+    return kind
 
 
 @contextmanager

@@ -23,15 +23,22 @@ From NVIDIA's data sheets, operations a second over multiprocessors and boost cl
 A100 624 T (int8), RTX 3090 284 T (int8), RTX 4090 660 T and H100 1,979 T (float8). What is not here is not bounded.
 """
 _MARGIN = 1.1  # of clocks, which are measured after a block
+_UNKNOWN_CACHE = 1 << 30  # more than any GPU has
+_BOUNDS = ("multiprocessors", "memory bytes per second", "L2 bytes")
+"""Settings that bound what is computed, and that reports do not show."""
 _CLEAR = 1.0  # seconds: what a start takes longer by less is noise
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a run of each arm asks of the device, before and after: nanoseconds that it is busy, and operations."""
+    """What a run of each arm asks of the device, before and after.
+
+    Nanoseconds that it is busy, operations, and the bytes that it has to fetch from its memory.
+    """
 
     busy_ns: tuple[float, float] | None = None
     flop: tuple[int, int] | None = None
+    fetched: tuple[int, int] | None = None
 
 
 def conditions(running: Session, timed: Timed, arm: str, work: Work, speedup: float) -> evidence.Conditions:
@@ -50,6 +57,8 @@ def conditions(running: Session, timed: Timed, arm: str, work: Work, speedup: fl
         device_busy_us=_microseconds(work.busy_ns),
         flop=work.flop,
         most_flop_per_s=most(running, timed),
+        fetched=work.fetched,
+        most_bytes_per_s=_most_bytes(running),
         start_up=start_up(timed, arm, speedup),
     )
 
@@ -57,21 +66,49 @@ def conditions(running: Session, timed: Timed, arm: str, work: Work, speedup: fl
 def most(running: Session, timed: Timed) -> float | None:
     """Operations a second that the GPU can do at most, at the highest clock that was seen; None where nobody knows."""
     a_cycle = _MOST_A_CYCLE.get(str(running.device.get("capability")))
-    count = str(running.machine.get("settings", {}).get("multiprocessors", ""))
-    if a_cycle is None or not count.isdigit() or not timed.clocks:
+    count = _setting(running, "multiprocessors")
+    if a_cycle is None or count is None or not timed.clocks:
         return None
-    return a_cycle * int(count) * max(timed.clocks) * 1e6 * _MARGIN
+    return a_cycle * count * max(timed.clocks) * 1e6 * _MARGIN
 
 
-def too_good(flop: float, seconds: float, at_most: float | None) -> str:
-    """Why a time cannot be that of what is computed, in words that follow "the fixed code"; empty if it can.
+def _most_bytes(running: Session) -> float | None:
+    """Bytes a second that the GPU can fetch from its memory at most; None where neither torch nor NVML tells."""
+    told = _setting(running, "memory bytes per second")
+    return None if told is None else told * _MARGIN
 
-    What computes when it is counted and not when it is timed has remembered its results.
+
+def _setting(running: Session, name: str) -> int | None:
+    told = str(running.machine.get("settings", {}).get(name, ""))
+    return int(told) if told.isdigit() else None
+
+
+def too_good(running: Session, timed: Timed, work: Work, seconds: float) -> str:
+    """Why a time cannot be that of what the fixed code computes, in words that follow "the fixed code".
+
+    Empty if it can. What computes when it is counted and not when it is timed has remembered its results. Of what is
+    fetched, the cache may have kept as much as it holds since the run before.
     """
-    if at_most is None or seconds <= 0 or flop <= at_most * seconds:
+    if seconds <= 0:
         return ""
-    rate, bound = (f"{value / 1e12:,.0f}" for value in (flop / seconds, at_most))
-    return f"is too good to be true: {rate} TFLOP/s by its products alone, where this GPU can do {bound}"
+    bounds = (
+        (work.flop[1] if work.flop else 0, most(running, timed), "TFLOP/s by its products alone", "do"),
+        (
+            max(0, (work.fetched[1] if work.fetched else 0) - (_setting(running, "L2 bytes") or _UNKNOWN_CACHE)),
+            _most_bytes(running),
+            "TB/s from its memory, by what was there before and is read",
+            "fetch",
+        ),
+    )
+    for amount, at_most, what, does in bounds:
+        if at_most is not None and amount > at_most * seconds:
+            rate, bound = (_tera(value) for value in (amount / seconds, at_most))
+            return f"is too good to be true: {rate} {what}, where this GPU can {does} {bound}"
+    return ""
+
+
+def _tera(value: float) -> str:
+    return f"{value / 1e12:,.0f}" if value >= 1e14 else f"{value / 1e12:.3g}"
 
 
 def start_up(timed: Timed, arm: str, speedup: float) -> evidence.StartUp | None:
@@ -108,7 +145,7 @@ def lines(found: evidence.Conditions) -> Mapping[str, str]:
         shown["temperature"] = f"{found.temperature_c[0]:.0f} to {found.temperature_c[1]:.0f} °C"
     if found.processes is not None:
         shown["processes on the GPU"] = f"at most {found.processes}, ours among them"
-    shown |= {name: value for name, value in found.settings.items() if name != "multiprocessors"}
+    shown |= {name: value for name, value in found.settings.items() if name not in _BOUNDS}
     shown |= found.environment
     shown["caches"] = "as the program leaves them"
     return shown

@@ -1,4 +1,4 @@
-"""How long each size of a pair took to measure on a device, and which could not be: for the next of several slices.
+"""What the next of several slices is told: how long each size of a pair took, and what was found of it so far.
 
 It lies in a hidden file in the folder of the evidence, since it is true of a machine and its day and of no pair.
 """
@@ -10,11 +10,16 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from torchlint.evidence import slug
+from torchlint.verify import looked
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from torchlint.verify.looked import Looked
     from torchlint.verify.workload import Workload
 
 
@@ -36,22 +41,73 @@ class Journal:
                 journal._entries = {key: entry for key, entry in entries if isinstance(entry, dict)}
         return journal
 
-    def seconds(self, pair: Workload, size: str) -> float | None:
-        """How long this size took when it was last measured to its end, None if it never was."""
-        seconds = self._entries.get(_key(pair, size), {}).get("seconds")
+    def seconds(self, pair: Workload, size: str, phases: Sequence[str] = ()) -> float | None:
+        """How long these phases of a size took when they were last done to their end, all of them if none is named.
+
+        None if they never were. A whole is the sum of its parts, where these are known and it is not.
+        """
+        entry = self._entries.get(_key(pair, size), {})
+        seconds = entry.get(_SECONDS[_is_timed(phases), _is_looked_at(phases)])
+        if seconds is None and _is_timed(phases) and _is_looked_at(phases):
+            parts = [self.seconds(pair, size, part) for part in (("numerics", "counts"), ("time",))]
+            seconds = None if None in parts else sum(filter(None, parts))
         return float(seconds) if isinstance(seconds, (int, float)) else None
+
+    def all_seconds(self, phases: Sequence[str]) -> list[float]:
+        """How long these phases of any size took."""
+        name = _SECONDS[_is_timed(phases), _is_looked_at(phases)]
+        found = [entry.get(name) for entry in self._entries.values()]
+        return [float(each) for each in found if isinstance(each, (int, float))]
+
+    def looked(self, pair: Workload, size: str, torch: str) -> Looked | None:
+        """What was found of this size by the same pair and version of torch before it was to be timed."""
+        entry = self._entries.get(_key(pair, size), {})
+        found = looked.read(entry.get("looked")) if entry.get("of") == pair.digests else None
+        return found if found is not None and looked.minor(found.torch) == looked.minor(torch) else None
+
+    def keep(self, pair: Workload, size: str, found: Looked | None) -> None:
+        """Keep that, or forget it."""
+        entry = self._entries.setdefault(_key(pair, size), {})
+        for name in ("looked", "of"):
+            entry.pop(name, None)
+        if found is not None:
+            entry |= {"looked": msgspec.to_builtins(found), "of": pair.digests}
+        self._write()
 
     def is_broken(self, pair: Workload, size: str) -> bool:
         """Whether the slow file, as it is now, could not be measured."""
         return bool(self._entries.get(_key(pair, size), {}).get("broken") == pair.digests)
 
-    def note(self, pair: Workload, size: str, seconds: float | None, *, broken: bool = False) -> None:
-        """Keep how long a size took, and whether it could not be measured."""
-        kept = {"seconds": round(seconds, 1) if seconds is not None else self.seconds(pair, size)}
-        self._entries[_key(pair, size)] = {**kept, "broken": pair.digests} if broken else kept
+    def note(
+        self, pair: Workload, size: str, seconds: float | None, *, broken: bool = False, phases: Sequence[str] = ()
+    ) -> None:
+        """Keep how long these phases of a size took, and whether it could not be measured."""
+        entry = self._entries.setdefault(_key(pair, size), {})
+        entry.pop("broken", None)
+        if seconds is not None:
+            entry[_SECONDS[_is_timed(phases), _is_looked_at(phases)]] = round(seconds, 1)
+        if broken:
+            entry["broken"] = pair.digests
+        self._write()
+
+    def _write(self) -> None:
         if self.path is not None:
             with contextlib.suppress(OSError):  # the next slice knows less
-                self.path.write_text(json.dumps(self._entries, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+                temporary = self.path.with_suffix(".tmp")
+                temporary.write_text(json.dumps(self._entries, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+                temporary.replace(self.path)
+
+
+_SECONDS = {(True, True): "seconds", (False, True): "seconds_of_looks", (True, False): "seconds_of_time"}
+"""What an entry calls how long it took, by whether it was timed, and whether anything was looked at before."""
+
+
+def _is_timed(phases: Sequence[str]) -> bool:
+    return not phases or "time" in phases
+
+
+def _is_looked_at(phases: Sequence[str]) -> bool:
+    return not phases or set(phases) != {"time"}
 
 
 def _key(pair: Workload, size: str) -> str:

@@ -15,7 +15,8 @@ from torchlint import __version__, evidence
 from torchlint.verify import checks, stats, timing, verdicts
 from torchlint.verify.ablation import NULL, Comparison
 from torchlint.verify.arms import PLANTED
-from torchlint.verify.conditions import Work, conditions, most, start_up, too_good
+from torchlint.verify.conditions import Work, conditions, start_up, too_good
+from torchlint.verify.looked import Looked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,7 +41,7 @@ class Found:
 
     `counts` are per unit of work and `memory` is bytes at the peak, both before and after, as `work` is. `uncounted` is
     why there are no counts where they were taken, since they could not be right. `late`: the time ended before there
-    was anything.
+    was anything. `earlier` is the command that found what was looked at by an earlier run.
     """
 
     cannot: str = ""
@@ -52,6 +53,30 @@ class Found:
     late: bool = False
     timed: timing.Timed | None = None
     work: Work = field(default_factory=Work)
+    counted: bool = False
+    earlier: str = ""
+
+    def take(self, looked: Looked) -> None:
+        """Take over what an earlier run has found."""
+        self.numerics, self.counts, self.memory = looked.numerics, looked.counts, looked.memory
+        self.uncounted, self.counted, self.earlier = looked.uncounted, looked.counted, looked.command
+        self.work = Work(looked.busy_ns, looked.flop, looked.fetched)
+
+    def looked(self, torch: str, command: str) -> Looked:
+        """What a later run can take over; it is to have `numerics`."""
+        assert self.numerics is not None
+        return Looked(
+            numerics=dict(self.numerics),
+            torch=torch,
+            command=self.earlier or portable(command),
+            counted=self.counted,
+            counts=self.counts,
+            memory=self.memory,
+            flop=self.work.flop,
+            fetched=self.work.fetched,
+            busy_ns=self.work.busy_ns,
+            uncounted=self.uncounted,
+        )
 
     @property
     def decision(self) -> stats.Decision | None:
@@ -91,7 +116,8 @@ def measurement(
         software=evidence.Software(torchlint=__version__, **(running.software or _UNKNOWN)),
         verdict=_verdict(workload, size, running, found),
         provenance=evidence.Provenance(
-            created=datetime.now(timezone.utc).isoformat(timespec="seconds"), command=portable(command)
+            created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            command=" && ".join(filter(None, (found.earlier, portable(command)))),
         ),
         protocol=_protocol(timed, running) if timed and timed.replicates else None,
         controls=_controls(timed, found) if timed else None,
@@ -137,7 +163,7 @@ def _verdict(workload: Workload, size: str, running: Session, found: Found) -> e
         metric=workload.metric,
         failure=found.failure,
         numerics=found.numerics,
-        suspicious=_suspicion(running, found.timed, found.work.flop),
+        suspicious=_suspicion(running, found.timed, found.work),
         time=found.decision,
         memory=found.memory,
         counts=found.counts,
@@ -176,7 +202,7 @@ def _at_least(timed: timing.Timed, decision: stats.Decision) -> list[str]:
     return ["the gain is at least this: its samples are too short to be timed exactly"] if sample_ns < _SHORT_NS else []
 
 
-def _suspicion(running: Session, timed: timing.Timed | None, flop: tuple[int, int] | None) -> str:
+def _suspicion(running: Session, timed: timing.Timed | None, work: Work) -> str:
     """What the fixed arm does that no fix should, and the null arm does not."""
     left = running.left
     if left.get(FIXED) and not left.get(NULL):
@@ -184,8 +210,8 @@ def _suspicion(running: Session, timed: timing.Timed | None, flop: tuple[int, in
     if timed and NULL not in timed.suspicious and FIXED in timed.suspicious:
         return timed.suspicious[FIXED]
     decision = timed.decisions.get(QUESTION) if timed else None
-    if timed and decision and flop and timed.baseline_ns:
-        return too_good(flop[1], timed.baseline_ns[-1] / decision.ratio / 1e9, most(running, timed))
+    if timed and decision and timed.baseline_ns:
+        return too_good(running, timed, work, timed.baseline_ns[-1] / decision.ratio / 1e9)
     return ""
 
 

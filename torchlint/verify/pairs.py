@@ -6,7 +6,7 @@ import contextlib
 import math
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from torchlint import evidence
+    from torchlint.verify.looked import Looked
     from torchlint.verify.machine import Clerk, Machine
     from torchlint.verify.process import Worker
     from torchlint.verify.session import Session
@@ -36,18 +37,28 @@ WARM = 1
 COUNTED = 1
 """How many are: a unit is a whole run of the workload, and costs the same each time."""
 
+PHASES = ("numerics", "counts", "time")
+"""What is looked at, in this order: each is of use only where those before it found nothing wrong."""
+
 _NO_OP = b"\n# null\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What to measure: a device, when to stop, the seed, and how the command was called."""
+    """What to measure: a device, when to stop, the seed, and how the command was called.
 
-    device: Literal["cuda", "cpu", "sim"]
+    `phases` are some of `PHASES`. `at_once` is how many pairs are looked at beside each other, and `given_up` says
+    whether nobody waits for what comes of them any more.
+    """
+
+    device: Literal["cuda", "cpu", "sim", "rocm", "mps", "xpu"]
     limits: timing.Limits
     seed: int
     python: str
     command: str
+    phases: tuple[str, ...] = PHASES
+    at_once: int = 1
+    given_up: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +66,7 @@ class Measured:
     """A measurement; whether the time for it ended before anything was decided, and whether the slow file failed.
 
     `late`: it ended before the results were compared and counted, so that there is nothing to keep. `raw` is what was
-    timed.
+    timed. `looked` is what was found before the time, where that is not decided.
     """
 
     measurement: evidence.Measurement
@@ -63,19 +74,32 @@ class Measured:
     broken: bool = False
     late: bool = False
     raw: Run | None = None
+    looked: Looked | None = None
 
 
 def measure(
-    workload: Workload, size: str, order: Order, clerk: Clerk, machine: Machine, note: Callable[[str], None]
+    workload: Workload,
+    size: str,
+    order: Order,
+    clerk: Clerk,
+    machine: Machine,
+    note: Callable[[str], None],
+    looked: Looked | None = None,
 ) -> Measured:
-    """One size of a rule's pair. What fails becomes a verdict; only the machine's own failures are raised."""
+    """One size of a rule's pair. What fails becomes a verdict; only the machine's own failures are raised.
+
+    What was `looked` at before is not looked at again.
+    """
     with tempfile.TemporaryDirectory(prefix="torchlint-pair-") as folder:
         root = Path(folder)
         (root / FILE).write_bytes(workload.slow)
         entry = {"kind": "workload", "file": FILE, "size": size}
-        subject = Subject(root, entry, order.device, threads_for(order.device), order.python)
-        with session(subject, note, Patience()) as running:
+        threads = max(1, threads_for(order.device) // order.at_once)
+        subject = Subject(root, entry, order.device, threads, order.python)
+        with session(subject, note, Patience(), order.given_up) as running:
             found, broken = Found(), False
+            if looked is not None:
+                found.take(looked)
             null = Arm(NULL, {FILE: workload.slow + _NO_OP})
             fixed = Arm(FIXED, {FILE: workload.fast})
             try:
@@ -90,7 +114,17 @@ def measure(
                 found.cannot, broken = f"the slow file fails: {error.failure.reason}", True
             made = measurement(workload, size, order.device, order.command, running, found)
             raw = Run({"rule": workload.rule.name, "size": size}, running.where, found.timed) if found.timed else None
-            return Measured(made, found.cut, broken, found.late, raw)
+            return Measured(made, found.cut, broken, found.late, raw, _looked(running, order, found))
+
+
+def _looked(running: Session, order: Order, found: Found) -> Looked | None:
+    """What is kept for a run that will time the pair; None where there is nothing left to time."""
+    is_open = found.timed is None or found.cut
+    if not is_open or found.late or found.cannot or found.failure or order.device == "sim" or found.numerics is None:
+        return None
+    if found.numerics["verdict"] == "wrong":
+        return None
+    return found.looked(str(running.software.get("torch", "")), order.command)
 
 
 def _identify(running: Session, null: Arm) -> None:
@@ -114,24 +148,38 @@ def _look(
         slow_is_wrong=workload.slow_is_wrong,
     )
     running.deadline = order.limits.deadline
-    with _in_time(running):
-        base = checks.reference(running, null, declared)
-    try:
+    if found.numerics is None:
         with _in_time(running):
-            found.numerics = checks.check(running, clerk, base, fixed, declared)
-    except ArmError as error:
-        found.failure = _failure(error)
+            base = checks.reference(running, null, declared)
+        try:
+            with _in_time(running):
+                found.numerics = checks.check(running, clerk, base, fixed, declared)
+        except ArmError as error:
+            found.failure = _failure(error)
+        running.forget()
+        if running.late and found.numerics and found.numerics["verdict"] == "not-checked":
+            raise _LateError
     if found.failure or (found.numerics and found.numerics["verdict"] == "wrong"):
         return
-    if order.device != "cpu":
-        with _in_time(running):
-            _count(running, null, fixed, found)
-    if order.device == "sim" or found.failure:
+    if "counts" in order.phases and not found.counted:
+        if running.subject.is_counted:
+            with _in_time(running):
+                _count(running, null, fixed, found)
+        found.counted = True
+        if order.at_once > 1:  # what others do on the device meanwhile makes it last longer
+            found.work = replace(found.work, busy_ns=None)
+    if order.device == "sim" or found.failure or "time" not in order.phases:
         return
     running.deadline = math.inf  # from here on no replicate is begun that will not end in time
-    metric = "wall" if order.device == "cuda" or workload.rule.name.startswith(checks.OF_LOADERS) else "cpu-time"
+    metric = "wall" if running.subject.on_accelerator or declared.of_loaders else "cpu-time"
     arms = {NULL: null, HANDICAP: Arm(HANDICAP, null.files), FIXED: fixed}
-    found.timed = timing.measure(running, arms, STAGE, metric=metric, limits=order.limits, seed=order.seed)
+    unknown = order.device == "cuda" and found.counts is not None and found.work.busy_ns is None
+    found.timed = timing.measure(
+        running, arms, STAGE, metric=metric, limits=order.limits, seed=order.seed, busy=unknown
+    )
+    if {NULL, FIXED} <= found.timed.busy_ns.keys():
+        before, after = found.timed.busy_ns[NULL], found.timed.busy_ns[FIXED]
+        found.work = replace(found.work, busy_ns=(before, after))
     found.failure = found.timed.failures.get(FIXED)
 
 
@@ -140,7 +188,7 @@ def _count(running: Session, null: Arm, fixed: Arm, found: Found) -> None:
     counts: list[dict[str, float]] = []
     memory: list[int] = []
     busy: list[float] = []
-    flop: list[int | None] = []
+    work: list[tuple[int, int] | None] = []
     for arm in (null, fixed):
         running.note(f"counts: {arm.name}")
         try:
@@ -153,7 +201,7 @@ def _count(running: Session, null: Arm, fixed: Arm, found: Found) -> None:
                 busy.append(said.get("busy_ns", 0) / said["units"])
                 memory.append(worker.ask("memory", timeout, units=COUNTED)["peak"])
                 if running.subject.device == "cuda":
-                    flop.append(_flop(worker, timeout))
+                    work.append(_work(worker, timeout))
         except ArmError as error:
             if error.kind == "timeout" and running.late:
                 raise _LateError from None
@@ -164,19 +212,23 @@ def _count(running: Session, null: Arm, fixed: Arm, found: Found) -> None:
     if not found.uncounted:
         found.counts = (counts[0], counts[1])
     found.memory = (memory[0], memory[1])
-    counted = [number for number in flop if number is not None]
+    counted = [each for each in work if each is not None]
     found.work = Work(
         (busy[0], busy[1]) if all(busy) and not found.uncounted else None,
-        (counted[0], counted[1]) if len(counted) == 2 else None,
+        *([(before, after) for before, after in zip(*counted, strict=True)] if len(counted) == 2 else []),
     )
 
 
-def _flop(worker: Worker, timeout: float) -> int | None:
-    """The operations of a run; None of code that does not run while they are counted, as compiled code may not."""
+def _work(worker: Worker, timeout: float) -> tuple[int, int] | None:
+    """The operations of a run, and the bytes that it has to fetch.
+
+    None of code that does not run while they are counted, as compiled code may not.
+    """
     try:
-        return int(worker.ask("work", timeout, units=COUNTED)["flop"])
+        said = worker.ask("work", timeout)
     except ArmError:
         return None
+    return int(said["flop"]), int(said["fetched"])
 
 
 class _LateError(Exception):

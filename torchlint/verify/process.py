@@ -13,7 +13,10 @@ import sys
 import time
 import uuid
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -66,8 +69,11 @@ class Worker:
         tag: str,
         python: str = sys.executable,
         module: str = "worker",
+        given_up: Callable[[], bool] = lambda: False,
     ) -> None:
         """Start it; `ready` waits until it has loaded the code. `tag` marks its environment and its children's.
+
+        It is ended where it is asked, or waited for, and nobody wants to know any more (`given_up`).
 
         Raises `OSError` if it cannot be started.
         """
@@ -111,6 +117,7 @@ class Worker:
             os.set_blocking(descriptor, False)
         self.pid = self._process.pid
         self.identity: dict[str, Any] = {}  # what it has said of its device and its software
+        self._given_up = given_up
         self._open = {self._replies, self._printed}
         self._output = b""
         self._received = b""
@@ -199,6 +206,9 @@ class Worker:
         until = time.monotonic() + timeout
         while b"\n" not in self._received:
             left = until - time.monotonic()
+            if self._given_up():
+                self.kill()
+                raise ArmError("timeout", "given up")
             if left <= 0:
                 self.kill()
                 raise ArmError("timeout", f"no answer within {timeout:g} s")

@@ -88,7 +88,7 @@ def measure(
     """Measure `units` of a program through the entry of the session. Raises `BaselineError` if it fails unfixed."""
     found = Found()
     arms = _Arms(program, entry_file)
-    counting = running.subject.device != "cpu"
+    counting = running.subject.is_counted
     to_end = False
     if means.only_count:
         _count_alone(running, program, arms.null, found, means)
@@ -258,7 +258,7 @@ class _Timing:
             version.name: self.arms.of(version.name, [named[each] for each in version.units]) for version in asked.arms
         }
         of_loaders = any(unit.rule.startswith(checks.OF_LOADERS) for unit in self.units)
-        wall = of_loaders or self.running.subject.device == "cuda"
+        wall = of_loaders or self.running.subject.on_accelerator
         with _titled(self.running, title):
             timed = timing.measure(
                 self.running,

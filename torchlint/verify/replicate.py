@@ -54,7 +54,8 @@ class Rounds:
     for each block; `clocks` the SM clocks in MHz after each arm's blocks; `unsettled` how many quads were kept though
     an arm's clock jumped within them; `inner` the units of a sample; `first_ns` how long the first unit of each arm
     took. `blocks` are all that were measured, one after the other, also those of quads that were measured again, and
-    `states` what NVML said after them.
+    `states` what NVML said after them. `busy_ns` is for how long a unit of each arm keeps the device busy, where that
+    was asked.
     """
 
     quads: list[tuple[dict[str, float], dict[str, float]]] = field(default_factory=list)
@@ -66,6 +67,7 @@ class Rounds:
     inner: int = 1
     blocks: list[Block] = field(default_factory=list)
     states: list[dict[str, Any]] = field(default_factory=list)
+    busy_ns: dict[str, float] = field(default_factory=dict)
 
     def log_ratio(self, arm: str, against: str) -> float | None:
         """log(T_against / T_arm); None if one of them was not there to the end."""
@@ -101,10 +103,12 @@ def replicate(
     order: random.Random,
     redo: bool = True,
     fit: bool = False,
+    busy: bool = False,
 ) -> Rounds:
     """Measure arms, the null arm among them, against each other. Raises `BaselineError` if that one fails.
 
-    With `redo` a quad within which an arm's clock jumped is measured again. Raises `CrowdedError` where, with
+    With `busy` they are asked in the end for how long they keep the device busy, which nothing is timed after. With
+    `redo` a quad within which an arm's clock jumped is measured again. Raises `CrowdedError` where, with
     the null arm set up, no room is left for all others; with `fit` it is known that there is.
     """
     with session.starting(order.sample(list(arms), len(arms)), seed=seed) as (workers, failures):
@@ -113,6 +117,8 @@ def replicate(
             rounds.fail(name, error)
         rounds.set_up(seed, fit=fit)
         rounds.run(order, redo=redo)
+        if busy:
+            rounds.look_at_device()
         return rounds.found
 
 
@@ -270,6 +276,20 @@ class _Driven:
             for name, each in clocks.items():
                 self.found.clocks.setdefault(name, []).extend(each)
             self.found.take(halves, self._metric)
+
+    def look_at_device(self) -> None:
+        """For how long a unit keeps the device busy, by the profiler; of an arm that fails then it is not known."""
+        for name, worker in self._workers.items():
+            if name == HANDICAP:  # the null arm's code
+                continue
+            worker.thaw()
+            try:
+                said = worker.ask("count", self._session.patience.check, units=1, warm=0)
+            except ArmError:
+                continue
+            worker.freeze()
+            if said.get("busy_ns") and not said["doubt"]:
+                self.found.busy_ns[name] = said["busy_ns"] / said["units"]
 
     def half(self, visited: Sequence[str], clocks: dict[str, list[float]]) -> dict[str, list[list[float]]]:
         """The samples of each arm's block."""

@@ -87,7 +87,7 @@ def _measured(
         entry = {"kind": "workload", "file": _FILE, "size": size}
         subject = Subject(root, entry, device, threads_for(device), python)
         with session(subject, lambda text: note(f"{size} steps: {text}")) as running:
-            metric = "wall" if device == "cuda" else "cpu-time"
+            metric = "wall" if subject.on_accelerator else "cpu-time"
             return timing.measure(running, arms, Stage(versions, comparisons), metric=metric, limits=limits, seed=seed)
 
 

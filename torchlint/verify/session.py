@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 COMPILED = {"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton", "CUDA_CACHE_PATH": "cuda"}
 """The variables by which compilers are told where to keep what they made, and the folder of each."""
+CAPTURE = ".pt"
+"""The suffix of the files with what an arm computes."""
 _LOADING = max(os.cpu_count() or 1, 2)  # at once: torch takes a second of a core
 
 
@@ -38,8 +40,16 @@ class TreeChangedError(Exception):
 class Session:
     """Starts arms of a subject; what they leave is cleared when each ends, and again at the end of all."""
 
-    def __init__(self, subject: Subject, scratch: Path, patience: Patience, note: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        subject: Subject,
+        scratch: Path,
+        patience: Patience,
+        note: Callable[[str], None],
+        given_up: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.subject = subject
+        self._given_up = given_up
         self._patience = patience
         self.deadline = math.inf  # of `time.monotonic`: when nobody is waited for any more
         self.note = note
@@ -122,6 +132,11 @@ class Session:
         folder.mkdir(exist_ok=True)
         return folder / name
 
+    def forget(self, names: str = "*") -> None:
+        """Remove the captures of these names (a pattern, without the suffix), which nothing is compared with again."""
+        for file in (self._scratch / "captures").glob(f"{names}{CAPTURE}"):
+            file.unlink(missing_ok=True)
+
     def _compiled(self, name: str) -> Path:
         """What compilers keep of an arm: its next process, which is timed, does not compile it once more.
 
@@ -190,7 +205,7 @@ class Session:
             | dict(subject.env),
         }
         tag = uuid.uuid4().hex
-        worker = Worker(config, placed.scratch, tag=tag, python=subject.python)
+        worker = Worker(config, placed.scratch, tag=tag, python=subject.python, given_up=self._given_up)
         return _Started(arm.name, worker, remains.Trace(worker.pid, tag))
 
 
@@ -204,14 +219,18 @@ def session(
     subject: Subject,
     note: Callable[[str], None] = lambda _: None,
     patience: Patience = Patience(),  # noqa: B008 - frozen
+    given_up: Callable[[], bool] = lambda: False,
 ) -> Iterator[Session]:
-    """A run over `subject`. Raises `TreeChangedError` at the end if a file of the user's tree has changed."""
+    """A run over `subject`. Raises `TreeChangedError` at the end if a file of the user's tree has changed.
+
+    Once it is `given_up`, no arm is waited for any more: each fails at once.
+    """
     before = manifest.take(subject.root)
     leftovers.clear()
     scratch = Path(tempfile.mkdtemp(prefix=leftovers.PREFIX))
     try:
         with leftovers.held(scratch):
-            yield Session(subject, scratch, patience, note)
+            yield Session(subject, scratch, patience, note, given_up)
     finally:
         with _undisturbed():
             remains.remove(scratch)

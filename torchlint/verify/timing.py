@@ -48,7 +48,8 @@ class Timed:
     `unsettled` says how many quads were kept though one of them jumped; `first_ns` are the times of each arm's first
     unit; `at_once` is how many arms are measured beside each other at most, `fitted` are those that have been, and
     `alone` says that not even two fit on the device, so that each is measured in a process alone. `blocks` are all that
-    were measured, each with the number of its replicate, and `states` what NVML said after them.
+    were measured, each with the number of its replicate, and `states` what NVML said after them. `busy_ns` is for how
+    long a unit of each arm keeps the device busy, where that was asked.
     """
 
     metric: str
@@ -72,6 +73,8 @@ class Timed:
     states: list[dict[str, Any]] = field(default_factory=list)
     first_ns: dict[str, list[float]] = field(default_factory=dict)
     busy: list[float] = field(default_factory=list)
+    busy_ns: dict[str, float] = field(default_factory=dict)
+    asks_busy: bool = False
 
     @property
     def clocks(self) -> list[float]:
@@ -112,18 +115,26 @@ class Timed:
 
 
 def measure(
-    session: Session, arms: Mapping[str, Arm], stage: Stage, *, metric: str, limits: Limits, seed: int = 0
+    session: Session,
+    arms: Mapping[str, Arm],
+    stage: Stage,
+    *,
+    metric: str,
+    limits: Limits,
+    seed: int = 0,
+    busy: bool = False,
 ) -> Timed:
     """Answer the comparisons of a stage from as many replicates as they need. Raises `BaselineError`.
 
     A replicate that would not end before the deadline is not begun; what is open then is inconclusive, and so is all
     that is open once untouched code differs from the null arm.
     `arms` has the arm of each version of the stage. `metric` is `wall`, or `cpu-time` for code whose work is in one
-    process and on the CPU.
+    process and on the CPU. With `busy` arms are asked once, after they were timed, for how long they keep the device
+    busy.
     """
     looks, spend = stats.plan(max(limits.max_replicates, stats.LOOKS[0]))
     scale = stats.alpha_scale(max(stage.claims, 1))
-    timed = Timed(metric, looks, spend, scale, seed, {comparison: [] for comparison in stage.comparisons})
+    timed = Timed(metric, looks, spend, scale, seed, {asked: [] for asked in stage.comparisons}, asks_busy=busy)
     order = random.Random(seed)  # noqa: S311 - no secret
     took = 0.0
     for look, replicates in enumerate(looks):
@@ -200,6 +211,7 @@ def _replicate(session: Session, arms: Mapping[str, Arm], timed: Timed, order: r
         timed.inner = rounds.inner
         timed.blocks += [(timed.replicates, block) for block in rounds.blocks]
         timed.states += rounds.states
+        timed.busy_ns.update(rounds.busy_ns)
         for name, shares in rounds.working.items():
             timed.working.setdefault(name, []).extend(shares)
         for comparison in wave:
@@ -237,6 +249,7 @@ def _rounds(
             # Where the clock does not settle, measuring three times as long does not settle it.
             redo=timed.unsettled < _UNSETTLED,
             fit=any(known.issuperset(names) for known in timed.fitted),
+            busy=timed.asks_busy and not timed.busy_ns,
         )
     except CrowdedError as error:
         fits = error.fits

@@ -26,6 +26,7 @@ from torchlint.semantics.values.lattice import (
     sequence,
     sequence_of,
     tensor,
+    with_tensors,
 )
 from torchlint.semantics.values.library_calls import Libraries
 from torchlint.semantics.values.signatures import ELEMENTWISE, REDUCTIONS, argument
@@ -68,8 +69,31 @@ class Results:
         self.libraries = Libraries(kinds, operands, program)
 
     def value(self, node: cst.Call) -> Value:
-        """What a call gives."""
+        """What a call gives; where nothing in this file tells, by what other files say of what is called."""
         qualified = self.names.qualified(node.func)
+        value = self._from_here(node, qualified)
+        return self._from_elsewhere(node, qualified) if value is UNKNOWN else value
+
+    def _from_elsewhere(self, node: cst.Call, qualified: str | None) -> Value:
+        if qualified is None and isinstance(node.func, cst.Name) and not self.names.reaching(node.func):
+            names = [f"{module}.{node.func.value}" for module in self.names.star_imports]
+        elif qualified is None and isinstance(node.func, cst.Attribute):
+            value = self.kinds.elsewhere.returned_by(self.kinds.value(node.func.value), node.func.attr.value)
+            return self._placed(value, node) if value else UNKNOWN
+        else:
+            names = [qualified] if qualified is not None and "." in qualified else []
+        for name in names:
+            value = self.kinds.elsewhere.returned(name)
+            if value:
+                return self.program.built(node, self._placed(value, node))
+        return UNKNOWN
+
+    def _placed(self, value: Value, node: cst.Call) -> Value:
+        """What another file says that a call gives, where nothing tells on which device: maybe where arguments are."""
+        devices = self.kinds.computed_on(node)
+        return with_tensors(value, lambda part: part.on(devices) if part.devices is Device.UNKNOWN else part)
+
+    def _from_here(self, node: cst.Call, qualified: str | None) -> Value:
         if qualified is not None:
             value = self.libraries.value(node, qualified)
             if value is not None:
@@ -110,10 +134,13 @@ class Results:
     def _module_result(self, module: Value) -> Value:
         if isinstance(module.definition, cst.ClassDef):
             forward = self.classes.method(module.definition, "forward")
-            if forward is not None:
-                result = self.kinds.returns(forward)
-                if result:
-                    return result.on(module.devices) if module.device is not Device.UNKNOWN else off_cpu(result)
+            result = self.kinds.returns(forward) if forward is not None else UNKNOWN
+        else:
+            result = self.kinds.elsewhere.returned_by(module, "forward")
+        if result:
+            if module.device is Device.UNKNOWN:
+                return with_tensors(result, off_cpu)
+            return with_tensors(result.on(module.devices), lambda part: part.on(module.devices))
         last = module.qualified.rpartition(".")[2]
         if last in _TUPLE_MODULES:
             return sequence(tensor(module.devices), tensor(module.devices, rank=Rank.CALLED))

@@ -296,6 +296,9 @@ class Kinds:
             if code is not None:
                 return self.operands.coded(code, owner, scalar=owner.scalar and name == "data")
             return owner if not owner.proven and OUTPUT_FIELD.suggests(name) else UNKNOWN
+        if owner.kind is Kind.SEQUENCE and owner.untold and name == "data" and owner.definition is None:
+            # A network that gives one tensor here and several there: no list has it.
+            return tensor(owner.item.devices if owner.item is not None else Device.UNKNOWN, rank=Rank.CALLED)
         if owner.kind in (Kind.MODULE, Kind.OBJECT, Kind.SEQUENCE) and isinstance(owner.definition, cst.ClassDef):
             return self._instance_attribute(owner.definition, name)
         if name in _OF_A_PAIR and owner.kind is Kind.SEQUENCE and len(owner.items) == len(_OF_A_PAIR):

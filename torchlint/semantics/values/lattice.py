@@ -9,7 +9,7 @@ from operator import or_
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import libcst as cst
 
@@ -391,6 +391,15 @@ def off_cpu(value: Value) -> Value:
     if Device.CPU not in value.devices:
         return value
     return value.on(value.devices & ~Device.CPU | Device.UNKNOWN)
+
+
+def with_tensors(value: Value, change: Callable[[Value], Value]) -> Value:
+    """The value with its tensors changed, those inside of tuples, lists and mappings too."""
+    if value.kind not in (Kind.SEQUENCE, Kind.MAPPING):
+        return change(value) if value.kind is Kind.TENSOR else value
+    item = with_tensors(value.item, change) if value.item is not None else None
+    items = tuple([with_tensors(part, change) for part in value.items])
+    return value if item == value.item and items == value.items else replace(value, item=item, items=items)
 
 
 def overridable(default: Value) -> Value:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import builtins
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from torchlint.facts import ANY, Called, Described, Facts, FunctionName, Passed
+from torchlint.facts import ANY, Called, Described, Facts, FunctionName, Passed, Returned
 from torchlint.finding import Wanted
-from torchlint.semantics.values.lattice import UNKNOWN, Device, Kind, Rank, Value, join
+from torchlint.semantics.values.lattice import TOP, UNKNOWN, Also, Device, Kind, Rank, Value, join, off_cpu
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -21,6 +22,13 @@ if TYPE_CHECKING:
 
 # What no file of a project defines, most of the time at least.
 _KNOWN = frozenset({"torch", "torchvision", "numpy", *sys.stdlib_module_names, *vars(builtins)})
+# What is worth nothing without its definition, or is the same wherever it comes from.
+_OF_ONE_FILE = frozenset({Kind.FUNCTION, Kind.CLASS, Kind.NONE})
+# What is worth telling of, and what gives some of it.
+_TOLD = frozenset({Kind.TENSOR, Kind.NDARRAY, Kind.LOADER, Kind.MODULE, Kind.OPTIMIZER, Kind.DISTRIBUTION})
+_LIBRARIES = ("torch.", "torchvision.")
+_NOTHING_TOLD = Returned(Kind.UNKNOWN.name, int(Device.UNKNOWN), int(Rank.PROVEN))
+_CONTRADICTED = _NOTHING_TOLD._replace(also=int(TOP.also))
 
 
 class Elsewhere:
@@ -32,12 +40,13 @@ class Elsewhere:
         self.facts = facts
         self._functions: set[FunctionName] = set()
         self._classes: set[str] = set()
+        self._returns: set[str] = set()
         self._pins = False
 
     @property
     def questions(self) -> Wanted:
         """What was asked so far."""
-        return Wanted(tuple(sorted(self._functions)), tuple(sorted(self._classes)), self._pins)
+        return Wanted(_sorted(self._functions), _sorted(self._classes), self._pins, _sorted(self._returns))
 
     @property
     def never_pins(self) -> bool:
@@ -51,6 +60,25 @@ class Elsewhere:
             return None
         self._classes.add(name)
         return self.facts.described(name)
+
+    def returned(self, name: str) -> Value:
+        """What a call gives of a function or class that the module imports; that it matters is noted.
+
+        An instance of a class of that file is `qualified` by the name under which to ask for what its `methods` give.
+        """
+        if name.partition(".")[0] in _KNOWN:
+            return UNKNOWN
+        self._returns.add(name)
+        found = self.facts.returned(name)
+        if found is None:
+            return UNKNOWN
+        return replace(heard(found), qualified=name) if found.methods else heard(found)
+
+    def returned_by(self, instance: Value, method: str) -> Value:
+        """What a method gives of an instance that `returned` gave."""
+        found = self.facts.returned(instance.qualified) if instance.qualified else None
+        given = next((given for name, given in found.methods if name == method), None) if found is not None else None
+        return UNKNOWN if given is None else heard(given)
 
     def callers(self, function: cst.FunctionDef) -> tuple[Called, ...]:
         """The calls of a function from other files, as far as they are known; that they matter is noted."""
@@ -110,6 +138,57 @@ class Elsewhere:
         if self.tree.function(outermost) is not None or self.tree.enclosing_class(outermost) is not None:
             return None
         return name if owner is None else f"{owner.name.value}.{name}"
+
+
+def told(value: Value, methods: tuple[tuple[str, Returned], ...] = ()) -> Returned | None:
+    """A value as another file hears of it; None where that would tell nothing of tensors, or of what gives them."""
+    return _told(value)._replace(methods=methods) if methods or _speaks_of_tensors(value) else None
+
+
+def _speaks_of_tensors(value: Value) -> bool:
+    if value.kind in (Kind.SEQUENCE, Kind.MAPPING):
+        return value.item is not None and any(map(_speaks_of_tensors, (value.item, *value.items)))
+    return value.kind in _TOLD
+
+
+def _told(value: Value) -> Returned:
+    if value.kind in _OF_ONE_FILE or not value:
+        return _CONTRADICTED if value is TOP else _NOTHING_TOLD
+    if value.kind is Kind.MODULE:
+        value = off_cpu(value)  # who gets it may move it
+    return Returned(
+        value.kind.name,
+        int(value.devices),
+        int(value.rank),
+        int(value.also),
+        value.batch,
+        value.scalar,
+        value.qualified if value.qualified.startswith(_LIBRARIES) else "",
+        _told(value.item) if value.item is not None else None,
+        tuple(map(_told, value.items)),
+    )
+
+
+def heard(returned: Returned) -> Value:
+    """The value that another file tells of."""
+    kind = Kind[returned.kind]
+    if kind is Kind.UNKNOWN:
+        return TOP if returned.also == int(TOP.also) else UNKNOWN
+    return Value(
+        kind,
+        Device(returned.devices),
+        item=heard(returned.item) if returned.item is not None else None,
+        items=tuple(map(heard, returned.items)),
+        qualified=returned.qualified,
+        rank=Rank(returned.rank),
+        batch=returned.batch,
+        scalar=returned.scalar,
+        also=Also(returned.also),
+    )
+
+
+def _sorted(names: Collection[str]) -> tuple[str, ...]:
+    return tuple(sorted(names))
 
 
 def _passed(call: Called, place: int | None, keyword: str) -> Value:

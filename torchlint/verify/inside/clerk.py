@@ -36,35 +36,41 @@ def _probe(message: dict[str, Any]) -> dict[str, Any]:
     del message
     import torch
 
-    from torchlint.verify.inside.devices import processor
+    from torchlint.verify.inside.devices import name_of, processor
 
-    # torch calls AMD's devices CUDA's, too; what is counted and timed here is known of NVIDIA's.
+    # torch calls AMD's devices CUDA's, too; what is counted here is known of NVIDIA's.
     rocm = getattr(torch.version, "hip", None)
-    found = torch.cuda.is_available() and not rocm
+    available = torch.cuda.is_available()
+    found = available and not rocm
     if found:
         why = ""
     elif rocm:
-        why = f"torch {torch.__version__} is built for ROCm {rocm}, which is not measured yet"
+        why = f"torch {torch.__version__} is built for ROCm {rocm}" + ("" if available else ", and finds no device")
     elif torch.version.cuda is None:
         why = f"torch {torch.__version__} was built without CUDA"
     else:
         why = f"torch {torch.__version__} is built for CUDA {torch.version.cuda}, and finds no device or driver"
-    other = "" if found else _other_accelerator(torch)
-    if other:
-        why += f"; there is an accelerator of type `{other}`, which is not measured yet"
-    name = torch.cuda.get_device_name() if found else ""
+    other = "" if found else "rocm" if rocm and available else _other_accelerator(torch)
+    if other and other != "rocm":
+        why += f"; there is an accelerator of type `{other}`"
+    name = torch.cuda.get_device_name() if available else name_of(other) if other else ""
     devices = torch.cuda.device_count() if found else 0
     versions = {"processor": processor(), "torch": str(torch.__version__)}
-    return {"cuda": found, "devices": devices, "why": why, "name": name, **versions}
+    return {"cuda": found, "devices": devices, "why": why, "name": name, "accelerator": other, **versions}
 
 
 def _other_accelerator(torch: Any) -> str:  # noqa: ANN401 - the module
     """The type of an accelerator that is not CUDA's, as torch names it; empty if there is none."""
     accelerator = getattr(torch, "accelerator", None)
-    if accelerator is None or not accelerator.is_available():
-        return ""
-    kind = str(accelerator.current_accelerator().type)
-    return "" if kind == "cuda" else kind
+    if accelerator is not None and accelerator.is_available():
+        kind = str(accelerator.current_accelerator().type)
+        return "" if kind == "cuda" else kind
+    # Before torch 2.6 each is asked by its name.
+    for kind in ("xpu", "mps"):
+        module = getattr(torch, kind, None) or getattr(torch.backends, kind, None)
+        if module is not None and getattr(module, "is_available", lambda: False)():
+            return kind
+    return ""
 
 
 def _compare(message: dict[str, Any]) -> dict[str, Any]:

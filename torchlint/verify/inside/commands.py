@@ -24,6 +24,8 @@ from torchlint.verify.inside.seeds import shifted
 from torchlint.verify.inside.statemap import adopt, keep
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from torchlint.verify.inside.channel import Channel
     from torchlint.verify.inside.devices import Count, Device
     from torchlint.verify.inside.entries import Entry, Script
@@ -34,6 +36,9 @@ _STEADY = 3
 _SPREAD = 1.05
 _MOST_WARM = 10
 _LOOK_S = 0.005
+_RISE = 1.02
+_RISING_NS = 100_000_000  # by how much a clock that rises has risen then
+_RISEN_NS = 2_000_000_000
 _MOVED = 0.99  # downwards: what has to stay below a bound stays there
 
 
@@ -116,7 +121,7 @@ class Arm:
         # As `use_deterministic_algorithms(..., warn_only=True)`, which loads the compiler too.
         torch.set_deterministic_debug_mode(message.get("deterministic", self._determinism))
         if message.get("host_random") and drawing_on_cpu() is None:
-            self._stack.enter_context(DrawOnCpu())
+            self._stack.enter_context(DrawOnCpu({"cuda", self._device.target} - {"cpu"}))
         if message.get("shift"):
             self._once.enter_context(shifted(message["shift"]))
         if message.get("double"):
@@ -145,7 +150,8 @@ class Arm:
     def _calibrate(self, message: dict[str, Any]) -> Task:
         """How many units make a sample of at least `min_ns` nanoseconds, after `warm` units; and how long one takes.
 
-        `first_ns` is how long the first of these took, in which code may compile.
+        `first_ns` is how long the first of these took, in which code may compile. A device that was idle has brought
+        its clock up before.
         """
         self._device.sync()
         begin = perf_counter_ns()
@@ -155,6 +161,7 @@ class Arm:
             if not first:
                 self._device.sync()
                 first = perf_counter_ns() - begin
+        yield from self._risen()
         inner = 1
         while True:
             self._device.sync()
@@ -174,7 +181,8 @@ class Arm:
 
         One unit runs before them, in which code may compile or choose its algorithms: `first_ns` is how long that took.
         Neither it nor the first block is part of `most_ns`, and three blocks are run in any case, since graphs are
-        recorded in the second and third call. `workers` is the number of loader processes that load ahead from unit to
+        recorded in the second and third call. Units run on as long as the clock of the device rises, since other work
+        would find it higher. `workers` is the number of loader processes that load ahead from unit to
         unit.
         """
         times: list[int] = []
@@ -194,7 +202,23 @@ class Arm:
             steady = len(last) == _STEADY and max(last) <= _SPREAD * min(last)
             over = len(times) >= _STEADY and sum(times[1:]) >= message["most_ns"]
             if steady or over or len(times) == _MOST_WARM:
+                yield from self._risen()
                 return {"blocks": len(times), "workers": loading(), "first_ns": first}
+
+    def _risen(self) -> Generator[None, Any, None]:
+        """Run units until the clock of the device, if it has one, rises no more, or two seconds have passed."""
+        begin = now = perf_counter_ns()
+        before = self._device.clock()
+        while before is not None and now - begin < _RISEN_NS:
+            until = now + _RISING_NS
+            while now < until:
+                yield
+                self._device.sync()
+                now = perf_counter_ns()
+            clock = self._device.clock()
+            if clock is None or clock <= _RISE * before:
+                return
+            before = clock
 
     def _block(self, message: dict[str, Any]) -> Task:
         """Samples of `inner` units each: nanoseconds a unit by the wall and of CPU time, and how often it lost the CPU.
@@ -275,13 +299,18 @@ class Arm:
         }
 
     def _work(self, message: dict[str, Any]) -> Task:
-        """The floating point operations of products, convolutions and attention in `units` units, counted by shapes."""
+        """The floating point operations of products, convolutions and attention in a unit, counted by shapes.
+
+        `fetched` are the bytes that it has to read from the memory of the device.
+        """
         from torch.utils.flop_counter import FlopCounterMode  # only where it is asked for: it takes a second to load
 
-        with FlopCounterMode(display=False) as counter:
-            for _ in range(message["units"]):
-                yield
-        return {"flop": int(counter.get_total_flops())}
+        from torchlint.verify.inside.traffic import Traffic
+
+        del message
+        with FlopCounterMode(display=False) as counter, Traffic() as traffic:
+            yield
+        return {"flop": int(counter.get_total_flops()), "fetched": traffic.fetched}
 
     def _check(self, message: dict[str, Any]) -> Task:
         """Capture the outputs of `steps` units and the state behind them; with `to_end` also those of the last unit."""

@@ -161,10 +161,18 @@ class Cuda:
         }
 
     def settings(self) -> dict[str, str]:
-        """How it is set, and what bounds what it computes: `multiprocessors`, and what `nvml.settings` tells."""
-        properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+        """How it is set, as `nvml.settings` tells, and what bounds what it computes, as whole numbers.
+
+        `multiprocessors`, `L2 bytes` and, of the memory, which transfers twice a cycle, `memory bytes per second`.
+        """
+        properties: Any = torch.cuda.get_device_properties(torch.cuda.current_device())
         told = nvml.settings(_uuid())
-        return {"multiprocessors": str(properties.multi_processor_count), **told}
+        bounds = {"multiprocessors": properties.multi_processor_count}
+        bounds["L2 bytes"] = getattr(properties, "L2_cache_size", 0)
+        # torch 2.9 tells it; before, NVML does.
+        rate, wide = getattr(properties, "memory_clock_rate", 0), getattr(properties, "memory_bus_width", 0)
+        bounds["memory bytes per second"] = 2 * rate * 1000 * wide // 8 or nvml.memory_rate(_uuid())
+        return {**{name: str(value) for name, value in bounds.items() if value}, **told}
 
     def reset_peak(self) -> None:
         """Begin anew."""
@@ -214,6 +222,27 @@ class Cuda:
         count.sites = [
             {"file": file, "line": line, "kind": "syncs", "count": n} for (file, line), n in sorted(lines.items())
         ]
+
+
+class Uncounted(Cpu):
+    """An accelerator that is not NVIDIA's: it is waited for, and neither counts nor memory nor clocks are looked at.
+
+    `kind` is `rocm`, which is CUDA to torch, or torch's own name of it.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.type = kind
+        self.target = "cuda" if kind == "rocm" else kind
+        # Bound before any measured code runs, which may patch the module's.
+        self._synchronize = getattr(torch, self.target).synchronize
+
+    def sync(self) -> None:
+        """Wait for what is queued."""
+        self._synchronize()
+
+    def identity(self) -> dict[str, Any]:
+        """Its name."""
+        return {"name": name_of(self.type), "cpu_cores": os.cpu_count()}
 
 
 class Sim:
@@ -281,7 +310,14 @@ def open_device(kind: str, stack: contextlib.ExitStack) -> Device:
         return Sim(stack.enter_context(simulated_cuda()))
     if kind == "cuda":
         return Cuda()
-    return Cpu()
+    return Cpu() if kind == "cpu" else Uncounted(kind)
+
+
+def name_of(kind: str) -> str:
+    """The name of an accelerator that is not NVIDIA's; of one that is a part of the processor, that one's."""
+    module = torch.cuda if kind == "rocm" else getattr(torch, kind, None)
+    named = getattr(module, "get_device_name", None)
+    return str(named()) if callable(named) else processor()
 
 
 def software() -> dict[str, Any]:

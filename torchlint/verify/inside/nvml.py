@@ -70,6 +70,16 @@ def settings(uuid: str) -> dict[str, str]:
     return found
 
 
+def memory_rate(uuid: str) -> int:
+    """Bytes a second between the GPU and its memory at the highest clock, 0 where nobody tells."""
+    with _opened(uuid) as (library, handle):
+        if library is None:
+            return 0
+        clock = _asked(library, handle, "nvmlDeviceGetMaxClockInfo", 2)  # of the memory, in MHz
+        wide = _asked(library, handle, "nvmlDeviceGetMemoryBusWidth")
+    return 2 * clock * 1_000_000 * wide // 8 if clock and wide else 0
+
+
 class _opened:  # noqa: N801 - a context manager
     """The library and the handle of a GPU while it is open; (None, None) where there is none."""
 

@@ -1,0 +1,247 @@
+"""What calls give of functions and classes of other files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from test_inquiry import Capture, folder, found, write  # noqa: F401 - a fixture
+
+from torchlint import pool
+from torchlint.facts import Facts, Returned
+from torchlint.project import Project, outline
+from torchlint.semantics.values.lattice import (
+    BATCH,
+    BOTTOM,
+    NUMBER,
+    STRING,
+    TENSOR,
+    TOP,
+    UNKNOWN,
+    Device,
+    Kind,
+    Rank,
+    Value,
+    join,
+    mapping_of,
+    sequence,
+    sequence_of,
+    tensor,
+    with_tensors,
+)
+from torchlint.semantics.values.other_files import heard, told
+
+LANGUAGE = """\
+import torch
+
+
+class Corpus:
+    def get_data(self, path, size):
+        ids = torch.LongTensor(read(path))
+        return ids.view(size, -1)
+"""
+MAIN = """\
+import torch
+from data import Corpus
+
+device = torch.device("cuda")
+corpus = Corpus()
+ids = corpus.get_data("train.txt", 20)
+for epoch in range(9):
+    for i in range(0, ids.size(1), 30):
+        inputs = ids[:, i : i + 30].to(device)
+        loss = network(inputs)
+        loss.backward()
+"""
+
+
+def test_a_method_of_another_file_gives_a_tensor_of_the_host(folder: Path, capsys: Capture) -> None:  # noqa: F811
+    write(folder, main=MAIN)
+    assert found(capsys, "--select", "TL203", ".") == []
+    write(folder, data=LANGUAGE)
+    for _ in range(2):  # the second time from the cache
+        assert found(capsys, "--select", "TL203", ".") == [("main.py", "TL203", "per batch", None)]
+    write(folder, data=LANGUAGE.replace("size, -1)", 'size, -1).to("cuda")'))
+    assert found(capsys, "--select", "TL203", ".") == []
+
+
+def test_it_is_the_same_where_only_the_file_that_asks_is_checked(folder: Path, capsys: Capture) -> None:  # noqa: F811
+    write(folder, main=MAIN, data=LANGUAGE)
+    assert found(capsys, "--select", "TL203", "main.py") == [("main.py", "TL203", "per batch", None)]
+
+
+TRAIN = """\
+import torch
+from {module} import {name}
+
+
+def fit(w, optimizer, path):
+    for x, y in {name}(path):
+        loss = w(x.cuda(), y.cuda())
+        loss.backward()
+        optimizer.step()
+"""
+EXPECTED = {("train.py", "TL203", "per batch")}
+FACTORY = """\
+from torch.utils.data import DataLoader
+
+
+def {name}(path):
+    return DataLoader(read(path), 8, num_workers=4, pin_memory=True)
+"""
+
+
+@pytest.mark.parametrize("handed_on", [False, True])
+def test_a_loader_by_whatever_name_its_maker_has(folder: Path, capsys: Capture, handed_on: bool) -> None:  # noqa: F811, FBT001
+    write(folder, train=TRAIN.format(module="parts", name="qwk"))
+    assert found(capsys, "--select", "TL203", ".") == []
+    write(folder, **{"makers" if handed_on else "parts": FACTORY.format(name="qwz" if handed_on else "qwk")})
+    if handed_on:  # known in the second round alone
+        write(folder, parts="from makers import qwz\n\n\ndef qwk(path):\n    return qwz(path)\n")
+    assert {each[:3] for each in found(capsys, "--select", "TL203", ".")} == EXPECTED
+
+
+def test_a_package_hands_on_what_it_imports(folder: Path, capsys: Capture) -> None:  # noqa: F811
+    (folder / "parts").mkdir()
+    write(folder, train=TRAIN.format(module="parts", name="qwk"), **{"parts/__init__": "from .makers import qwk\n"})
+    write(folder, **{"parts/makers": FACTORY.format(name="qwk")})
+    assert {each[:3] for each in found(capsys, "--select", "TL203", ".")} == EXPECTED
+
+
+def test_files_that_call_each_other_in_a_circle_come_to_an_end(folder: Path, capsys: Capture) -> None:  # noqa: F811
+    write(folder, one="from two import b\n\n\ndef a():\n    return b()\n")
+    write(folder, two="from one import a\n\n\ndef b():\n    return a()\n", train=TRAIN.format(module="one", name="a"))
+    assert found(capsys, "--select", "TL203", ".") == []
+
+
+NETWORKS = """\
+import torch.nn as nn
+
+
+class Qwz(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(8, 8))
+
+    def forward(self, x):
+        return self.layers(x)
+"""
+STARRED = """\
+import torch
+from networks import *
+
+qwj = Qwz().cuda()
+qwk = Qwz().cuda()
+optimizer = torch.optim.SGD(qwj.parameters(), 0.1)
+for x, y in torch.utils.data.DataLoader(rows, 8, num_workers=4, pin_memory=True):
+    x = x.to("cuda", non_blocking=True)
+    known = qwk(x).detach()
+    loss = (qwj(x) - known).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_network_that_a_star_brings(folder: Path, capsys: Capture) -> None:  # noqa: F811
+    write(folder, main=STARRED)
+    assert found(capsys, "--select", "TL401", ".") == []
+    write(folder, networks=NETWORKS)
+    assert found(capsys, "--select", "TL401", ".") == [("main.py", "TL401", "per batch", None)]
+
+
+def test_a_file_is_parsed_once_where_it_is_linted_and_asked(
+    folder: Path,  # noqa: F811
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of many files each says what its functions give when it is linted: nobody waits for a second parse."""
+    alone: list[str] = []
+
+    def noted(job: pool.Job) -> pool.Outcome:
+        if not job.lints:
+            alone.append(job.shown)
+        return original(job)
+
+    original = pool.outcome
+    monkeypatch.setattr(pool, "outcome", noted)
+    write(folder, train=TRAIN.format(module="parts", name="qwk"), parts=FACTORY.format(name="qwk"))
+    write(folder, **{f"other{number}": "import torch\nx = torch.ones(3).cuda()\n" for number in range(20)})
+    assert {each[:3] for each in found(capsys, "--select", "TL203", "--no-cache", ".")} == EXPECTED
+    assert alone == []
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "is_called"),
+    [
+        ("from parts import make\nmake()\n", "parts", True),
+        ("from parts import make\nprint(make)\n", "parts", False),
+        ("import parts\nparts.make()\n", "parts", True),
+        ("from parts import *\n", "parts", True),
+        ("print()\n", "parts", False),
+    ],
+)
+def test_who_may_call_anything(text: str, name: str, is_called: bool) -> None:  # noqa: FBT001
+    files = {"parts.py": outline(b"def make(): pass\n"), "main.py": outline(text.encode())}
+    assert Project(files).is_called(f"{name}.py") is is_called
+
+
+# A value on its way
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        TENSOR,
+        BATCH,
+        tensor(Device.MAYBE, scalar=True, rank=Rank.USED),
+        join([TENSOR, UNKNOWN]),
+        join([TENSOR, NUMBER]),
+        sequence(TENSOR, NUMBER, sequence_of(BATCH)),
+        mapping_of(tensor(Device.CPU)),
+        Value(Kind.LOADER, qualified="torch.utils.data.DataLoader", item=sequence_of(UNKNOWN)),
+    ],
+)
+def test_a_value_arrives_as_it_was(value: Value) -> None:
+    returned = told(value)
+    assert returned is not None
+    assert heard(returned) == value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [UNKNOWN, BOTTOM, TOP, NUMBER, STRING, Value(Kind.OBJECT), Value(Kind.NONE), sequence_of(NUMBER), sequence()],
+)
+def test_what_says_nothing_of_tensors_is_not_told(value: Value) -> None:
+    assert told(value) is None
+
+
+def test_a_network_may_have_been_moved_since() -> None:
+    returned = told(Value(Kind.MODULE, Device.CPU))
+    assert returned is not None
+    assert heard(returned).device is Device.UNKNOWN
+
+
+def test_names_of_that_file_stay_there() -> None:
+    returned = told(Value(Kind.MODULE, qualified="networks.Net"))
+    assert returned is not None
+    assert returned.qualified == ""
+
+
+def test_what_methods_give_is_told_of_any_object() -> None:
+    methods = (("batch", Returned("TENSOR", int(Device.CPU), int(Rank.PROVEN))),)
+    returned = told(Value(Kind.OBJECT), methods)
+    assert returned is not None
+    assert returned.methods == methods
+    assert Facts(returns=(("data.Corpus", returned),)).returned("data.Corpus") == returned
+
+
+def test_tensors_inside_of_containers() -> None:
+    def on_the_gpu(part: Value) -> Value:
+        return replace(part, devices=Device.ACCELERATOR)
+
+    changed = with_tensors(sequence(TENSOR, NUMBER, mapping_of(TENSOR)), on_the_gpu)
+    there = on_the_gpu(TENSOR)
+    assert changed == sequence(there, NUMBER, mapping_of(there))
+    assert with_tensors(NUMBER, on_the_gpu) is NUMBER
