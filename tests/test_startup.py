@@ -86,6 +86,7 @@ def test_a_file_without_torch_loads_nothing_heavy_and_no_rule(project: Path, com
         "torchlint.suppress",
         "torchlint.write",
     }
+    assert not any(module.startswith("torchlint.traces") for module in modules)
 
 
 def test_code_is_read_with_libcst_and_without_its_slow_parts(project: Path) -> None:
@@ -94,6 +95,8 @@ def test_code_is_read_with_libcst_and_without_its_slow_parts(project: Path) -> N
     assert not modules & {"libcst.codemod", "libcst.matchers", "libcst.tool"}
     assert not modules & {"torchlint.notebook.ipynb", "torchlint.notebook.ipython", "torchlint.notebook.cells"}
     assert heavy(modules) <= {"hashlib", "json", "libcst", "msgspec", "random", "sqlite3", "tempfile"}
+    assert not any(module.startswith("torchlint.traces") for module in modules)
+    assert not modules & {"torchlint.report.where", "torchlint.report.measured", "torchlint.spoken"}
 
 
 def test_a_notebook_without_torch_is_not_even_read(project: Path) -> None:

@@ -282,7 +282,7 @@ def _is_own(root: Path, site: dict[str, Any]) -> bool:
 
 
 def _line(root: Path, site: dict[str, Any], steps: int) -> Line:
-    from torchlint.verify.spoken import Statements
+    from torchlint.spoken import Statements
 
     text = (root / site["path"]).read_text(encoding="utf-8", errors="replace")
     rows = text.splitlines()

@@ -324,6 +324,12 @@ def _parameters(*, fixing: bool) -> list[click.Parameter]:
                     metavar="FILE:LINE",
                     help="Say what is known of a line: how often it runs, the grad mode, what its names hold.",
                 ),
+                _Option(
+                    ["--profile"],
+                    "Output",
+                    metavar="TRACE",
+                    help="Rank findings by the time that a trace of torch.profiler (.json or .json.gz) has for them.",
+                ),
             ]
         ),
         _flag("-q --quiet", "Output", "Print findings only."),
@@ -427,6 +433,7 @@ def _check(paths: tuple[str, ...], **options: Any) -> int:  # noqa: ANN401 - cli
         ),
         cache=not options["no_cache"],
         jobs=options["jobs"],
+        profile=options.get("profile"),
     )
     try:
         if options.get("explain_model"):
@@ -517,6 +524,44 @@ torchlint.add_command(
         "fix", callback=_check, help=_FIX_HELP, epilog=_ENVIRONMENT, short_help="Apply the fixes that are safe."
     )
 )
+
+
+# report
+
+
+@torchlint.command(cls=_Command, short_help="Add up what a step of each loop costs, without running it.")
+@click.argument("paths", nargs=-1)
+@click.option(
+    "--profile", metavar="TRACE", help="Add what a trace of torch.profiler (.json or .json.gz) has for the lines."
+)
+@click.option("--html", metavar="FILE", help="Also write the report to one HTML file, with pictures of a step.")
+@click.option("--output-format", type=click.Choice(("text", "json")), default="text", help="How to print.")
+@click.option("--select", multiple=True, metavar="RULES", callback=_list, help="Ask these rules, as for `check`.")
+@click.option("--preview", is_flag=True, default=None, help="Ask new rules, too.")
+@click.option("--config", multiple=True, metavar="FILE|KEY=VALUE", help="As for `check`.")
+@click.option("--isolated", is_flag=True, help="Read no configuration file.")
+@click.option("-n", "--no-cache", is_flag=True, envvar="TORCHLINT_NO_CACHE", help="Remember nothing.")
+def report(paths: tuple[str, ...], *, isolated: bool, **options: Any) -> int:  # noqa: ANN401 - click has checked them
+    """Add up what a step of each loop costs: synchronizations, copies, launches, allocations, the worst first.
+
+    Nothing is run: the counts are by what the code says, in doubt where it does not say enough.
+    """
+    from torchlint.config import ConfigError, Overrides
+    from torchlint.cost_sheet import report as write_report
+    from torchlint.run import Order, OutputError
+
+    overrides = Overrides(
+        config=_config(options["config"], isolated=isolated),
+        isolated=isolated,
+        select=options["select"] or None,
+        preview=options["preview"],
+    )
+    given = [*paths, *([f"--profile {options['profile']}"] if options["profile"] else [])]
+    order = Order(Path.cwd(), paths or (".",), overrides, cache=not options["no_cache"], profile=options["profile"])
+    try:
+        return write_report(order, " ".join(["torchlint report", *given]), options["output_format"], options["html"])
+    except (ConfigError, OutputError) as error:
+        raise click.ClickException(str(error)) from None
 
 
 # verify

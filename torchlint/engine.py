@@ -9,7 +9,19 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from torchlint.facts import NOTHING, Answers, Asked, Facts
-from torchlint.finding import Applicability, Diagnostic, Edit, Fault, Finding, Fix, Result, Severity, Span, sort_key
+from torchlint.finding import (
+    NOTHING_WANTED,
+    Applicability,
+    Diagnostic,
+    Edit,
+    Fault,
+    Finding,
+    Fix,
+    Result,
+    Severity,
+    Span,
+    sort_key,
+)
 from torchlint.precedence import merged, settled
 from torchlint.rule import Call, Check, Flag, Insert, InsertBelow, Method, Node, NodeEdit, Rule, Said
 
@@ -18,7 +30,8 @@ if TYPE_CHECKING:
 
     import libcst as cst
 
-    from torchlint.facts import Telling
+    from torchlint.facts import LoopFact, Telling
+    from torchlint.finding import Wanted
     from torchlint.semantics.context import Context
     from torchlint.settings import Settings
     from torchlint.source import SourceFile
@@ -139,6 +152,20 @@ def tell(source: SourceFile, settings: Settings, facts: Facts, row: int) -> Tell
                 return None if isinstance(read, Diagnostic) else telling(read, row)
         except RecursionError:
             return None
+
+
+def loops(source: SourceFile, settings: Settings, facts: Facts) -> tuple[tuple[LoopFact, ...], Wanted]:
+    """The loops over batches, and what other files could tell of them; none where the source can't be read."""
+    from torchlint.analyses.loop_facts import loop_facts
+
+    with deep_recursion():
+        try:
+            with reading(source, settings, facts) as read:
+                if isinstance(read, Diagnostic):
+                    return (), NOTHING_WANTED
+                return loop_facts(read), read.elsewhere.questions
+        except RecursionError:
+            return (), NOTHING_WANTED
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 # Named tuples: they are made in a tenth of the time that a dataclass takes, at each start.
-from torchlint.finding import Frequency, Wanted
+from torchlint.finding import Frequency, Span, Wanted
 
 # A function by its name, a method as `Class.method`.
 FunctionName: TypeAlias = str
@@ -192,6 +192,20 @@ class Telling(NamedTuple):
     grad: str
     held: tuple[tuple[str, str], ...]
     questions: Wanted = Wanted()
+
+
+class LoopFact(NamedTuple):
+    """A loop over batches: where it stands, its head, in which function (empty: in none), and whether it trains.
+
+    `entered` are the functions of the file that it calls, directly or through others. A loop that does not train may
+    evaluate, or make something.
+    """
+
+    span: Span
+    head: Span
+    function: str
+    trains: bool
+    entered: tuple[Span, ...] = ()
 
 
 NOTHING = Facts()

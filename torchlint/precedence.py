@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, TypeAlias
@@ -64,8 +65,18 @@ def _one(findings: list[Finding]) -> Finding:
             apart.append(finding)
     first = apart[0]
     more = len(apart) - 1
-    message = f"{first.message} (and {more} more on this line)" if more else first.message
+    message = first.message + _MORE.format(more) if more else first.message
     return replace(first, message=message, fix=_fix(apart))
+
+
+_MORE = " (and {} more on this line)"
+_COUNT = re.compile(r" \(and (\d+) more on this line\)")
+
+
+def count_of(finding: Finding) -> int:
+    """How many findings on its line one stands for."""
+    match = _COUNT.search(finding.message)
+    return 1 + int(match[1]) if match is not None else 1
 
 
 def _fix(findings: list[Finding]) -> Fix | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,20 +16,22 @@ MOST_BYTES = 100_000_000
 
 def read(path: str | Path, most: int = MOST_BYTES) -> bytes:
     """The content of a regular file, through links too. Raises `OSError` for anything else, and for more bytes."""
-    descriptor = os.open(path, _FLAGS)
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file")
-        if status.st_size <= most:
+    with opened(path) as file:
+        if os.fstat(file.fileno()).st_size <= most:
             # It may be growing, or of a system that does not know its size.
-            with os.fdopen(descriptor, "rb", closefd=False) as file:
-                data = file.read(most + 1)
+            data = file.read(most + 1)
             if len(data) <= most:
                 return data
-    finally:
-        os.close(descriptor)
     raise OSError(errno.EFBIG, f"more than the {size(most)} that torchlint reads of such a file")
+
+
+def opened(path: str | Path) -> BinaryIO:
+    """A regular file, through links too, for one who reads no more of it than they say. Raises `OSError` for others."""
+    descriptor = os.open(path, _FLAGS)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file")
+    return os.fdopen(descriptor, "rb")
 
 
 def size(count: int) -> str:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from enum import IntEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
+from torchlint import regular
 from torchlint.config import Config, Configs, Overrides
 from torchlint.configfile import ConfigError, reason
 from torchlint.discover import Found, discover, is_force_excluded
@@ -25,12 +27,14 @@ from torchlint.report.summary import changed, count
 from torchlint.report.text import visible
 from torchlint.role import Role
 from torchlint.settle import Mode, Settled, settle, unchanged
-from torchlint.source import SourceFile
+from torchlint.source import DecodeError, SourceFile
 from torchlint.sweep import Means, Sweep, Swept, may_concern, unreadable
 
 if TYPE_CHECKING:
     from torchlint.finding import Wanted
+    from torchlint.report.measured import Profile
     from torchlint.settings import Settings
+    from torchlint.traces.events import Recording
 
 CLEAN, FOUND, FAILED = 0, 1, 2
 
@@ -54,7 +58,8 @@ class Order(NamedTuple):
     `paths` are as given, relative to `cwd`; `-` alone is standard input, `stdin_filename` its name. `add_ignore` is the
     reason to write with each ignore, empty for none; with None no ignores are written. `jobs` is the most processes to
     use, None for one per processor. `write_baseline` is the file to write what is found to, instead of a report.
-    With a `diff_base`, a revision, what was there already is not reported.
+    With a `diff_base`, a revision, what was there already is not reported. `profile` is a trace of torch.profiler by
+    which to rank what is found.
     """
 
     cwd: Path
@@ -79,6 +84,7 @@ class Order(NamedTuple):
     loudness: Loudness = Loudness.NORMAL
     cache: bool = True
     jobs: int | None = None
+    profile: str | None = None
 
 
 class OutputError(Exception):
@@ -96,6 +102,9 @@ def check(order: Order) -> int:
         run.rendered(())  # not every format has them: say so before the work
     if order.show_settings:
         return _show_settings(order, configs)
+    if order.profile is not None:
+        _refuse_profile(run)
+    recording = recorded(order)
     if order.paths == (_STDIN,):
         return _check_stdin(run, configs)
     files, problems = discover(order.paths, configs, order.cwd)
@@ -111,7 +120,11 @@ def check(order: Order) -> int:
         for shown, message in problems
     ]
     settled += _sweep(run, files, configs)
-    return _conclude(run, *_reported(run, settled, configs, files))
+    reported, said = _reported(run, settled, configs, files)
+    if recording is not None:
+        gathered = Gathered(files, [joined(one.after) for one in reported], configs, config)
+        run = run._replace(profile=profiled(order, recording, gathered))
+    return _conclude(run, reported, said)
 
 
 def _show_settings(order: Order, configs: Configs) -> int:
@@ -127,6 +140,81 @@ def _show_settings(order: Order, configs: Configs) -> int:
     return FAILED if problems() else CLEAN
 
 
+class Gathered(NamedTuple):
+    """What another report on the same files is made of: the files, what was found in them, and the configuration."""
+
+    files: Sequence[Found]
+    reports: Sequence[FileReport]
+    configs: Configs
+    config: Config
+
+
+def gather(order: Order) -> Gathered:
+    """What is found in the files, changing none and reporting nothing. Raises `ConfigError`."""
+    configs = Configs(order.overrides, order.cwd)
+    config = configs.for_directory(order.cwd)
+    run = _Run(order, config, Mode.CHECK, sys.stdout)
+    files, problems = discover(order.paths, configs, order.cwd)
+    reports = [joined(one.at_least(config.level).after) for one in _sweep(run, files, configs)]
+    reports += [FileReport(SourceFile(name, ""), Result(diagnostics=(unreadable(why),))) for name, why in problems]
+    return Gathered(files, sorted(reports, key=lambda report: report.source.path), configs, config)
+
+
+def _refuse_profile(run: _Run) -> None:
+    """Say what a trace does not go with. Raises `OutputError`."""
+    order = run.order
+    if run.mode is not Mode.CHECK or order.paths == (_STDIN,) or order.statistics:
+        raise OutputError("`--profile` goes with `check` of files alone: a trace is of the code as it is")
+    if run.config.output_format not in (*_FOR_PEOPLE, "json"):
+        raise OutputError(f"`--profile` has no `{run.config.output_format}` output; use full, concise or json")
+
+
+def recorded(order: Order) -> Recording | None:
+    """The trace that findings are ranked by, if one is given. Raises `OutputError`."""
+    if order.profile is None:
+        return None
+    from torchlint.traces.events import TraceError, read  # most runs have none
+
+    try:
+        return read(order.cwd / order.profile, order.profile)
+    except TraceError as error:
+        raise OutputError(str(error)) from None
+
+
+def profiled(order: Order, recording: Recording, gathered: Gathered) -> Profile:
+    """What the trace says of the lines of the files, and why no rule names some of them."""
+    from torchlint.traces.profile import profile  # as above
+
+    def silences(shown: str, rows: Collection[int]) -> dict[int, str]:
+        from torchlint.spoken import said_of  # loads LibCST
+
+        file = next(file for file in gathered.files if file.shown == shown)
+        settings = gathered.configs.for_file(file.path).settings_for(file.path)
+        source = SourceFile.from_bytes(shown, regular.read(file.path))
+        found = next((report.result.findings for report in gathered.reports if report.source.path == shown), ())
+        facts = _answers(file, source, settings, gathered, order)
+        return {row: said.silence for row, said in said_of(source, settings, facts, found, rows).items()}
+
+    texts = [(file.shown, file.path, partial(_text_of, file)) for file in gathered.files]
+    return profile(recording, order.profile or "", texts, gathered.reports, silences)
+
+
+def _text_of(file: Found) -> str | None:
+    try:
+        return SourceFile.from_bytes(file.shown, regular.read(file.path)).text
+    except (OSError, DecodeError):
+        return None
+
+
+def _answers(file: Found, source: SourceFile, settings: Settings, gathered: Gathered, order: Order) -> Facts:
+    """What other files say to what the rules want to know of one."""
+    from torchlint.engine import examine
+    from torchlint.registry import find
+
+    questions = examine(source, tuple(map(find, settings.rules)), settings).questions
+    return facts_of(file, questions, gathered.configs, order, gathered.files) if questions else NOTHING
+
+
 class _Run(NamedTuple):
     """An order, the configuration of the folder that it is given in, and where the report goes."""
 
@@ -134,6 +222,7 @@ class _Run(NamedTuple):
     config: Config
     mode: Mode
     out: TextIO
+    profile: Profile | None = None
 
     @property
     def threshold(self) -> Applicability:
@@ -170,6 +259,7 @@ class _Run(NamedTuple):
             group_by=order.group_by,
             wraps=is_shown and self.out.isatty(),
             folder=_folder_in_repository(order.cwd) if self.config.output_format == "gitlab" else "",
+            profile=self.profile,
         )
 
     def rendered(self, reports: Sequence[FileReport], *, footer: bool = True, status: int | None = None) -> str:

@@ -168,7 +168,7 @@ def test_unsafe_fixes_are_not_measured_unless_they_are_wanted(root: Path) -> Non
     (root / "other.py").unlink()
     done = run(root, "train.py")
     assert done.returncode == 0, done.stderr
-    assert "no fix (1 more with --unsafe-fixes)" in done.stdout
+    assert "nothing was run: no fix is safe; `--unsafe-fixes` measures 1 fix" in done.stdout
     assert "nothing was written: no fix was proven" in done.stdout
     assert done.stderr == ""
     assert (root / "train.py").read_text(encoding="utf-8") == TRAIN

@@ -12,9 +12,11 @@ from torchlint.config import Overrides
 from torchlint.verify import checks, program, reporting, timing, units
 from torchlint.verify.arms import Failure
 from torchlint.verify.exercised import Means
+from torchlint.verify.measurement import ratio
 from torchlint.verify.numbers import declared, metric
 from torchlint.verify.process import ArmError
 from torchlint.verify.report_model import to_json
+from torchlint.verify.stats import Decision
 from torchlint.verify.terminal import to_terminal
 
 if TYPE_CHECKING:
@@ -388,3 +390,18 @@ def test_counts_that_cannot_be_right_are_not_shown(root: Path) -> None:
 def test_metrics_of_rules_are_those_of_their_pairs() -> None:
     assert metric("eval-without-no-grad") == "memory"
     assert metric("item-in-train-loop") == "syncs"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "words", "passed"),
+    [
+        ("no-measurable-difference", "as fast as after an edit that does nothing", True),
+        ("slower", "not as fast as after an edit that does nothing", False),
+        ("inconclusive", "not shown to differ from an edit that does nothing: +0.0 % [-62.0, +132]", None),
+        (None, "not shown to differ from an edit that does nothing: +0.0 % [-62.0, +132]", None),
+    ],
+)
+def test_a_wide_interval_says_nothing_for_untouched_code(verdict: Any, words: str, passed: bool | None) -> None:  # noqa: ANN401, FBT001
+    decision = Decision(verdict, 1.0, 0.38, 2.32, 0.99, 4)
+    speedup = ratio(decision, [0.0, 0.0])
+    assert reporting._bias(decision, speedup) == (words, passed)  # noqa: SLF001 - what the whole run needs minutes for

@@ -38,7 +38,7 @@ def test_the_table() -> None:
         "    Keep the total on the device; masked: alone it gains little, without it the set is slower",
         (
             "TL401 eval.py:7    -                    -                   -           -                                   "
-            "leave not exercised"
+            "not exercised"
         ),
         "    Switch gradients off",
     ]
@@ -55,7 +55,7 @@ def test_where_the_table_does_not_fit() -> None:
         "    Keep the total on the device; masked: alone it gains little, without it the",
         "    set is slower",
         "TL401 eval.py:7",
-        "    leave not exercised",
+        "    not exercised",
         "    Switch gradients off",
     ]
 
@@ -99,7 +99,7 @@ def test_a_failed_control_and_no_gain() -> None:
         together=Together(1, "inconclusive"),
     )
     shown = to_terminal(report)
-    assert "controls: unchanged code: +3.0 %, FAILED; numerics can fail: skipped, not run\n" in shown
+    assert "controls: unchanged code: +3.0 %, FAILED; numerics can fail: skipped\n" in shown
     assert "the kept fix: inconclusive\n" in shown
     assert "all 2 fixes together: " in to_terminal(replace(BARE, together=Together(2, "faster", confirmed=False)))
 
@@ -151,9 +151,17 @@ def test_memory(change: Change | None, share: str, amount: str) -> None:
     assert words.bytes_changed(change) == amount
 
 
+def test_a_gain_that_is_left_is_not_kept() -> None:
+    left = replace(REPORT.rows[0], action="leave", verdict="faster")
+    assert words.decision(left) == ""
+    assert words.verdict(left) == "faster, not kept"
+    assert words.verdict(replace(left, verdict="inconclusive")) == "inconclusive"
+
+
 def test_an_interval_in_words() -> None:
     assert words.interval(None) == "-"
     assert words.interval(exact(1.27, 0.03)) == "+27.0 % [+24.0, +30.0]"
+    assert words.interval(exact(8.2, 2.0)) == "8.20x [6.20x, 10.2x]"  # one unit for all
     assert words.ends(exact(3.4, 0.2)) == "3.20 to 3.60"
     assert words.level(exact(1, 0)) == "99 %"
     assert math.isclose(ratio(1.2).ratio, 1.2, rel_tol=0.05)

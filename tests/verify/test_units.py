@@ -10,7 +10,7 @@ import pytest
 from torchlint.config import ConfigError, Overrides
 from torchlint.finding import Applicability, Edit, Finding, Fix, Result, Span, sort_key
 from torchlint.registry import find
-from torchlint.verify.spoken import NO_RULE, Said
+from torchlint.spoken import NO_RULE, Said
 from torchlint.verify.units import Program, program
 
 if TYPE_CHECKING:

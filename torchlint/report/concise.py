@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from torchlint.finding import Frequency
 from torchlint.report.entry import Entry, entries
+from torchlint.report.profiled import measured, where_time_goes
 from torchlint.report.style import ALARM, BOLD, CODE, HINT, Style
 from torchlint.report.summary import footer
 from torchlint.report.text import opening, visible
@@ -21,14 +22,15 @@ def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
     style = Style(options.color, options.hyperlinks)
     found = list(entries(reports, options))
     if not options.group_by:
-        return "".join(_lines(found, options, style)) + footer(reports, options)
+        lines = "".join(_lines(found, options, style))
+        return lines + where_time_goes(options, gap=bool(lines)) + footer(reports, options)
     from torchlint.report.groups import groups  # few runs have any
 
     parts = []
     for title, group in groups(found, options.group_by):
         lines = "".join(f"  {line}" for line in _lines(group, options, style))
         parts.append(f"{style.paint(title, BOLD)}\n{lines}\n")
-    return "".join(parts) + footer(reports, options)
+    return "".join(parts) + where_time_goes(options) + footer(reports, options)
 
 
 def _lines(found: Sequence[Entry], options: ReportOptions, style: Style) -> Iterator[str]:
@@ -40,6 +42,7 @@ def _lines(found: Sequence[Entry], options: ReportOptions, style: Style) -> Iter
         if entry.origin:
             often = f" {entry.frequency}" if entry.frequency >= Frequency.ONCE else ""
             message += f" (called{often} from {visible(entry.origin)})"
+        message += measured(entry, options)
         if entry.doubts:
             message += f" — {visible(entry.doubtful)}"
         path = "" if options.group_by == "file" else f"{style.paint(opening(entry.source.path), BOLD)}:"

@@ -10,6 +10,7 @@ from torchlint.registry import all_rules
 
 if TYPE_CHECKING:
     from torchlint.finding import Finding
+    from torchlint.report.measured import Profile
     from torchlint.rule import Rule
     from torchlint.source import SourceFile
 
@@ -64,6 +65,7 @@ class ReportOptions:
     results. `rules` are those whose metadata may be quoted. `problems` say what is wrong with rule packs. Findings of
     severity `fail_on` fail the run. `sort` is `place` or `impact`, `group_by` `rule`, `file`, `loop` or nothing. With
     `wraps` lines end at `width`. `folder` is where paths start, from the root of the repository, if that is known.
+    `profile` is what a trace says of the lines, where one was given.
     """
 
     color: bool = False
@@ -82,3 +84,4 @@ class ReportOptions:
     sort: str = "place"
     group_by: str = ""
     wraps: bool = False
+    profile: Profile | None = None

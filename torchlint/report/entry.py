@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from torchlint.report.contents import FileReport, ReportOptions
+    from torchlint.report.measured import Cost
     from torchlint.rule import Rule
     from torchlint.source import SourceFile
 
@@ -43,6 +44,7 @@ class Entry:
     doubtful: str
     places: tuple[Span, ...]
     help: str
+    measured: Cost | None = None
 
     @property
     def is_note(self) -> bool:
@@ -85,8 +87,13 @@ class Entry:
 
 
 def entries(reports: Sequence[FileReport], options: ReportOptions) -> Iterator[Entry]:
-    """Everything there is to say, file by file and top to bottom, or what weighs most first."""
+    """Everything there is to say, file by file and top to bottom, or what weighs most first.
+
+    With a profile that is what was measured to take most.
+    """
     found = _by_place(reports, options)
+    if options.profile is not None:
+        return iter(sorted(found, key=_time))
     return iter(sorted(found, key=_impact)) if options.sort == "impact" else found
 
 
@@ -97,10 +104,14 @@ def _impact(entry: Entry) -> tuple[bool, int, int]:
 
 def _by_place(reports: Sequence[FileReport], options: ReportOptions) -> Iterator[Entry]:
     rules = {rule.name: rule for rule in options.rules}
+    measured = options.profile.by_finding if options.profile is not None else {}
     for report in reports:
         found = [
             *(_of_diagnostic(report.source, diagnostic) for diagnostic in report.result.diagnostics),
-            *(_of_finding(report.source, finding, rules) for finding in report.result.findings),
+            *(
+                _of_finding(report.source, finding, rules, measured.get((report.source.path, finding)))
+                for finding in report.result.findings
+            ),
         ]
         yield from sorted(found, key=_place)
 
@@ -126,7 +137,7 @@ def _of_diagnostic(source: SourceFile, diagnostic: Diagnostic) -> Entry:
     )
 
 
-def _of_finding(source: SourceFile, finding: Finding, rules: dict[str, Rule]) -> Entry:
+def _of_finding(source: SourceFile, finding: Finding, rules: dict[str, Rule], measured: Cost | None) -> Entry:
     return Entry(
         source=source,
         code=finding.code,
@@ -144,7 +155,12 @@ def _of_finding(source: SourceFile, finding: Finding, rules: dict[str, Rule]) ->
         doubtful=finding.doubtful,
         places=finding.places,
         help=finding.help or (finding.fix.title if finding.fix is not None else ""),
+        measured=measured,
     )
+
+
+def _time(entry: Entry) -> float:
+    return -entry.measured.total if entry.measured is not None else 0.0
 
 
 def _place(entry: Entry) -> tuple[int, int, str]:

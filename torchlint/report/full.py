@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from torchlint.finding import Applicability, Fault, Fix, Frequency
 from torchlint.report.entry import Entry, entries
 from torchlint.report.frame import change, frame, gutter
+from torchlint.report.profiled import measured, where_time_goes
 from torchlint.report.style import ALARM, BOLD, CODE, DIM, FRAME, HINT, WARNING, Style
 from torchlint.report.summary import footer
 from torchlint.report.text import opening, visible, width, wrapped
@@ -30,14 +31,14 @@ def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
     explained: set[str] = set()
     found = list(entries(reports, options))
     if not options.group_by:
-        return _all(found, explained, options, style) + footer(reports, options)
+        return _all(found, explained, options, style) + where_time_goes(options) + footer(reports, options)
     from torchlint.report.groups import groups  # few runs have any
 
     parts = [
         f"{style.paint(f'## {title}', BOLD)}\n\n{_all(group, explained, options, style)}"
         for title, group in groups(found, options.group_by)
     ]
-    return "".join((*parts, footer(reports, options)))
+    return "".join((*parts, where_time_goes(options), footer(reports, options)))
 
 
 def _all(found: Sequence[Entry], explained: set[str], options: ReportOptions, style: Style) -> str:
@@ -76,7 +77,7 @@ def _one_line(note: Entry, options: ReportOptions, style: Style) -> str:
     """Where a note is, what it says, and why it is no warning."""
     code = style.link(style.paint(visible(note.code), CODE), note.url)
     place = f"  {opening(note.source.path)}:{note.start}: "
-    said = " ".join(note.message.split())
+    said = f"{' '.join(note.message.split())}{measured(note, options)}"
     # Of both together it is known where lines end; the colour is laid on behind that.
     whole = _folded(f"{said} — {note.doubtful}" if note.doubts else said, options, 4, width(f"{place}{note.code} "))
     message, dash, doubt = whole.rpartition("— ") if note.doubts else (whole, "", "")
@@ -116,6 +117,11 @@ def _notes(entry: Entry, explained: set[str], options: ReportOptions, style: Sty
         words = str(entry.frequency)
         words = style.paint(words, WARNING) if entry.frequency >= Frequency.BATCH else words
         notes.append(f"runs {words}{f', called from {visible(entry.origin)}' if entry.origin else ''}")
+    if options.profile is not None and entry.measured is not None:
+        from torchlint.report import where  # a trace was read
+
+        told = f"{where.brief(entry.measured, options.profile)}: {where.words(entry.measured, options.profile)}"
+        notes.append(f"{style.paint('measured', BOLD)}: {told}")
     if entry.places:
         notes.append(f"so {'is' if len(entry.places) == 1 else 'are'} {_elsewhere(entry)}")
     if entry.rule and entry.name not in explained:

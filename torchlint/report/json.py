@@ -17,8 +17,15 @@ if TYPE_CHECKING:
 
 
 def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
-    """A JSON array."""
-    return dumped([_finding(entry) for entry in entries(reports, options)])
+    """A JSON array; with a profile an object that holds it."""
+    found: Any = [_finding(entry) for entry in entries(reports, options)]
+    if (profile := options.profile) is not None:
+        from torchlint.report import measured, where  # a trace was read
+
+        for entry, written in zip(entries(reports, options), found, strict=True):
+            written["measured"] = measured.to_json(entry.measured, profile) if entry.measured is not None else None
+        found = where.to_json(profile) | {"findings": found}
+    return dumped(found)
 
 
 def _finding(entry: Entry) -> dict[str, Any]:

@@ -48,7 +48,7 @@ pre del{background:var(--badbg)}dl{display:grid;grid-template-columns:max-conten
 dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}ul{list-style:none;margin:0;padding:0}li{padding:3px 0}
 @media print{body{background:#fff}.card{break-inside:avoid}}
 """
-_MARKS = {True: '<span class="good">ok</span>', False: '<span class="bad">failed</span>', None: "not run"}
+_MARKS = {True: ', <span class="good">ok</span>', False: ', <span class="bad">failed</span>', None: ""}
 _TO_READ = (
     "A replicate starts fresh processes of every variant and runs them in turns, so that neither the layout of one "
     "process nor a drifting clock can favour one. A dot is one replicate, a bar the interval of all of them. A gain is "
@@ -128,7 +128,7 @@ def _controls(controls: Sequence[Control]) -> Iterator[str]:
     if controls:
         yield '<h2>Controls</h2><div class="card"><ul>'
         for each in controls:
-            yield f"<li><b>{_text(each.name)}</b>: {_text(each.words)}, {_MARKS[each.passed]}</li>"
+            yield f"<li><b>{_text(each.name)}</b>: {_text(each.words)}{_MARKS[each.passed]}</li>"
         yield "</ul></div>"
 
 

@@ -192,6 +192,11 @@ def _cannot(way: Way, failure: Failure, read: Program) -> str:
             f"{way.shown} came to its end without a step: no optimizer took one, and no model was called twice\n"
             "  torchlint verify --entry module:function   runs a function of yours again and again"
         )
+    if failure.kind == "ended":
+        return (
+            f"{way.shown} is too short to be timed: {failure.reason}\n"
+            "  more epochs or more data give it more steps; --only-count counts what those that it has ask of a device"
+        )
     text = f"{way.shown} fails as it is, before any fix: {failure.reason}"
     places = [(read.shown(path), row) for path, row in re.findall(r'File "([^"]+)", line (\d+)', failure.trace)]
     own = [f" ({path}:{row})" for path, row in places if (read.root / path).is_file() and not path.startswith("/")]

@@ -26,7 +26,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """What shows that the run can be trusted: `words` say what was seen, `passed` is None where it did not run.
+    """What shows that the run can be trusted: `words` say what was seen, `passed` is None where that shows nothing.
 
     `unchanged` says that `speedup` compares unchanged code with unchanged code, so that it shows the noise of the run.
     """

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from torchlint import __version__
 from torchlint.report.evidence import duration
+from torchlint.spoken import NO_RULE, Said
 from torchlint.verify import verdicts
 from torchlint.verify.ablation import ALL, KEPT, NULL, ORIGINAL
 from torchlint.verify.checks import STEPS
@@ -13,11 +14,12 @@ from torchlint.verify.conditions import Work, conditions, lines, start_up
 from torchlint.verify.measurement import ratio
 from torchlint.verify.numbers import metric
 from torchlint.verify.report_model import Change, Control, Report, Row, Site, Together, Unmet
-from torchlint.verify.spoken import NO_RULE, Said
+from torchlint.verify.words import interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from torchlint.evidence import Ratio
     from torchlint.verify.ablation import Judgement
     from torchlint.verify.program import Counted, Found
     from torchlint.verify.session import Session
@@ -70,7 +72,9 @@ def _summary(found: Found, program: Program, *, unsafe: bool) -> str:
     files = len({unit.path for unit in units})
     said = f"{_number(len(units), 'fix', 'fixes')} in {_number(files, 'file', 'files')}" if units else "no fix"
     more = 0 if unsafe else len(program.units(unsafe=True)) - len(units)
-    if more > 0:
+    if more > 0 and not units and not found.counts:
+        said = f"nothing was run: no fix is safe; `--unsafe-fixes` measures {_number(more, 'fix', 'fixes')}"
+    elif more > 0:
         said += f" ({more} more with --unsafe-fixes)"
     if found.idle:
         said += f", {len(found.idle)} not exercised"
@@ -221,8 +225,7 @@ def _controls(found: Found) -> tuple[Control, ...]:
             continue
         speedup = ratio(decision, first.log_ratios[asked])
         if asked.question == "bias":
-            words = _OTHER_SPEED if first.biased else _SAME_SPEED
-            shown.append(Control("untouched code", words, not first.biased, speedup, unchanged=True))
+            shown.append(Control("untouched code", *_bias(decision, speedup), speedup, unchanged=True))
         elif asked.question == "handicap":
             words = "a delay of 5 % is seen" if first.handicap_seen else "a delay of 5 % is not seen"
             shown.append(Control("planted delay", words, first.handicap_seen, speedup))
@@ -231,6 +234,15 @@ def _controls(found: Found) -> tuple[Control, ...]:
         words = "other seeds and parameters are told apart" if can_fail else "some results could not be compared"
         shown.append(Control("numerics", words, can_fail))
     return tuple(shown)
+
+
+def _bias(decision: Decision, speedup: Ratio) -> tuple[str, bool | None]:
+    """What the run says of untouched code, and whether that speaks for it: a wide interval does neither."""
+    if decision.verdict in ("faster", "slower"):
+        return _OTHER_SPEED, False
+    if decision.verdict == "no-measurable-difference":
+        return _SAME_SPEED, True
+    return f"not shown to differ from an edit that does nothing: {interval(speedup)}", None
 
 
 def _sites(found: Found, program: Program) -> tuple[Site, ...]:

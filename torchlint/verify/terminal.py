@@ -24,7 +24,7 @@ _PLACE = 32
 _SITES = 20
 _BAD = ("slower", "wrong-result", "suspicious", "error", "timeout", "oom")
 _GOOD = ("faster", "saves-memory", "fewer-syncs", "fewer-copies", "fewer-launches")
-_PASSED = {True: "ok", False: "FAILED", None: "not run"}
+_PASSED = {True: ", ok", False: ", FAILED", None: ""}
 
 
 def to_terminal(report: Report, style: Style = PLAIN, columns: int = 100) -> str:
@@ -193,7 +193,7 @@ def _sites(report: Report, style: Style, columns: int) -> list[str]:
 def _controls(report: Report, style: Style, columns: int) -> list[str]:
     if not report.controls:
         return []
-    said = "; ".join(visible(f"{each.name}: {each.words}, {_PASSED[each.passed]}") for each in report.controls)
+    said = "; ".join(visible(f"{each.name}: {each.words}{_PASSED[each.passed]}") for each in report.controls)
     ink = ALARM if any(each.passed is False for each in report.controls) else DIM
     return [style.paint(line, ink) for line in _hang("controls: ", 10, said, columns)]
 

@@ -8,6 +8,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from torchlint import spoken
 from torchlint.config import Configs
 from torchlint.discover import Found, discover
 from torchlint.engine import is_applicable
@@ -15,7 +16,6 @@ from torchlint.facts import NOTHING, Facts
 from torchlint.finding import Applicability, Finding
 from torchlint.source import DecodeError, SourceFile, is_notebook
 from torchlint.verified import place
-from torchlint.verify import spoken
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from torchlint.config import Config, Overrides
     from torchlint.fixer import Fixed
     from torchlint.settings import Settings
-    from torchlint.verify.spoken import Named, Said
+    from torchlint.spoken import Named, Said
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from torchlint.report.evidence import VERDICTS, duration, memory
 from torchlint.report.evidence import times as times  # noqa: PLC0414 - a part of the words
 from torchlint.report.text import crop, width
-from torchlint.verify.spoken import AND
+from torchlint.spoken import AND
 
 if TYPE_CHECKING:
     from torchlint.evidence import Ratio
@@ -33,9 +33,12 @@ def gain(ratio: float, *, unit: bool = True) -> str:
 
 
 def interval(found: Ratio | None, *, unit: bool = True) -> str:
-    """`+0.9 % [+0.2, +1.6]`."""
+    """`+0.9 % [+0.2, +1.6]`, or `8.30x [2.27x, 10.1x]`: all three in percent, or all as factors."""
     if found is None:
         return NONE
+    if max(found.ratio, found.lo, found.hi) >= _FACTOR:
+        shown, low, high = (f"{end:.2f}x" if end < _FACTOR else gain(end) for end in (found.ratio, found.lo, found.hi))
+        return f"{shown} [{low}, {high}]"
     low, high = (gain(end, unit=False) for end in (found.lo, found.hi))
     return f"{gain(found.ratio, unit=unit)} [{low}, {high}]"
 
@@ -88,12 +91,14 @@ def number(value: float) -> str:
 
 
 def decision(row: Row) -> str:
-    """`KEEP`, `drop`, `leave`, or nothing where nothing is to be decided."""
-    return "KEEP" if row.action == "keep" else row.action or ""
+    """`KEEP` or `drop`, or nothing where nothing is decided."""
+    return {"keep": "KEEP", "drop": "drop"}.get(row.action or "", "")
 
 
 def verdict(row: Row) -> str:
-    """The verdict in words, and that a fix that would be kept is unsafe."""
+    """The verdict in words, that a fix that would be kept is unsafe, and that a gain is not kept."""
+    if row.action == "leave" and row.verdict in GOOD:
+        return f"{VERDICTS[row.verdict]}, not kept"
     return VERDICTS[row.verdict] + (" (unsafe)" if row.safety == "unsafe" and row.action == "keep" else "")
 
 

@@ -6,13 +6,13 @@ from textwrap import dedent
 
 import pytest
 
+from torchlint import spoken
 from torchlint.facts import NOTHING
 from torchlint.linter import lint
 from torchlint.registry import all_rules
 from torchlint.settings import Settings
 from torchlint.source import SourceFile
-from torchlint.verify import spoken
-from torchlint.verify.spoken import NO_RULE, Said, Statements
+from torchlint.spoken import NO_RULE, Said, Statements
 
 TRAIN = dedent(
     """\

@@ -63,7 +63,7 @@ def said_of(
     found, silent = {}, []
     for line in lines:
         rows = statements.around(line)
-        here = [finding for finding in findings if not rows.isdisjoint(_rows(source, finding, statements))]
+        here = [finding for finding in findings if not rows.isdisjoint(rows_of(source, finding, statements))]
         # What is about waiting first, and a warning before a note.
         here.sort(key=lambda finding: (not is_about_waiting(finding.rule), finding.severity is Severity.NOTE))
         if here:
@@ -82,9 +82,18 @@ def named(source: SourceFile, findings: Sequence[Finding]) -> list[Named]:
     for finding in findings:
         if is_about_waiting(finding.rule):
             line = source.position(finding.span.start)[0]
-            rows = tuple(sorted(_rows(source, finding, statements)))
+            rows = tuple(sorted(rows_of(source, finding, statements)))
             found.append(Named(line, rows, f"{finding.code} {finding.rule}", finding.severity.name.lower()))
     return found
+
+
+def rows_of(source: SourceFile, finding: Finding, statements: Statements) -> frozenset[int]:
+    """The lines of the statements that a finding is about, its places among them."""
+    rows: set[int] = set()
+    for span in (finding.span, *finding.places):
+        first, last = source.position(span.start)[0], source.position(span.end)[0]
+        rows |= statements.around(first) | {*range(first, last + 1)}
+    return frozenset(rows)
 
 
 class Statements:
@@ -107,15 +116,6 @@ class Statements:
         holding = [span for span in self._spans if span[0] <= line <= span[1]]
         first, last = min(holding, key=lambda span: span[1] - span[0], default=(line, line))
         return frozenset(range(first, last + 1))
-
-
-def _rows(source: SourceFile, finding: Finding, statements: Statements) -> frozenset[int]:
-    """The lines of the statements that a finding is about, its places among them."""
-    rows: set[int] = set()
-    for span in (finding.span, *finding.places):
-        first, last = source.position(span.start)[0], source.position(span.end)[0]
-        rows |= statements.around(first) | {*range(first, last + 1)}
-    return frozenset(rows)
 
 
 def _silent(
