@@ -32,7 +32,7 @@ def plot(x: torch.Tensor):
     return torch.diag(x @ x.T)
 """
 FOUND = "6:15 implicit-sync-in-logging"
-SILENT = "10:12 diag-of-matmul"
+DOUBTED = "10:12 diag-of-matmul"
 
 
 @pytest.fixture
@@ -50,9 +50,15 @@ def test_what_a_convention_changes(folder: Path, jobs: int) -> None:
     read = str(folder / "read.py")
     assert effects["loader"].files == [read]
     assert effects["loader"].changed == [f"{read}:{FOUND}"]  # it is a note, where nothing says that it recurs
-    assert effects["rare-function"].appeared == [f"{read}:{SILENT}"]
+    assert effects["rare-function"].changed == [f"{read}:{DOUBTED}"]
+    assert effects["rare-function"].appeared == []
     assert effects["rare-function"].gone == []
     assert effects["epoch"] == Effect()
+
+
+def test_halves_tell_the_same(folder: Path) -> None:
+    asked = (LOADER, FALLBACK, RARE_FUNCTION, EPOCH)
+    assert ablate([tasks(folder)], asked, halves=True) == ablate([tasks(folder)], asked)
 
 
 def test_a_name_that_suggests_nothing(folder: Path) -> None:

@@ -65,6 +65,7 @@ class Doubt(Enum):
     RATE_UNKNOWN = "rate-unknown"
     RUNS_ONCE = "runs-once"
     RARE = "rare"
+    NAMED_RARE = "named-rare"
     DEVICE_UNKNOWN = "device-unknown"
     VALUE_DECIDES = "value-decides"
     USE_UNKNOWN = "use-unknown"
@@ -93,6 +94,7 @@ _SENTENCES = {
     Doubt.RATE_UNKNOWN: "how often this runs is not in sight",
     Doubt.RUNS_ONCE: "this runs only once",
     Doubt.RARE: "this runs only now and then",
+    Doubt.NAMED_RARE: "a name suggests that this runs only now and then",
     Doubt.DEVICE_UNKNOWN: "nothing in sight puts this on a GPU",
     Doubt.VALUE_DECIDES: "the program needs this value to go on",
     Doubt.USE_UNKNOWN: "what the value is used for is not in sight",

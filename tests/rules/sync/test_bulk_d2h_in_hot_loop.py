@@ -393,7 +393,7 @@ def test_what_draws() -> None:
                     for i in range(out.shape[0]):
                         self.texts.append(out[i][out[i] > self.least].tolist())  {}
     """
-    check_snippet(code.format("BoxVisualizer", ""), RULE)
+    check_snippet(code.format("BoxVisualizer", f"# <- {RULE}?"), RULE)
     check_snippet(code.format("Boxes", f"# <- {RULE}"), RULE)
 
 

@@ -227,9 +227,9 @@ RARE_FUNCTION = Convention(
     suggests_that="the function runs once, or is there to show or store things",
     why="What it costs is petty.",
     pattern=(
-        "(^|_)(__)?init(_|$|ializ)|__repr__|reset_parameters|plot|draw|show|visual(?!s)|(^|_)vis(_|$)|"
+        "(^|_)init(_|$|ializ)|plot|draw|show|visual(?!s)|(^|_)vis(_|$)|"
         "display|save|dump|export|^_?(download|load|read|parse|write|report|print)(_|$)|^_?process$|"
-        "^prepare_data$|summary|(^|_)verify(_|$)|(^|_)lut(_|$)|^_?log_(image|img|video|audio|sample|"
+        "summary|(^|_)verify(_|$)|(^|_)lut(_|$)|^_?log_(image|img|video|audio|sample|"
         "conditioning|figure)"
     ),
     ignore_case=True,
