@@ -81,6 +81,7 @@ class Doubt(Enum):
     UNCALLED = "uncalled"
     BY_CONVENTION = "by-convention"
     MEANT = "meant"
+    NAMED_OTHERWISE = "named-otherwise"
     HOST_BOUND = "host-bound"
     SIZE_UNKNOWN = "size-unknown"
 
@@ -110,6 +111,7 @@ _SENTENCES = {
     Doubt.UNCALLED: "nothing in this project calls this function",
     Doubt.BY_CONVENTION: "only a name says what this is",
     Doubt.MEANT: "a comment or a name says that this is intended",
+    Doubt.NAMED_OTHERWISE: "by a name, this may be something that needs no change",
     Doubt.SIZE_UNKNOWN: "how large the tensors are is not in sight",
     Doubt.HOST_BOUND: "it pays only where the GPU waits for the CPU",
 }

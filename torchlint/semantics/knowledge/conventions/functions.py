@@ -116,16 +116,6 @@ CHANGING_DATASET = Convention(
     pattern="^_?(set_epoch|set_step|on_epoch|next_epoch|epoch_|new_epoch|resample|reshuffle|shuffle|update)",
 )
 
-CHANGING_METHOD = Convention(
-    "changing-method",
-    suggests_that="the method changes its object",
-    why="Workers that stay alive do not see it.",
-    pattern=(
-        "^(set|update|add|append|extend|insert|push|store|put|clear|reset|shuffle|resample|reshuffle|enable|"
-        "disable|close|switch|change|next|step|remove|pop|load|refresh|rebuild|generate|prepare|sample|on_)"
-    ),
-)
-
 LAYER_FUNCTION = Convention(
     "layer-function",
     suggests_that="the function or class makes a layer with weights",
@@ -383,13 +373,6 @@ PARALLEL_CLASS = Convention(
     suggests_that="the class is the strategy of a framework",
     why="It is made for those who ask for it.",
     pattern="DataParallel",
-)
-
-EVALUATING_FUNCTION = Convention(
-    "evaluating-function",
-    suggests_that="the function evaluates",
-    why="Its model gets no gradients.",
-    pattern="eval|test|valid|infer",
 )
 
 TRAINER_CLASS = Convention(
@@ -658,13 +641,6 @@ ENVIRONMENT_STEP = Convention(
     names=frozenset({"step"}),
 )
 
-REGISTERING_DECORATOR = Convention(
-    "registering-decorator",
-    suggests_that="the class is put into a registry",
-    why="It may run, though nobody names it.",
-    pattern=r"\Aregister",
-)
-
 DISTRIBUTED_CALL = Convention(
     "distributed-call",
     suggests_that="the call makes or sets up a `DistributedDataParallel`",
@@ -713,13 +689,6 @@ SUPPRESSING_CONTEXT = Convention(
     suggests_that="the context manager swallows errors",
     why="Code behind it may run after a failure.",
     names=frozenset("assertRaises raises suppress".split()),
-)
-
-SHUFFLE_METHOD = Convention(
-    "shuffle-method",
-    suggests_that="the function changes what it is given",
-    why="As `random.shuffle` does, whatever module it is from.",
-    names=frozenset({"shuffle"}),
 )
 
 GRADIENT_SWITCH = Convention(

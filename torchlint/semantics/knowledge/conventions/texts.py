@@ -313,13 +313,6 @@ OPTIMIZER_TEXT = Convention(
     pattern="optim",
 )
 
-GRADIENT_CHECK = Convention(
-    "gradient-check",
-    suggests_that="the file checks gradients",
-    why="It runs once, on small tensors.",
-    pattern="gradcheck",
-)
-
 SPARSE_GRADIENTS = Convention(
     "sparse-gradients",
     suggests_that="embeddings may have sparse gradients",
@@ -451,13 +444,6 @@ CAPTURED = Convention(
     suggests_that="reads, or results of unknown size, stay in the graph",
     why="The file sets an option of the compiler.",
     pattern="capture_scalar_outputs|capture_dynamic_output_shape_ops",
-)
-
-MODE_SWITCHED = Convention(
-    "mode-switched",
-    suggests_that="the code switches the mode of a model",
-    why="A function that a loop calls may switch it to and fro.",
-    pattern=r"\.(?:eval|train)\(",
 )
 
 WORKER_INFO = Convention(
