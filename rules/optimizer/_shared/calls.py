@@ -88,7 +88,7 @@ def torch_name(node: cst.CSTNode, context: Context) -> str | None:
 
 def updates_a_moved_model(call: cst.Call, context: Context) -> bool:
     """Whether all parameters given to an optimizer are those of models that have been moved to a device before."""
-    owners = _models(call)
+    owners = _models(call, context)
     return bool(owners) and all(context.device(owner) in (Device.MAYBE, Device.ACCELERATOR) for owner in owners)
 
 
@@ -128,13 +128,14 @@ def _is_the_host(parameter: cst.Param) -> bool:
 
 def updates_few_tensors(call: cst.Call, context: Context) -> bool:
     """Whether all models whose parameters an optimizer is given have one or two layers."""
-    return all(is_small(owner, context) for owner in _models(call))
+    return all(is_small(owner, context) for owner in _models(call, context))
 
 
-def _models(call: cst.Call) -> list[cst.BaseExpression]:
+def _models(call: cst.Call, context: Context) -> list[cst.BaseExpression]:
+    given = call.args[0].value
     return [
         node.func.value
-        for node in descendants(call.args[0].value)
+        for node in descendants(context.stands_for(given) or given)
         if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "parameters"
     ]
 

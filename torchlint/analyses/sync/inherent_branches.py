@@ -18,7 +18,6 @@ from torchlint.semantics.knowledge.conventions.functions import (
     DYNAMIC_CLASS,
     DYNAMIC_FUNCTION,
     SAMPLE_CODE,
-    SAMPLER_CLASS,
 )
 from torchlint.semantics.names.bindings import dotted, last_part, parameters
 from torchlint.semantics.values.lattice import Device, Kind
@@ -67,11 +66,8 @@ def _goes_somewhere(node: cst.CSTNode, context: Context) -> bool:
 
 
 def _makes_samples(class_: cst.ClassDef, context: Context) -> bool:
-    """Whether the names of the class and of its bases say so. A network that is called a sampler draws tokens."""
-    names = _lineage(class_, context)
-    if any(map(SAMPLE_CODE.suggests, names)):
-        return True
-    return any(map(SAMPLER_CLASS.suggests, names)) and not context.classes.is_module(class_)
+    """Whether the names of the class and of its bases say so, or a loader asks it for samples."""
+    return any(map(SAMPLE_CODE.suggests, _lineage(class_, context))) or context.classes.is_sampler(class_)
 
 
 def design_doubts(node: cst.CSTNode, context: Context) -> Iterator[Doubt]:

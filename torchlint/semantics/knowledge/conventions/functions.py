@@ -197,14 +197,6 @@ SAMPLE_CODE = Convention(
     ignore_case=True,
 )
 
-SAMPLER_CLASS = Convention(
-    "sampler-class",
-    suggests_that="the class says which samples a loader takes, on the host",
-    why="Nothing waits for a device there; of a network it is one that draws tokens or images.",
-    pattern="sampler",
-    ignore_case=True,
-)
-
 FREEZING_FUNCTION = Convention(
     "freezing-function",
     suggests_that="the function freezes a model",
@@ -255,13 +247,6 @@ STATE_LOADER = Convention(
     ignore_case=True,
 )
 
-EVALUATING_FILE = Convention(
-    "evaluating-file",
-    suggests_that="the file evaluates",
-    why="Scripts say so by their names.",
-    pattern=r"(^|[_-])(eval\w*|infer\w*|predict\w*)([_-]|$)",
-)
-
 LOG_WRITER = Convention(
     "log-writer",
     suggests_that="the method logs or shows what it is given",
@@ -272,13 +257,6 @@ LOG_WRITER = Convention(
     ),
 )
 
-TEXT_MAKER = Convention(
-    "text-maker",
-    suggests_that="the function makes a text of a text",
-    why="What is formatted goes on through it to where it is shown.",
-    names=frozenset("bold center color colored format join ljust rjust str strip".split()),
-)
-
 CALLED_METHOD = Convention(
     "called-method",
     suggests_that="a library, a server or a training loop that is not in sight calls the method",
@@ -287,13 +265,6 @@ CALLED_METHOD = Convention(
         "forward step training_step generate execute_model predict act learn update encode decode infer inference "
         "compute_loss get_action select_action choose_action preprocess postprocess handle".split()
     ),
-)
-
-RUNNING_METHOD = Convention(
-    "running-method",
-    suggests_that="the method of a network runs it, or a part of it",
-    why="Networks have other methods as well, which set them up, move them or store them.",
-    names=frozenset("decode encode forward generate predict sample".split()),
 )
 
 ENTRY_POINT = Convention(
@@ -403,13 +374,6 @@ FITTING_METHOD = Convention(
     names=frozenset({"fit"}),
 )
 
-MODULE_BASE = Convention(
-    "module-base",
-    suggests_that="the base is an `nn.Module`",
-    why="Its module may be out of sight, and its last name is the same.",
-    names=frozenset("LightningModule Module PreTrainedModel".split()),
-)
-
 OPTIMIZER_BASE = Convention(
     "optimizer-base",
     suggests_that="the base is an optimizer",
@@ -438,25 +402,11 @@ LOGGING_CALL = Convention(
     pattern="log",
 )
 
-PASSING_CALL = Convention(
-    "passing-call",
-    suggests_that="the call gives the elements of its argument as they are",
-    why="Bars and loggers wrap a loader.",
-    names=frozenset("enumerate islice log_every tqdm track zip".split()),
-)
-
 MODEL_PARTS = Convention(
     "model-parts",
     suggests_that="what a loop goes over are the parts of a model",
     why="Their number does not depend on the data.",
     names=frozenset("children items layers modules named_parameters parameters".split()),
-)
-
-TRIAL_ENTRY = Convention(
-    "trial-entry",
-    suggests_that="the function is no training step, whatever it does",
-    why="What takes the only step there is, is a demonstration.",
-    names=frozenset("__init__ main test".split()),
 )
 
 COLLATE_FUNCTION = Convention(
@@ -471,13 +421,6 @@ CLIPPING_FUNCTION = Convention(
     suggests_that="the function clips gradients",
     why="It runs at each step.",
     pattern=r"\Aclip_grad",
-)
-
-METRIC_BASE = Convention(
-    "metric-base",
-    suggests_that="the base is a metric",
-    why="Libraries call `compute` of a metric once an epoch.",
-    pattern=r"Metric\Z",
 )
 
 METER_METHOD = Convention(
@@ -529,13 +472,6 @@ PROGRESS_BAR = Convention(
     pattern="tqdm",
 )
 
-COLLATING_NAME = Convention(
-    "collating-name",
-    suggests_that="the function joins samples to a batch",
-    why="It runs in a worker.",
-    pattern="collat",
-)
-
 LOADER_HOOK = Convention(
     "loader-hook",
     suggests_that="a framework calls the method for a loader",
@@ -548,13 +484,6 @@ TOKENISING_CALL = Convention(
     suggests_that="the call is that of a tokenizer",
     why="What it is given is text for a model.",
     pattern="token",
-)
-
-SWITCHING_METHOD = Convention(
-    "switching-method",
-    suggests_that="the method switches the mode of its module",
-    why="Modules that keep their norms fixed override it.",
-    names=frozenset({"train"}),
 )
 
 LOADING_METHOD = Convention(
@@ -698,13 +627,6 @@ GRADIENT_SWITCH = Convention(
     pattern="grad",
 )
 
-STRANGE_DECORATOR = Convention(
-    "strange-decorator",
-    suggests_that="the decorator may set the grad mode, or compiles or collects the function",
-    why="What it does stands in another file.",
-    pattern="grad|eval|infer|fixture|pytest|jit|script|export",
-)
-
 TEST_CASE = Convention(
     "test-case",
     suggests_that="the base is a test case",
@@ -740,13 +662,6 @@ GENERATING_CALL = Convention(
     names=frozenset({"generate"}),
 )
 
-DATASET_CLASS = Convention(
-    "dataset-class",
-    suggests_that="what is made is a dataset",
-    why="Libraries and projects end the names of datasets so.",
-    pattern=r"(?:Dataset|ImageFolder)\Z",
-)
-
 FILE_FUNCTION = Convention(
     "file-function",
     suggests_that="the function reads, writes or draws one thing",
@@ -775,11 +690,4 @@ GROUPED_REDUCTION = Convention(
     suggests_that="a function reduces the rows of each group of a tensor to one",
     why="`reduce=` says how, in torch_scatter and torch_geometric.",
     pattern=r"(?:scatter(?:_max|_add|_sum|_reduce)?|segment_c(?:sr|oo))$",
-)
-
-SPREADING_FUNCTION = Convention(
-    "spreading-function",
-    suggests_that="a function gives each row the value of its group",
-    why="`gather_csr` of torch_scatter does.",
-    pattern=r"gather_c(?:sr|oo)$",
 )

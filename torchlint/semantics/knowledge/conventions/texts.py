@@ -334,13 +334,6 @@ PACKED_SEQUENCE = Convention(
     pattern="PackedSequence",
 )
 
-MOVED_TRIAL = Convention(
-    "moved-trial",
-    suggests_that="a trial moves something to a device",
-    why="Its tensors are not on the CPU.",
-    pattern=r"\.cuda\(|\.to\(|device|default_tensor",
-)
-
 EPOCH_TEXT = Convention(
     "epoch-text",
     suggests_that="the code depends on the epoch",
