@@ -23,7 +23,7 @@ def is_fused_elsewhere(node: cst.CSTNode, context: Context) -> bool:
 
 def _fuses(decorator: cst.BaseExpression, context: Context) -> bool:
     name = context.qualified_name(decorator.func if isinstance(decorator, cst.Call) else decorator) or ""
-    return name in ("torch.jit.script", "torch.jit.trace", "torch.compile")
+    return name in ("torch.jit.script", "torch.jit.trace")
 
 
 def is_named_fused(node: cst.CSTNode, context: Context) -> bool:

@@ -1083,7 +1083,7 @@ def test_reads_that_somebody_asks_for() -> None:
                 loss.backward()
                 optimizer.step()
                 if verbose:
-                    log(loss.item())
+                    log(loss.item())  # <- item-in-train-loop?
                 if save:
                     log(loss.item())  # <- item-in-train-loop
         """,

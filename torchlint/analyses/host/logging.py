@@ -80,10 +80,15 @@ def _writes_at_once(call: cst.Call, context: Context) -> bool:
 
 
 def is_alarm(node: cst.CSTNode, context: Context) -> bool:
-    """Whether it is said only where something holds what it should not, or nothing: `if x.max() > 1`, `if overflow`."""
+    """Whether it is said only where a tensor holds what it should not: `if x.max() > 1`."""
+    return any(tests_a_tensor(above.test, context) for above in context.around(node, cst.If))
+
+
+def is_named_alarm(node: cst.CSTNode, context: Context) -> bool:
+    """Whether words of a condition say that something ran over, or that there is nothing: `if overflow`."""
     for above in context.around(node, cst.If):
         words = context.uncommented(above.test.with_changes(lpar=(), rpar=()))
-        if OVERFLOW_CONDITION.suggests(words) or tests_a_tensor(above.test, context):
+        if OVERFLOW_CONDITION.suggests(words):
             return True
         if NOTHING_THERE.suggests(words) and context.tree.within(node, above.body):
             return True
