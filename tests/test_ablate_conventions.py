@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import ablate_conventions
 import pytest
-from ablate_conventions import Effect, ablate, tasks
+from ablate_conventions import ROOT, Effect, ablate, snippets, tasks
 
 from torchlint.semantics.knowledge.conventions.counts import EPOCH
 from torchlint.semantics.knowledge.conventions.functions import FALLBACK, RARE_FUNCTION
@@ -32,7 +32,7 @@ def plot(x: torch.Tensor):
     return torch.diag(x @ x.T)
 """
 FOUND = "6:15 implicit-sync-in-logging"
-SILENT = "10:12 diag-of-matmul"
+DOUBTED = "10:12 diag-of-matmul"
 
 
 @pytest.fixture
@@ -45,19 +45,25 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_what_a_convention_changes(folder: Path, jobs: int) -> None:
-    effects = ablate([folder], (LOADER, FALLBACK, RARE_FUNCTION, EPOCH), jobs)
+    effects = ablate([tasks(folder)], (LOADER, FALLBACK, RARE_FUNCTION, EPOCH), jobs)
     assert list(effects) == ["loader", "rare-function", "epoch", "fallback"]
     read = str(folder / "read.py")
     assert effects["loader"].files == [read]
     assert effects["loader"].changed == [f"{read}:{FOUND}"]  # it is a note, where nothing says that it recurs
-    assert effects["rare-function"].appeared == [f"{read}:{SILENT}"]
+    assert effects["rare-function"].changed == [f"{read}:{DOUBTED}"]
+    assert effects["rare-function"].appeared == []
     assert effects["rare-function"].gone == []
     assert effects["epoch"] == Effect()
 
 
+def test_halves_tell_the_same(folder: Path) -> None:
+    asked = (LOADER, FALLBACK, RARE_FUNCTION, EPOCH)
+    assert ablate([tasks(folder)], asked, halves=True) == ablate([tasks(folder)], asked)
+
+
 def test_a_name_that_suggests_nothing(folder: Path) -> None:
     (folder / "read.py").write_text(READ.replace("train_loader", "data"))
-    assert ablate([folder], (LOADER,)) == {"loader": Effect()}
+    assert ablate([tasks(folder)], (LOADER,)) == {"loader": Effect()}
 
 
 def test_a_message_that_changes_is_no_other_finding(folder: Path) -> None:
@@ -67,7 +73,7 @@ def test_a_message_that_changes_is_no_other_finding(folder: Path) -> None:
         "    def forward(self, x):\n        return self.norm(self.conv(x))\n\n\ndef build():\n"
         "    model = Block()\n    model.load_state_dict(torch.load('a.pt', weights_only=True))\n    return model\n"
     )
-    effect = ablate([folder], (WEIGHT_LOADER,))["weight-loader"]
+    effect = ablate([tasks(folder)], (WEIGHT_LOADER,))["weight-loader"]
     assert (effect.appeared, effect.gone) == ([], [])
     assert effect.changed == [f"{folder / 'read.py'}:8:21 bias-before-batchnorm"]
 
@@ -85,7 +91,39 @@ def test_what_other_files_say_counts(folder: Path) -> None:
 
 
 def facts_of(name: str, folder: Path) -> Facts:
-    return next(task.facts for task in tasks(folder) if task.file.shown == name)
+    return next(task.facts for task in tasks(folder) if task.name == str(folder / name))
+
+
+def test_a_sample_is_spread_evenly(folder: Path) -> None:
+    for path in folder.iterdir():
+        path.unlink()
+    for number in range(10):
+        (folder / f"file{number}.py").write_text("import torch\n")
+    (folder / "other.py").write_text("import os\n")
+    assert [Path(task.name).stem for task in tasks(folder, 4)] == ["file0", "file2", "file5", "file7"]
+    assert len(tasks(folder, 12)) == 10
+
+
+def test_the_programs_of_this_repository(tmp_path: Path) -> None:
+    for name, text in {
+        "fixtures/rule/ok.py": "import torch\nx = 1  # <- item-in-loop?\n",
+        "rules/group/rule.md": "```python bad\nimport torch\ny = 2\n```\n```sh\ntorch\n```\n",
+        "tests/test_rule.py": "CODE = '''\n    import torch\n    z = 3\n'''\nA = 'torch\\nno'\nB = 'import torch\\nx = 1\\n'\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert {task.name: task.source.text for task in snippets(tmp_path)} == {
+        "fixtures/rule/ok.py": "import torch\nx = 1\n",
+        "rules/group/rule.md#1": "import torch\ny = 2\n",
+        "tests/test_rule.py@1": "import torch\nz = 3\n",
+    }
+
+
+def test_look_alikes_are_among_them() -> None:
+    names = [task.name for task in snippets(ROOT)]
+    assert len(names) > 1000
+    assert any(name.endswith("/ok.py") for name in names)
+    assert {name.partition("/")[0] for name in names} == {"fixtures", "rules", "tests"}
 
 
 def test_the_command_line(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

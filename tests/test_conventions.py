@@ -28,7 +28,7 @@ ANALYSIS = sorted(
     path
     for folder in ("rules", "torchlint/syntax", "torchlint/semantics", "torchlint/analyses", "torchlint/edits")
     for path in (ROOT / folder).rglob("*.py")
-    if "conventions" not in path.parts
+    if "conventions" not in path.relative_to(ROOT).parts
 )
 # Regular expressions over something else than names and texts that people choose, by what holds them.
 EXPRESSIONS = {

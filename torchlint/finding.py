@@ -65,6 +65,7 @@ class Doubt(Enum):
     RATE_UNKNOWN = "rate-unknown"
     RUNS_ONCE = "runs-once"
     RARE = "rare"
+    NAMED_RARE = "named-rare"
     DEVICE_UNKNOWN = "device-unknown"
     VALUE_DECIDES = "value-decides"
     USE_UNKNOWN = "use-unknown"
@@ -80,6 +81,7 @@ class Doubt(Enum):
     UNCALLED = "uncalled"
     BY_CONVENTION = "by-convention"
     MEANT = "meant"
+    NAMED_OTHERWISE = "named-otherwise"
     HOST_BOUND = "host-bound"
     SIZE_UNKNOWN = "size-unknown"
 
@@ -93,6 +95,7 @@ _SENTENCES = {
     Doubt.RATE_UNKNOWN: "how often this runs is not in sight",
     Doubt.RUNS_ONCE: "this runs only once",
     Doubt.RARE: "this runs only now and then",
+    Doubt.NAMED_RARE: "a name suggests that this runs only now and then",
     Doubt.DEVICE_UNKNOWN: "nothing in sight puts this on a GPU",
     Doubt.VALUE_DECIDES: "the program needs this value to go on",
     Doubt.USE_UNKNOWN: "what the value is used for is not in sight",
@@ -108,6 +111,7 @@ _SENTENCES = {
     Doubt.UNCALLED: "nothing in this project calls this function",
     Doubt.BY_CONVENTION: "only a name says what this is",
     Doubt.MEANT: "a comment or a name says that this is intended",
+    Doubt.NAMED_OTHERWISE: "by a name, this may be something that needs no change",
     Doubt.SIZE_UNKNOWN: "how large the tensors are is not in sight",
     Doubt.HOST_BOUND: "it pays only where the GPU waits for the CPU",
 }

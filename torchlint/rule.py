@@ -46,7 +46,7 @@ OLDEST_TORCH = (2, 0)
 
 # Doubts of two kinds, of which one alone leaves something to do, and both together nothing.
 _NEEDED = frozenset({Doubt.VALUE_DECIDES, Doubt.HOST_NEEDS_IT})
-_UNSEEN = frozenset({Doubt.RATE_UNKNOWN, Doubt.UNCALLED})
+_UNSEEN = frozenset({Doubt.RATE_UNKNOWN, Doubt.UNCALLED, Doubt.NAMED_RARE})
 
 
 class Status(Enum):

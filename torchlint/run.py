@@ -100,11 +100,11 @@ def check(order: Order) -> int:
         raise ConfigError("--diff-base: it reports, and neither fixes nor ignores; leave out `--fix` or `fix = true`")
     if order.statistics or order.group_by:
         run.rendered(())  # not every format has them: say so before the work
+    if order.show_settings:
+        return _show_settings(order, configs)
     if order.profile is not None:
         _refuse_profile(run)
     recording = recorded(order)
-    if order.show_settings:
-        return _show_settings(order, configs)
     if order.paths == (_STDIN,):
         return _check_stdin(run, configs)
     files, problems = discover(order.paths, configs, order.cwd)
@@ -120,11 +120,24 @@ def check(order: Order) -> int:
         for shown, message in problems
     ]
     settled += _sweep(run, files, configs)
-    settled, said = _reported(run, settled, configs, files)
+    reported, said = _reported(run, settled, configs, files)
     if recording is not None:
-        gathered = Gathered(files, [joined(one.after) for one in settled], configs, config)
+        gathered = Gathered(files, [joined(one.after) for one in reported], configs, config)
         run = run._replace(profile=profiled(order, recording, gathered))
-    return _conclude(run, settled, said)
+    return _conclude(run, reported, said)
+
+
+def _show_settings(order: Order, configs: Configs) -> int:
+    """Print what holds for the first path: of a file with the rules that run in it."""
+    import json  # only where it is what is printed
+
+    path = Path(os.path.normpath(order.cwd / (order.stdin_filename or order.paths[0])))
+    config = configs.for_directory(path) if path.is_dir() else configs.for_file(path)
+    shown = {"path": str(path)} | config.as_dict()
+    if not path.is_dir():
+        shown["rules"] = list(config.settings_for(path).rules)
+    write_out(json.dumps(shown, indent=2) + "\n", sys.stdout)
+    return FAILED if problems() else CLEAN
 
 
 class Gathered(NamedTuple):
@@ -142,8 +155,7 @@ def gather(order: Order) -> Gathered:
     config = configs.for_directory(order.cwd)
     run = _Run(order, config, Mode.CHECK, sys.stdout)
     files, problems = discover(order.paths, configs, order.cwd)
-    settled, _ = _reported(run, _sweep(run, files, configs), configs, files)
-    reports = [joined(one.after) for one in settled]
+    reports = [joined(one.at_least(config.level).after) for one in _sweep(run, files, configs)]
     reports += [FileReport(SourceFile(name, ""), Result(diagnostics=(unreadable(why),))) for name, why in problems]
     return Gathered(files, sorted(reports, key=lambda report: report.source.path), configs, config)
 
@@ -203,19 +215,6 @@ def _answers(file: Found, source: SourceFile, settings: Settings, gathered: Gath
     return facts_of(file, questions, gathered.configs, order, gathered.files) if questions else NOTHING
 
 
-def _show_settings(order: Order, configs: Configs) -> int:
-    """Print what holds for the first path: of a file with the rules that run in it."""
-    import json  # only where it is what is printed
-
-    path = Path(os.path.normpath(order.cwd / (order.stdin_filename or order.paths[0])))
-    config = configs.for_directory(path) if path.is_dir() else configs.for_file(path)
-    shown = {"path": str(path)} | config.as_dict()
-    if not path.is_dir():
-        shown["rules"] = list(config.settings_for(path).rules)
-    write_out(json.dumps(shown, indent=2) + "\n", sys.stdout)
-    return FAILED if problems() else CLEAN
-
-
 class _Run(NamedTuple):
     """An order, the configuration of the folder that it is given in, and where the report goes."""
 
@@ -255,12 +254,12 @@ class _Run(NamedTuple):
             exit_code=status,
             rules=all_rules() if quotes else (),
             problems=problems(),
-            profile=self.profile,
             fail_on=self.config.fail_on,
             sort=order.sort,
             group_by=order.group_by,
             wraps=is_shown and self.out.isatty(),
             folder=_folder_in_repository(order.cwd) if self.config.output_format == "gitlab" else "",
+            profile=self.profile,
         )
 
     def rendered(self, reports: Sequence[FileReport], *, footer: bool = True, status: int | None = None) -> str:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Flag, Message, Method, Rule, Status
+from torchlint.rule import Doubt, Flag, Message, Method, Rule, Status
 from torchlint.semantics.knowledge.conventions.functions import MODE_SWITCH
-from torchlint.semantics.knowledge.conventions.texts import MODE_SWITCHED
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -21,6 +20,7 @@ RULE = Rule(
     summary="Calling `train()` or `eval()` every batch visits every module without changing the mode.",
     since="0.2.0",
     status=Status.PREVIEW,
+    doubts=((Doubt.NAMED_OTHERWISE, ""),),
 )
 _TOGGLED = Message(
     "mode-unchanged",
@@ -50,6 +50,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     yield Flag(
         node,
         _TOGGLED.of(call=context.shown(node), often=how_often(node, context)),
+        doubts=(Doubt.NAMED_OTHERWISE,) if _calls_what_may_switch(node, loop, context) else (),
     )
 
 
@@ -78,9 +79,8 @@ def _is_of_the_loop(model: cst.BaseExpression, loop: cst.For | cst.While, contex
 
 
 def _may_switch(call: cst.Call, loop: cst.For | cst.While, context: Context) -> bool:
-    """Whether anything else in the loop may set the mode: `model.eval()`, or a function that may do so."""
-    from torchlint.semantics.names.bindings import last_part
-    from torchlint.semantics.values.lattice import Kind
+    """Whether anything else in the loop sets the mode: `model.eval()`, or a function that does so."""
+    from torchlint.semantics.names.bindings import last_part, method_name
     from torchlint.syntax.tree import descendants
 
     mode = last_part(call.func)
@@ -93,12 +93,29 @@ def _may_switch(call: cst.Call, loop: cst.For | cst.While, context: Context) -> 
                 return True
             continue
         target = context.calls.target(node)
-        if target is not None:
-            if MODE_SWITCHED.suggests(context.uncommented(target)):
-                return True
-        elif MODE_SWITCH.suggests(name) and _takes_objects(node) and context.kind(node.func) is not Kind.MODULE:
+        if target is not None and any(
+            isinstance(part, cst.Call) and method_name(part.func) in ("train", "eval") for part in descendants(target)
+        ):
             return True
     return False
+
+
+def _calls_what_may_switch(call: cst.Call, loop: cst.For | cst.While, context: Context) -> bool:
+    """Whether a function out of sight that the loop calls may set the mode, by its name: `validate(model)`."""
+    from torchlint.semantics.names.bindings import last_part
+    from torchlint.semantics.values.lattice import Kind
+    from torchlint.syntax.tree import descendants
+
+    return any(
+        isinstance(node, cst.Call)
+        and node is not call
+        and MODE_SWITCH.suggests(last_part(node.func))
+        and last_part(node.func) not in ("train", "eval")
+        and context.calls.target(node) is None
+        and _takes_objects(node)
+        and context.kind(node.func) is not Kind.MODULE
+        for node in descendants(loop.body)
+    )
 
 
 def _takes_objects(call: cst.Call) -> bool:

@@ -22,7 +22,7 @@ RULE = Rule(
     summary="Pure inference under `torch.no_grad()` counts versions and tracks views; `inference_mode` does not.",
     since="0.2.0",
     status=Status.PREVIEW,
-    doubts=((Doubt.HOST_BOUND, ""), (Doubt.RARE, "")),
+    doubts=((Doubt.HOST_BOUND, ""), (Doubt.RARE, ""), (Doubt.NAMED_RARE, "")),
 )
 _TRACKED = Message(
     "tracked",
@@ -36,7 +36,7 @@ _LEAVING = frozenset("item tolist numpy size dim numel get_device is_cuda".split
 @RULE.on(Node("Decorator", (b"no_grad",)), Node("WithItem", (b"no_grad",)))
 def check(node: cst.Decorator | cst.WithItem, context: Context) -> Iterator[Flag]:
     """Flag `torch.no_grad()` around a loop that runs a model and lets none of its outputs out."""
-    from torchlint.analyses.execution.rarity import runs_rarely  # the model's parts load LibCST
+    from torchlint.analyses.execution.rarity import named_rare, runs_rarely  # the model's parts load LibCST
     from torchlint.edits.messages import how_often
 
     from ._shared.evaluation import lines_of
@@ -51,7 +51,7 @@ def check(node: cst.Decorator | cst.WithItem, context: Context) -> Iterator[Flag
     first = _first_pass(block, context)
     if first is None or _lets_out(lines_of(block.body.body), context):
         return
-    doubts = (Doubt.RARE, Doubt.HOST_BOUND) if runs_rarely(first, context) else (Doubt.HOST_BOUND,)
+    doubts = (*((Doubt.RARE,) if runs_rarely(first, context) else ()), *named_rare(first, context), Doubt.HOST_BOUND)
     yield Flag(manager, _TRACKED.of(often=how_often(first, context)), doubts=doubts)
 
 

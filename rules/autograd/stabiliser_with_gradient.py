@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Call, Doubt, Flag, Message, Method, Rule, Status
-from torchlint.semantics.knowledge.conventions.functions import GROUPED_REDUCTION, SPREADING_FUNCTION
+from torchlint.semantics.knowledge.conventions.functions import GROUPED_REDUCTION
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -112,8 +112,6 @@ def _call(made: cst.CSTNode, x: cst.BaseExpression, context: Context) -> cst.Cal
                     attr=cst.Name(value="index_select" | "unsqueeze" | "expand" | "expand_as" | "view" | "gather"),
                 )
             ):
-                made = inner
-            case cst.Call(args=[cst.Arg(value=inner), *_]) if SPREADING_FUNCTION.suggests(_last(made, context)):
                 made = inner
             case cst.Call():
                 return made if _is_maximum_of(made, x, context) else None

@@ -48,7 +48,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     from torchlint.analyses.data.loaders import option  # the model's parts load LibCST
 
-    from ._shared.workers import needs_new_workers, workers
+    from ._shared.workers import is_named_for_epochs, needs_new_workers, workers
 
     if workers(node, context) is None or not option(node, "persistent_workers", None, context).known:
         return
@@ -59,7 +59,10 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     yield Flag(
         node,
         _RECREATED.of(often=how_often(node, context)),
-        doubts=(Doubt.RARE,) if context.frequencies.is_diagnostic(node) else (),
+        doubts=(
+            *((Doubt.NAMED_RARE,) if context.frequencies.is_diagnostic(node) else ()),
+            *((Doubt.NAMED_OTHERWISE,) if is_named_for_epochs(node, context) else ()),
+        ),
     )
 
 

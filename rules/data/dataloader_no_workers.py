@@ -107,11 +107,9 @@ def _doubts(
         yield Doubt.DEVICE_UNKNOWN
     if is_made_up(loader, dataset, context) or (by is Reader.SLOW and found is Work.UNKNOWN):
         yield Doubt.SMALL
-    if (
-        context.frequencies.is_diagnostic(loader)
-        or is_self_check(loader, context)
-        or is_to_look_at(loader, dataset, context)
-    ):
+    if context.frequencies.is_diagnostic(loader):
+        yield Doubt.NAMED_RARE
+    if is_self_check(loader, context) or is_to_look_at(loader, dataset, context):
         yield Doubt.RARE
     if found is Work.UNKNOWN and is_given_elsewhere(dataset, context):
         yield Doubt.WORK_UNKNOWN

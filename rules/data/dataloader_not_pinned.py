@@ -115,7 +115,7 @@ def _doubts(loader: cst.Call, context: Context) -> Iterator[Doubt]:
     if number is not None and is_zero_by_default(number, context):
         yield Doubt.OPTION_DECIDES
     if context.frequencies.is_diagnostic(loader):
-        yield Doubt.RARE
+        yield Doubt.NAMED_RARE
 
 
 def _moves(loader: cst.Call, context: Context) -> list[BatchMove]:

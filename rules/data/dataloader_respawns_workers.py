@@ -43,7 +43,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.edits.expressions import with_argument
 
     from ._shared.no_gain import is_on_the_cpu
-    from ._shared.workers import configured_workers, needs_new_workers, starts_again, workers
+    from ._shared.workers import configured_workers, is_named_for_epochs, needs_new_workers, starts_again, workers
 
     kept = option(node, "persistent_workers", None, context)
     if kept.given is not None or not kept.known:
@@ -56,12 +56,15 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     doubts = () if known is not None else (Doubt.OPTION_DECIDES,)
     doubts = (*doubts, Doubt.DEVICE_UNKNOWN) if is_on_the_cpu(context) else doubts
     if context.frequencies.is_diagnostic(node):
-        doubts = (*doubts, Doubt.RARE)
+        doubts = (*doubts, Doubt.NAMED_RARE)
+    is_told = is_named_for_epochs(node, context)
+    if is_told:
+        doubts = (*doubts, Doubt.NAMED_OTHERWISE)
     code = found.condition or "True"
     yield Flag(
         node,
         _RESPAWNED.of(workers=found.words, again=again, kept=code),
         title="Pass `persistent_workers`",
-        edits=(with_argument(node, f"persistent_workers={code}", context),),
+        edits=() if is_told else (with_argument(node, f"persistent_workers={code}", context),),
         doubts=doubts,
     )

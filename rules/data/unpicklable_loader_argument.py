@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Message, Rule
+from torchlint.rule import Call, Doubt, Flag, Message, Rule
 from torchlint.semantics.knowledge.conventions.functions import TEST_FUNCTION
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ RULE = Rule(
     summary="A lambda, or a local function or class, cannot be pickled for spawned workers.",
     since="0.2.0",
     default=False,
+    doubts=((Doubt.NAMED_RARE, ""),),
 )
 _UNPICKLABLE = Message(
     "unpicklable",
@@ -38,13 +39,14 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag what a loader with workers would have to pickle for them and cannot."""
     from ._shared.worker_processes import is_forked, number_of_workers, unpicklable  # the model's parts load LibCST
 
-    if number_of_workers(node, context) is None or is_forked(node, context) or _is_test(context.function(node)):
+    if number_of_workers(node, context) is None or is_forked(node, context):
         return
     for name, found in unpicklable(node, context):
         what = f"a lambda in `{name}`" if isinstance(found, cst.Lambda) else f"the local `{context.shown(found)}`"
         yield Flag(
             found,
             _UNPICKLABLE.of(what=what),
+            doubts=(Doubt.NAMED_RARE,) if _is_test(context.function(node)) else (),
         )
 
 

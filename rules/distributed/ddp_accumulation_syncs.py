@@ -12,7 +12,6 @@ from torchlint.rule import Flag, Message, Method, Rule, Status
 from torchlint.semantics.knowledge.conventions.conditions import ACCUMULATION_CONDITION
 from torchlint.semantics.knowledge.conventions.counts import MICRO_BATCH
 from torchlint.semantics.knowledge.conventions.texts import SYNCING_FRAMEWORK
-from torchlint.semantics.knowledge.conventions.values import OPTIMIZER_PREFIX
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -113,7 +112,7 @@ def _calls_in(body: cst.CSTNode, methods: tuple[str, ...], context: Context) -> 
     for node in descendants_in_scope(body):
         match node:
             case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="step"))) if "step" in methods:
-                if context.kind(owner) in (Kind.OPTIMIZER, Kind.SCALER) or _is_called_optimizer(owner):
+                if context.kind(owner) in (Kind.OPTIMIZER, Kind.SCALER):
                     yield node
             case cst.Call(func=func) if _last(func) in methods:
                 yield node
@@ -122,10 +121,6 @@ def _calls_in(body: cst.CSTNode, methods: tuple[str, ...], context: Context) -> 
 def _last(func: cst.BaseExpression) -> str:
     name = func.attr if isinstance(func, cst.Attribute) else func
     return name.value if isinstance(name, cst.Name) else ""
-
-
-def _is_called_optimizer(owner: cst.BaseExpression) -> bool:
-    return OPTIMIZER_PREFIX.suggests(_last(owner).lower())
 
 
 def _is_held_back(node: cst.CSTNode, loop: cst.For | cst.While, context: Context) -> bool:

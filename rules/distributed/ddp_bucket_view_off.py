@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Message, Rule
-from torchlint.semantics.knowledge.conventions.functions import EVALUATING_FUNCTION
+from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Rule
 from torchlint.semantics.knowledge.conventions.texts import TRAINING_STEP
 from torchlint.semantics.knowledge.conventions.values import FROZEN_MODEL
 
@@ -24,6 +23,7 @@ RULE = Rule(
     default=False,
     fix=(Applicability.UNSAFE,),
     unsafe="`.grad` becomes a view: `grad.detach_()` raises an error",
+    doubts=((Doubt.NAMED_OTHERWISE, ""),),
 )
 _TWICE = Message(
     "twice",
@@ -44,9 +44,11 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     if any(argument.keyword is not None and argument.keyword.value == _OPTION for argument in node.args):
         return
-    if not TRAINING_STEP.suggests(context.program.code) or _is_evaluation(node, context):
-        return
-    if _is_frozen(node.args[0].value) or _replaces_gradients(context):
+    if (
+        not TRAINING_STEP.suggests(context.program.code)
+        or _is_evaluation(node, context)
+        or _replaces_gradients(context)
+    ):
         return
     from ._shared.replicas import (
         has_few_gradients,
@@ -65,19 +67,19 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         _TWICE.of(option=_OPTION),
         title=f"Pass `{_OPTION}=True`",
         edits=(with_argument(node, f"{_OPTION}=True", context),),
+        doubts=(Doubt.NAMED_OTHERWISE,) if _is_frozen(node.args[0].value) else (),
     )
 
 
 def _is_evaluation(node: cst.Call, context: Context) -> bool:
-    """Whether the function is one that evaluates, by its name or because autograd is off."""
+    """Whether autograd is off where the model is wrapped."""
     from torchlint.semantics.execution.grad_mode import GradMode  # the model's parts load LibCST
 
-    function = context.function(node)
-    name = function.name.value.lower() if isinstance(function, cst.FunctionDef) else ""
-    return context.grad(node) is GradMode.OFF or EVALUATING_FUNCTION.suggests(name)
+    return context.grad(node) is GradMode.OFF
 
 
 def _is_frozen(model: cst.BaseExpression) -> bool:
+    """Whether the model is not trained, by its name: `teacher`."""
     name = model.attr if isinstance(model, cst.Attribute) else model
     words = name.value.lower().split("_") if isinstance(name, cst.Name) else []
     return any(FROZEN_MODEL.suggests(word) for word in words)

@@ -23,7 +23,7 @@ RULE = Rule(
     fix=(Applicability.UNSAFE,),
     unsafe="the last digits differ",
     yields_to=("gradscaler-step-syncs",),
-    doubts=((Doubt.DEVICE_UNKNOWN, ""),),
+    doubts=((Doubt.DEVICE_UNKNOWN, ""), (Doubt.NAMED_RARE, "")),
 )
 _UNFUSED = Message(
     "unfused",
@@ -48,6 +48,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         is_tried_out,
         lacks_fused,
         never_steps,
+        trial_doubts,
         updates_a_moved_model,
         updates_few_tensors,
     )
@@ -75,6 +76,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         _UNFUSED.of(name=name.rpartition(".")[2], newer=newer),
         title="Pass `fused=True`",
         edits=() if edit is None else (edit,),
+        doubts=trial_doubts(node, context),
     )
 
 
@@ -82,7 +84,14 @@ def _one_by_one(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag an optimizer that is told to update its parameters one after the other, and may be fused."""
     from torchlint.analyses.provenance.constants import may_pass
 
-    from ._shared.calls import FUSED_SINCE, has_sparse_gradients, is_tried_out, never_steps, updates_a_moved_model
+    from ._shared.calls import (
+        FUSED_SINCE,
+        has_sparse_gradients,
+        is_tried_out,
+        never_steps,
+        trial_doubts,
+        updates_a_moved_model,
+    )
 
     name = context.qualified_name(node.func) or ""
     if any(may_pass(node, keyword, context) for keyword in ("fused", "differentiable", "capturable")):
@@ -92,4 +101,5 @@ def _one_by_one(node: cst.Call, context: Context) -> Iterator[Flag]:
     since = FUSED_SINCE[name]
     newer = "" if since <= (2, 0) else f" (PyTorch {since[0]}.{since[1]})"
     doubts = () if updates_a_moved_model(node, context) else (Doubt.DEVICE_UNKNOWN,)
-    yield Flag(node, _ONE_BY_ONE.of(name=name.rpartition(".")[2], newer=newer), doubts=doubts)
+    said = _ONE_BY_ONE.of(name=name.rpartition(".")[2], newer=newer)
+    yield Flag(node, said, doubts=(*doubts, *trial_doubts(node, context)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Message, Replace, Rule
+from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Replace, Rule
 from torchlint.semantics.knowledge.conventions.functions import FAULT_FINDER
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ RULE = Rule(
     since="0.2.0",
     fix=(Applicability.UNSAFE,),
     unsafe="a NaN in the backward pass no longer raises an error",
+    doubts=((Doubt.MEANT, ""),),
 )
 _ANOMALY = Message(
     "anomaly-detection",
@@ -51,6 +52,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         _ANOMALY.of(),
         title="Turn anomaly detection off",
         edits=edits,
+        doubts=(Doubt.MEANT,) if _is_for_faults(node, context) else (),
     )
 
 
@@ -62,7 +64,7 @@ def _is_true(mode: cst.BaseExpression, context: Context) -> bool:
 
 
 def _is_asked_for(node: cst.CSTNode, context: Context) -> bool:
-    """Whether a condition decides on it, the function is there to look for faults, or an error was caught before."""
+    """Whether a condition decides on it, or an error was caught before."""
     from torchlint.analyses.provenance.constants import decided
 
     if context.enclosing(node, cst.Else, cst.ExceptHandler) is not None:
@@ -71,5 +73,10 @@ def _is_asked_for(node: cst.CSTNode, context: Context) -> bool:
         is_guard = isinstance(test, cst.Comparison) and getattr(test.left, "value", "") == "__name__"
         if not is_guard and decided(test, context) is not True:
             return True
+    return False
+
+
+def _is_for_faults(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the function is there to look for faults, by its name."""
     definitions: Iterator[cst.FunctionDef | cst.ClassDef] = context.around(node, cst.FunctionDef, cst.ClassDef)
     return any(FAULT_FINDER.suggests(above.name.value.lower()) for above in definitions)

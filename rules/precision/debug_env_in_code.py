@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Message, Node, Replace, Rule, Status
+from torchlint.rule import Applicability, Doubt, Flag, Message, Node, Replace, Rule, Status
 from torchlint.semantics.knowledge.conventions.functions import DEBUGGING_FUNCTION
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ RULE = Rule(
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
     unsafe="errors on the GPU are reported later than at the call that caused them",
+    doubts=((Doubt.MEANT, ""),),
 )
 _DEBUGGING = Message(
     "debugging", "`{name}={value}` {effect}, in every run of this program", help="set it in the shell when you need it"
@@ -51,6 +52,7 @@ def check(node: cst.Assign | cst.Call, context: Context) -> Iterator[Flag]:
         _DEBUGGING.of(name=name, value=value, effect=effect),
         title="Remove it",
         edits=_removed(node, context),
+        doubts=(Doubt.MEANT,) if _is_for_debugging(node, context) else (),
     )
 
 
@@ -84,11 +86,14 @@ def _setting(node: cst.Assign | cst.Call, context: Context) -> tuple[str, str] |
 
 
 def _is_asked_for(node: cst.CSTNode, context: Context) -> bool:
-    """Whether a condition decides on it, or the function is there for debugging or for exact repetition."""
+    """Whether a condition decides on it."""
     if context.enclosing(node, cst.Else) is not None:
         return True
-    if not all(_always_holds(test, context) for test, _ in context.conditions(node, across_functions=True)):
-        return True
+    return not all(_always_holds(test, context) for test, _ in context.conditions(node, across_functions=True))
+
+
+def _is_for_debugging(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the function is there for debugging or for exact repetition, by its name."""
     definitions: Iterator[cst.FunctionDef | cst.ClassDef] = context.around(node, cst.FunctionDef, cst.ClassDef)
     return any(DEBUGGING_FUNCTION.suggests(above.name.value.lower()) for above in definitions)
 

@@ -101,14 +101,15 @@ def _doubts(
     from torchlint.analyses.host.reads import is_awaited_by_loop
     from torchlint.analyses.sync.adjacent_waits import is_beside_a_wait
     from torchlint.analyses.sync.avoidable import wait_doubts
-    from torchlint.analyses.sync.inherent_branches import is_switched_on
+    from torchlint.analyses.sync.inherent_branches import switch_doubts
 
     if is_awaited_by_loop(tensor, context) or is_known_already(node, tensor, context):
         yield Doubt.WAITS_ANYWAY
-    if logging.is_alarm(node, context) or is_switched_on(node, context) or _is_for_people(node, context):
+    if logging.is_alarm(node, context) or _is_for_people(node, context):
         yield Doubt.RARE
-    if logging.is_of_an_episode(node, context):
-        yield Doubt.RARE
+    yield from switch_doubts(node, context)
+    if logging.is_named_alarm(node, context) or logging.is_of_an_episode(node, context):
+        yield Doubt.NAMED_RARE
     if logging.is_key(node, context):
         yield Doubt.VALUE_DECIDES
     yield from wait_doubts(node, tensor, context)

@@ -65,7 +65,7 @@ def _flag(condition: cst.BaseExpression, node: cst.CSTNode, context: Context) ->
 def _doubts(condition: cst.BaseExpression, found: tuple[Doubt, ...], context: Context) -> Iterator[Doubt]:
     """What speaks against asking less, in the order of what it costs to know."""
     from torchlint.analyses.sync.avoidable import wait_doubts
-    from torchlint.analyses.sync.finite_checks import is_read_anyway
+    from torchlint.analyses.sync.finite_checks import is_named_scaled, is_read_anyway
     from torchlint.analyses.sync.implicit_reads import asks_before
     from torchlint.analyses.sync.inherent_branches import design_doubts
 
@@ -74,5 +74,7 @@ def _doubts(condition: cst.BaseExpression, found: tuple[Doubt, ...], context: Co
     yield from design_doubts(condition, context)
     if is_read_anyway(condition, context):
         yield Doubt.WAITS_ANYWAY
+    if is_named_scaled(condition, context):
+        yield Doubt.NAMED_OTHERWISE
     yield from found
     yield from wait_doubts(condition, condition, context)

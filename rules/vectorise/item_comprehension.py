@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Message, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 from torchlint.semantics.knowledge.conventions.texts import TORCHSCRIPT
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ RULE = Rule(
     fix=(Applicability.SAFE, Applicability.UNSAFE),
     unsafe="a tensor of several axes gives a flat list of all elements, or one more level",
     yields_to=("graph-break-in-compiled",),
+    doubts=((Doubt.NAMED_RARE, ""),),
 )
 _ONE_BY_ONE = Message(
     "one-by-one",
@@ -38,6 +39,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a comprehension, or `map`, that does nothing but read each element; the fix reads all of them at once."""
     from torchlint.analyses.batching.comprehension_reads import listing
     from torchlint.analyses.batching.extent import may_wait  # the model's parts load LibCST
+    from torchlint.analyses.execution.rarity import named_rare
     from torchlint.analyses.tensors.ranks import vector
 
     found = listing(node, context)
@@ -52,6 +54,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         title=f"Read all of `{shown}` with `tolist()`",
         edits=_edits(found, numbers, context),
         applicability=Applicability.SAFE if _is_safe(found, numbers, context) else Applicability.UNSAFE,
+        doubts=named_rare(found.node, context),
     )
 
 

@@ -36,6 +36,7 @@ RULE = Rule(
         (Doubt.RATE_UNKNOWN, ""),
         (Doubt.UNCALLED, ""),
         (Doubt.RUNS_ONCE, "What runs once on the CPU may be slow."),
+        (Doubt.NAMED_RARE, ""),
         (Doubt.RARE, "Pictures, reports and checks at start-up are not what anybody waits for."),
     ),
 )

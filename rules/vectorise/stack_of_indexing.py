@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Message, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Doubt, Flag, Message, NodeEdit, Replace, Rule, Status
 from torchlint.semantics.values.lattice import Device, Kind
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ RULE = Rule(
     fix=(Applicability.UNSAFE,),
     unsafe="no rows at all, and indices out of range, behave differently",
     eager=True,
+    doubts=((Doubt.NAMED_RARE, ""),),
 )
 _STACKED = Message("stacked", "`{stack}` takes the rows of `{tensor}` one by one{wait}", help="{advice}")
 # A longer index says less than that there is one.
@@ -35,6 +36,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a stack of `x[i] for i in idx`; the fix indexes with `idx`."""
     from torchlint.analyses.batching.extent import may_wait  # the model's parts load LibCST
     from torchlint.analyses.batching.restacked import stack
+    from torchlint.analyses.execution.rarity import named_rare
     from torchlint.edits.expressions import shown_owner
 
     found = stack(node, context)
@@ -50,6 +52,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         _STACKED.of(stack=context.shown(node), tensor=shown, wait=wait, advice=advice),
         title=f"Index `{shown}` once",
         edits=_edits(found, numbers, context),
+        doubts=named_rare(node, context),
     )
 
 

@@ -22,15 +22,15 @@ def write(reports: Sequence[FileReport], options: ReportOptions) -> str:
     style = Style(options.color, options.hyperlinks)
     found = list(entries(reports, options))
     if not options.group_by:
-        told = list(_lines(found, options, style))
-        return "".join((*told, where_time_goes(options, gap=bool(told)), footer(reports, options)))
+        lines = "".join(_lines(found, options, style))
+        return lines + where_time_goes(options, gap=bool(lines)) + footer(reports, options)
     from torchlint.report.groups import groups  # few runs have any
 
     parts = []
     for title, group in groups(found, options.group_by):
         lines = "".join(f"  {line}" for line in _lines(group, options, style))
         parts.append(f"{style.paint(title, BOLD)}\n{lines}\n")
-    return "".join((*parts, where_time_goes(options), footer(reports, options)))
+    return "".join(parts) + where_time_goes(options) + footer(reports, options)
 
 
 def _lines(found: Sequence[Entry], options: ReportOptions, style: Style) -> Iterator[str]:

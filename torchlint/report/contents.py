@@ -79,9 +79,9 @@ class ReportOptions:
     exit_code: int | None = None
     rules: tuple[Rule, ...] = field(default_factory=all_rules)
     problems: tuple[str, ...] = ()
-    profile: Profile | None = None
     fail_on: Severity = Severity.WARNING
     folder: str = ""
     sort: str = "place"
     group_by: str = ""
     wraps: bool = False
+    profile: Profile | None = None

@@ -87,11 +87,14 @@ class Entry:
 
 
 def entries(reports: Sequence[FileReport], options: ReportOptions) -> Iterator[Entry]:
-    """Everything there is to say, file by file and top to bottom, or what weighs or takes most first."""
+    """Everything there is to say, file by file and top to bottom, or what weighs most first.
+
+    With a profile that is what was measured to take most.
+    """
     found = _by_place(reports, options)
-    if options.sort == "impact":
-        found = iter(sorted(found, key=_impact))
-    return iter(sorted(found, key=_time)) if options.profile is not None else found
+    if options.profile is not None:
+        return iter(sorted(found, key=_time))
+    return iter(sorted(found, key=_impact)) if options.sort == "impact" else found
 
 
 def _impact(entry: Entry) -> tuple[bool, int, int]:

@@ -19,7 +19,6 @@ from torchlint.semantics.knowledge.conventions.functions import (
     EVALUATING_WORD,
     GRADIENT_SWITCH,
     GRADIENT_WORD,
-    STRANGE_DECORATOR,
     TEST_CASE,
     TRACING_CALL,
 )
@@ -137,8 +136,6 @@ class Evaluations:
         if function.asynchronous is not None or self.context.frequencies.is_diagnostic(function.body):
             return True
         if self.is_of_a_test_case(function):
-            return True
-        if any(_is_strange(item.decorator) for item in function.decorators):
             return True
         owner = self.context.classes.owner(function)
         if owner is None or function in self._switches or not self.context.classes.is_module(owner):
@@ -480,12 +477,6 @@ def lines_of(statements: Sequence[cst.BaseStatement]) -> tuple[Line, ...]:
 
 def _words(name: str) -> set[str]:
     return set(name.lower().split("_"))
-
-
-def _is_strange(decorator: cst.BaseExpression) -> bool:
-    """Whether a decorator may set the grad mode, or compiles or collects the function."""
-    name = (dotted(decorator.func if isinstance(decorator, cst.Call) else decorator) or "").lower()
-    return STRANGE_DECORATOR.suggests(name)
 
 
 def _mode(line: cst.CSTNode) -> bool | None:

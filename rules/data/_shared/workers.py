@@ -17,8 +17,6 @@ from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.functions import (
     CHANGING_DATASET,
-    CHANGING_METHOD,
-    SHUFFLE_METHOD,
 )
 from torchlint.semantics.knowledge.conventions.texts import EPOCH_TEXT
 from torchlint.semantics.knowledge.conventions.values import OPTIONS
@@ -195,10 +193,7 @@ def needs_new_workers(loader: cst.Call, context: Context) -> bool:
     """Whether a pass may need its workers anew: they would not see what the main process changes in the dataset."""
     dataset = context.argument(loader, "dataset", 0)
     collate = option(loader, "collate_fn", 6, context).given
-    start = option(loader, "worker_init_fn", 10, context).given
-    if dataset is None or _is_told(dataset, context) or context[Passes].overlap(loader):
-        return True
-    if start is not None and _speaks_of_epochs(start, context):
+    if dataset is None or context[Passes].overlap(loader):
         return True
     held = {*_variables(dataset, context), *(_variables(collate, context) if collate is not None else ())}
     return any(
@@ -206,6 +201,15 @@ def needs_new_workers(loader: cst.Call, context: Context) -> bool:
         and _is_same_scope(changed, loader, context)
         and _is_later(changed, loader, context)
         for changed in _changes(context)
+    )
+
+
+def is_named_for_epochs(loader: cst.Call, context: Context) -> bool:
+    """Whether names say that workers are set up for an epoch, or that the dataset is told of it: `set_epoch`."""
+    dataset = context.argument(loader, "dataset", 0)
+    start = option(loader, "worker_init_fn", 10, context).given
+    return (dataset is not None and _is_told(dataset, context)) or (
+        start is not None and _speaks_of_epochs(start, context)
     )
 
 
@@ -245,10 +249,9 @@ def _changes(context: Context) -> Iterator[cst.BaseExpression]:
     for call in context.tree.of(cst.Call):
         if not isinstance(call.func, cst.Attribute):
             continue
-        name = call.func.attr.value
-        if isinstance(context.parent(call), cst.Expr) or CHANGING_METHOD.suggests(name):
+        if isinstance(context.parent(call), cst.Expr):
             yield call.func.value
-        if SHUFFLE_METHOD.suggests(name) and call.args:
+        if call.args and context.qualified_name(call.func) in ("random.shuffle", "numpy.random.shuffle"):
             yield call.args[0].value
 
 

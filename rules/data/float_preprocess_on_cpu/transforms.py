@@ -8,7 +8,6 @@ import libcst as cst
 
 from torchlint.analyses.provenance.constants import constant
 from torchlint.semantics.flow.origins import Through
-from torchlint.semantics.knowledge.conventions.functions import DATASET_CLASS
 from torchlint.semantics.values.lattice import Kind
 
 if TYPE_CHECKING:
@@ -116,4 +115,4 @@ def _is_dataset(call: cst.Call, argument: cst.Arg, context: Context) -> bool:
     if name.startswith("torchvision.datasets."):
         return True
     is_named = argument.keyword is not None and argument.keyword.value in _KEYWORDS
-    return is_named or context.kind(call) is Kind.DATASET or DATASET_CLASS.suggests(name)
+    return is_named or context.kind(call) is Kind.DATASET

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Message, Rule, Status
+from torchlint.rule import Call, Doubt, Flag, Message, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -19,6 +19,7 @@ RULE = Rule(
     summary="Every worker yields all of an `IterableDataset`, so an epoch has each sample once per worker.",
     since="0.2.0",
     status=Status.PREVIEW,
+    doubts=((Doubt.NAMED_OTHERWISE, ""),),
 )
 _NOT_SHARDED = Message(
     "not-sharded",
@@ -36,7 +37,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.provenance.constants import constant  # the model's parts load LibCST
 
     from .._shared.worker_processes import number_of_workers
-    from .datasets import construction, repeats_in_workers
+    from .datasets import construction, is_named_otherwise, repeats_in_workers
 
     count = number_of_workers(node, context)
     if count is None or _is_one(constant(count, context)) or context.has_unpacking(node):
@@ -49,6 +50,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         yield Flag(
             node,
             _NOT_SHARDED.of(workers=context.shown(count), dataset=context.shown(made.func)),
+            doubts=(Doubt.NAMED_OTHERWISE,) if is_named_otherwise(made, context) else (),
         )
 
 

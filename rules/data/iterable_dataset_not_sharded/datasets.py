@@ -36,11 +36,36 @@ def repeats_in_workers(dataset: cst.Call, context: Context) -> bool:
         return False
     if any(not base.startswith(("torch.utils.data.", "typing.", "object", "abc.")) for base in others):
         return False
-    code = "".join(context.uncommented(part) for part in own)
-    if SHARES_SAMPLES.suggests(code) or DRAWS_SAMPLES.suggests(code):
+    if any(_asks_for_its_part(part, context) for part in own):
         return False
     iterate = context.classes.method(class_, "__iter__")
     return iterate is not None and not iterate.decorators and _goes_over_all(iterate, context)
+
+
+def _asks_for_its_part(class_: cst.ClassDef, context: Context) -> bool:
+    """Whether code of a dataset asks which worker or process it runs in, or draws what it gives."""
+    names = (context.qualified_name(node.func) or "" for node in descendants(class_) if isinstance(node, cst.Call))
+    return any(name.startswith(_OF_PARTS) for name in names)
+
+
+_OF_PARTS = ("torch.utils.data.get_worker_info", "torch.distributed.", "random.", "numpy.random.", "torch.rand")
+
+
+def is_named_otherwise(dataset: cst.Call, context: Context) -> bool:
+    """Whether names and words in the class of a dataset speak of parts, of chance, or of samples from elsewhere."""
+    class_ = context.value(dataset).definition
+    if not isinstance(class_, cst.ClassDef):
+        return False
+    own = [part for part in context.classes.lineage(class_) if not isinstance(part, str)]
+    code = "".join(context.uncommented(part) for part in own)
+    if SHARES_SAMPLES.suggests(code) or DRAWS_SAMPLES.suggests(code):
+        return True
+    iterate = context.classes.method(class_, "__iter__")
+    return iterate is not None and any(
+        SAMPLE_SOURCE.suggests(node.attr.value) and context.classes.self_class(node.value) is not None
+        for node in descendants(iterate.body)
+        if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name)
+    )
 
 
 def _goes_over_all(iterate: cst.FunctionDef, context: Context) -> bool:
@@ -67,8 +92,8 @@ def _is_all_there(node: cst.BaseExpression, context: Context) -> bool:
         case cst.Name():
             origins = context.origins(node, Through.PARTS | Through.ELEMENTS | Through.CONTEXTS)
             return origins.is_complete and all(_is_all_there(origin.node, context) for origin in origins.found)
-        case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
-            return context.classes.self_class(owner) is not None and not SAMPLE_SOURCE.suggests(name)
+        case cst.Attribute(value=cst.Name() as owner, attr=cst.Name()):
+            return context.classes.self_class(owner) is not None
         case cst.Subscript(value=owner):
             return _is_all_there(owner, context)
         case cst.Call(args=args):

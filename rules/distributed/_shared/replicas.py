@@ -11,7 +11,6 @@ from torchlint.semantics.execution.grad_mode import GradMode
 from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.knowledge.conventions.functions import (
     DISTRIBUTED_CALL,
-    EVALUATING_FILE,
     HALF_OPTIMIZER,
     OPTIMIZER_CALL,
     TRAINING_CALL,
@@ -45,17 +44,11 @@ def only_evaluates(node: cst.CSTNode, context: Context) -> bool:
     calls = [call.func for call in context.tree.of(cst.Call)]
     called = {_last(func) for func in calls}
     called |= {_last(decorator.decorator) for decorator in context.tree.of(cst.Decorator)}
-    says_so = EVALUATING_FILE.suggests(_stem(context.source.path))
-    if (called.isdisjoint(_EVALUATES) and not says_so) or TRAINING_CALL.suggests_any(called):
+    if called.isdisjoint(_EVALUATES) or TRAINING_CALL.suggests_any(called):
         return False
     return not any(OPTIMIZER_CALL.suggests(name) for name in called) and not any(
         (context.qualified_name(func) or "").startswith("torch.optim.") for func in calls
     )
-
-
-def _stem(path: str) -> str:
-    """`eval` of `tools/Eval.py`."""
-    return path.replace("\\", "/").rpartition("/")[2].rpartition(".")[0].lower()
 
 
 def is_only_saved(call: cst.Call, context: Context) -> bool:

@@ -22,8 +22,18 @@ def is_fused_elsewhere(node: cst.CSTNode, context: Context) -> bool:
 
 
 def _fuses(decorator: cst.BaseExpression, context: Context) -> bool:
-    called = decorator.func if isinstance(decorator, cst.Call) else decorator
-    return FUSING_DECORATOR.suggests((context.qualified_name(called) or context.uncommented(called)).rpartition(".")[2])
+    name = context.qualified_name(decorator.func if isinstance(decorator, cst.Call) else decorator) or ""
+    return name in ("torch.jit.script", "torch.jit.trace")
+
+
+def is_named_fused(node: cst.CSTNode, context: Context) -> bool:
+    """Whether a decorator of a function around the node compiles it, by its name: `@jit_fuser`."""
+    decorators = (item.decorator for function in context.around(node, cst.FunctionDef) for item in function.decorators)
+    called = (each.func if isinstance(each, cst.Call) else each for each in decorators)
+    return any(
+        FUSING_DECORATOR.suggests((context.qualified_name(each) or context.uncommented(each)).rpartition(".")[2])
+        for each in called
+    )
 
 
 def _is_in_function(node: cst.CSTNode, context: Context) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchlint.finding import Frequency
-from torchlint.rule import Applicability, Call, Flag, Message, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -25,6 +25,7 @@ RULE = Rule(
     fix=(Applicability.UNSAFE,),
     unsafe="the last digits differ",
     eager=True,
+    doubts=((Doubt.MEANT, ""),),
 )
 _UNFUSED = Message(
     "unfused",
@@ -45,7 +46,9 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a formula that is SiLU, GELU, Mish or Hardswish."""
     from torchlint.edits.messages import how_often
 
+    from .._shared.fused_elsewhere import is_named_fused
     from .formulas import activation  # the model's parts load LibCST
+    from .reference_code import is_reference
 
     found = activation(node, context)
     if found is None or _is_meant(found, context) or context.frequency(found.formula) is Frequency.ONCE:
@@ -61,6 +64,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         ),
         title=f"Call `{found.function}`",
         edits=_edits(found, context),
+        doubts=(Doubt.MEANT,) if is_reference(node, context) or is_named_fused(node, context) else (),
     )
 
 
@@ -69,7 +73,7 @@ def _is_meant(found: Activation, context: Context) -> bool:
     from torchlint.analyses.execution.meant import said
 
     from .._shared.fused_elsewhere import is_fused_elsewhere
-    from .reference_code import has_own_gradient, is_reference, is_unchosen
+    from .reference_code import has_own_gradient, is_unchosen
 
     names = (f"nn.{found.layer}", f"F.{found.function}", f"functional.{found.function}")
     if any(name in context.program.code for name in names) or any(
@@ -80,9 +84,7 @@ def _is_meant(found: Activation, context: Context) -> bool:
         return True
     if any(name in comment for comment in said(found.formula, context) for name in (found.layer, found.function)):
         return True
-    if is_reference(found.formula, context) or is_unchosen(found.formula, context):
-        return True
-    if has_own_gradient(_PARTS, context):
+    if is_unchosen(found.formula, context) or has_own_gradient(_PARTS, context):
         return True
     return is_fused_elsewhere(found.formula, context)
 

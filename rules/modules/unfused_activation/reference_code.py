@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.knowledge.conventions.functions import REFERENCE_FUNCTION, REGISTERING_DECORATOR
+from torchlint.semantics.knowledge.conventions.functions import REFERENCE_FUNCTION
 from torchlint.semantics.knowledge.conventions.texts import PICKED_BY_NAME
-from torchlint.semantics.names.bindings import last_part
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -53,14 +52,11 @@ def _gives_no_more(function: cst.CSTNode | None) -> bool:
 
 
 def _is_registered(node: cst.CSTNode, context: Context) -> bool:
-    """Whether a decorator puts the class around the node into a registry: `@ACTIVATIONS.register_module()`."""
+    """Whether a decorator is given the class around the node, as a registry's: `@ACTIVATIONS.register_module()`."""
     class_ = context.tree.enclosing_class(node)
-    if class_ is None:
-        return False
-    called = [
-        item.decorator.func if isinstance(item.decorator, cst.Call) else item.decorator for item in class_.decorators
-    ]
-    return any(REGISTERING_DECORATOR.suggests(last_part(name)) for name in called)
+    return class_ is not None and not all(
+        (context.qualified_name(item.decorator) or "").startswith("typing") for item in class_.decorators
+    )
 
 
 def _key(use: cst.CSTNode, context: Context) -> str | bytes | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchlint.finding import Frequency
-from torchlint.rule import Call, Flag, Message, Method, Rule
+from torchlint.rule import Call, Doubt, Flag, Message, Method, Rule
 from torchlint.semantics.knowledge.conventions.texts import RMSNORM_KNOWN
 
 if TYPE_CHECKING:
@@ -35,9 +35,10 @@ _UNFUSED = Message(
 def check(call: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the product of a tensor and the root of the mean of its squares, over the last axis."""
     from torchlint.analyses.execution.hot import is_exceptional
+    from torchlint.analyses.execution.rarity import is_named_diagnostic
     from torchlint.edits.messages import how_often
 
-    from .._shared.fused_elsewhere import is_fused_elsewhere  # the model's parts load LibCST
+    from .._shared.fused_elsewhere import is_fused_elsewhere, is_named_fused  # the model's parts load LibCST
     from .formula import rms_norm
 
     product = rms_norm(call, context)
@@ -48,4 +49,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Flag]:
     yield Flag(
         product,
         _UNFUSED.of(often=how_often(product, context)),
+        doubts=(
+            *((Doubt.NAMED_RARE,) if is_named_diagnostic(product, context) else ()),
+            *((Doubt.MEANT,) if is_named_fused(call, context) else ()),
+        ),
     )

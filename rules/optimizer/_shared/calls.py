@@ -10,6 +10,7 @@ from torchlint.analyses.execution.small_models import is_small
 from torchlint.analyses.provenance.constants import may_pass
 from torchlint.edits.expressions import with_argument
 from torchlint.edits.imports import spelling
+from torchlint.rule import Doubt
 from torchlint.semantics.flow.origins import EVERYTHING
 from torchlint.semantics.knowledge.conventions.functions import STATE_LOADER, TRIAL_FUNCTION
 from torchlint.semantics.knowledge.conventions.texts import SPARSE_GRADIENTS
@@ -87,7 +88,7 @@ def torch_name(node: cst.CSTNode, context: Context) -> str | None:
 
 def updates_a_moved_model(call: cst.Call, context: Context) -> bool:
     """Whether all parameters given to an optimizer are those of models that have been moved to a device before."""
-    owners = _models(call)
+    owners = _models(call, context)
     return bool(owners) and all(context.device(owner) in (Device.MAYBE, Device.ACCELERATOR) for owner in owners)
 
 
@@ -103,15 +104,20 @@ def never_steps(call: cst.Call, context: Context) -> bool:
 
 
 def is_tried_out(call: cst.Call, context: Context) -> bool:
-    """Whether the function tries or times something, or runs on the CPU unless somebody asks, and nobody calls it."""
+    """Whether the function runs on the CPU unless somebody asks, and nobody calls it."""
     function = context.function(call)
     if not isinstance(function, cst.FunctionDef):
         return False
-    if TRIAL_FUNCTION.suggests(function.name.value):
-        return True
     if function.name.value.startswith("__") or not any(map(_is_the_host, parameters(function))):
         return False
     return not context.calls.callers(function) and not context.elsewhere.callers(function)
+
+
+def trial_doubts(call: cst.Call, context: Context) -> tuple[Doubt, ...]:
+    """The doubt of a function that tries or times something, by its name."""
+    function = context.function(call)
+    is_trial = isinstance(function, cst.FunctionDef) and TRIAL_FUNCTION.suggests(function.name.value)
+    return (Doubt.NAMED_RARE,) if is_trial else ()
 
 
 def _is_the_host(parameter: cst.Param) -> bool:
@@ -122,13 +128,14 @@ def _is_the_host(parameter: cst.Param) -> bool:
 
 def updates_few_tensors(call: cst.Call, context: Context) -> bool:
     """Whether all models whose parameters an optimizer is given have one or two layers."""
-    return all(is_small(owner, context) for owner in _models(call))
+    return all(is_small(owner, context) for owner in _models(call, context))
 
 
-def _models(call: cst.Call) -> list[cst.BaseExpression]:
+def _models(call: cst.Call, context: Context) -> list[cst.BaseExpression]:
+    given = call.args[0].value
     return [
         node.func.value
-        for node in descendants(call.args[0].value)
+        for node in descendants(context.stands_for(given) or given)
         if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == "parameters"
     ]
 

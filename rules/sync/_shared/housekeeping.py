@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
 _Block = (cst.IndentedBlock, cst.Module)
+_OF_MEMORY = ("torch.cuda.mem", "torch.cuda.max_mem", "psutil.virtual_memory")
 _CLOCKS = ("time.", "timeit.", "datetime.")
 
 
@@ -56,21 +57,43 @@ def _asked_for(call: cst.Call, context: Context) -> Iterator[Doubt]:
             yield Doubt.MEANT
         if isinstance(guard.node, cst.If):
             words = context.uncommented(guard.node.test).lower()
-            is_rare = guard.role is Role.TAKEN and not USUAL_CONDITION.suggests(words)
-            if is_rare and _is_noted_in_the_loop(guard.node.test, loop, context):
-                yield Doubt.RATE_UNKNOWN
-            elif is_rare or CHORE_CONDITION.suggests(words):
+            is_unusual = guard.role is Role.TAKEN and not USUAL_CONDITION.suggests(words)
+            is_rare = is_unusual and _is_rare(guard.node.test, context)
+            if is_rare or _asks_for_memory(guard.node.test, context):
                 yield Doubt.RARE
+            elif is_unusual and _is_noted_in_the_loop(guard.node.test, loop, context):
+                yield Doubt.RATE_UNKNOWN
+            elif CHORE_CONDITION.suggests(words):
+                yield Doubt.NAMED_RARE
+            elif is_unusual:
+                yield Doubt.OPTION_DECIDES
     if loop is not None and any(
         SHORT_OF_MEMORY.suggests(context.uncommented(condition.test).lower()) for condition in context.conditions(loop)
     ):
-        yield Doubt.RARE
+        yield Doubt.NAMED_RARE
     owners = (context.function(call), context.tree.enclosing_class(call))
     if any(
         isinstance(owner, (cst.FunctionDef, cst.ClassDef)) and CHORE_OWNER.suggests(owner.name.value.lower())
         for owner in owners
     ):
         yield Doubt.MEANT
+
+
+def _asks_for_memory(test: cst.BaseExpression, context: Context) -> bool:
+    """`if torch.cuda.memory_reserved() > limit:`."""
+    return any(
+        isinstance(node, cst.Call) and (context.qualified_name(node.func) or "").startswith(_OF_MEMORY)
+        for node in descendants(test)
+    )
+
+
+def _is_rare(test: cst.BaseExpression, context: Context) -> bool:
+    """Whether the condition is no option, which is a name, alone or turned round: it compares or computes something."""
+    while isinstance(test, cst.UnaryOperation):
+        test = test.expression
+    if isinstance(test, cst.BooleanOperation):
+        return _is_rare(test.left, context) or _is_rare(test.right, context)
+    return not isinstance(test, (cst.Name, cst.Attribute)) or context.frequencies.is_rate_limit(test)
 
 
 def _is_noted_in_the_loop(test: cst.BaseExpression, loop: cst.CSTNode | None, context: Context) -> bool:

@@ -75,7 +75,7 @@ def _doubts(node: cst.Call, tensor: cst.BaseExpression, context: Context) -> Ite
 
     whole = _chain(node, context)
     if is_switched_on(node, context):
-        yield Doubt.RARE
+        yield Doubt.NAMED_RARE
     is_needed = is_made_room_for(whole, context) or is_saved(node, context) or is_needed_on_host(node, context)
     if is_needed:
         yield Doubt.HOST_NEEDS_IT

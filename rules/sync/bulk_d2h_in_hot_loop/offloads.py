@@ -28,7 +28,7 @@ def is_made_room_for(whole: cst.CSTNode, context: Context) -> bool:
 
 
 def is_switched_on(node: cst.CSTNode, context: Context) -> bool:
-    """Whether somebody has to ask for the copy, by an option to make room or to save something."""
+    """Whether somebody has to ask for the copy, by the name of an option to make room or to save something."""
     return any(is_taken and _is_option(test) for test, is_taken in context.conditions(node))
 
 

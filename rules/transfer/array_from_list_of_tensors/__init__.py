@@ -52,7 +52,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     doubts: list[Doubt] = [] if found.is_there else [Doubt.DEVICE_UNKNOWN]
     if context.frequencies.is_diagnostic(node):
-        doubts.append(Doubt.RARE)
+        doubts.append(Doubt.NAMED_RARE)
     if context.frequency(node) <= Frequency.ONCE:
         doubts += rate_doubts(node, context)
     times = f"{found.count} times" if found.count else "once per tensor"

@@ -201,7 +201,9 @@ def _doubts(node: cst.Call, context: Context) -> Iterator[Doubt]:
 
     if is_waited_for(node, context):
         yield Doubt.WAITS_ANYWAY
-    if context.frequencies.is_diagnostic(node) or is_of_calibration(node, context) or is_export(context):
+    if context.frequencies.is_diagnostic(node):
+        yield Doubt.NAMED_RARE
+    if is_of_calibration(node, context) or is_export(context):
         yield Doubt.RARE
 
 

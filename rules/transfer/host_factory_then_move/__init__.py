@@ -28,6 +28,7 @@ RULE = Rule(
     doubts=(
         (Doubt.SMALL, ""),
         (Doubt.RUNS_ONCE, ""),
+        (Doubt.NAMED_RARE, ""),
         (Doubt.RARE, "What tries a model out, exports it or gives it first weights is not what anybody waits for."),
     ),
 )
@@ -78,11 +79,13 @@ def _doubts(made: Factory, moved: Move, number: int | None, context: Context) ->
     from torchlint.analyses.execution.occasions import (
         is_made_once,
         is_made_to_look,
+        is_named_preparation,
         is_preparation,
         is_set_up,
         is_warm_up,
         runs_once,
     )
+    from torchlint.analyses.execution.rarity import is_named_diagnostic
     from torchlint.analyses.sync.finite_checks import is_exceptional
     from torchlint.analyses.tensors.element_counts import is_an_image, sizes
     from torchlint.analyses.transfer.moves import is_enlarged
@@ -90,6 +93,8 @@ def _doubts(made: Factory, moved: Move, number: int | None, context: Context) ->
     asked = (is_exceptional, is_preparation, is_made_to_look)
     if any(is_such(moved.call, context) for is_such in asked):
         yield Doubt.RARE
+    if is_named_preparation(moved.call, context) or is_named_diagnostic(moved.call, context):
+        yield Doubt.NAMED_RARE
     if is_set_up(moved.call, context):
         yield Doubt.RUNS_ONCE
     axes = sizes(made.call, context)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Message, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -24,6 +24,7 @@ RULE = Rule(
     default=False,
     fix=(Applicability.UNSAFE,),
     unsafe="the last digits differ, more so for close points",
+    doubts=((Doubt.NAMED_RARE, ""),),
     eager=True,
 )
 _PAIRS = Message(
@@ -41,7 +42,7 @@ _PAIRS = Message(
 )
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag `((a[:, None, :] - b[None, :, :]) ** 2).sum(-1)`; the fix asks `torch.cdist`."""
-    from torchlint.analyses.execution.rarity import runs_rarely  # the model's parts load LibCST
+    from torchlint.analyses.execution.rarity import named_rare, runs_rarely  # the model's parts load LibCST
 
     from .distances import distances
 
@@ -53,6 +54,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         _PAIRS.of(rows=context.shown(found.rows), columns=context.shown(found.columns)),
         title="Use `torch.cdist`",
         edits=_edits(found, context),
+        doubts=named_rare(node, context),
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Message, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Call, Doubt, Flag, Message, NodeEdit, Replace, Rule
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -22,6 +22,7 @@ RULE = Rule(
     unsafe="order of sums, NaN and empty tensors behave differently",
     yields_to=("graph-break-in-compiled",),
     eager=True,
+    doubts=((Doubt.NAMED_RARE, ""),),
 )
 _ROWS = Message("rows", "`{call}` {verb} the rows of `{tensor}` one by one, {cost}", help="use `{instead}`")
 # What the tensor does in the place of each, and what the builtin does with one row after the other.
@@ -40,6 +41,7 @@ _TESTS = (".any()", ".all()")
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a builtin with a tensor as its only argument; the fix calls the method of the tensor."""
     from torchlint.analyses.batching.extent import may_wait  # the model's parts load LibCST
+    from torchlint.analyses.execution.rarity import named_rare
     from torchlint.edits.expressions import shown_owner
 
     from .reductions import reduced
@@ -59,6 +61,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         _ROWS.of(call=context.shown(node), verb=verb, tensor=shown, cost=cost, instead=instead.format(shown)),
         title="Use the method of the tensor",
         edits=_edits(node, tensor, instead, context) if name != "sorted" else (),
+        doubts=named_rare(node, context),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Message, Rule
+from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -20,6 +20,7 @@ RULE = Rule(
     since="0.2.0",
     fix=(Applicability.UNSAFE,),
     unsafe="a part that is changed in place later changes the result",
+    doubts=((Doubt.NAMED_RARE, ""), (Doubt.SIZE_UNKNOWN, "")),
 )
 _GROWS = Message(
     "grows",
@@ -32,15 +33,23 @@ _JOINS = ("cat", "concat", "concatenate", "vstack", "row_stack", "hstack", "dsta
 @RULE.on(*(Call(f"torch.{name}") for name in _JOINS))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag `acc = torch.cat((acc, x))` in a loop that doesn't look at `acc`; the fix collects the parts in a list."""
-    from .growth import growth, listed  # the model's parts load LibCST
+    from torchlint.analyses.execution.rarity import named_rare  # the model's parts load LibCST
+
+    from .growth import growth, is_for_a_picture, listed
 
     found = growth(node, context)
     if found is None:
         return
     name = found.name.value
+    doubts = [*named_rare(node, context)]
+    if not doubts and is_for_a_picture(node, context):
+        doubts.append(Doubt.NAMED_RARE)
+    if not found.is_surely_long:
+        doubts.append(Doubt.SIZE_UNKNOWN)
     yield Flag(
         node,
         _GROWS.of(name=name),
         title=f"Collect the parts of `{name}` in a list",
         edits=listed(found, context),
+        doubts=tuple(doubts),
     )

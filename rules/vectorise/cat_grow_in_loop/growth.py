@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -11,12 +12,11 @@ import libcst as cst
 from torchlint.analyses.batching.extent import FEW_IN_ALL, is_few
 from torchlint.analyses.execution.hot import is_exceptional
 from torchlint.analyses.execution.rarity import runs_rarely
-from torchlint.analyses.iteration.targets import names_in, visit
+from torchlint.analyses.iteration.targets import Visit, names_in, visit
 from torchlint.analyses.tensors.aliasing import is_changed_in_place, reflects
 from torchlint.edits.expressions import loses_comment
 from torchlint.rule import Insert, InsertBelow, NodeEdit, Replace
 from torchlint.semantics.execution.frequency import LoopKind
-from torchlint.semantics.knowledge.conventions.conditions import FIRST_FLAG
 from torchlint.semantics.knowledge.conventions.counts import FEW_PARTS, MANY_PARTS
 from torchlint.semantics.knowledge.conventions.functions import PICTURE_WRITER
 from torchlint.semantics.names.bindings import last_part
@@ -33,7 +33,7 @@ class Growth:
     """`statement` joins `name` with `parts`, behind or before them, at each turn of `loop`, in which nobody reads it.
 
     `first` is what the name is given at the first turn, where an expression says so: `x if t is None else cat(…)`.
-    `is_guarded`: a branch gives the name its first part.
+    `is_guarded`: a branch gives the name its first part. `is_surely_long`: no name alone says how many turns there are.
     """
 
     call: cst.Call
@@ -44,6 +44,7 @@ class Growth:
     loop: cst.For | cst.While
     first: cst.BaseExpression | None
     is_guarded: bool
+    is_surely_long: bool
 
 
 def growth(call: cst.Call, context: Context) -> Growth | None:
@@ -65,13 +66,15 @@ def growth(call: cst.Call, context: Context) -> Growth | None:
     if any(argument.keyword is not None and argument.keyword.value == "out" for argument in call.args):
         return None
     found = _loop(statement, target, context)
-    if found is None or runs_rarely(call, context) or is_exceptional(call, context) or _is_for_a_picture(call, context):
+    if found is None or runs_rarely(call, context) or is_exceptional(call, context):
         return None
-    loop, is_guarded = found
-    return Growth(call, statement, own[0], others, own[0] is not parts[0], loop, first, is_guarded)
+    loop, is_guarded, turns = found
+    return Growth(
+        call, statement, own[0], others, own[0] is not parts[0], loop, first, is_guarded, turns is _Turns.MANY
+    )
 
 
-def _is_for_a_picture(call: cst.Call, context: Context) -> bool:
+def is_for_a_picture(call: cst.Call, context: Context) -> bool:
     """Whether the function around saves a picture: the samples that it shows are few."""
     function = context.function(call)
     return function is not None and any(
@@ -107,8 +110,8 @@ def _missing(test: cst.BaseExpression) -> bool | None:
 # The loop
 
 
-def _loop(statement: cst.Assign, target: cst.Name, context: Context) -> tuple[cst.For | cst.While, bool] | None:
-    """The outermost loop in which the name does nothing but grow, if it has many turns, and whether a branch begins."""
+def _loop(statement: cst.Assign, target: cst.Name, context: Context) -> tuple[cst.For | cst.While, bool, _Turns] | None:
+    """The outermost loop in which the name does nothing but grow, if it may have many turns, and if a branch begins."""
     mentions = context.uses.mentions(target)
     scope = context.names.scope_of(target)
     if mentions is None or scope.is_class or target.value in scope.globals | scope.nonlocals:
@@ -116,7 +119,7 @@ def _loop(statement: cst.Assign, target: cst.Name, context: Context) -> tuple[cs
     if any(context.names.scope_of(name) is not scope for name in mentions) or _is_reflected(scope.node):
         return None
     found: tuple[cst.For | cst.While, bool] | None = None
-    is_long = False
+    turns = _Turns.FEW
     loop = context.loop(statement)
     while loop is not None:
         inside = [name for name in mentions if context.tree.within(name, loop)]
@@ -125,9 +128,9 @@ def _loop(statement: cst.Assign, target: cst.Name, context: Context) -> tuple[cs
         if len(begins) < len(others):
             break
         found = loop, bool(begins)
-        is_long = is_long or _has_many_turns(loop, context)
+        turns = max(turns, _turns(loop, context))
         loop = context.loop(loop)
-    return found if is_long else None
+    return None if found is None or turns is _Turns.FEW else (*found, turns)
 
 
 def _is_reflected(scope: cst.CSTNode) -> bool:
@@ -139,51 +142,61 @@ def _begins(name: cst.CSTNode, statement: cst.Assign, loop: cst.CSTNode, context
     for above in context.around(name, cst.If, within=loop):
         if context.tree.within(statement, above):
             if context.tree.within(name, above.test):
-                return _is_first(above.test, name, loop)
+                return _is_first(above.test, name, loop, context)
             is_other_branch = context.tree.within(name, above.body) != context.tree.within(statement, above.body)
             is_target = isinstance(context.parent(name), cst.AssignTarget)
-            return is_other_branch and is_target and _is_first(above.test, name, loop)
+            return is_other_branch and is_target and _is_first(above.test, name, loop, context)
     return False
 
 
-def _is_first(test: cst.BaseExpression, name: cst.CSTNode, loop: cst.CSTNode) -> bool:
-    """`t is None`, `len(t) == 0`, `t.numel() > 0`, `i == 0`, `is_first`."""
+def _is_first(test: cst.BaseExpression, name: cst.CSTNode, loop: cst.CSTNode, context: Context) -> bool:
+    """`t is None`, `len(t) == 0`, `t.numel() > 0`, `i == 0`, and a flag that is set once: `is_first`."""
     match test:
         case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(comparator=right)]):
             counters = names_in(loop.target) if isinstance(loop, cst.For) else frozenset()
             is_end = isinstance(right, cst.Integer) or (isinstance(right, cst.Name) and right.value == "None")
             is_own = isinstance(name, cst.Name) and name.value in names_in(left)
             return is_end and (is_own or (isinstance(left, cst.Name) and left.value in counters))
-        case cst.Name(value=word):
-            return FIRST_FLAG.suggests(word)
+        case cst.Name():
+            values = context.bound_to(test).nodes
+            return {value.value for value in values if isinstance(value, cst.Name)} == {"True", "False"}
         case cst.UnaryOperation(operator=cst.Not(), expression=inner):
             return isinstance(inner, cst.Name) and isinstance(name, cst.Name) and inner.value == name.value
     return False
 
 
-def _has_many_turns(loop: cst.For | cst.While, context: Context) -> bool:
+class _Turns(IntEnum):
+    """How many a loop has."""
+
+    FEW = 0
+    PERHAPS_MANY = 1
+    """It is not in sight, or a name says that they are few."""
+    MANY = 2
+
+
+def _turns(loop: cst.For | cst.While, context: Context) -> _Turns:
     found = visit(loop, context)
     numbers = [integer(number) for number in context.origins(found.count).nodes] if found.count is not None else []
     if is_few(loop, found, context) or any(number is not None and number <= FEW_IN_ALL for number in numbers):
-        return False
+        return _Turns.FEW
+    is_sure = True
     if isinstance(loop, cst.For):
         walked = found.count if found.count is not None else loop.iter
         words = (part.value for part in descendants(walked) if isinstance(part, cst.Name))
-        if any(map(FEW_PARTS.suggests, (*words, *found.counters))):
-            return False
+        is_sure = not any(map(FEW_PARTS.suggests, (*words, *found.counters)))
         if found.count is not None and _is_length_of_a_list(found.count, context):
-            return False
+            is_sure = False
     kind = context.frequencies.loop_kind(loop)
-    if kind is not LoopKind.OTHER:
-        return kind is LoopKind.BATCH
-    if isinstance(loop, cst.While):
-        return True
+    if kind is LoopKind.EPOCH or (kind is LoopKind.OTHER and found.count is None and _has_no_elements(loop, found)):
+        return _Turns.FEW
     match found.count:
-        case None:
-            return bool(found.elements)
         case cst.Attribute(value=cst.Name(value="self"), attr=cst.Name(value=attribute)):
-            return MANY_PARTS.suggests(attribute)
-    return True
+            is_sure = is_sure and MANY_PARTS.suggests(attribute)
+    return _Turns.MANY if is_sure else _Turns.PERHAPS_MANY
+
+
+def _has_no_elements(loop: cst.For | cst.While, found: Visit) -> bool:
+    return isinstance(loop, cst.For) and not found.elements
 
 
 def _is_length_of_a_list(count: cst.BaseExpression, context: Context) -> bool:

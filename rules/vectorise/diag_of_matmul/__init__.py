@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Message, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -21,6 +21,7 @@ RULE = Rule(
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
     unsafe="the last digits differ",
+    doubts=((Doubt.NAMED_RARE, ""),),
 )
 _DIAGONAL = Message(
     "diagonal",
@@ -36,7 +37,7 @@ _LAST_AXES = ({-1, -2}, {0, 1})
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the diagonal, or its sum, of a product that nothing else can see."""
     from torchlint.analyses.batching.extent import is_sure_tensor  # the model's parts load LibCST
-    from torchlint.analyses.execution.rarity import runs_rarely
+    from torchlint.analyses.execution.rarity import named_rare, runs_rarely
     from torchlint.analyses.tensors.lengths import has_one_row
 
     from .cost import first_factor, is_beside_a_decomposition
@@ -65,6 +66,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         _DIAGONAL.of(left=context.shown(left), right=context.shown(right)),
         title="Multiply element by element",
         edits=_edits(node, left, right, name, context),
+        doubts=named_rare(node, context),
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Message, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -21,6 +21,7 @@ RULE = Rule(
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
     unsafe="the last digits differ",
+    doubts=((Doubt.NAMED_RARE, ""),),
 )
 _INVERTED = Message("inverted", "`{matrix}` is inverted only to multiply one vector", help="use `torch.linalg.solve`")
 _INVERSES = ("torch.linalg.inv", "torch.inverse")
@@ -30,7 +31,7 @@ _PRODUCTS = ("torch.matmul", "torch.mm", "torch.bmm", "torch.mv")
 @RULE.on(Call("torch.linalg.inv"), Call("torch.inverse"), Method("inverse"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag `inv(A) @ b` where `b` has one column; the fix solves `A x = b`."""
-    from torchlint.analyses.execution.rarity import runs_rarely
+    from torchlint.analyses.execution.rarity import named_rare, runs_rarely
 
     from .columns import is_one_column  # the model's parts load LibCST
 
@@ -46,6 +47,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         _INVERTED.of(matrix=context.shown(matrix)),
         title="Use `torch.linalg.solve`",
         edits=_edits(node, matrix, product, other, context),
+        doubts=named_rare(product, context),
     )
 
 

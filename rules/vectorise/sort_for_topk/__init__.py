@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Message, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 from torchlint.semantics.knowledge.conventions.functions import SUPPRESSION
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ RULE = Rule(
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
     unsafe="equal elements may come in another order",
+    doubts=((Doubt.SIZE_UNKNOWN, ""), (Doubt.NAMED_RARE, "")),
 )
 _SORTED = Message(
     "sorted", "`{tensor}` is sorted in full, but only the {end} `{count}` are used", help="use `topk({count}{largest})`"
@@ -33,13 +34,14 @@ _SORTED = Message(
 @RULE.on(Call("torch.sort"), Call("torch.argsort"), Method("sort"), Method("argsort"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a sort of which nothing but `[:k]` is used; the fix asks `topk` for it."""
-    from torchlint.analyses.execution.rarity import runs_rarely  # the model's parts load LibCST
+    from torchlint.analyses.execution.rarity import named_rare, runs_rarely  # the model's parts load LibCST
 
     from .partial_sort import partial_sort
 
     found = partial_sort(node, context)
-    if found is None or runs_rarely(node, context) or _removes(node, context):
+    if found is None or runs_rarely(node, context):
         return
+    is_bound = found.is_bound or _removes(node, context)
     part = found.parts[0]
     largest = "" if found.is_descending != part.is_last else ", largest=False"
     yield Flag(
@@ -52,6 +54,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         ),
         title="Use `topk`",
         edits=_edits(found, largest, context),
+        doubts=(*((Doubt.SIZE_UNKNOWN,) if is_bound else ()), *named_rare(node, context)),
     )
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # From this share of all on.
 _LARGE = 0.25
+_DRAWING = frozenset(f"torch.{name}" for name in ("rand", "randn", "rand_like", "randn_like", "randint", "randperm"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +41,17 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """`call` sorts `tensor` along `axis`; `parts` are all that is used of it."""
+    """`call` sorts `tensor` along `axis`; `parts` are all that is used of it.
+
+    `is_bound`: the names say that their number may be as large as that of what is sorted, or that any order would do.
+    """
 
     call: cst.Call
     tensor: cst.BaseExpression
     axis: cst.BaseExpression | None
     is_descending: bool
     parts: tuple[Part, ...]
+    is_bound: bool
 
 
 def partial_sort(call: cst.Call, context: Context) -> Sort | None:
@@ -81,13 +86,12 @@ def partial_sort(call: cst.Call, context: Context) -> Sort | None:
     if len({(context.code(part.count), part.is_last) for part in parts}) > 1 or not is_sure_tensor(tensor, context):
         return None
     is_descending = isinstance(descending, cst.Name) and descending.value == "True"
-    return Sort(call, tensor, axis, is_descending, parts)
+    is_bound = _is_named_drawn(tensor, context) or any(_is_named_bound(part.count, context) for part in parts)
+    return Sort(call, tensor, axis, is_descending, parts, is_bound)
 
 
 def _is_large(count: cst.BaseExpression, context: Context) -> bool:
-    """Whether the number is a bound, or a large share of all: `int(len(x) * 0.5)`."""
-    if CAP.suggests(context.uncommented(count)):
-        return True
+    """Whether the number is a large share of all: `int(len(x) * 0.5)`."""
     return any(_is_share(part) for value in context.origins(count).nodes for part in (value, *descendants(value)))
 
 
@@ -98,17 +102,35 @@ def _is_share(node: cst.CSTNode) -> bool:
             return any(_LARGE <= share < 1 for share in shares)
         case cst.BinaryOperation(operator=cst.FloorDivide() | cst.Divide(), right=cst.Integer() as parts):
             return int(parts.evaluated_value) <= 1 / _LARGE
-        case cst.Name(value=name):
-            return SHARE.suggests(name)
     return False
 
 
+def _is_named_bound(count: cst.BaseExpression, context: Context) -> bool:
+    """Whether the number is called a bound or a share: `[:max_boxes]`."""
+    return CAP.suggests(context.uncommented(count)) or any(
+        isinstance(part, cst.Name) and SHARE.suggests(part.value)
+        for value in context.origins(count).nodes
+        for part in descendants(value)
+    )
+
+
 def _is_drawn(tensor: cst.BaseExpression, context: Context) -> bool:
+    """Whether a random order is asked for, `torch.rand(n).argsort()`: that is one of all elements."""
+    return any(
+        isinstance(part, cst.Call) and (context.qualified_name(part.func) or "") in _DRAWING
+        for part in _written(tensor, context)
+    )
+
+
+def _is_named_drawn(tensor: cst.BaseExpression, context: Context) -> bool:
+    return any(isinstance(part, cst.Name) and DRAWN_SCORES.suggests(part.value) for part in _written(tensor, context))
+
+
+def _written(tensor: cst.BaseExpression, context: Context) -> Iterator[cst.CSTNode]:
     written = [tensor]
     if isinstance(tensor, cst.Name):
         written += [origin.node for origin in context.bound_to(tensor, Through.PARTS).found]
-    parts = (part for whole in written for part in descendants(whole))
-    return any(isinstance(part, cst.Name) and DRAWN_SCORES.suggests(part.value) for part in parts)
+    return (part for whole in written for part in descendants(whole))
 
 
 def _parts(

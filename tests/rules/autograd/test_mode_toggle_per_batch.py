@@ -50,9 +50,6 @@ def test_each_batch(lines: tuple[str, ...]) -> None:
         ("model.train()", "model.eval()"),
         ("model.train()", "other.eval()"),
         ("model.train()", "sample(model)"),
-        ("model.train()", "evaluate(model)"),
-        ("model.train()", "debug.runValidation(model)"),
-        ("model.train()", "debug.fire_event(step)"),
         ("if debug:", "    model.train()"),
         ("if step % 100 == 0:", "    model.train()"),
         ("other = nn.Linear(2, 2)", "other.train()"),
@@ -63,6 +60,11 @@ def test_each_batch(lines: tuple[str, ...]) -> None:
 )
 def test_it_may_change(lines: tuple[str, ...]) -> None:
     check_snippet(loop(*lines), RULE)
+
+
+@pytest.mark.parametrize("call", ["evaluate(model)", "debug.runValidation(model)", "debug.fire_event(step)"])
+def test_what_may_change_it_by_its_name_is_noted(call: str) -> None:
+    check_snippet(loop(f"model.train()  # <- {RULE}?", call), RULE)
 
 
 def test_once_an_epoch() -> None:

@@ -48,7 +48,6 @@ def test_all_in_each_worker(lines: tuple[str, ...]) -> None:
     [
         ("info = get_worker_info()", "yield from self.items[info.id :: info.num_workers]"),
         ("while True:", "    yield from self.items"),
-        ("for item in self.dataset:", "    yield item"),
         ("random.shuffle(self.items)", "yield from self.items"),
         ("for _ in range(100):", "    yield torch.randn(8)"),
         ("for item in self.read():", "    yield item"),
@@ -57,6 +56,12 @@ def test_all_in_each_worker(lines: tuple[str, ...]) -> None:
 )
 def test_shares_or_differs(lines: tuple[str, ...]) -> None:
     check_snippet(program(*lines, loader="return DataLoader(stream, num_workers=4)"), RULE)
+
+
+@pytest.mark.parametrize("source", ["self.dataset", "self.shard_of_items"])
+def test_names_of_what_shares_or_differs_are_noted(source: str) -> None:
+    lines = (f"for item in {source}:", "    yield item")
+    check_snippet(program(*lines, loader=f"return DataLoader(stream, num_workers=4){MARK}?"), RULE)
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_workers_that_somebody_has_to_ask_for(default: str, mark: str) -> None:
     check_snippet(f"{HEAD}def make(data, parser):\n{option}{loader}", RULE)
 
 
-@pytest.mark.parametrize(("name", "mark"), [("test_loader", ""), ("load_tests", MARK)])
+@pytest.mark.parametrize(("name", "mark"), [("test_loader", f"{MARK}?"), ("load_tests", MARK)])
 def test_a_function_that_tries_things_out(name: str, mark: str) -> None:
     loader = f"    loader = DataLoader(data, num_workers=4, collate_fn=lambda b: b){mark}\n"
     check_snippet(f"{HEAD}def {name}(data):\n{loader}    for batch in loader:\n        print(batch)\n", RULE)

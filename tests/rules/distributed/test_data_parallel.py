@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 from laws import active, check_snippet, lint
 
-from torchlint import linter
 from torchlint.registry import find
-from torchlint.source import SourceFile
 
 RULE = "data-parallel"
 
@@ -218,21 +216,6 @@ def test_a_wrapper_for_the_names_to_be_loaded_copies_nothing() -> None:
     check_snippet(code, RULE)
     called = code.replace("DataParallel(net)", "DataParallel(net)  # <- data-parallel")
     check_snippet(called + "        self.whole = whole\n        ", RULE)
-
-
-@pytest.mark.parametrize(
-    ("path", "others", "advice"),
-    [
-        ("tools/predict.py", "", "a process per GPU"),
-        ("eval_net.py", "", "a process per GPU"),
-        ("eval_net.py", "model.train()", "one copy per GPU"),
-        ("retrieval.py", "", "one copy per GPU"),
-    ],
-)
-def test_a_file_that_evaluates_by_its_name(path: str, others: str, advice: str) -> None:
-    code = f"import torch\nfrom tools import load, run\nmodel = torch.nn.DataParallel(load())\n{others}\nrun(model)\n"
-    (finding,) = linter.lint(SourceFile(path, code), active(RULE)).findings
-    assert advice in finding.help
 
 
 def test_the_strategy_of_a_framework() -> None:

@@ -169,22 +169,22 @@ def {name}(x):
 
 
 @pytest.mark.parametrize(
-    ("forward", "name", "body", "flagged"),
+    ("forward", "name", "body", "mark"),
     [
-        ("x.exp()", "swish", "", True),
-        ("x.mul(x.sigmoid())", "swish", "", False),
-        ("x.exp()", "swish_ref", "", False),
-        ("x.exp()", "swish", '"""A reference implementation."""; ', True),
+        ("x.exp()", "swish", "", MARK),
+        ("x.mul(x.sigmoid())", "swish", "", ""),
+        ("x.exp()", "swish_ref", "", f"{MARK}?"),
+        ("x.exp()", "swish", '"""A reference implementation."""; ', MARK),
     ],
 )
-def test_what_stands_beside_a_faster_one(forward: str, name: str, body: str, flagged: bool) -> None:  # noqa: FBT001
-    check_snippet(OWN.format(forward=forward, name=name, body=body, mark=MARK if flagged else ""), RULE)
+def test_what_stands_beside_a_faster_one(forward: str, name: str, body: str, mark: str) -> None:
+    check_snippet(OWN.format(forward=forward, name=name, body=body, mark=mark), RULE)
 
 
 def test_a_table_that_a_reference_uses() -> None:
     table = "import torch\ntable = {'swish': dict(func=lambda x, **_: torch.sigmoid(x) * x)}"
     check_snippet(table + MARK, RULE)
-    check_snippet(f"{table}\ndef act_ref(x, name):\n    return table[name]['func'](x)\n", RULE)
+    check_snippet(f"{table}{MARK}?\ndef act_ref(x, name):\n    return table[name]['func'](x)\n", RULE)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_an_entry_of_a_table_that_nobody_chooses(default: str, mark: str) -> Non
 
 
 PICKED = """
-import torch
+import torch, typing
 {decorator}
 class Swish(torch.nn.Module):
     def forward(self, x):
@@ -245,7 +245,7 @@ def get(name):
         ("@ACTIVATIONS.register('swish')", "x = x + 1; ", "build(name)", False),
         ("", "x = x + 1; ", "eval(name)()", True),
         ("", "", "name.eval()", True),
-        ("@final", "", "Swish()", True),
+        ("@typing.final", "", "Swish()", True),
     ],
 )
 def test_what_is_picked_by_name(decorator: str, before: str, found: str, flagged: bool) -> None:  # noqa: FBT001

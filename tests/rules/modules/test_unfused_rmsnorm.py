@@ -75,6 +75,6 @@ def test_the_result_is_the_same() -> None:
     assert torch.allclose(slow, torch.nn.functional.rms_norm(x, x.shape[-1:], eps=eps), atol=1e-6)
 
 
-def test_what_runs_where_the_kernel_is_missing_is_left_alone() -> None:
+def test_what_is_called_a_fallback_is_noted() -> None:
     code = function("return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)")
-    check_snippet(code.replace("def norm(", "def norm_fallback("), RULE)
+    check_snippet(code.replace("def norm(", "def norm_fallback(").replace("+ eps)", f"+ eps)  # <- {RULE}?"), RULE)

@@ -43,7 +43,7 @@ def test_around_the_training(code: str) -> None:
         "set_detect_anomaly(args.debug)",
         "with torch.autograd.set_detect_anomaly(config.detect_anomaly):\n    loss.backward()",
         "if args.debug:\n    set_detect_anomaly(True)",
-        "def find_nan():\n    set_detect_anomaly(True)",
+        f"def find_nan():\n    set_detect_anomaly(True){MARK}?",
         "try:\n    train()\nexcept RuntimeError:\n    set_detect_anomaly(True)\n    train()",
         "trainer = pl.Trainer(detect_anomaly=flag)",
         "trainer = pl.Trainer(max_epochs=3)",

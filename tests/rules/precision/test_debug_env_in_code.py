@@ -69,7 +69,7 @@ def test_reported_and_left(code: str) -> None:
         "os.environ['TORCH_DISTRIBUTED_DEBUG'] = 'INFO'",
         "os.environ['OMP_NUM_THREADS'] = '1'",
         "if debug:\n    os.environ['CUDA_LAUNCH_BLOCKING'] = '1'",
-        "def set_deterministic():\n    os.environ['CUDA_LAUNCH_BLOCKING'] = '1'",
+        f"def set_deterministic():\n    os.environ['CUDA_LAUNCH_BLOCKING'] = '1'  # <- {RULE}?",
         "env = {}\nenv['CUDA_LAUNCH_BLOCKING'] = '1'",
         "x = os.environ.get('CUDA_LAUNCH_BLOCKING', '1')",
         "os.environ.pop('CUDA_LAUNCH_BLOCKING', '1')",

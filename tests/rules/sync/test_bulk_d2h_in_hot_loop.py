@@ -298,8 +298,8 @@ def pieces(*lines: str) -> str:
         ("box = boxes[i].cpu().numpy()  # <- bulk-d2h-in-hot-loop?", "draw(box)", "plt.savefig(names[i])"),
         ("flow = boxes[i].cpu().numpy()  # <- bulk-d2h-in-hot-loop?", "tools.writeFlow(names[i], flow)"),
         ("found[i] = tools.inside_boxes_cpu(boxes[i].cpu())  # <- bulk-d2h-in-hot-loop?",),
-        ("if args.cpu_cache:", "    found[i] = boxes[i].cpu()"),
-        ("if offload_to_cpu:", "    found[i] = boxes[i].cpu()"),
+        ("if args.cpu_cache:", "    found[i] = boxes[i].cpu()  # <- bulk-d2h-in-hot-loop?"),
+        ("if offload_to_cpu:", "    found[i] = boxes[i].cpu()  # <- bulk-d2h-in-hot-loop?"),
     ],
 )
 def test_what_a_loop_over_a_batch_does_with_its_pieces(lines: tuple[str, ...]) -> None:
@@ -379,7 +379,7 @@ def test_what_is_saved_piece_by_piece() -> None:
     """
     mark = f"# <- {RULE}"
     check_snippet(code.format("look_at", mark, "args.every", mark), RULE)
-    check_snippet(code.format("save_features", f"{mark}?", "args.save_results", ""), RULE)
+    check_snippet(code.format("save_features", f"{mark}?", "args.save_results", f"{mark}?"), RULE)
 
 
 def test_what_draws() -> None:
@@ -393,7 +393,7 @@ def test_what_draws() -> None:
                     for i in range(out.shape[0]):
                         self.texts.append(out[i][out[i] > self.least].tolist())  {}
     """
-    check_snippet(code.format("BoxVisualizer", ""), RULE)
+    check_snippet(code.format("BoxVisualizer", f"# <- {RULE}?"), RULE)
     check_snippet(code.format("Boxes", f"# <- {RULE}"), RULE)
 
 

@@ -62,7 +62,8 @@ def test_each_step(lines: tuple[str, ...], left: tuple[str, ...]) -> None:
     "lines",
     [
         ("if step % 100 == 0:", "    torch.cuda.empty_cache()"),
-        ("if args.low_memory:", "    torch.cuda.empty_cache()"),
+        ("if args.low_memory:", "    torch.cuda.empty_cache()  # <- empty-cache-in-loop?"),
+        ("if args.tidy:", "    torch.cuda.empty_cache()  # <- empty-cache-in-loop?"),
         ("if torch.cuda.memory_reserved() > 2**30:", "    torch.cuda.empty_cache()"),
         ("if train_step == args.pretrain_steps and args.save:", "    torch.cuda.empty_cache()"),
         ("try:", "    pass", "except RuntimeError:", "    torch.cuda.empty_cache()"),
@@ -124,7 +125,10 @@ def test_the_method_of_a_network() -> None:
     )
 
 
-@pytest.mark.parametrize(("test", "mark"), [("self.cpu_cache", ""), ("self.training", "  # <- empty-cache-in-loop")])
+@pytest.mark.parametrize(
+    ("test", "mark"),
+    [("self.cpu_cache", "  # <- empty-cache-in-loop?"), ("self.training", "  # <- empty-cache-in-loop")],
+)
 def test_frames_one_by_one_since_memory_is_short(test: str, mark: str) -> None:
     check_snippet(
         f"""
@@ -165,7 +169,7 @@ def test_where_the_loop_notes_what_it_has_done() -> None:
                 if is_replaced:
                     torch.cuda.empty_cache()  # <- empty-cache-in-loop?
                 if new.clears:
-                    torch.cuda.empty_cache()
+                    torch.cuda.empty_cache()  # <- empty-cache-in-loop?
         """,
         RULE,
     )

@@ -42,7 +42,7 @@ def test_each_step(lines: tuple[str, ...], left: tuple[str, ...]) -> None:
     "lines",
     [
         ("if step % 100 == 0:", "    gc.collect()"),
-        ("if args.free_memory:", "    gc.collect()"),
+        ("if args.free_memory:", "    gc.collect()  # <- gc-collect-in-loop?"),
         ("gc.collect(0)",),
         ("found = gc.collect()",),
         ("gc.collect()  # the hooks leak  # <- gc-collect-in-loop?",),

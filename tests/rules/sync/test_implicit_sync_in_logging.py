@@ -140,7 +140,7 @@ def test_look_alikes(line: str) -> None:
                 loss.backward()
                 optimizer.step()
                 if args.verbose:
-                    print("loss %.3f" % loss)
+                    print("loss %.3f" % loss)  # <- implicit-sync-in-logging?
         """,
         """
         import torch
@@ -248,7 +248,7 @@ def test_without_a_counter_there_is_no_fix() -> None:
         'parts["{}/loss".format(loss)] = x  # <- implicit-sync-in-logging?',
         'tokens = model.tokenizer([f"{loss}."])  # <- implicit-sync-in-logging?',
         'if step % 50 == 0 or step == 999:\n            print(f"{loss}")',
-        'if overflow:\n            print(f"{loss}")',
+        'if overflow:\n            print(f"{loss}")  # <- implicit-sync-in-logging?',
     ],
 )
 def test_names_texts_and_rare_lines(lines: str) -> None:
@@ -266,7 +266,8 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--{}-loss", action="store_true")
 args = parser.parse_args()
 """
-    check_snippet(options.format("print") + LOOP.format('if args.print_loss:\n            print(f"{loss}")'), RULE)
+    line = f'if args.print_loss:\n            print(f"{{loss}}")  # <- {RULE}?'
+    check_snippet(options.format("print") + LOOP.format(line), RULE)
     line = f'if args.fast_loss:\n            print(f"{{loss}}")  # <- {RULE}'
     check_snippet(options.format("fast") + LOOP.format(line), RULE)
 
@@ -445,7 +446,7 @@ def test_a_word_about_there_being_nothing() -> None:
                 kept.sum().backward()
                 optimizer.step()
     """
-    check_snippet(code.format("== 0", ""), RULE)
+    check_snippet(code.format("== 0", f"# <- {RULE}?"), RULE)
     check_snippet(code.format("> 99", f"# <- {RULE}"), RULE)
 
 
@@ -461,7 +462,7 @@ def test_the_end_of_an_episode() -> None:
                     if over and index > 0:
                         writer.add_scalar("reward", rewards[step][index], step)  {}
     """
-    check_snippet(code.format("dones", ""), RULE)
+    check_snippet(code.format("dones", f"# <- {RULE}?"), RULE)
     check_snippet(code.format("colours", f"# <- {RULE}"), RULE)
 
 

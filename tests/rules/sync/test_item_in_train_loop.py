@@ -450,7 +450,7 @@ def test_reads_at_each_step(code: str) -> None:
                 loss = criterion(model(x.cuda()), y.cuda())
                 loss.backward()
                 optimizer.step()
-                print(loss.item())
+                print(loss.item())  # <- item-in-train-loop?
         """,
         """
         import time
@@ -1083,7 +1083,7 @@ def test_reads_that_somebody_asks_for() -> None:
                 loss.backward()
                 optimizer.step()
                 if verbose:
-                    log(loss.item())
+                    log(loss.item())  # <- item-in-train-loop?
                 if save:
                     log(loss.item())  # <- item-in-train-loop
         """,

@@ -63,7 +63,7 @@ def test_each_step(lines: tuple[str, ...]) -> None:
         ("if debug and torch.isnan(loss):", "    break"),
         ("value = loss.item()", "if math.isnan(value):", "    break"),
         ("value = loss.item()", "if torch.isnan(loss) or value > 9:", "    break"),
-        ("if torch.isnan(loss):", "    continue", "scaler.step(optimizer)"),
+        ("if torch.isnan(loss):  # <- per-step-nan-check?", "    continue", "scaler.step(optimizer)"),
         ("if torch.isnan(inputs).any():", "    continue"),
         ("if np.isnan(targets.numpy()).any():", "    continue"),
         # The step is left out: nobody else can tell before the backward pass.

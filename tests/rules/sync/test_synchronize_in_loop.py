@@ -68,7 +68,7 @@ def test_functions_that_measure() -> None:
         def benchmark(model, loader):
             for inputs in loader:
                 model(inputs.cuda())
-                torch.cuda.synchronize()
+                torch.cuda.synchronize()  # <- synchronize-in-loop?
         def time_sync():
             torch.cuda.synchronize()  # <- synchronize-in-loop?
             return 1

@@ -78,7 +78,7 @@ def test_a_forward_that_asks(lines: tuple[str, ...]) -> None:
         ("x = torch.randint(0, max(1, mask.sum()), (3,), device=x.device)  # <- tensor-truthiness-branch?",),
         ("top = max(x[0], 0)  # <- tensor-truthiness-branch?", "x = x[top:]"),
         ("if torch.onnx.is_in_onnx_export():", "    if mask.any():", "        x = x + 1"),
-        ("if self.onnx_trace and mask.any():", "    x = x + 1"),
+        ("if self.onnx_trace and mask.any():  # <- tensor-truthiness-branch?", "    x = x + 1"),
         ("if x is None or mask is not None:", "    x = x + 1"),
         ("if x.shape[0] > 1 or x.dim() == 2 or x.size(0) == 1 or x.numel():", "    x = x + 1"),
         ("if x.requires_grad and x.is_cuda and self.training:", "    x = x + 1"),

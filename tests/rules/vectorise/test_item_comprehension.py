@@ -316,7 +316,8 @@ def test_one_row(shape: str, found: bool) -> None:  # noqa: FBT001
     check_snippet(code % (shape, mark), RULE)
 
 
-def test_what_is_read_for_a_print_now_and_then_is_no_matter_for_others() -> None:
-    code = "import torch\ndef print_all(x: torch.Tensor):\n    print([v.item() for v in x])\n"
-    for rule in (RULE, *OTHERS):
-        check_snippet(code, rule)
+def test_what_is_read_for_a_print_now_and_then_is_noted_and_no_matter_for_others() -> None:
+    code = "import torch\ndef print_all(x: torch.Tensor):\n    print([v.item() for v in x])"
+    check_snippet(f"{code}  # <- {RULE}?\n", RULE)
+    for rule in OTHERS:
+        check_snippet(f"{code}\n", rule)

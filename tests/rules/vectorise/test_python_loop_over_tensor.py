@@ -367,7 +367,7 @@ INDEPENDENT = {
         import torch
         def make_lut(layout: torch.Tensor):
             sizes = torch.zeros(layout.size(0))
-            for i in range(layout.size(0)):
+            for i in range(layout.size(0)):  # <- python-loop-over-tensor?
                 sizes[i] = layout[i].sum()
             return sizes
         """,
@@ -588,7 +588,7 @@ HOST = {
     "conditions written into pictures": """
         import torch
         def log_conditionings(x: torch.Tensor, write):
-            return write([str(x[i].item()) for i in range(x.shape[0])])
+            return write([str(x[i].item()) for i in range(x.shape[0])])  # <- python-loop-over-tensor?
         """,
     "boxes on the host": """
         import torch
@@ -659,13 +659,13 @@ HOST = {
                 for i in range(self.w.size(0)):
                     self.w.data[i] = self.w.data[i] * i
             def init_weights(self):
-                for i in range(self.w.size(0)):
+                for i in range(self.w.size(0)):  # <- python-loop-over-tensor?
                     self.w.data[i] = self.w.data[i] * 2
         """,
     "plots": """
         import torch
         def plot_all(x: torch.Tensor, axis):
-            for i in range(x.size(0)):
+            for i in range(x.size(0)):  # <- python-loop-over-tensor?
                 axis.plot((x[i] * 2).item())
         """,
     "a generator": """
@@ -908,17 +908,6 @@ NEAR = {
         """,
         "raise ValueError(factors)",
         "wrong += 1",
-    ),
-    "to be shown, or always": (
-        """
-        import torch
-        def predict(args, outputs: torch.Tensor, log):
-            if args.{part}:
-                for row in outputs:
-                    log([v.item() for v in row if v > 0]){mark}
-        """,
-        "joint_visualization",
-        "joint_evaluation",
     ),
     "a dataset, or a metric": (
         """
@@ -1331,6 +1320,18 @@ NEAR = {
 def test_look_alikes_and_what_they_look_like(code: str, silent: str, flagged: str) -> None:
     check_snippet(code.format(part=silent, mark=""), RULE)
     check_snippet(code.format(part=flagged, mark=f"  # <- {RULE}"), RULE)
+
+
+@pytest.mark.parametrize(("option", "mark"), [("joint_visualization", f"{RULE}?"), ("joint_evaluation", RULE)])
+def test_what_an_option_shows_is_noted(option: str, mark: str) -> None:
+    code = f"""
+        import torch
+        def predict(args, outputs: torch.Tensor, log):
+            if args.{option}:
+                for row in outputs:
+                    log([v.item() for v in row if v > 0])  # <- {mark}
+    """
+    check_snippet(code, RULE)
 
 
 @pytest.mark.parametrize("code", [*ELEMENTWISE.values(), *READS.values()], ids=[*ELEMENTWISE, *READS])

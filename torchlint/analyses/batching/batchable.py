@@ -19,7 +19,7 @@ from torchlint.analyses.batching.extent import (
 from torchlint.analyses.batching.restacked import is_all_there_is
 from torchlint.analyses.data.sample_code import is_for_samples, is_in_a_dataset
 from torchlint.analyses.execution.hot import is_exceptional, rate_doubts
-from torchlint.analyses.execution.rarity import runs_rarely
+from torchlint.analyses.execution.rarity import named_rare, runs_rarely
 from torchlint.analyses.host.logging import is_written
 from torchlint.analyses.host.reads import is_host_only
 from torchlint.analyses.iteration.carried import Carried
@@ -88,6 +88,7 @@ def _doubts(loop: ElementLoop, step: Step, context: Context) -> Iterator[Doubt]:
         yield Doubt.MEANT
     if runs_rarely(loop.node, context) or is_exceptional(loop.node, context):
         yield Doubt.RARE
+    yield from named_rare(loop.node, context)
     is_on_the_cpu = step.work is not Work.READ and not step.device.may_be_accelerator
     if is_on_the_cpu and context.frequency(loop.node) < Frequency.BATCH:
         yield from rate_doubts(loop.node, context)

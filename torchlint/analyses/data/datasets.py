@@ -19,7 +19,6 @@ from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.apis import FACTORIES, LEGACY_TENSORS
 from torchlint.semantics.knowledge.conventions.functions import (
-    COLLATING_NAME,
     DATASET_BASE,
     ITERABLE_BASE,
     LOADER_HOOK,
@@ -348,15 +347,14 @@ def is_put_on_device(node: cst.CSTNode, context: Context) -> bool:
 
 @query(bottom=False)
 def uses_device(code: cst.CSTNode, context: Context) -> bool:
-    """Whether code puts something on an accelerator, or calls a function that does, of another file for a collator."""
+    """Whether code puts something on an accelerator, or calls a function that does, of another file for a function."""
     calls = [node for node in descendants(code) if isinstance(node, cst.Call)]
     if any(is_put_on_device(call, context) for call in calls):
         return True
     targets = map(context.calls.target, calls)
     if any(target is not None and uses_device(target, context) for target in targets):
         return True
-    is_collator = isinstance(code, cst.FunctionDef) and COLLATING_NAME.suggests(code.name.value)
-    return is_collator and any(_uses_device_elsewhere(call.func, context) for call in calls)
+    return isinstance(code, cst.FunctionDef) and any(_uses_device_elsewhere(call.func, context) for call in calls)
 
 
 def _uses_device_elsewhere(function: cst.BaseExpression, context: Context) -> bool:

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.execution.rarity import is_named_diagnostic
 from torchlint.analyses.execution.training_steps import is_in_training
 from torchlint.analyses.execution.untaken_branches import is_untaken
 from torchlint.finding import Doubt, Frequency
 from torchlint.semantics.execution.frequency import LoopKind
 from torchlint.semantics.knowledge.apis import CAUSAL_MASK
-from torchlint.semantics.knowledge.conventions.functions import ALARM_CALL, ASSERTING_CALL, FALLBACK, GENERATING_METHOD
+from torchlint.semantics.knowledge.conventions.functions import ALARM_CALL, ASSERTING_CALL, GENERATING_METHOD
 from torchlint.semantics.names.bindings import dotted
 from torchlint.syntax.tree import descendants_in_scope
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 def is_hot(node: cst.CSTNode, context: Context) -> bool:
     """Whether the node runs at each batch or more often, in code that is there to train or to serve."""
-    if context.frequencies.is_diagnostic(node) or is_exceptional(node, context):
+    if is_named_diagnostic(node, context) or is_exceptional(node, context):
         return False
     if context.frequency(node) < Frequency.BATCH or is_untaken(node, context):
         return False
@@ -30,7 +31,13 @@ def is_hot(node: cst.CSTNode, context: Context) -> bool:
 
 def rate_doubts(node: cst.CSTNode, context: Context) -> tuple[Doubt, ...]:
     """Why the node may not run at each batch, in code that is there to train or to serve; none where it `is_hot`."""
-    if context.frequencies.is_diagnostic(node) or is_exceptional(node, context) or is_untaken(node, context):
+    named = (Doubt.NAMED_RARE,) if is_named_diagnostic(node, context) else ()
+    return (*_seen_doubts(node, context), *named)
+
+
+def _seen_doubts(node: cst.CSTNode, context: Context) -> tuple[Doubt, ...]:
+    """What the code says of it, whatever it is called."""
+    if is_exceptional(node, context) or is_untaken(node, context):
         return (Doubt.RARE,)
     match context.frequency(node):
         case Frequency.ONCE:
@@ -69,29 +76,17 @@ def _is_called_by_nobody(node: cst.CSTNode, context: Context) -> bool:
 
 
 def is_exceptional(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the branch around the node tells of something gone wrong: it warns, fails or ends the program.
-
-    So does a function that is there for that, by its name, and one that only such functions call.
-    """
+    """Whether the branch around the node tells of something gone wrong: it warns, fails or ends the program."""
     child = node
     for above in context.ancestors(node):
-        if isinstance(above, (cst.Lambda, cst.ClassDef)):
+        if isinstance(above, (cst.Lambda, cst.ClassDef, cst.FunctionDef)):
             return False
-        if isinstance(above, cst.FunctionDef):
-            if not FALLBACK.suggests(context.program.code):
-                return False  # cheap to ask, unlike who calls a function
-            callers = (context.function(call) for call in context.calls.callers(above))
-            return _is_fallback(above) or (bool(found := list(callers)) and all(map(_is_fallback, found)))
         if isinstance(above, (cst.ExceptHandler, cst.Raise)) or (isinstance(above, cst.Assert) and child is above.msg):
             return True
         child = above
         if isinstance(above, cst.IndentedBlock) and _raises_alarm(above, context):
             return True
     return False
-
-
-def _is_fallback(function: cst.FunctionDef | cst.Lambda | None) -> bool:
-    return isinstance(function, cst.FunctionDef) and FALLBACK.suggests(function.name.value)
 
 
 def _raises_alarm(block: cst.IndentedBlock, context: Context) -> bool:

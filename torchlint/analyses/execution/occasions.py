@@ -13,7 +13,6 @@ from torchlint.semantics.execution.frequency import LoopKind
 from torchlint.semantics.execution.guards import kept, missing
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.functions import COUNTING_FUNCTION, INITIALISER, MADE_UP_FUNCTION
-from torchlint.semantics.knowledge.conventions.texts import GRADIENT_CHECK
 from torchlint.semantics.names.bindings import last_part
 from torchlint.syntax.tree import Comprehension, Loop, descendants_in_scope
 
@@ -140,15 +139,25 @@ def is_preparation(node: cst.CSTNode, context: Context) -> bool:
     """Whether the node is not part of what a program is there for: it tries out, exports, or makes first weights."""
     if is_export(context) or is_trial(node, context):
         return True
-    if GRADIENT_CHECK.suggests(context.program.code) and context.tree.enclosing_class(node) is None:
+    if context.tree.enclosing_class(node) is None and _checks_gradients(context):
         return True
     function = context.function(node)
-    return isinstance(function, cst.FunctionDef) and bool(
-        INITIALISER.suggests(function.name.value)
-        or MADE_UP_FUNCTION.suggests(function.name.value)
-        or COUNTING_FUNCTION.suggests(function.name.value)
-        or _stands_for_an_operator(function, context)
+    return isinstance(function, cst.FunctionDef) and (
+        function.name.value == "reset_parameters" or _stands_for_an_operator(function, context)
     )
+
+
+def is_named_preparation(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the function is there for first weights, made up data or to count operations, by its name."""
+    function = context.function(node)
+    words = (INITIALISER, MADE_UP_FUNCTION, COUNTING_FUNCTION)
+    return isinstance(function, cst.FunctionDef) and any(word.suggests(function.name.value) for word in words)
+
+
+def _checks_gradients(context: Context) -> bool:
+    """Whether the file calls `torch.autograd.gradcheck`: it runs once, on small tensors."""
+    checks = ("torch.autograd.gradcheck", "torch.autograd.gradgradcheck")
+    return any(context.qualified_name(call.func) in checks for call in context.tree.of(cst.Call))
 
 
 def _stands_for_an_operator(function: cst.FunctionDef, context: Context) -> bool:

@@ -6,13 +6,18 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.finding import Doubt
 from torchlint.role import Role
 from torchlint.semantics.knowledge.conventions.conditions import SHOWING_CONDITION
-from torchlint.semantics.knowledge.conventions.functions import RARE_FUNCTION
+from torchlint.semantics.knowledge.conventions.functions import FALLBACK, RARE_FUNCTION
 from torchlint.syntax.tree import descendants
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
+
+
+# What Python, torch and Lightning call once for each object, or to print one.
+_SETTING_UP = frozenset({"__init__", "__repr__", "__str__", "extra_repr", "reset_parameters", "prepare_data"})
 
 
 def words_of(node: cst.CSTNode) -> list[str]:
@@ -20,15 +25,42 @@ def words_of(node: cst.CSTNode) -> list[str]:
     return [part.value for part in descendants(node) if isinstance(part, cst.Name)]
 
 
-def runs_rarely(loop: cst.CSTNode, context: Context) -> bool:
-    """Whether the loop, or whatever it is, is one of start-up, of pictures and reports."""
-    if context.settings.role in (Role.SHOWING, Role.EXPORTING):
-        return True
-    function = context.function(loop)
-    while function is not None:
-        if isinstance(function, cst.FunctionDef) and RARE_FUNCTION.suggests(function.name.value):
-            return True
-        function = context.function(function)
-    if context.frequencies.is_diagnostic(loop) or context.frequencies.is_rate_limited(loop):
-        return True
-    return any(any(map(SHOWING_CONDITION.suggests, words_of(above.test))) for above in context.around(loop, cst.If))
+def runs_rarely(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the file is there for pictures and exports, something is set up, or few turns of the loop get here."""
+    return (
+        context.settings.role in (Role.SHOWING, Role.EXPORTING)
+        or any(function.name.value in _SETTING_UP for function in context.around(node, cst.FunctionDef))
+        or context.frequencies.is_rate_limited(node)
+    )
+
+
+def named_rare(node: cst.CSTNode, context: Context) -> tuple[Doubt, ...]:
+    """The doubt of what names say to be code of start-up, of pictures and reports: of functions and conditions."""
+    functions = context.around(node, cst.FunctionDef)
+    is_named = (
+        any(RARE_FUNCTION.suggests(function.name.value) for function in functions)
+        or any(
+            SHOWING_CONDITION.suggests(word) for above in context.around(node, cst.If) for word in words_of(above.test)
+        )
+        or is_named_diagnostic(node, context)
+    )
+    return (Doubt.NAMED_RARE,) if is_named else ()
+
+
+def is_named_diagnostic(node: cst.CSTNode, context: Context) -> bool:
+    """Whether names say that the code is there to look at things or for what goes wrong, or is called by such code."""
+    return context.frequencies.is_diagnostic(node) or _is_in_a_fallback(node, context)
+
+
+def _is_in_a_fallback(node: cst.CSTNode, context: Context) -> bool:
+    if not FALLBACK.suggests(context.program.code):
+        return False  # cheap to ask, unlike who calls a function
+    function = context.enclosing(node, cst.FunctionDef, cst.Lambda, cst.ClassDef)
+    if not isinstance(function, cst.FunctionDef):
+        return False
+    callers = [context.function(call) for call in context.calls.callers(function)]
+    return _is_fallback(function) or (bool(callers) and all(map(_is_fallback, callers)))
+
+
+def _is_fallback(function: cst.FunctionDef | cst.Lambda | None) -> bool:
+    return isinstance(function, cst.FunctionDef) and FALLBACK.suggests(function.name.value)

@@ -10,7 +10,7 @@ import libcst as cst
 
 from torchlint.analyses.host.reads import tests_a_tensor
 from torchlint.semantics.knowledge.conventions.conditions import EPISODE_END, NOTHING_THERE, OVERFLOW_CONDITION
-from torchlint.semantics.knowledge.conventions.functions import LOG_SHOWER, LOG_WRITER, TEXT_MAKER, TOKENISING_CALL
+from torchlint.semantics.knowledge.conventions.functions import LOG_SHOWER, LOG_WRITER, TOKENISING_CALL
 from torchlint.semantics.knowledge.conventions.values import LOG_OWNER, TEXT_NAME, TRACKER
 from torchlint.semantics.names.bindings import dotted, final_part
 from torchlint.semantics.names.loop_headers import iterables
@@ -80,10 +80,15 @@ def _writes_at_once(call: cst.Call, context: Context) -> bool:
 
 
 def is_alarm(node: cst.CSTNode, context: Context) -> bool:
-    """Whether it is said only where something holds what it should not, or nothing: `if x.max() > 1`, `if overflow`."""
+    """Whether it is said only where a tensor holds what it should not: `if x.max() > 1`."""
+    return any(tests_a_tensor(above.test, context) for above in context.around(node, cst.If))
+
+
+def is_named_alarm(node: cst.CSTNode, context: Context) -> bool:
+    """Whether words of a condition say that something ran over, or that there is nothing: `if overflow`."""
     for above in context.around(node, cst.If):
         words = context.uncommented(above.test.with_changes(lpar=(), rpar=()))
-        if OVERFLOW_CONDITION.suggests(words) or tests_a_tensor(above.test, context):
+        if OVERFLOW_CONDITION.suggests(words):
             return True
         if NOTHING_THERE.suggests(words) and context.tree.within(node, above.body):
             return True
@@ -158,6 +163,10 @@ def _formats_a_number(node: cst.CSTNode, context: Context) -> bool:
     return False
 
 
+# What makes a text of a text.
+_TEXT_METHODS = frozenset({"str", "format", "join", "strip", "ljust", "rjust", "center"})
+
+
 def _is_shown(node: cst.CSTNode, context: Context) -> bool:
     """Whether the node shows or logs something, or makes a text in the arguments of a call that does."""
     around = context.around(node, cst.Call, cst.Lambda, within=context.tree.statement(node))
@@ -166,7 +175,7 @@ def _is_shown(node: cst.CSTNode, context: Context) -> bool:
             case cst.Call(func=func) if above is node or not context.tree.within(node, func):
                 if LOG_WRITER.suggests(final_part(func)) or LOG_SHOWER.suggests(final_part(func)):
                     return True
-                if above is not node and not TEXT_MAKER.suggests(final_part(func)):
+                if above is not node and final_part(func) not in _TEXT_METHODS:
                     return False
             case cst.Lambda():
                 return False

@@ -22,7 +22,7 @@ from torchlint.analyses.iteration.obstacles import (
 from torchlint.analyses.iteration.targets import LoopNode, Visit, counts, names_in, picks
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.functions import SUPPRESSION
-from torchlint.semantics.knowledge.conventions.packages import ARRAY_PACKAGE, HOST_PACKAGE
+from torchlint.semantics.knowledge.conventions.packages import ARRAY_PACKAGE
 from torchlint.semantics.knowledge.conventions.values import LOOKUP_TABLE, MASK
 from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import dotted, final_part
@@ -478,7 +478,7 @@ class _Following:
                 self._note(Work.GATHER, call, element)
             return None
         owner = self.context.kind(call.func.value) if isinstance(call.func, cst.Attribute) else Kind.UNKNOWN
-        if owner is Kind.STRING or name in apis.PYTHON_NAMES or HOST_PACKAGE.suggests(name.partition(".")[0]):
+        if owner is Kind.STRING or name in apis.PYTHON_NAMES:
             return None
         if SUPPRESSION.suggests(last) or last in RAGGED or last in _DRAWN:
             self.ragged = True

@@ -10,7 +10,7 @@ import libcst as cst
 from torchlint.analyses.layers.followers import Layers
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.conditions import NORM_CONDITION
-from torchlint.semantics.knowledge.conventions.functions import LOADING_METHOD, SWITCHING_METHOD
+from torchlint.semantics.knowledge.conventions.functions import LOADING_METHOD
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -148,11 +148,7 @@ def _is_about_norms(call: cst.Call, context: Context) -> bool:
     branches = context.around(call, cst.If, within=function)
     if any(NORM_CONDITION.suggests(context.uncommented(branch.test)) for branch in branches):
         return True
-    return (
-        function is not None
-        and SWITCHING_METHOD.suggests(function.name.value)
-        and context.classes.owner(function) is not None
-    )
+    return function is not None and function.name.value == "train" and context.classes.owner(function) is not None
 
 
 def _is_of_its_own(owner: cst.BaseExpression, context: Context) -> bool:

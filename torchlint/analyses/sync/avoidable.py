@@ -12,7 +12,7 @@ from torchlint.analyses.execution.training_steps import is_in_training, is_part_
 from torchlint.analyses.host.purpose import is_element_read, is_known_already, purpose
 from torchlint.analyses.host.reads import is_needed_on_host, scalar_read
 from torchlint.analyses.sync.adjacent_waits import is_beside_a_wait
-from torchlint.analyses.sync.inherent_branches import is_switched_on
+from torchlint.analyses.sync.inherent_branches import switch_doubts
 from torchlint.analyses.sync.invariant_reads import is_the_same_each_time
 from torchlint.facts import Purpose
 from torchlint.finding import Doubt
@@ -120,7 +120,6 @@ def _doubts(node: cst.CSTNode, tensor: cst.BaseExpression, context: Context) -> 
         # In a loop that trains, what is not acted upon is there to be looked at.
         elif found is Purpose.OTHER and not is_part_of_a_step(node, context):
             yield Doubt.USE_UNKNOWN
-    if is_switched_on(node, context):
-        yield Doubt.RARE
+    yield from switch_doubts(node, context)
     # Last, since the callers in other files may have to be asked.
     yield from read_rate(node, context)

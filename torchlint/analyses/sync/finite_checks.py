@@ -103,9 +103,20 @@ def is_read_anyway(condition: cst.BaseExpression, context: Context) -> bool:
         tensor = scalar_read(node, context) if context.tree.place(node) < context.tree.place(condition) else None
         if tensor is not None and dotted(tensor) in wanted and is_hot(node, context) and not _is_asked(node, context):
             return True
-        if isinstance(node.func, cst.Attribute) and SCALER.suggests((dotted(node.func.value) or "").lower()):
+        if isinstance(node.func, cst.Attribute) and context.kind(node.func.value) is Kind.SCALER:
             return True
     return False
+
+
+def is_named_scaled(condition: cst.BaseExpression, context: Context) -> bool:
+    """Whether something around that is called a scaler may look for infinity as well."""
+    around = context.frequencies.batch_loop(condition) or context.function(condition) or context.tree.module
+    return any(
+        isinstance(node, cst.Call)
+        and isinstance(node.func, cst.Attribute)
+        and SCALER.suggests((dotted(node.func.value) or "").lower())
+        for node in descendants_in_scope(around)
+    )
 
 
 def _is_read_next(condition: cst.BaseExpression, context: Context) -> bool:

@@ -11,7 +11,7 @@ from torchlint.analyses.host.reads import is_device_tensor
 from torchlint.analyses.provenance.network import is_with_the_network
 from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.flow.query import query
-from torchlint.semantics.knowledge.conventions.values import FIELDS_OF_A_SUMMARY, LOSS
+from torchlint.semantics.knowledge.conventions.values import LOSS
 from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import Binder, Binding, dotted, method_name
 from torchlint.semantics.values.lattice import Device, Kind
@@ -265,7 +265,7 @@ def may_be_tensor(node: cst.BaseExpression, context: Context) -> bool:
         return is_buffer(node, context)  # type: ignore[arg-type]
     if kind is cst.Subscript:
         value, parts = node.value, node.slice  # type: ignore[attr-defined]
-        return (type(value) is not cst.Attribute or not FIELDS_OF_A_SUMMARY.suggests(value.attr.value)) and all(
+        return (type(value) is not cst.Attribute or value.attr.value != "shape") and all(
             type(part.slice) is cst.Index for part in parts
         )
     if kind is cst.BinaryOperation or kind is cst.BooleanOperation:

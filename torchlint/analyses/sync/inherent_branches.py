@@ -18,7 +18,6 @@ from torchlint.semantics.knowledge.conventions.functions import (
     DYNAMIC_CLASS,
     DYNAMIC_FUNCTION,
     SAMPLE_CODE,
-    SAMPLER_CLASS,
 )
 from torchlint.semantics.names.bindings import dotted, last_part, parameters
 from torchlint.semantics.values.lattice import Device, Kind
@@ -67,11 +66,8 @@ def _goes_somewhere(node: cst.CSTNode, context: Context) -> bool:
 
 
 def _makes_samples(class_: cst.ClassDef, context: Context) -> bool:
-    """Whether the names of the class and of its bases say so. A network that is called a sampler draws tokens."""
-    names = _lineage(class_, context)
-    if any(map(SAMPLE_CODE.suggests, names)):
-        return True
-    return any(map(SAMPLER_CLASS.suggests, names)) and not context.classes.is_module(class_)
+    """Whether the names of the class and of its bases say so, or a loader asks it for samples."""
+    return any(map(SAMPLE_CODE.suggests, _lineage(class_, context))) or context.classes.is_sampler(class_)
 
 
 def design_doubts(node: cst.CSTNode, context: Context) -> Iterator[Doubt]:
@@ -82,8 +78,11 @@ def design_doubts(node: cst.CSTNode, context: Context) -> Iterator[Doubt]:
         is_both = isinstance(guard.node, cst.BooleanOperation) and guard.role is Role.TAKEN
         if guard.test is None or not (is_branch or is_both):
             continue
-        is_asked_for = not _asks_for_none(guard.test) and CHECKING_OPTION.suggests(context.uncommented(guard.test))
-        if is_asked_for or _is_off_by_default(guard.test, context):
+        if _asks_for_tracing(guard.test, context):
+            yield Doubt.RARE
+        elif not _asks_for_none(guard.test) and CHECKING_OPTION.suggests(context.uncommented(guard.test)):
+            yield Doubt.NAMED_RARE
+        if _is_off_by_default(guard.test, context):
             yield Doubt.RARE
         if is_both and context.frequencies.is_rate_limit(guard.test):
             yield Doubt.RARE
@@ -92,6 +91,19 @@ def design_doubts(node: cst.CSTNode, context: Context) -> Iterator[Doubt]:
         class_ is not None and any(map(DYNAMIC_CLASS.suggests, _lineage(class_, context)))
     ):
         yield Doubt.VALUE_DECIDES
+
+
+def _asks_for_tracing(test: cst.BaseExpression, context: Context) -> bool:
+    """`if torch.jit.is_tracing():`, and the like for scripts and exports."""
+    return any(
+        isinstance(call, cst.Call)
+        and last_part(call.func) in _TRACING
+        and (context.qualified_name(call.func) or "").startswith("torch.")
+        for call in descendants(test)
+    )
+
+
+_TRACING = frozenset({"is_tracing", "is_scripting", "is_in_onnx_export", "is_exporting", "is_compiling"})
 
 
 def _asks_for_none(test: cst.BaseExpression) -> bool:
@@ -116,20 +128,14 @@ def _lineage(class_: cst.ClassDef, context: Context) -> list[str]:
     return [base.rpartition(".")[2] if isinstance(base, str) else base.name.value for base in bases]
 
 
-def is_switched_on(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the node runs only if somebody asks for it: `if args.verbose`, `if debug`."""
-    return any(
-        isinstance(guard.node, cst.If) and guard.role is Role.TAKEN and _is_switch(guard.node.test, context)
-        for guard in context.guards(node)
-    )
-
-
-def _is_switch(test: cst.BaseExpression, context: Context) -> bool:
-    return (
-        DEBUG_SWITCH.suggests(context.uncommented(test))
-        or _is_off_by_default(test, context)
-        or _is_asked_for(test, context)
-    )
+def switch_doubts(node: cst.CSTNode, context: Context) -> Iterator[Doubt]:
+    """That the node runs only if somebody asks for it: `if args.verbose`, `if debug`, or what is off by default."""
+    for guard in context.guards(node):
+        if isinstance(guard.node, cst.If) and guard.role is Role.TAKEN:
+            if _is_off_by_default(guard.node.test, context):
+                yield Doubt.RARE
+            elif DEBUG_SWITCH.suggests(context.uncommented(guard.node.test)) or _is_asked_for(guard.node.test, context):
+                yield Doubt.NAMED_RARE
 
 
 def _is_asked_for(test: cst.BaseExpression, context: Context) -> bool:

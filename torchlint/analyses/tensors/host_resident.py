@@ -9,9 +9,9 @@ import libcst as cst
 
 from torchlint.analyses.tensors.host_computed import is_computed_on_host
 from torchlint.semantics.flow.query import query
-from torchlint.semantics.knowledge.conventions.texts import MAIN_BLOCK, MOVED_TRIAL, PACKED_SEQUENCE, RANDOM_TRIAL
+from torchlint.semantics.knowledge.conventions.texts import MAIN_BLOCK, PACKED_SEQUENCE, RANDOM_TRIAL
 from torchlint.semantics.knowledge.conventions.values import PACKED_SIZES
-from torchlint.semantics.names.bindings import Binder
+from torchlint.semantics.names.bindings import Binder, method_name
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants
 
@@ -128,9 +128,15 @@ def _is_tried_out(node: cst.CSTNode, context: Context) -> bool:
     for above in context.around(node, cst.If):
         if "__name__" in context.uncommented(above.test):
             text = context.uncommented(above.body)
-            is_moving = MOVED_TRIAL.suggests(text)
-            is_random = RANDOM_TRIAL.suggests(text) and not is_moving
-            return is_random and any(map(context.classes.is_module, context.tree.of(cst.ClassDef)))
+            is_moving = any(
+                isinstance(part, cst.Call) and method_name(part.func) in ("cuda", "to")
+                for part in descendants(above.body)
+            )
+            return (
+                RANDOM_TRIAL.suggests(text)
+                and not is_moving
+                and any(map(context.classes.is_module, context.tree.of(cst.ClassDef)))
+            )
     return False
 
 

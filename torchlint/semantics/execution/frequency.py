@@ -15,7 +15,6 @@ from torchlint.semantics.execution.stepping import Stepping
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.conditions import LAST_TURN, LIMIT_FLAG
 from torchlint.semantics.knowledge.conventions.counts import (
-    BATCH_SIZE_WORD,
     COUNTER,
     EPOCH,
     RECURRING_COUNTER,
@@ -28,11 +27,7 @@ from torchlint.semantics.knowledge.conventions.functions import (
     DIAGNOSTIC_FUNCTION,
     METER_CLASS,
     METER_METHOD,
-    METRIC_BASE,
     MODEL_PARTS,
-    PASSING_CALL,
-    RUNNING_METHOD,
-    TRIAL_ENTRY,
     VISUALISER,
 )
 from torchlint.semantics.knowledge.conventions.values import LOADER, LOSS
@@ -414,7 +409,7 @@ class Frequencies:
             case cst.Call(args=[cst.Arg(value=first), *_], func=func):
                 name = self.names.qualified(func) or dotted(func) or method_name(func)
                 last_part = name.rpartition(".")[2]
-                if name in apis.PASS_THROUGH or PASSING_CALL.suggests(last_part):
+                if name in apis.PASS_THROUGH:
                     return any(self._over_batches(argument.value) for argument in (cst.Arg(first),)) or (
                         last_part == "zip" and self.kinds.is_loader_like(iterated)
                     )
@@ -424,10 +419,6 @@ class Frequencies:
         match node:
             case cst.Call(func=cst.Name(value="len"), args=[cst.Arg(value=of)]):
                 return self.kinds.is_loader_like(of)
-            case cst.BinaryOperation(left=left, operator=cst.FloorDivide()):
-                size = (dotted(node.right) or "").rpartition(".")[2].lower()
-                # `n // batch_size`; `n // num_batches` is the size of one.
-                return BATCH_SIZE_WORD.suggests(size) and isinstance(left, cst.BaseExpression)
             case cst.Name():
                 return self.kinds.settled(("length", node), False, self._bound_length, node)  # noqa: FBT003
         return False
@@ -564,7 +555,7 @@ class Frequencies:
         if self.kinds.value(call.func).kind is Kind.MODULE:
             return call.func
         match call.func:
-            case cst.Attribute(value=owner, attr=cst.Name(value=method)) if RUNNING_METHOD.suggests(method):
+            case cst.Attribute(value=owner, attr=cst.Name(value=method)) if method in apis.RUNNING_METHODS:
                 value = self.kinds.value(owner)
                 return owner if value.kind is Kind.MODULE and value.proven else None
         return None
@@ -810,7 +801,7 @@ class Frequencies:
 
         What makes the optimizer as well takes the only step there is: a demonstration, or a check.
         """
-        if not self.steps(function.body) or TRIAL_ENTRY.suggests(function.name.value):
+        if not self.steps(function.body) or function.name.value == "__init__":
             return False
         names = {method_name(call.func) for call in self._straight(function.body)}
         takes_one = bool(names & apis.BACKWARD_METHODS) and bool(names & {"step", "zero_grad"})
@@ -841,7 +832,7 @@ class Frequencies:
         if name in apis.EPOCH_METHODS:
             return Frequency.EPOCH
         if name == "compute" and any(
-            isinstance(base, str) and METRIC_BASE.suggests(base) for base in self.classes.lineage(owner)
+            isinstance(base, str) and base in apis.METRIC_BASES for base in self.classes.lineage(owner)
         ):
             return Frequency.EPOCH
         if name == "step" and self.classes.is_optimizer(owner):

@@ -121,6 +121,9 @@ LOADERS = frozenset(
 DATASET_BASES = frozenset({"torch.utils.data.Dataset", "torch.utils.data.IterableDataset"})
 SCALERS = frozenset({"torch.cuda.amp.GradScaler", "torch.amp.GradScaler", "torch.GradScaler"})
 # What passes an iterable on, element by element.
+# What runs a model of Transformers or Diffusers, or a part of it.
+RUNNING_METHODS = frozenset({"forward", "generate", "encode", "decode", "predict", "sample"})
+METRIC_BASES = frozenset({"torchmetrics.Metric", "torchmetrics.metric.Metric", "ignite.metrics.Metric"})
 PASS_THROUGH = frozenset(
     {
         "tqdm",

@@ -11,7 +11,6 @@ import libcst as cst
 from torchlint.semantics.knowledge.apis import DATASET_BASES, MODULE_BASES, TRAINING_METHODS
 from torchlint.semantics.knowledge.conventions.functions import (
     DATASET_BASE,
-    MODULE_BASE,
     NO_MODULE_BASE,
     OPTIMIZER_BASE,
     TRAINER_CLASS,
@@ -91,7 +90,7 @@ class Classes:
 
     def is_module(self, class_: cst.ClassDef) -> bool:
         """Whether instances are `nn.Module`s: by a base, or by `forward` under a base from elsewhere."""
-        if self._inherits(class_, MODULE_BASES, MODULE_BASE):
+        if any(base in MODULE_BASES for base in self.lineage(class_) if isinstance(base, str)):
             return True
         known = [base for base in self.lineage(class_) if isinstance(base, str) and not base.startswith(("object",))]
         return bool(known) and self.method(class_, "forward") is not None and not self._is_function(class_)

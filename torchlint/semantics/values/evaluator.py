@@ -19,7 +19,6 @@ from torchlint.semantics.knowledge.conventions.values import (
     OPTIMIZER,
     OUTPUT_FIELD,
     TENSOR_ATTRIBUTE,
-    TENSOR_FRAME,
 )
 from torchlint.semantics.knowledge.torch_signatures import MODULES
 from torchlint.semantics.names.bindings import Binder, Binding, Names, dotted, last_part
@@ -42,7 +41,6 @@ from torchlint.semantics.values.lattice import (
     Value,
     arithmetic,
     join,
-    mapping_of,
     off_cpu,
     part_of,
     sequence,
@@ -526,8 +524,6 @@ def _conventional(name: str) -> Value:
         return Value(Kind.OPTIMIZER, rank=Rank.CALLED)
     if TENSOR_ATTRIBUTE.suggests(name):
         return tensor(rank=Rank.CALLED)
-    if TENSOR_FRAME.suggests(name):
-        return mapping_of(tensor(rank=Rank.USED))
     return UNKNOWN
 
 

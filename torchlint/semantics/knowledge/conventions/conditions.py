@@ -203,13 +203,6 @@ LAST_TURN = Convention(
     names=frozenset("last_batch last_iter last_iteration last_step".split()),
 )
 
-FIRST_FLAG = Convention(
-    "first-flag",
-    suggests_that="the condition holds at the first turn",
-    why="Flags for it have it in their names.",
-    pattern="first",
-)
-
 OVERFLOW_CONDITION = Convention(
     "overflow-condition",
     suggests_that="the condition asks whether something has gone wrong",

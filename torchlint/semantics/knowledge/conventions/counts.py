@@ -123,10 +123,3 @@ MICRO_BATCH = Convention(
     why="It has a few samples, each of them large.",
     pattern="micro",
 )
-
-BATCH_SIZE_WORD = Convention(
-    "batch-size-word",
-    suggests_that="a number is the size of a batch",
-    why="`n // batch_size` counts the batches.",
-    pattern=r"\A(?!num_|n_).*batch",
-)

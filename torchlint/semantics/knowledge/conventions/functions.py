@@ -116,16 +116,6 @@ CHANGING_DATASET = Convention(
     pattern="^_?(set_epoch|set_step|on_epoch|next_epoch|epoch_|new_epoch|resample|reshuffle|shuffle|update)",
 )
 
-CHANGING_METHOD = Convention(
-    "changing-method",
-    suggests_that="the method changes its object",
-    why="Workers that stay alive do not see it.",
-    pattern=(
-        "^(set|update|add|append|extend|insert|push|store|put|clear|reset|shuffle|resample|reshuffle|enable|"
-        "disable|close|switch|change|next|step|remove|pop|load|refresh|rebuild|generate|prepare|sample|on_)"
-    ),
-)
-
 LAYER_FUNCTION = Convention(
     "layer-function",
     suggests_that="the function or class makes a layer with weights",
@@ -207,14 +197,6 @@ SAMPLE_CODE = Convention(
     ignore_case=True,
 )
 
-SAMPLER_CLASS = Convention(
-    "sampler-class",
-    suggests_that="the class says which samples a loader takes, on the host",
-    why="Nothing waits for a device there; of a network it is one that draws tokens or images.",
-    pattern="sampler",
-    ignore_case=True,
-)
-
 FREEZING_FUNCTION = Convention(
     "freezing-function",
     suggests_that="the function freezes a model",
@@ -227,9 +209,9 @@ RARE_FUNCTION = Convention(
     suggests_that="the function runs once, or is there to show or store things",
     why="What it costs is petty.",
     pattern=(
-        "(^|_)(__)?init(_|$|ializ)|__repr__|reset_parameters|plot|draw|show|visual(?!s)|(^|_)vis(_|$)|"
+        "(^|_)init(_|$|ializ)|plot|draw|show|visual(?!s)|(^|_)vis(_|$)|"
         "display|save|dump|export|^_?(download|load|read|parse|write|report|print)(_|$)|^_?process$|"
-        "^prepare_data$|summary|(^|_)verify(_|$)|(^|_)lut(_|$)|^_?log_(image|img|video|audio|sample|"
+        "summary|(^|_)verify(_|$)|(^|_)lut(_|$)|^_?log_(image|img|video|audio|sample|"
         "conditioning|figure)"
     ),
     ignore_case=True,
@@ -265,13 +247,6 @@ STATE_LOADER = Convention(
     ignore_case=True,
 )
 
-EVALUATING_FILE = Convention(
-    "evaluating-file",
-    suggests_that="the file evaluates",
-    why="Scripts say so by their names.",
-    pattern=r"(^|[_-])(eval\w*|infer\w*|predict\w*)([_-]|$)",
-)
-
 LOG_WRITER = Convention(
     "log-writer",
     suggests_that="the method logs or shows what it is given",
@@ -282,13 +257,6 @@ LOG_WRITER = Convention(
     ),
 )
 
-TEXT_MAKER = Convention(
-    "text-maker",
-    suggests_that="the function makes a text of a text",
-    why="What is formatted goes on through it to where it is shown.",
-    names=frozenset("bold center color colored format join ljust rjust str strip".split()),
-)
-
 CALLED_METHOD = Convention(
     "called-method",
     suggests_that="a library, a server or a training loop that is not in sight calls the method",
@@ -297,13 +265,6 @@ CALLED_METHOD = Convention(
         "forward step training_step generate execute_model predict act learn update encode decode infer inference "
         "compute_loss get_action select_action choose_action preprocess postprocess handle".split()
     ),
-)
-
-RUNNING_METHOD = Convention(
-    "running-method",
-    suggests_that="the method of a network runs it, or a part of it",
-    why="Networks have other methods as well, which set them up, move them or store them.",
-    names=frozenset("decode encode forward generate predict sample".split()),
 )
 
 ENTRY_POINT = Convention(
@@ -385,13 +346,6 @@ PARALLEL_CLASS = Convention(
     pattern="DataParallel",
 )
 
-EVALUATING_FUNCTION = Convention(
-    "evaluating-function",
-    suggests_that="the function evaluates",
-    why="Its model gets no gradients.",
-    pattern="eval|test|valid|infer",
-)
-
 TRAINER_CLASS = Convention(
     "trainer-class",
     suggests_that="the class is a trainer, or extends one",
@@ -418,13 +372,6 @@ FITTING_METHOD = Convention(
     suggests_that="the method trains a model",
     why="Trainers of many libraries have it.",
     names=frozenset({"fit"}),
-)
-
-MODULE_BASE = Convention(
-    "module-base",
-    suggests_that="the base is an `nn.Module`",
-    why="Its module may be out of sight, and its last name is the same.",
-    names=frozenset("LightningModule Module PreTrainedModel".split()),
 )
 
 OPTIMIZER_BASE = Convention(
@@ -455,25 +402,11 @@ LOGGING_CALL = Convention(
     pattern="log",
 )
 
-PASSING_CALL = Convention(
-    "passing-call",
-    suggests_that="the call gives the elements of its argument as they are",
-    why="Bars and loggers wrap a loader.",
-    names=frozenset("enumerate islice log_every tqdm track zip".split()),
-)
-
 MODEL_PARTS = Convention(
     "model-parts",
     suggests_that="what a loop goes over are the parts of a model",
     why="Their number does not depend on the data.",
     names=frozenset("children items layers modules named_parameters parameters".split()),
-)
-
-TRIAL_ENTRY = Convention(
-    "trial-entry",
-    suggests_that="the function is no training step, whatever it does",
-    why="What takes the only step there is, is a demonstration.",
-    names=frozenset("__init__ main test".split()),
 )
 
 COLLATE_FUNCTION = Convention(
@@ -488,13 +421,6 @@ CLIPPING_FUNCTION = Convention(
     suggests_that="the function clips gradients",
     why="It runs at each step.",
     pattern=r"\Aclip_grad",
-)
-
-METRIC_BASE = Convention(
-    "metric-base",
-    suggests_that="the base is a metric",
-    why="Libraries call `compute` of a metric once an epoch.",
-    pattern=r"Metric\Z",
 )
 
 METER_METHOD = Convention(
@@ -546,13 +472,6 @@ PROGRESS_BAR = Convention(
     pattern="tqdm",
 )
 
-COLLATING_NAME = Convention(
-    "collating-name",
-    suggests_that="the function joins samples to a batch",
-    why="It runs in a worker.",
-    pattern="collat",
-)
-
 LOADER_HOOK = Convention(
     "loader-hook",
     suggests_that="a framework calls the method for a loader",
@@ -565,13 +484,6 @@ TOKENISING_CALL = Convention(
     suggests_that="the call is that of a tokenizer",
     why="What it is given is text for a model.",
     pattern="token",
-)
-
-SWITCHING_METHOD = Convention(
-    "switching-method",
-    suggests_that="the method switches the mode of its module",
-    why="Modules that keep their norms fixed override it.",
-    names=frozenset({"train"}),
 )
 
 LOADING_METHOD = Convention(
@@ -658,13 +570,6 @@ ENVIRONMENT_STEP = Convention(
     names=frozenset({"step"}),
 )
 
-REGISTERING_DECORATOR = Convention(
-    "registering-decorator",
-    suggests_that="the class is put into a registry",
-    why="It may run, though nobody names it.",
-    pattern=r"\Aregister",
-)
-
 DISTRIBUTED_CALL = Convention(
     "distributed-call",
     suggests_that="the call makes or sets up a `DistributedDataParallel`",
@@ -715,25 +620,11 @@ SUPPRESSING_CONTEXT = Convention(
     names=frozenset("assertRaises raises suppress".split()),
 )
 
-SHUFFLE_METHOD = Convention(
-    "shuffle-method",
-    suggests_that="the function changes what it is given",
-    why="As `random.shuffle` does, whatever module it is from.",
-    names=frozenset({"shuffle"}),
-)
-
 GRADIENT_SWITCH = Convention(
     "gradient-switch",
     suggests_that="the function switches gradients off where it is given `False`",
     why="Helpers for it have it in their names.",
     pattern="grad",
-)
-
-STRANGE_DECORATOR = Convention(
-    "strange-decorator",
-    suggests_that="the decorator may set the grad mode, or compiles or collects the function",
-    why="What it does stands in another file.",
-    pattern="grad|eval|infer|fixture|pytest|jit|script|export",
 )
 
 TEST_CASE = Convention(
@@ -771,13 +662,6 @@ GENERATING_CALL = Convention(
     names=frozenset({"generate"}),
 )
 
-DATASET_CLASS = Convention(
-    "dataset-class",
-    suggests_that="what is made is a dataset",
-    why="Libraries and projects end the names of datasets so.",
-    pattern=r"(?:Dataset|ImageFolder)\Z",
-)
-
 FILE_FUNCTION = Convention(
     "file-function",
     suggests_that="the function reads, writes or draws one thing",
@@ -806,11 +690,4 @@ GROUPED_REDUCTION = Convention(
     suggests_that="a function reduces the rows of each group of a tensor to one",
     why="`reduce=` says how, in torch_scatter and torch_geometric.",
     pattern=r"(?:scatter(?:_max|_add|_sum|_reduce)?|segment_c(?:sr|oo))$",
-)
-
-SPREADING_FUNCTION = Convention(
-    "spreading-function",
-    suggests_that="a function gives each row the value of its group",
-    why="`gather_csr` of torch_scatter does.",
-    pattern=r"gather_c(?:sr|oo)$",
 )

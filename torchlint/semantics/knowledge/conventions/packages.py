@@ -11,17 +11,6 @@ ARRAY_PACKAGE = Convention(
     names=frozenset("PIL cupy cv2 imageio jax matplotlib numpy pandas scipy skimage sklearn tensorflow".split()),
 )
 
-HOST_PACKAGE = Convention(
-    "host-package",
-    suggests_that="what is handed to the package is looked at on the host",
-    why="None of these packages computes on a device.",
-    names=frozenset(
-        "PIL collections copy csv cupy cv2 datetime editdistance functools imageio itertools jax json logging "
-        "math matplotlib nltk numpy os pandas pathlib pickle plotly pycocotools random re scipy seaborn shutil "
-        "skimage sklearn string tensorboard tensorboardX tensorflow time tqdm typing wandb warnings".split()
-    ),
-)
-
 OTHER_MODELS = Convention(
     "other-models",
     suggests_that="models of the package record nothing when they are called",

@@ -313,13 +313,6 @@ OPTIMIZER_TEXT = Convention(
     pattern="optim",
 )
 
-GRADIENT_CHECK = Convention(
-    "gradient-check",
-    suggests_that="the file checks gradients",
-    why="It runs once, on small tensors.",
-    pattern="gradcheck",
-)
-
 SPARSE_GRADIENTS = Convention(
     "sparse-gradients",
     suggests_that="embeddings may have sparse gradients",
@@ -339,13 +332,6 @@ PACKED_SEQUENCE = Convention(
     suggests_that="the file packs sequences",
     why="As the name of their sizes.",
     pattern="PackedSequence",
-)
-
-MOVED_TRIAL = Convention(
-    "moved-trial",
-    suggests_that="a trial moves something to a device",
-    why="Its tensors are not on the CPU.",
-    pattern=r"\.cuda\(|\.to\(|device|default_tensor",
 )
 
 EPOCH_TEXT = Convention(
@@ -451,13 +437,6 @@ CAPTURED = Convention(
     suggests_that="reads, or results of unknown size, stay in the graph",
     why="The file sets an option of the compiler.",
     pattern="capture_scalar_outputs|capture_dynamic_output_shape_ops",
-)
-
-MODE_SWITCHED = Convention(
-    "mode-switched",
-    suggests_that="the code switches the mode of a model",
-    why="A function that a loop calls may switch it to and fro.",
-    pattern=r"\.(?:eval|train)\(",
 )
 
 WORKER_INFO = Convention(

@@ -62,13 +62,6 @@ TENSOR_ATTRIBUTE = Convention(
     names=frozenset("edge_attr edge_index grad".split()),
 )
 
-TENSOR_FRAME = Convention(
-    "tensor-frame",
-    suggests_that="the attribute maps names to tensors",
-    why="Graphs of DGL keep the features of their nodes and edges there.",
-    names=frozenset("dstdata edata ndata srcdata".split()),
-)
-
 NO_MODEL = Convention(
     "no-model",
     suggests_that="what is called has no parameters: a criterion, a metric or a transform",
@@ -227,20 +220,6 @@ REQUIRES_GRAD_MISSPELT = Convention(
         "reqires_grad require_grad require_gradient require_grads required_grad requires_gard requires_grad_ "
         "requires_gradient requires_gradients requires_grads requres_grad requries_grad".split()
     ),
-)
-
-FIELDS_OF_A_SUMMARY = Convention(
-    "fields-of-a-summary",
-    suggests_that="the attribute holds a description of a tensor or a model, and no tensor",
-    why="Configurations are compared in conditions everywhere.",
-    names=frozenset("args config shape".split()),
-)
-
-OPTIMIZER_PREFIX = Convention(
-    "optimizer-prefix",
-    suggests_that="the name holds an optimizer or a scaler",
-    why="They are handed in from other files.",
-    pattern=r"\A(?:optim|opt|scaler|grad_scaler)",
 )
 
 LOADER_ENDING = Convention(
