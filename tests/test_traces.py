@@ -269,6 +269,25 @@ def test_a_module_of_self_is_no_function_of_that_name(tmp_path: Path) -> None:
     assert {row: line.cost.total for row, line in lines.items()} == {7: 1, 12: 10, 13: 100, 14: 1000}
 
 
+def test_what_a_library_reads_by_itself_is_no_read_of_the_line(tmp_path: Path) -> None:
+    made = Made()
+    made.frame("train.py(5): train", 0, 10_000)
+    for number, name in enumerate(
+        ("torch/optim/adam.py(200): step", "torch/optim/adam.py(400): adam", "a.py(3): b", ITEM)
+    ):
+        made.frame(name, 10 + number, 900 - 2 * number)
+    made.host("cpu_op", "aten::item", 100, 10)
+    made.frame(ITEM, 2_000, 100)
+    made.host("cpu_op", "aten::item", 2_010, 10)
+    lines = lines_of(made, tmp_path)
+    assert {row: (line.cost.reads, line.cost.total) for row, line in lines.items()} == {12: (0, 10), 13: (1, 10)}
+
+
+def test_a_statement_is_shown_on_one_line(tmp_path: Path) -> None:
+    text = TRAIN.replace("loss.item()", "float(\n            loss.item(),\n        )")
+    assert lines_of(training(), tmp_path, text)[13].code == "total += float( loss.item(), )"
+
+
 def test_a_comprehension_has_a_line_of_its_own(tmp_path: Path) -> None:
     made = frames("", within="train.py(13): <listcomp>", operator="aten::pow")
     lines = lines_of(made, tmp_path, LOOPS)

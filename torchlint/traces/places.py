@@ -285,6 +285,7 @@ class Places:
 
 _LIBRARIES = frozenset({"site-packages", "dist-packages"})
 _TURNS = frozenset({"__next__", "__iter__", "next"})
+_MOST_ROWS = 5
 _MAKES = frozenset({"__init__", "__new__"})
 
 
@@ -370,15 +371,24 @@ class _File:
         return tuple(sites), tuple(loops)
 
     @cached_property
-    def _starts(self) -> dict[int, int]:
+    def _spans(self) -> list[tuple[int, int]]:
+        """The rows of each statement, of one with a body those above it, the longest first."""
         spans = []
         for node in ast.walk(self._tree) if self._tree is not None else ():
             if isinstance(node, (ast.stmt, ast.excepthandler)):
                 body = getattr(node, "body", None)
                 end = max(node.lineno, body[0].lineno - 1) if isinstance(body, list) and body else node.end_lineno
                 spans.append((node.lineno, end or node.lineno))
-        spans.sort(key=lambda span: span[0] - span[1])  # a smaller one is written over those that hold it
-        return {row: first for first, last in spans for row in range(first, last + 1)}
+        return sorted(spans, key=lambda span: span[0] - span[1])
+
+    @cached_property
+    def _starts(self) -> dict[int, int]:
+        # A smaller one is written over those that hold it.
+        return {row: first for first, last in self._spans for row in range(first, last + 1)}
+
+    @cached_property
+    def _ends(self) -> dict[int, int]:
+        return dict(self._spans)
 
     def statement(self, row: int) -> int:
         """The first row of the smallest statement that holds a row."""
@@ -402,8 +412,9 @@ class _File:
         return [function for functions in self._functions.values() for function in functions]
 
     def line(self, row: int) -> str:
-        """The code of a row."""
-        return self._lines[row - 1].strip() if 1 <= row <= len(self._lines) else ""
+        """The statement that begins on a row, on one line."""
+        last = min(self._ends.get(row, row), row + _MOST_ROWS)
+        return " ".join(" ".join(self._lines[row - 1 : last]).split()) if row >= 1 else ""
 
 
 _BEGIN, _END = Site(0, "a loop begins"), Site(0, "a loop ends")

@@ -35,6 +35,8 @@ _READS = frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero
 _BACKWARD = frozenset({"backward", "run_backward", "_engine_run_backward", "grad"})
 # What wraps a function hides its name: a call that no name fits is told by what it calls, so many calls further down.
 _WRAPPERS = 6
+# `.item()` is one call below the line, what formats a tensor two.
+_NEAR = 2
 # Parts of a drawn step; more cannot be seen.
 _MOST_STRETCHES = 2_000
 
@@ -217,7 +219,9 @@ class _Walk:
                     self._block(Part.COMPUTE, start, end, place, by)
                 if not opened.reads and self._names[name] in _READS:
                     opened.reads = True
-                    self._cost(place, by).reads += 1
+                    # What a library reads deeper down is its own: an optimizer the steps that it counts, on the CPU.
+                    if opened.frame is None or opened.depth <= _NEAR:
+                        self._cost(place, by).reads += 1
         self._is_first = False
 
     def _call(self, opened: _Open, name: int, start: float, end: float) -> None:
