@@ -233,7 +233,7 @@ def _lane(name: str, blocks: Sequence[Block], length: float, scale: float, top: 
         shown = max(shown, x + max(size, _THINNEST))
         yield _rect(f"{block.kind} stays" if block.stays else block.kind, x, max(size, _THINNEST), top)
         if block.label and len(block.label) * _LETTER < size * _NARROW:
-            yield _text(x + size / 2, top + 14, block.label, "on", "middle")
+            yield _text(x + size / 2, top + 14, block.label, "soft" if block.stays else "on", "middle")
 
 
 def _legend(kinds: Collection[str]) -> str:

@@ -414,7 +414,8 @@ class _File:
     def line(self, row: int) -> str:
         """The statement that begins on a row, on one line."""
         last = min(self._ends.get(row, row), row + _MOST_ROWS)
-        return " ".join(" ".join(self._lines[row - 1 : last]).split()) if row >= 1 else ""
+        rows = self._lines[row - 1 : last] if row >= 1 else []
+        return " ".join(" ".join(each for each in rows if not each.lstrip().startswith("#")).split())
 
 
 _BEGIN, _END = Site(0, "a loop begins"), Site(0, "a loop ends")
