@@ -278,6 +278,10 @@ class Places:
                 self.changed.add(file.shown)
         return None
 
+    def statement(self, path: str, row: int) -> int:
+        """The first row of the smallest statement of a file that holds a row."""
+        return self._file(path).statement(row)
+
     def code(self, path: str, row: int) -> str:
         """The text of a line."""
         return self._file(path).line(row)
