@@ -180,6 +180,17 @@ def test_folders_and_files_that_are_named(repository: Path, run: Run, monkeypatc
     assert run("sub", "b.py", "--isolated")[1] == ["b.py:9: [TL201]", "sub/a.py:9: [TL201]"]
 
 
+def test_in_a_hook_the_root_is_that_of_the_tree(repository: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    (repository / "sub").mkdir()
+    (repository / "sub" / "a.py").write_text(SLOW)
+    commit(repository)
+    (repository / "sub" / "a.py").write_text(SLOW.replace("    return", "    if size:\n        return"))
+    monkeypatch.setenv("GIT_DIR", str(repository / ".git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(repository / ".git" / "index"))
+    monkeypatch.chdir(repository / "sub")
+    assert run()[1] == ["a.py:6: [TL201]"]
+
+
 def test_a_notebook_is_compared_cell_by_cell(repository: Path, run: Run) -> None:
     def notebook(*cells: str) -> str:
         made: list[dict[str, object]] = [
