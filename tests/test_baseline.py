@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import pytest
 from report_samples import finding, span
 
 from torchlint import baseline, cli
+from torchlint.baseline import Known
+from torchlint.finding import Severity
 from torchlint.source import SourceFile
 
 SLOW = "import torch\n\n\ndef mask(size):\n    return torch.zeros(size, size).cuda()\n"
@@ -252,6 +255,17 @@ def test_odd_paths_in_a_baseline_cost_nothing(project: Path, run: Run, path: str
     assert (status, len(out.splitlines())) == (1, 2)
     assert all(line.isprintable() for line in said)
     assert run("--write-baseline", "b.json")[0] == 0
+
+
+def test_no_baseline_takes_long() -> None:
+    """Whatever it holds: here notes of files that are gone, none of which covers any of so many warnings."""
+    key = Known("new.py", "rule", Severity.WARNING, "f", "x.item()")
+    known = {key._replace(path=f"gone{at}/new.py", severity=Severity.NOTE): 1 for at in range(100_000)}
+    started = time.process_time()
+    covered, left = baseline.match(known, [key] * 4_000, lambda _: False, lambda _: ())
+    assert not any(covered)
+    assert len(left) == len(known)
+    assert time.process_time() - started < 20
 
 
 @pytest.mark.parametrize(

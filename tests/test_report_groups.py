@@ -35,9 +35,9 @@ def test_by_file() -> None:
 
 def test_by_the_loop_around_what_makes_it_hot_the_worst_first() -> None:
     assert titles("loop", *REPORTS) == [
-        "in no loop (per sample, 2 findings)",
         "b.py:5: for batch in loader (per batch, 2 findings)",
         "a.py:5: for batch in loader (per batch, 1 finding)",
+        "in no loop (per sample, 2 findings)",
     ]
 
 

@@ -6,12 +6,14 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from torchlint import cli, revision
+from torchlint import cli, revision, since
+from torchlint.source import SourceFile
 
 SLOW = "import torch\n\n\ndef mask(size):\n    return torch.zeros(size, size).cuda()\n"
 OTHER = "\n\ndef other(size):\n    return torch.ones(size, size).cuda()\n"
@@ -140,6 +142,37 @@ def test_line_endings_are_no_change(repository: Path, run: Run) -> None:
     assert run()[1] == ["net.py:9: [TL201]"]
 
 
+def test_a_long_file_of_lines_alike_takes_no_time(repository: Path, run: Run) -> None:
+    """Of which nothing can be said but that there are more of them."""
+    lines = "".join(f"x{number % 40} = 1\ny = 2\n" for number in range(15_000))
+    (repository / "net.py").write_text(f"a = 1\n{lines}{SLOW}")
+    commit(repository)
+    (repository / "net.py").write_text(f"a = 2\n{lines[13:]}{SLOW}{OTHER}")
+    started = time.process_time()
+    status, found, _ = run("--select", "TL201")
+    assert (status, len(found)) == (1, 1)
+    assert time.process_time() - started < 60
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changed"),
+    [
+        ("", "a\n", {1}),
+        ("a\nb\n", "a\nb\n", set()),
+        ("a\nb\nc\n", "a\nx\nc\n", {2}),
+        ("a\nb\n", "b\n", set()),
+        ("a\n", "a\na\n", {2}),
+        ("a\nb\nc\n", "a\nb\nb\nc\n", {3}),
+        ("x\na\nb\n", "x\r\nb\r\na\r\n", {2}),
+    ],
+)
+def test_rows_that_changed(old: str, new: str, changed: set[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    source = SourceFile("a.py", new)
+    assert since.changed_rows(source, old.encode()) == changed
+    monkeypatch.setattr(since, "_MOST_PAIRS", -1)
+    assert len(since.changed_rows(source, old.encode())) <= len(changed)
+
+
 def test_no_attribute_hides_a_change(repository: Path, run: Run) -> None:
     (repository / ".gitattributes").write_text("*.py binary -diff export-ignore export-subst\n")
     commit(repository)
@@ -178,6 +211,17 @@ def test_folders_and_files_that_are_named(repository: Path, run: Run, monkeypatc
     monkeypatch.chdir(repository)
     assert run("script")[1] == ["script:9: [TL201]"]
     assert run("sub", "b.py", "--isolated")[1] == ["b.py:9: [TL201]", "sub/a.py:9: [TL201]"]
+
+
+def test_in_a_hook_the_root_is_that_of_the_tree(repository: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    (repository / "sub").mkdir()
+    (repository / "sub" / "a.py").write_text(SLOW)
+    commit(repository)
+    (repository / "sub" / "a.py").write_text(SLOW.replace("    return", "    if size:\n        return"))
+    monkeypatch.setenv("GIT_DIR", str(repository / ".git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(repository / ".git" / "index"))
+    monkeypatch.chdir(repository / "sub")
+    assert run()[1] == ["a.py:6: [TL201]"]
 
 
 def test_a_notebook_is_compared_cell_by_cell(repository: Path, run: Run) -> None:

@@ -14,7 +14,7 @@ from torchlint import regular
 from torchlint.finding import Finding, Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from torchlint.source import SourceFile
@@ -112,38 +112,43 @@ def match(
     baseline: Mapping[Known, int],
     found: Sequence[Known],
     is_file: Callable[[str], bool],
-    scopes_of: Callable[[str], Iterable[str]],
+    scopes_of: Callable[[str], Collection[str]],
 ) -> tuple[list[bool], Counter[Known]]:
     """Which of those found are in the baseline, and how many of what is in it were not found.
 
     A known warning covers a note, never the other way: a line that has become hot is news. What was in a function, or
-    a file, that is gone may be somewhere else; what was in one that is still there was fixed.
+    a file, that is gone may be somewhere else; what was in one that is still there was fixed. `scopes_of` is asked of
+    files in which something was found. The time goes by how much there is, whatever a baseline holds.
     """
     left = Counter(baseline)
     covered = [False] * len(found)
+    warnings_first = sorted(range(len(found)), key=lambda index: -found[index].severity)
+    paths = {key.path for key in found}
 
-    def settle(alike: Callable[[Known], object], may: Callable[[Known, Known], bool]) -> None:
-        waiting: dict[object, list[Known]] = defaultdict(list)
-        for key in sorted(left):
-            if left[key]:
-                waiting[alike(key)].append(key)
-        for index, key in enumerate(found):
-            if covered[index]:
-                continue
-            for old in waiting.get(alike(key), ()):
-                if left[old] and old.severity >= key.severity and may(old, key):
-                    left[old] -= 1
+    def settle(alike: Callable[[Known], object], may: Callable[[Known], bool]) -> None:
+        waiting: dict[object, tuple[list[Known], ...]] = defaultdict(lambda: tuple([] for _ in Severity))
+        for key in sorted(left, reverse=True):
+            if left[key] and may(key):
+                waiting[alike(key)][key.severity].append(key)
+        for index in warnings_first:
+            key = found[index]
+            stacks = waiting.get(alike(key), ()) if not covered[index] else ()
+            for stack in stacks[key.severity :]:
+                while stack and not left[stack[-1]]:
+                    stack.pop()
+                if stack:
+                    left[stack[-1]] -= 1
                     covered[index] = True
                     break
 
-    def is_renamed(old: Known, new: Known) -> bool:
-        return old.scope not in scopes_of(new.path)
+    def is_renamed(old: Known) -> bool:
+        return old.path in paths and old.scope not in scopes_of(old.path)
 
-    def is_moved(old: Known, _new: Known) -> bool:
+    def is_moved(old: Known) -> bool:
         return not is_file(old.path)
 
-    settle(lambda key: key, lambda _old, _new: True)
-    settle(lambda key: key._replace(severity=Severity.WARNING), lambda _old, _new: True)
+    settle(lambda key: key, lambda _: True)
+    settle(lambda key: key._replace(severity=Severity.WARNING), lambda _: True)
     settle(lambda key: (key.path, key.rule, key.line), is_renamed)
     settle(lambda key: (key.rule, key.scope, key.line), is_moved)
     settle(lambda key: (key.rule, key.path.rpartition("/")[2], key.line), is_moved)

@@ -106,7 +106,7 @@ def _run(git: str, folder: Path, *arguments: str, given: bytes = b"") -> bytes:
         done = subprocess.run(  # noqa: S603 -- git itself; the arguments are ours, but for a revision without a dash
             [git, *_SAFE, *arguments],
             cwd=folder,
-            env={**os.environ, **_ENVIRONMENT},
+            env=_environment(),
             input=given,
             capture_output=True,
             check=False,
@@ -118,6 +118,14 @@ def _run(git: str, folder: Path, *arguments: str, given: bytes = b"") -> bytes:
         said = next((line for line in lines if line.startswith(("fatal:", "error:"))), f"exit status {done.returncode}")
         raise RevisionError(f"git {arguments[0]}: {said.partition(': ')[2][:_LONGEST_REASON] or said}")
     return done.stdout
+
+
+def _environment() -> dict[str, str]:
+    found = {**os.environ, **_ENVIRONMENT}
+    if "GIT_WORK_TREE" not in found:
+        # A hook is told the repository and not its tree: then git takes for its root the folder that it is called in.
+        found.pop("GIT_DIR", None)
+    return found
 
 
 def is_plain(path: str) -> bool:

@@ -24,12 +24,16 @@ from torchlint.source import DecodeError, SourceFile
 from torchlint.sweep import Means, Sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from torchlint.baseline import Known
     from torchlint.config import Configs
     from torchlint.finding import Finding
     from torchlint.revision import Blob, Revision
+
+
+# Of lines alike that are compared; a file of which every second line changed has a hundred thousand.
+_MOST_PAIRS = 300_000
 
 
 class Run(NamedTuple):
@@ -116,7 +120,7 @@ def _compared(settled: Sequence[Settled], there: Revision, blobs: Mapping[str, B
     readable = [path for path in paths if path in blobs and blobs[path].size <= MOST_BYTES]
     contents = dict(zip(readable, there.contents([blobs[path] for path in readable]), strict=True))
     return [
-        _Compared(one, path, _changed_rows(one.after.source, contents.get(path, b"")) if path in blobs else None)
+        _Compared(one, path, changed_rows(one.after.source, contents.get(path, b"")) if path in blobs else None)
         for one, path in zip(settled, paths, strict=True)
     ]
 
@@ -127,19 +131,37 @@ def _from_root(path: Path, root: Path) -> str:
     return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
 
 
-def _changed_rows(source: SourceFile, data: bytes) -> frozenset[int]:
+def changed_rows(source: SourceFile, data: bytes) -> frozenset[int]:
     """The rows of the file that are not as they were, from 1, whatever ends a line."""
     new = _rows(source)
     try:
         old = _rows(SourceFile.from_bytes(source.path, data))
     except DecodeError:
         return frozenset(range(1, len(new) + 1))
-    head = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    head = _common(old, new)
     old, new = old[head:], new[head:]
-    matcher = SequenceMatcher(None, old, new)
-    return frozenset(
-        head + row + 1 for tag, _, _, start, end in matcher.get_opcodes() if tag != "equal" for row in range(start, end)
-    )
+    tail = _common(old[::-1], new[::-1])
+    old, new = old[: len(old) - tail], new[: len(new) - tail]
+    return frozenset(head + row + 1 for row in _changed(old, new))
+
+
+def _common(old: Sequence[str], new: Sequence[str]) -> int:
+    """How many lines at the front are the same."""
+    return next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+
+
+def _changed(old: Sequence[str], new: Sequence[str]) -> Iterator[int]:
+    """The indices of new lines; where comparing would take long, of those that there are more of than there were."""
+    left = Counter(old)
+    if sum(left[line] for line in new) <= _MOST_PAIRS:
+        for tag, _, _, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+            if tag != "equal":
+                yield from range(start, end)
+        return
+    for index, line in enumerate(new):
+        left[line] -= 1
+        if left[line] < 0:
+            yield index
 
 
 def _rows(source: SourceFile) -> list[str]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # A look takes some microseconds a file. At a large tree it is taken less often: nine tenths of the time are sleep.
 _INTERVAL = 0.5
 _SHARE = 9
-_CLEAR = "\x1b[2J\x1b[3J\x1b[H"
+_CLEAR = "\x1b[2J\x1b[H"
 
 Stamps = dict[str, tuple[int, int]]
 

@@ -40,9 +40,10 @@ def _of(found: Sequence[Entry], by: str) -> str:
 
 
 def _weight(found: Sequence[Entry]) -> tuple[int, int, int]:
-    """What runs most often comes first, then what has the most warnings."""
-    often = max(entry.frequency for entry in found)
-    return often, sum(not entry.is_note for entry in found), len(found)
+    """The warning that runs most often decides, then how many warnings there are; notes count where there are none."""
+    warnings = [entry for entry in found if not entry.is_note]
+    often = max((entry.frequency for entry in warnings), default=-1)
+    return often, len(warnings), len(found)
 
 
 def _rule(entry: Entry) -> str:
