@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -402,3 +404,23 @@ def test_the_phases_through_real_processes(tmp_path: Path) -> None:
     assert found.time
     assert found.provenance.command.count("--phase") == 2
     assert run() == "nothing to measure: the evidence of this device still holds\n"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_an_interrupt_ends_all_that_is_under_way(tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    folder.mkdir()
+    command = [sys.executable, "-m", "torchlint", "verify", "--device", "cpu", "--phase", "numerics,counts"]
+    command += ["--rule", ITEM, "--rule", OTHER]
+    env = {**os.environ, "TMPDIR": str(folder)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as process:
+        until = time.monotonic() + 120
+        while len([*folder.glob("torchlint-verify-*/0001")]) < min(abreast.at_once(), 2):
+            assert process.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        _, error = process.communicate(timeout=60)
+    assert (process.returncode, error) == (130, "torchlint: interrupted\n")
+    assert list(folder.iterdir()) == []
