@@ -64,6 +64,15 @@ def test_a_slice_fits_its_time_and_measures_what_one_gpu_can(name: str) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell script")
+def test_the_slice_of_all_pairs_takes_as_long_as_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BUDGET", "330")
+    status, said = dry("3")
+    assert status == 0, said
+    assert "at most 350 s: " in said
+    assert "--budget 330s" in said
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell script")
 def test_no_other_slice_runs_anything() -> None:
     status, said = dry("8")
     assert (status, said) == (2, "no slice is called 8\n")

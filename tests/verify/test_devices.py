@@ -340,6 +340,7 @@ def test_variables_that_change_what_is_measured_are_told_and_no_place_is(monkeyp
     for name, value in (
         ("CUBLAS_WORKSPACE_CONFIG", ":4096:8"),
         ("NVIDIA_TF32_OVERRIDE", "0"),
+        ("HSA_OVERRIDE_GFX_VERSION", "11.0.0"),
         ("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True"),
         ("CUDA_HOME", "/opt/cuda"),
         ("TORCH_LOGS_OUT", "/home/me/log"),
@@ -348,6 +349,7 @@ def test_variables_that_change_what_is_measured_are_told_and_no_place_is(monkeyp
         monkeypatch.setenv(name, value)
     told = devices.environment()
     assert {"CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "PYTORCH_CUDA_ALLOC_CONF"} <= told.keys()
+    assert told["HSA_OVERRIDE_GFX_VERSION"] == "11.0.0"
     assert not {"CUDA_HOME", "TORCH_LOGS_OUT", "MY_PASSWORD"} & told.keys()
 
 

@@ -73,6 +73,18 @@ def test_an_arm_under_a_limit_of_power_is_measured_once(monkeypatch: pytest.Monk
     assert timed.clocks_of["fast"] == [1584.0] * 16
 
 
+def test_of_equal_arms_none_is_called_faster_and_the_delay_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty-four of them, on a card that is idle before each replicate, with first calls that compile."""
+    found: list[str | None] = []
+    for seed in range(4):
+        codes = {name: Code(5.0 * MILLISECOND, COMPILES) for name in (NULL, *(f"same {n}" for n in range(6)))}
+        timed, _ = timed_on(Card(idle_mhz=345.0), codes, monkeypatch, seed=seed)
+        assert timed.handicap_seen
+        found += verdicts(timed).values()
+    assert len(found) == 24
+    assert not {"faster", "slower"} & set(found)
+
+
 # Memory
 
 

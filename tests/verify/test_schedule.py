@@ -178,6 +178,22 @@ def test_all_phases_take_as_long_as_each_where_nobody_measured_them_together(tmp
     assert journal.all_seconds(("time",)) == [50]
 
 
+def test_what_was_never_measured_takes_as_long_as_others_did(tmp_path: Path) -> None:
+    chosen = catalogue.selected(["TL303"], ["gpu"], "cuda", tmp_path)
+    journal = Journal.of(tmp_path, H200.name)
+
+    def seconds() -> float:
+        return plan.plan(chosen, order(), H200, None).seconds
+
+    guessed = seconds()
+    journal.note(*piece("TL301"), 30.0, phases=("numerics", "counts"))
+    assert 30 < seconds() != guessed
+    journal.note(*piece("TL302"), 50.0, phases=("time",))
+    assert seconds() == 80
+    journal.note(*piece("TL302"), 90.0)
+    assert seconds() == 90
+
+
 def test_without_a_memory_of_this_device_there_are_estimates(tmp_path: Path) -> None:
     chosen = catalogue.selected(["ALL"], ["gpu"], "cuda", tmp_path)
     found = plan.plan(chosen, order(), H200, 3600.0)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import torch
@@ -39,6 +42,10 @@ def fetched(run: Callable[[], object], device: str = "cpu") -> int:
         (lambda: SQUARE[0].expand(512, 512) + 1, 512 * 4 / MIB),
         (lambda: torch.nn.functional.layer_norm(SQUARE, (512,)), 1),
         (A.clone, 1),
+        (lambda: torch.addmm(SQUARE, SQUARE.t().contiguous(), SQUARE.neg()), 1),
+        (lambda: torch.addmm(SQUARE, torch.ones(512, 1), torch.ones(1, 512), beta=0), 0),
+        (lambda: torch.nn.functional.conv2d(A.view(1, 1, 512, 512), torch.ones(1, 1, 1, 1), stride=2), 0),
+        (A.any, 0),
         (lambda: SQUARE[INDEX], 0),
         (lambda: A[MASK], 0),
         (lambda: torch.where(MASK, A, B), 0),
@@ -50,6 +57,15 @@ def fetched(run: Callable[[], object], device: str = "cpu") -> int:
 )
 def test_what_has_to_be_fetched(run: Callable[[], object], mib: float) -> None:
     assert fetched(run) == mib * MIB
+
+
+@pytest.mark.parametrize(("frames", "mib"), [({}, 2), ({"ok": 0, "total": 3}, 2), ({"ok": 2, "total": 3}, 0)])
+def test_compiled_code_may_fetch_less_than_is_written(
+    frames: dict[str, int], mib: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = SimpleNamespace(counters={"frames": frames})
+    monkeypatch.setitem(sys.modules, "torch._dynamo.utils", cast("Any", made))
+    assert fetched(lambda: A + B) == mib * MIB
 
 
 def test_what_is_elsewhere_is_not_fetched() -> None:

@@ -364,9 +364,10 @@ def timed_on(
     monkeypatch: pytest.MonkeyPatch,
     *,
     limits: timing.Limits | None = None,
+    seed: int = 1,
 ) -> tuple[timing.Timed, Virtual]:
     """A run of `timing.measure` over these arms; what is asked of each but the controls is whether it is faster."""
-    session = Virtual(card, {HANDICAP: codes[NULL], **codes})
+    session = Virtual(card, {HANDICAP: codes[NULL], **codes}, random=Random(seed))  # noqa: S311 - noise is no secret
     for name in ("perf_counter_ns", "process_time_ns", "thread_time_ns"):
         monkeypatch.setattr(commands, name, card.read if name == "perf_counter_ns" else lambda: card.cpu)
     monkeypatch.setattr(commands, "sleep", card.rest)
@@ -379,5 +380,7 @@ def timed_on(
     questions = [Comparison(HANDICAP, NULL, "handicap"), *(Comparison(name, NULL, "alone", name) for name in names)]
     arms = {version.name: Arm(version.name) for version in versions}
     stage = Stage(tuple(versions), tuple(questions))
-    found = timing.measure(cast("Any", session), arms, stage, metric="wall", limits=limits or timing.Limits(), seed=1)
+    found = timing.measure(
+        cast("Any", session), arms, stage, metric="wall", limits=limits or timing.Limits(), seed=seed
+    )
     return found, session

@@ -19,7 +19,7 @@ from torchlint.verify.machine import UsageError
 from torchlint.verify.workload import Workload, workload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from torchlint.rule import Rule
@@ -36,10 +36,10 @@ _OF_OTHERS = frozenset({"oom", "timeout"})
 """The verdicts that what runs beside a pair may be the reason of."""
 _ESTIMATES = {
     "cuda": {"numerics": 20.0, "counts": 18.0, "time": 55.0},
-    "cpu": {"numerics": 20.0, "time": 40.0},
-    "sim": {"numerics": 20.0, "counts": 10.0},
+    "cpu": {"numerics": 16.0, "time": 50.0},
+    "sim": {"numerics": 16.0, "counts": 12.0},
 }
-"""Seconds of a phase, by device, where none was measured there yet."""
+"""Seconds of a phase, by device, where none was measured there yet: a guess for a GPU, else as two busy cores took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def measure(chosen: Selected, order: pairs.Order, clerk: Clerk, machine: Machine
             f"{len(unready)} of {len(chosen.pieces)} sizes cannot be timed yet: what they compute was not compared; "
             "`--phase numerics,counts` does that"
         )
-    return replace(outcome, left=outcome.left + len(unready))
+    return outcome
 
 
 def ready(chosen: Selected, order: pairs.Order, machine: Machine) -> tuple[list[schedule.Piece], list[schedule.Piece]]:
@@ -169,18 +169,26 @@ def look(
 def expected(chosen: Selected, order: pairs.Order, machine: Machine) -> Callable[[schedule.Piece], tuple[float, bool]]:
     """How many seconds a piece will take, and whether that is remembered of this device.
 
-    Of one that was never measured it is the median of those that were, or else an estimate.
+    Of one that was never measured it is the median of those that were, or else a guess.
     """
     journal = Journal.of(chosen.folder, machine.device_name(order.device))
-    others = journal.all_seconds(order.phases)
-    guessed = _ESTIMATES.get(order.device, _ESTIMATES["cuda"])
-    estimate = median(others) if others else sum(guessed.get(phase, 0.0) for phase in order.phases)
+    estimate = _estimate(journal, order.phases, _ESTIMATES.get(order.device, _ESTIMATES["cuda"]))
 
     def seconds(piece: schedule.Piece) -> tuple[float, bool]:
         known = journal.seconds(*piece, order.phases)
         return (estimate, False) if known is None else (known, True)
 
     return seconds
+
+
+def _estimate(journal: Journal, phases: Sequence[str], guessed: Mapping[str, float]) -> float:
+    """What these phases take at the median of all sizes; where they were never done at once, what each does."""
+    if known := journal.all_seconds(phases):
+        return median(known)
+    parts = [[phase for phase in phases if (phase == "time") is timed] for timed in (False, True)]
+    if all(parts):
+        return sum(_estimate(journal, part, guessed) for part in parts)
+    return sum(guessed.get(phase, 0.0) for phase in phases)
 
 
 def _done(
@@ -222,7 +230,10 @@ def _done(
 
 
 def _is_crowded(measured: pairs.Measured) -> bool:
-    return measured.broken or measured.measurement.verdict.overall in _OF_OTHERS
+    """Whether something failed that might not have alone: a process, or the comparison."""
+    numerics = measured.measurement.numerics
+    uncompared = numerics is not None and numerics.verdict == "not-checked" and not measured.late
+    return measured.broken or uncompared or measured.measurement.verdict.overall in _OF_OTHERS
 
 
 class _Alone:

@@ -152,8 +152,8 @@ def _phases(options: Mapping[str, Any]) -> tuple[str, ...]:
         raise UsageError(f"`--phase {min(unknown)}`: the phases are {', '.join(pairs.PHASES)}")
     if asked not in _PHASES:
         raise UsageError(
-            "what is counted was compared before, and what is timed beside nothing else was counted: "
-            "`--phase numerics,counts` is followed by `--phase time`"
+            "`--phase` takes `numerics`, `numerics,counts` or `time`: results are compared before anything is counted, "
+            "and `--phase numerics,counts` is followed by `--phase time`"
         )
     if asked == {"time"} and not options["evidence"]:
         raise UsageError("`--phase time` goes on with what `--phase numerics,counts` left in `--evidence FOLDER`")

@@ -402,7 +402,10 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
-_CHOSEN = ("CUBLAS_", "CUDA_", "CUDNN_", "KMP_", "MKL_", "NVIDIA_", "OMP_", "PYTORCH_", "TORCH_", "TORCHINDUCTOR_")
+_CHOSEN = (
+    *("CUBLAS_", "CUDA_", "CUDNN_", "KMP_", "MKL_", "NVIDIA_", "OMP_", "PYTORCH_", "TORCH_", "TORCHINDUCTOR_"),
+    *("HIP_", "HSA_", "MIOPEN_", "ONEAPI_", "SYCL_"),
+)
 _PLACES = ("_DIR", "_HOME", "_PATH")
 
 

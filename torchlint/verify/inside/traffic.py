@@ -7,6 +7,7 @@ neither is what may be read in part, such as a table of which rows are taken.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,15 +17,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 _WHOLE = frozenset(
-    "mm addmm bmm baddbmm mv addmv dot convolution convolution_backward cudnn_convolution native_layer_norm "
-    "native_layer_norm_backward native_batch_norm cudnn_batch_norm _native_batch_norm_legit native_group_norm "
-    "_softmax _log_softmax _softmax_backward_data _log_softmax_backward_data sum mean prod amax amin max min argmax "
-    "argmin norm linalg_vector_norm var std var_mean std_mean any all cumsum cumprod logsumexp cat stack clone "
-    "_to_copy _scaled_dot_product_flash_attention _scaled_dot_product_efficient_attention "
-    "_scaled_dot_product_cudnn_attention "
-    "_fused_adam_ _fused_adamw_ _fused_sgd_ _foreach_add_ _foreach_mul_ _foreach_div_ _foreach_addcmul_ "
-    "_foreach_addcdiv_ _foreach_lerp_ _foreach_sqrt _foreach_norm".split()
+    "mm addmm bmm baddbmm mv addmv dot native_layer_norm native_layer_norm_backward native_batch_norm cudnn_batch_norm "
+    "_native_batch_norm_legit native_group_norm _softmax _log_softmax _softmax_backward_data "
+    "_log_softmax_backward_data sum mean prod amax amin max min argmax argmin norm linalg_vector_norm var std var_mean "
+    "std_mean cumsum cumprod logsumexp cat stack clone _to_copy _fused_adam_ _fused_adamw_ _fused_sgd_ _foreach_add_ "
+    "_foreach_mul_ _foreach_div_ _foreach_addcmul_ _foreach_addcdiv_ _foreach_lerp_ _foreach_sqrt _foreach_norm".split()
 )
+"""No convolution and no attention: with strides, or a mask, they leave out a part of what they are given."""
 _IN_PART = frozenset("where masked_fill masked_fill_ fill_ zero_ copy_".split())
 """Pointwise by their tag, though one of their tensors is not read, or not all of it."""
 
@@ -41,8 +40,11 @@ class Traffic(TorchDispatchMode):
 
     @property
     def fetched(self) -> int:
-        """Bytes of what was there before and was read whole."""
-        return sum(self._sizes.values())
+        """Bytes of what was there before and was read whole.
+
+        0 of a process with compiled code: under this it runs as it is written, and else without what is of no use.
+        """
+        return 0 if _has_compiled() else sum(self._sizes.values())
 
     def __torch_dispatch__(
         self,
@@ -55,7 +57,7 @@ class Traffic(TorchDispatchMode):
         given = [each for each in tree_leaves((args, kwargs)) if self._is_there(each)]
         numbers = [self._number(each) for each in given]
         result = func(*args, **dict(kwargs or {}))
-        if _reads_whole(func):
+        if _reads_whole(func, kwargs or {}):
             for tensor, number in zip(given, numbers, strict=True):
                 if number not in self._made:
                     self._sizes[number] = max(self._sizes.get(number, 0), _extent(tensor))
@@ -73,7 +75,14 @@ class Traffic(TorchDispatchMode):
         return int(self._kept.setdefault(weak.cdata, weak).cdata)
 
 
-def _reads_whole(func: Any) -> bool:  # noqa: ANN401 - torch is untyped here
+def _has_compiled() -> bool:
+    counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", {})
+    return bool(counters.get("frames", {}).get("ok"))
+
+
+def _reads_whole(func: Any, options: Mapping[str, Any]) -> bool:  # noqa: ANN401 - torch is untyped here
+    if options.get("beta", 1) == 0 or options.get("found_inf") is not None:  # then one of them may not be read at all
+        return False
     name = func._schema.name.removeprefix("aten::")  # noqa: SLF001 - the only name it has
     return name in _WHOLE or (torch.Tag.pointwise in func.tags and name not in _IN_PART)
 
