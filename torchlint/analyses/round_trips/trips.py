@@ -189,7 +189,7 @@ def _asks_for_a_device(test: cst.BaseExpression) -> bool:
     )
 
 
-_DEVICES = frozenset({"cuda", "cpu", "mps", "xpu", "npu", "xla", "hpu"})
+_DEVICES = frozenset({"cuda", "cpu", "mps", "xpu"})
 
 
 def _is_on_purpose(read: cst.Call, back: cst.Call, context: Context) -> bool:
