@@ -26,12 +26,14 @@ RULE = Rule(
     fix=(Applicability.UNSAFE,),
     unsafe="workers get copies of the dataset, and random numbers drawn in it differ",
     doubts=(
-        (Doubt.MEANT, "who writes why there are no workers, or asks for a branch without, has decided so"),
+        (Doubt.MEANT, "who writes why there are no workers has decided so"),
         (Doubt.RARE, "single batches are looked at"),
         (Doubt.SMALL, "what is made up costs nothing, and beside text that is generated loading does not count"),
         (Doubt.OPTION_DECIDES, ""),
         (Doubt.DEVICE_UNKNOWN, ""),
         (Doubt.WORK_UNKNOWN, ""),
+        (Doubt.NAMED_RARE, ""),
+        (Doubt.NAMED_OTHERWISE, ""),
     ),
 )
 _BLOCKS = Message(
@@ -97,22 +99,26 @@ def _doubts(
     """Why workers may not be worth having here."""
     from torchlint.analyses.data.datasets import Reader, Work, is_self_check
 
-    from ._shared.no_gain import is_given_elsewhere, is_made_up, is_on_the_cpu, is_to_look_at
+    from ._shared.no_gain import is_given_elsewhere, is_made_up, is_named_in_memory, is_on_the_cpu, is_to_look_at
 
     if _is_chosen(loader, lack, context):
         yield Doubt.MEANT
-    if lack.is_option:
+    if lack.is_option or _is_asked_for(loader, context):
         yield Doubt.OPTION_DECIDES
     if is_on_the_cpu(context) or by is Reader.SHOW:
         yield Doubt.DEVICE_UNKNOWN
-    if is_made_up(loader, dataset, context) or (by is Reader.SLOW and found is Work.UNKNOWN):
+    if by is Reader.SLOW and found is Work.UNKNOWN:
         yield Doubt.SMALL
+    if is_made_up(loader, dataset, context):
+        yield Doubt.NAMED_OTHERWISE
     if context.frequencies.is_diagnostic(loader):
         yield Doubt.NAMED_RARE
     if is_self_check(loader, context) or is_to_look_at(loader, dataset, context):
         yield Doubt.RARE
     if found is Work.UNKNOWN and is_given_elsewhere(dataset, context):
         yield Doubt.WORK_UNKNOWN
+    if found is Work.UNKNOWN and is_named_in_memory(loader, dataset, context):
+        yield Doubt.NAMED_OTHERWISE
 
 
 def _cause(lack: NoWorkers, context: Context) -> str:
@@ -144,15 +150,19 @@ def _costs_nothing(loader: cst.Call, dataset: cst.BaseExpression, lack: NoWorker
 
 
 def _is_chosen(loader: cst.Call, lack: NoWorkers, context: Context) -> bool:
-    """Whether somebody decided to have no workers, in a comment or by the condition of a branch."""
+    """Whether somebody decided to have no workers, in a comment."""
     from torchlint.analyses.execution.meant import is_meant
 
+    return lack.zero is not None and (
+        is_meant(lack.zero, context, behind=WORKER_REASON) or is_meant(loader, context, above=WORKERS_NOT_NEEDED)
+    )
+
+
+def _is_asked_for(loader: cst.Call, context: Context) -> bool:
+    """Whether the words of a condition decide on workers: `if args.debug:`."""
     return any(
         WORKER_CONDITION.suggests(context.uncommented(condition.test))
         for condition in context.conditions(loader, across_functions=True)
-    ) or (
-        lack.zero is not None
-        and (is_meant(lack.zero, context, behind=WORKER_REASON) or is_meant(loader, context, above=WORKERS_NOT_NEEDED))
     )
 
 

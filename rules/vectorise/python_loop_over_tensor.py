@@ -37,6 +37,7 @@ RULE = Rule(
         (Doubt.UNCALLED, ""),
         (Doubt.RUNS_ONCE, "What runs once on the CPU may be slow."),
         (Doubt.NAMED_RARE, ""),
+        (Doubt.NAMED_OTHERWISE, ""),
         (Doubt.RARE, "Pictures, reports and checks at start-up are not what anybody waits for."),
     ),
 )

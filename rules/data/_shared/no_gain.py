@@ -159,19 +159,21 @@ def _is_device(node: cst.BaseExpression, context: Context) -> bool:
 
 
 def may_cost_nothing(loader: cst.Call, dataset: cst.BaseExpression, context: Context) -> bool:
-    """Whether a dataset that is out of sight may as well pick samples from memory.
-
-    It gives whole batches or what nobody collates, or it is named like a list of numbers or a buffer.
-    """
+    """Whether a dataset that is out of sight may as well pick samples from memory: it gives whole batches."""
     size, collate = context.argument(loader, "batch_size", 1), context.argument(loader, "collate_fn", 6)
     if isinstance(size, cst.Name) and size.value == "None":
         return True
-    name = dotted(dataset) or ""
-    if REPLAY_BUFFER.suggests(name) or (collate is None and INDEX_LIST.suggests(name)) or _is_entry(dataset, context):
-        return True
-    if _is_one_of_many_in_memory(dataset, context):
+    if _is_entry(dataset, context) or _is_one_of_many_in_memory(dataset, context):
         return True
     return collate is not None and _gives_back(collate, context)
+
+
+def is_named_in_memory(loader: cst.Call, dataset: cst.BaseExpression, context: Context) -> bool:
+    """Whether a dataset is named like a list of numbers or a buffer, or nobody collates its samples, by a name."""
+    collate, name = context.argument(loader, "collate_fn", 6), dotted(dataset) or ""
+    if REPLAY_BUFFER.suggests(name) or (collate is None and INDEX_LIST.suggests(name)):
+        return True
+    return collate is not None and IDENTITY_COLLATE.suggests((dotted(collate) or "").rpartition(".")[2])
 
 
 def is_given_elsewhere(dataset: cst.BaseExpression, context: Context) -> bool:
@@ -244,7 +246,7 @@ def _is_entry(dataset: cst.BaseExpression, context: Context) -> bool:
 
 
 def _gives_back(collate: cst.BaseExpression, context: Context) -> bool:
-    """`list`, `lambda samples: samples`, a function that only returns what it gets, or one that is called so."""
+    """`list`, `lambda samples: samples`, or a function that only returns what it gets."""
     definition = context.value(collate).definition
     match definition if isinstance(definition, cst.FunctionDef) else collate:
         case cst.Lambda(
@@ -258,8 +260,7 @@ def _gives_back(collate: cst.BaseExpression, context: Context) -> bool:
             ),
         ):
             return name == body and all(_is_text(line) for line in lines[:-1])
-    name = context.qualified_name(collate) or dotted(collate) or ""
-    return name == "list" or IDENTITY_COLLATE.suggests(name.rpartition(".")[2])
+    return (context.qualified_name(collate) or dotted(collate)) == "list"
 
 
 def _is_text(line: cst.CSTNode) -> bool:

@@ -38,6 +38,8 @@ RULE = Rule(
         (Doubt.DATA_UNKNOWN, ""),
         (Doubt.RATE_UNKNOWN, ""),
         (Doubt.UNCALLED, ""),
+        (Doubt.NAMED_RARE, ""),
+        (Doubt.NAMED_OTHERWISE, ""),
         (Doubt.RUNS_ONCE, "One copy costs microseconds."),
         (Doubt.RARE, "A copy now and then costs microseconds."),
         (Doubt.WAITS_ANYWAY, "Where the CPU waits anyway, to wait for a copy costs next to nothing."),

@@ -18,7 +18,7 @@ from torchlint.semantics.flow.origins import ELEMENT, Origin, Through
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.apis import OF_LISTS
 from torchlint.semantics.knowledge.conventions.conditions import TRACED_CONDITION
-from torchlint.semantics.knowledge.conventions.functions import COLLATE_WORD
+from torchlint.semantics.knowledge.conventions.functions import COLLATOR
 from torchlint.semantics.knowledge.conventions.texts import GRADIENT_TAKEN, STEP_TAKEN
 from torchlint.semantics.names.bindings import dotted
 from torchlint.semantics.values.lattice import Device, Kind
@@ -104,6 +104,9 @@ def doubts_of(found: SentList, context: Context) -> Iterator[Doubt]:
         yield Doubt.RARE
     if is_behind_a_wait(found.moved, context) or _is_read_back(found.moved, context):
         yield Doubt.WAITS_ANYWAY
+    function = context.function(found.moved)
+    if isinstance(function, cst.FunctionDef) and COLLATOR.suggests(function.name.value):
+        yield Doubt.NAMED_OTHERWISE
     if not found.is_known:
         yield Doubt.DATA_UNKNOWN
     yield from rate_doubts(found.moved, context)
@@ -277,7 +280,7 @@ def _is_elsewhere(node: cst.Call, context: Context) -> bool:
     """Whether the branch or the function around is for something else than the step of a network on its device."""
     function = context.function(node)
     if isinstance(function, cst.FunctionDef):
-        if COLLATE_WORD.suggests(function.name.value) or _is_remembered(function, context):
+        if _is_remembered(function, context):
             return True
         # TorchScript knows no `pin_memory` for a tensor of a list.
         if any(context.qualified_name(item.decorator) == "torch.jit.script" for item in function.decorators):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Message, Rule, Status
+from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Rule, Status
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -21,6 +21,7 @@ RULE = Rule(
     status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
     unsafe="tensors outside of modules and optimizers stay on the CPU",
+    doubts=((Doubt.NAMED_OTHERWISE, ""),),
 )
 _UNMAPPED = Message(
     "unmapped",
@@ -34,7 +35,11 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the load of a state that a module or optimizer takes over, in a file that sets up several processes."""
     from torchlint.edits.expressions import with_argument
 
-    from .checkpoints import is_loaded_by_each_process, is_taken_over  # the model's parts load LibCST
+    from .checkpoints import (  # the model's parts load LibCST
+        is_loaded_by_each_process,
+        is_named_otherwise,
+        is_taken_over,
+    )
 
     if not node.args or context.has_unpacking(node) or context.argument(node, "map_location", 1) is not None:
         return
@@ -45,4 +50,5 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         _UNMAPPED.of(load=context.shown(node)),
         title='Pass `map_location="cpu"`',
         edits=(with_argument(node, 'map_location="cpu"', context),),
+        doubts=(Doubt.NAMED_OTHERWISE,) if is_named_otherwise(node, context) else (),
     )

@@ -34,11 +34,29 @@ def is_loaded_by_each_process(load: cst.Call, context: Context) -> bool:
     calls = {context.qualified_name(call.func) for call in context.tree.of(cst.Call)}
     if _is_of_the_cpu(context):
         return False
-    if not calls & _PROCESSES or _is_of_one_process(load, context) or _has_its_own(load, context):
-        return False
-    if any(_saves_from_the_cpu(function, context) for function in context.tree.of(cst.FunctionDef)):
-        return False
-    return not any(
+    return (
+        bool(calls & _PROCESSES)
+        and not _asks_for_its_rank(load, context)
+        and not any(_saves_from_the_cpu(function, context) for function in context.tree.of(cst.FunctionDef))
+    )
+
+
+def _asks_for_its_rank(load: cst.Call, context: Context) -> bool:
+    """Whether a condition or the path asks torch which of the processes this is."""
+    path = load.args[0].value
+    asked = (*(each.test for each in context.conditions(load)), path, *context.origins(path, Through.ELEMENTS).nodes)
+    return any(
+        isinstance(part, cst.Call) and (context.qualified_name(part.func) or "").startswith("torch.distributed.")
+        for each in asked
+        for part in descendants(each)
+    )
+
+
+def is_named_otherwise(load: cst.Call, context: Context) -> bool:
+    """Whether words say that one process alone gets here, or that each loads a file of its own."""
+    if _is_of_one_process(load, context) or _has_its_own(load, context):
+        return True
+    return any(
         SINGLED_OUT.suggests(context.uncommented(condition.test).lower())
         for condition in context.conditions(load, across_functions=True)
     )

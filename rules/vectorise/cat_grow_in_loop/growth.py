@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.batching.extent import FEW_IN_ALL, is_few
+from torchlint.analyses.batching.extent import FEW_IN_ALL, is_few, is_named_few
 from torchlint.analyses.execution.hot import is_exceptional
 from torchlint.analyses.execution.rarity import runs_rarely
 from torchlint.analyses.iteration.targets import Visit, names_in, visit
@@ -183,7 +183,7 @@ def _turns(loop: cst.For | cst.While, context: Context) -> _Turns:
     if isinstance(loop, cst.For):
         walked = found.count if found.count is not None else loop.iter
         words = (part.value for part in descendants(walked) if isinstance(part, cst.Name))
-        is_sure = not any(map(FEW_PARTS.suggests, (*words, *found.counters)))
+        is_sure = not (is_named_few(found) or any(map(FEW_PARTS.suggests, (*words, *found.counters))))
         if found.count is not None and _is_length_of_a_list(found.count, context):
             is_sure = False
     kind = context.frequencies.loop_kind(loop)

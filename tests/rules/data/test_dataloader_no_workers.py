@@ -12,6 +12,8 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 from torchlint.finding import Applicability
 
 RULE = "dataloader-no-workers"
+WARNED = f"  # <- {RULE}"
+NOTED = f"  # <- {RULE}?"
 LOOP = """
 for batch in loader:
     model(batch).sum().backward()
@@ -287,9 +289,9 @@ def test_which_of_several_that_are_returned() -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "if args.debug:\n    loader = DataLoader(ds, num_workers=0)",
-        "if num_workers == 0:\n    loader = DataLoader(ds)",
-        "loader = DataLoader(ds, num_workers=0) if sys.platform == 'win32' else DataLoader(ds, num_workers=4)",
+        f"if args.debug:\n    loader = DataLoader(ds, num_workers=0)  # <- {RULE}?",
+        f"if num_workers == 0:\n    loader = DataLoader(ds)  # <- {RULE}?",
+        f"loader = DataLoader(ds, num_workers=0) if sys.platform == 'win32' else DataLoader(ds, num_workers=4)  # <- {RULE}?",
         "loader = DataLoader(ds, num_workers=0)  # CUDA handles do not survive a fork",
     ],
 )
@@ -487,33 +489,32 @@ def test_a_loop_that_computes_nothing(body: str, mark: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "flagged"),
+    ("given", "mark"),
     [
-        ("open_rows(), batch_size=None", False),
-        ("open_rows(), 8, collate_fn=list", False),
-        ("open_rows(), 8, collate_fn=lambda rows: rows", False),
-        ("open_rows(), 8, collate_fn=lambda rows: join(rows)", True),
-        ("split.train_idx, 8", False),
-        ("train_nid, 8, collate_fn=sample_blocks", True),
-        ("rows.to(device), 8", False),
-        ("(rows - low) / high, 8", False),
-        ("rows + others, 8", True),
-        ("find_dataset(names['data'], path), 8", True),
-        ("open_rows(), 8, collate_fn=batcher(torch.device('cuda'))", False),
-        ("open_rows(), 8, collate_fn=batcher(3)", True),
-        ("MockRows(3), 8", False),
-        ("hydrated.FakeData(), 8", False),
-        ("Builder(MockRows, 3).build()[0], 8", False),
-        ("DeepFakeRows(), 8", True),
-        ("self.data_buffer, 8, collate_fn=join", False),
-        ("buffered, 8", True),
-        ("open_rows(), batch_size=1, num_workers=0", False),
-        ("open_rows(), batch_size=8, num_workers=0", True),
-        ("open_rows(), batch_size=1", True),
+        ("open_rows(), batch_size=None", ""),
+        ("open_rows(), 8, collate_fn=list", ""),
+        ("open_rows(), 8, collate_fn=lambda rows: rows", ""),
+        ("open_rows(), 8, collate_fn=lambda rows: join(rows)", WARNED),
+        ("split.train_idx, 8", NOTED),
+        ("train_nid, 8, collate_fn=sample_blocks", WARNED),
+        ("rows.to(device), 8", ""),
+        ("(rows - low) / high, 8", ""),
+        ("rows + others, 8", WARNED),
+        ("find_dataset(names['data'], path), 8", WARNED),
+        ("open_rows(), 8, collate_fn=batcher(torch.device('cuda'))", ""),
+        ("open_rows(), 8, collate_fn=batcher(3)", WARNED),
+        ("MockRows(3), 8", NOTED),
+        ("hydrated.FakeData(), 8", NOTED),
+        ("Builder(MockRows, 3).build()[0], 8", NOTED),
+        ("DeepFakeRows(), 8", WARNED),
+        ("self.data_buffer, 8, collate_fn=join", NOTED),
+        ("buffered, 8", WARNED),
+        ("open_rows(), batch_size=1, num_workers=0", ""),
+        ("open_rows(), batch_size=8, num_workers=0", WARNED),
+        ("open_rows(), batch_size=1", WARNED),
     ],
 )
-def test_what_workers_would_not_load(given: str, flagged: bool) -> None:  # noqa: FBT001
-    mark = f"  # <- {RULE}" if flagged else ""
+def test_what_workers_would_not_load(given: str, mark: str) -> None:
     check_snippet(f"{SHORT}for x in DataLoader({given}):{mark}\n    model(x).backward()\n", RULE)
 
 
@@ -563,17 +564,16 @@ def test_one_batch_of_a_loader_that_each_turn_makes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "flagged"),
+    ("given", "mark"),
     [
-        ("trivial_collate", False),
-        ("mylib.identity_collate", False),
-        ("kept", False),
-        ("mylib.pad_collate", True),
-        ("padded", True),
+        ("trivial_collate", NOTED),
+        ("mylib.identity_collate", NOTED),
+        ("kept", ""),
+        ("mylib.pad_collate", WARNED),
+        ("padded", WARNED),
     ],
 )
-def test_what_nobody_collates(given: str, flagged: bool) -> None:  # noqa: FBT001
-    mark = f"  # <- {RULE}" if flagged else ""
+def test_what_nobody_collates(given: str, mark: str) -> None:
     functions = (
         'def kept(rows):\n    """As they are."""\n    return rows\ndef padded(rows):\n    return torch.stack(rows)\n'
     )

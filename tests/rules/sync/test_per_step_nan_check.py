@@ -60,7 +60,7 @@ def test_each_step(lines: tuple[str, ...]) -> None:
     [
         ("if step % 100 == 0 and torch.isnan(loss):", "    break"),
         ("if step % 100 == 0:", "    assert torch.isfinite(loss)"),
-        ("if debug and torch.isnan(loss):", "    break"),
+        ("if debug and torch.isnan(loss):  # <- per-step-nan-check?", "    break"),
         ("value = loss.item()", "if math.isnan(value):", "    break"),
         ("value = loss.item()", "if torch.isnan(loss) or value > 9:", "    break"),
         ("if torch.isnan(loss):  # <- per-step-nan-check?", "    continue", "scaler.step(optimizer)"),

@@ -42,7 +42,7 @@ def test_each_step(lines: tuple[str, ...], left: tuple[str, ...]) -> None:
     "lines",
     [
         ("if step % 100 == 0:", "    torch.cuda.synchronize()"),
-        ("if args.debug:", "    torch.cuda.synchronize()"),
+        ("if args.debug:", "    torch.cuda.synchronize()  # <- synchronize-in-loop?"),
         ("torch.cuda.synchronize()", "keep(time.time())"),
         ("torch.cuda.synchronize()  # workaround for a fault in the driver  # <- synchronize-in-loop?",),
         ("# ensures that the pages have arrived", "torch.cuda.synchronize()  # <- synchronize-in-loop?", "keep(loss)"),

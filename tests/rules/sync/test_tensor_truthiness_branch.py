@@ -100,7 +100,7 @@ def test_a_forward_that_asks(lines: tuple[str, ...]) -> None:
         ),
         ("if mask.any():  # <- tensor-truthiness-branch?", "    x = self.project(x)"),
         ("if isinstance(x, list) or x.sum() > 0:", "    x = x + 1"),
-        ("if self.debug:", "    assert (x > 0).all()"),
+        ("if self.debug:", "    assert (x > 0).all()  # <- tensor-truthiness-branch?"),
         ("if torch.jit.is_tracing():", "    if mask.any():", "        x = x + 1"),
         ("noise = torch.rand(1)", "if noise > 0.5:", "    x = x + 1"),
         ("x = x.cpu()", "if x.sum() > 0.5:", "    x = x + 1"),

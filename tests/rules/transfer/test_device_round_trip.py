@@ -129,9 +129,12 @@ def test_what_happens_between(use: str) -> None:
     assert not flagged(loop(trip[0], use, trip[1]))
 
 
-@pytest.mark.parametrize(
-    "guard", ["if step % 100 == 0:", "if x.device.type == 'mps':", "if not device.startswith('x'):"]
-)
+def test_what_a_device_cannot_do_by_words_is_noted() -> None:
+    code = loop("y = x", "step = 1", "if not device.startswith('x'):", "    y = x.cpu().flip(0).to(device)")
+    assert [rule for _, rule in flagged(code)] == [f"{RULE}?"]
+
+
+@pytest.mark.parametrize("guard", ["if step % 100 == 0:", "if x.device.type == 'mps':", "if x.is_cuda:"])
 def test_branches(guard: str) -> None:
     code = loop("y = x", "step = 1", guard, "    y = x.cpu().flip(0).to(device)")
     assert not flagged(code)

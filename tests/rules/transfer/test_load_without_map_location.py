@@ -49,14 +49,9 @@ SILENT = (
     "return torch.load(path)",
     "state = torch.load(path)\n    return state['features']",
     "state = torch.load(path)\n    return model(state)",
-    "if rank == 0:\n        model.load_state_dict(torch.load(path))",
     "if torch.distributed.get_rank() == 0:\n        model.load_state_dict(torch.load(path))",
-    "if args.gpu is None:\n        model.load_state_dict(torch.load(path))",
-    "if args.distributed:\n        pass\n    else:\n        model.load_state_dict(torch.load(path))",
-    "if not args.distributed:\n        model.load_state_dict(torch.load(path))",
     "state = None if args.world_size > 1 else torch.load(path)\n    model.load_state_dict(state)",
     "state = torch.load(path) if args.local_rank == 0 else None\n    model.load_state_dict(state)",
-    "model.load_state_dict(torch.load(f'{path}/gpu_{rank}.pt'))",
     "own = path + str(torch.distributed.get_rank())\n    model.load_state_dict(torch.load(own))",
 )
 
@@ -78,6 +73,20 @@ def test_processes_of_the_cpu(top: str, found: bool) -> None:  # noqa: FBT001
 def test_the_fix(before: str, after: str) -> None:
     assert fixed(program(before), RULE, Applicability.UNSAFE) == program(after)
     assert fixed(program(before), RULE, Applicability.SAFE) == program(before)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if rank == 0:\n        model.load_state_dict(torch.load(path))",
+        "if args.gpu is None:\n        model.load_state_dict(torch.load(path))",
+        "if args.distributed:\n        pass\n    else:\n        model.load_state_dict(torch.load(path))",
+        "if not args.distributed:\n        model.load_state_dict(torch.load(path))",
+        "model.load_state_dict(torch.load(f'{path}/gpu_{rank}.pt'))",
+    ],
+)
+def test_one_process_by_a_name_is_noted(body: str) -> None:
+    check_snippet(f"{program(body).rstrip()}  # <- {RULE}?\n", RULE)
 
 
 @pytest.mark.parametrize("body", SILENT)

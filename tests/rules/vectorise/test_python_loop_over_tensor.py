@@ -431,7 +431,7 @@ INDEPENDENT = {
                 x = x * x[i]
             return x
         def channels(x: torch.Tensor, mean, std):
-            for t, m, s in zip(x, mean, std):
+            for t, m, s in zip(x, mean, std):  # <- python-loop-over-tensor?
                 t.sub_(m).div_(s)
             return x
         """,
@@ -793,7 +793,7 @@ RAGGED = {
             if not memory_efficient:
                 return (a[:, :, None] - b[:, None]).sum(1)
             total = torch.zeros_like(b)
-            for i in range(a.size(1)):
+            for i in range(a.size(1)):  # <- python-loop-over-tensor?
                 total += a[:, i, None] - b
             return total
         """,
@@ -1137,19 +1137,6 @@ NEAR = {
         "face_net",
         "faces",
     ),
-    "the best few, or all": (
-        """
-        import torch
-        def pooled(values: torch.Tensor, delays: torch.Tensor, weights: torch.Tensor, {part}):
-            total = torch.zeros_like(values)
-            for i in range({part}):{mark}
-                pattern = torch.gather(values, -1, delays[..., i].unsqueeze(-1))
-                total = total + pattern * weights[..., i].unsqueeze(-1)
-            return total
-        """,
-        "top_k",
-        "count",
-    ),
     "the corners of a table written out, or of any": (
         """
         import torch
@@ -1320,6 +1307,36 @@ NEAR = {
 def test_look_alikes_and_what_they_look_like(code: str, silent: str, flagged: str) -> None:
     check_snippet(code.format(part=silent, mark=""), RULE)
     check_snippet(code.format(part=flagged, mark=f"  # <- {RULE}"), RULE)
+
+
+@pytest.mark.parametrize(("count", "mark"), [("top_k", f"{RULE}?"), ("count", RULE)])
+def test_the_best_few_by_a_name_are_noted(count: str, mark: str) -> None:
+    code = f"""
+        import torch
+        def pooled(values: torch.Tensor, delays: torch.Tensor, weights: torch.Tensor, {count}):
+            total = torch.zeros_like(values)
+            for i in range({count}):  # <- {mark}
+                pattern = torch.gather(values, -1, delays[..., i].unsqueeze(-1))
+                total = total + pattern * weights[..., i].unsqueeze(-1)
+            return total
+    """
+    check_snippet(code, RULE)
+
+
+@pytest.mark.parametrize("rows", ["boxes", "spatial_shapes"])
+def test_levels_of_a_pyramid_by_a_name_are_noted(rows: str) -> None:
+    mark = f"{RULE}?" if rows == "spatial_shapes" else RULE
+    check_snippet(
+        f"""
+        import torch
+        def areas({rows}: torch.Tensor):
+            found = []
+            for height, width in {rows}:  # <- {mark}
+                found.append(int(height) * int(width))
+            return found
+        """,
+        RULE,
+    )
 
 
 @pytest.mark.parametrize(("option", "mark"), [("joint_visualization", f"{RULE}?"), ("joint_evaluation", RULE)])

@@ -11,9 +11,10 @@ import libcst as cst
 from torchlint.analyses.batching.extent import (
     is_a_handful,
     is_few,
+    is_named_few,
     is_over_classes,
-    is_over_the_best,
     is_plain,
+    may_save_memory,
     saves_memory,
 )
 from torchlint.analyses.batching.restacked import is_all_there_is
@@ -78,8 +79,10 @@ def _batchable_perhaps(loop: ElementLoop, context: Context) -> Batchable | None:
 
 def _doubts(loop: ElementLoop, step: Step, context: Context) -> Iterator[Doubt]:
     """Why it may not pay to do it at once, in the order of what it costs to know."""
-    if is_a_handful(loop.visit, context):
+    if is_a_handful(loop.visit, context) or is_named_few(loop.visit):
         yield Doubt.SMALL
+    if may_save_memory(loop.node, context):
+        yield Doubt.NAMED_OTHERWISE
     if step.work is Work.NETWORK:
         yield Doubt.MEMORY
     if is_written(loop.node, context):
@@ -177,8 +180,6 @@ def _is_batchable(step: Step, loop: ElementLoop, context: Context, *, is_sure: b
         return False
     if step.work is Work.FILL and not step.device.may_be_accelerator:
         return False  # there it costs no more than a few writes
-    if step.work is Work.KERNEL and is_over_the_best(loop.visit):
-        return False
     if (
         is_sure
         and not is_over_classes(loop.visit)

@@ -44,18 +44,21 @@ def is_few(loop: LoopNode, visit: Visit, context: Context) -> bool:
         return False
     if any(STRUCTURE.suggests(name) for name in visit.counters):
         return True
-    if any(PYRAMID.suggests(word) for _, tensor in visit.elements for word in words_of(tensor)):
-        return True  # of the levels of a pyramid
     if any(map(_is_shape, (container for _, container in (*visit.elements, *visit.others)))):
         return True
     if any(_has_few_rows(tensor, context) for _, tensor in visit.elements):
         return True
     if visit.others and _goes_over_blocks(loop, visit, context):
         return True
-    return any(
-        0 < len(context.value(container).items) <= FEW
-        or any(CHANNEL_STATISTICS.suggests(word) for word in words_of(container))
-        for _, container in visit.others
+    return any(0 < len(context.value(container).items) <= FEW for _, container in visit.others)
+
+
+def is_named_few(visit: Visit) -> bool:
+    """Whether names say that there are few turns: for levels of a pyramid, channels, or each of the best."""
+    return (
+        any(PYRAMID.suggests(word) for _, tensor in visit.elements for word in words_of(tensor))
+        or any(CHANNEL_STATISTICS.suggests(word) for _, container in visit.others for word in words_of(container))
+        or (isinstance(visit.count, cst.Name) and BEST_FEW.suggests(visit.count.value))
     )
 
 
@@ -131,11 +134,6 @@ def is_over_classes(visit: Visit) -> bool:
     return any(CLASS_NUMBER.suggests(word) for word in words_of(visit.count))
 
 
-def is_over_the_best(visit: Visit) -> bool:
-    """Whether there is a turn for each of the best, `range(top_k)`: a few, which together take as often the memory."""
-    return isinstance(visit.count, cst.Name) and BEST_FEW.suggests(visit.count.value)
-
-
 def is_plain(loop: LoopNode, context: Context) -> bool:
     """Whether the loop is neither one over batches or epochs nor one that yields."""
     if context.frequencies.loop_kind(owner_of(loop, context)) is not LoopKind.OTHER:
@@ -164,11 +162,16 @@ def may_wait(tensor: cst.BaseExpression, context: Context) -> bool:
 
 
 def saves_memory(loop: LoopNode, context: Context) -> bool:
-    """Whether the author chose the loop for the memory that one batched operation would take, or says so beside it."""
+    """Whether the author says beside the loop that it is there for the memory that one batched operation would take."""
     for each in (loop, *loops_around(loop, context)):
         head = each.test if isinstance(each, cst.While) else each.iter
         if is_meant(head, context, behind=MEMORY_COMMENT, above=MEMORY_COMMENT):
             return True
+    return False
+
+
+def may_save_memory(loop: LoopNode, context: Context) -> bool:
+    """Whether the function around may be asked to save memory, by the name of an option."""
     function = context.function(loop)
     return function is not None and any(
         isinstance(part, cst.If) and any(map(MEMORY_OPTION.suggests, words_of(part.test)))

@@ -8,8 +8,9 @@ import libcst as cst
 
 from torchlint.finding import Doubt
 from torchlint.role import Role
-from torchlint.semantics.knowledge.conventions.conditions import SHOWING_CONDITION
+from torchlint.semantics.knowledge.conventions.conditions import LAST_TURN, LIMIT_FLAG, SHOWING_CONDITION
 from torchlint.semantics.knowledge.conventions.functions import FALLBACK, RARE_FUNCTION
+from torchlint.semantics.names.bindings import final_part
 from torchlint.syntax.tree import descendants
 
 if TYPE_CHECKING:
@@ -49,7 +50,24 @@ def named_rare(node: cst.CSTNode, context: Context) -> tuple[Doubt, ...]:
 
 def is_named_diagnostic(node: cst.CSTNode, context: Context) -> bool:
     """Whether names say that the code is there to look at things or for what goes wrong, or is called by such code."""
-    return context.frequencies.is_diagnostic(node) or _is_in_a_fallback(node, context)
+    return (
+        context.frequencies.is_diagnostic(node) or _is_under_a_flag(node, context) or _is_in_a_fallback(node, context)
+    )
+
+
+def _is_under_a_flag(node: cst.CSTNode, context: Context) -> bool:
+    """Whether a flag around holds now and then, by its name: `if should_log:`."""
+    return any(is_taken and _is_a_limit(test) for test, is_taken in context.conditions(node))
+
+
+def _is_a_limit(test: cst.BaseExpression) -> bool:
+    match test:
+        case cst.BooleanOperation(left=left, operator=cst.And(), right=right):
+            return _is_a_limit(left) or _is_a_limit(right)
+        case cst.Name() | cst.Attribute():
+            name = final_part(test)
+            return LIMIT_FLAG.suggests(name) or LAST_TURN.suggests(name)
+    return False
 
 
 def _is_in_a_fallback(node: cst.CSTNode, context: Context) -> bool:

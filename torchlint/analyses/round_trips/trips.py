@@ -9,6 +9,7 @@ import libcst as cst
 from torchlint.analyses.execution.hot import rate_doubts
 from torchlint.analyses.round_trips.equivalents import DATA_FACTORIES
 from torchlint.analyses.round_trips.paths import Way, is_on_device, tensor_read
+from torchlint.finding import Doubt
 from torchlint.semantics.knowledge.apis import LEGACY_TENSORS
 from torchlint.semantics.knowledge.conventions.conditions import CUDA_CONDITION, DEVICE_LIMIT
 from torchlint.semantics.names.bindings import dotted, last_part
@@ -18,7 +19,6 @@ from torchlint.syntax.tree import descendants, descendants_in_scope
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from torchlint.finding import Doubt
     from torchlint.semantics.context import Context
 
 _UP = frozenset({"cuda", "to", "type_as"})
@@ -61,7 +61,11 @@ class Trips:
         if trip is None:
             return None
         doubts = (doubt for node in (read, trip.back) for doubt in rate_doubts(node, self.context))
-        return trip._replace(doubts=tuple(dict.fromkeys(doubts)))
+        is_limit = any(
+            DEVICE_LIMIT.suggests(self.context.uncommented(test).lower()) for test in _tests(read, self.context)
+        )
+        named = (Doubt.MEANT,) if is_limit else ()
+        return trip._replace(doubts=tuple(dict.fromkeys((*named, *doubts))))
 
     def _within(self, function: cst.FunctionDef | None) -> dict[cst.Call, Trip]:
         context = self.context
@@ -176,9 +180,21 @@ def _tests(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]:
     yield from (condition.test for condition in context.conditions(node))
 
 
+def _asks_for_a_device(test: cst.BaseExpression) -> bool:
+    """`if x.device.type == "mps":`, `if x.is_cuda:`."""
+    return any(
+        (isinstance(part, cst.SimpleString) and part.evaluated_value in _DEVICES)
+        or (isinstance(part, cst.Attribute) and part.attr.value == "is_cuda")
+        for part in descendants(test)
+    )
+
+
+_DEVICES = frozenset({"cuda", "cpu", "mps", "xpu"})
+
+
 def _is_on_purpose(read: cst.Call, back: cst.Call, context: Context) -> bool:
     """Whether the author seems to know: the device cannot do it, or the data makes room for something else there."""
-    if any(DEVICE_LIMIT.suggests(context.uncommented(test).lower()) for test in _tests(read, context)):
+    if any(map(_asks_for_a_device, _tests(read, context))):
         return True
     first, last = context.tree.line(read), context.tree.line(back)
     if first is last or first is None or last is None:

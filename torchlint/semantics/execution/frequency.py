@@ -926,10 +926,8 @@ class Frequencies:
                     return isinstance(left, cst.Call)  # `len(buffer) < capacity`: until it is full
                 is_asked = isinstance(target.operator, cst.IsNot) and _is_none(target.comparator)
                 return is_asked and self._is_set_now_and_then(left)
-            case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
-                if LIMIT_FLAG.suggests(name) or LAST_TURN.suggests(name):
-                    return True
-                return isinstance(test, cst.Name) and self._holds_a_limit(test)
+            case cst.Name():
+                return self._holds_a_limit(test)
             case cst.Call():
                 return self._divides(test)
         return False
@@ -1023,7 +1021,10 @@ def _is_now_and_then(part: cst.BaseExpression) -> bool:
     match part:
         case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=cst.Equal(), comparator=right)]):
             return _is_counter(left) or _is_counter(right)
-    return isinstance(part, cst.Name)
+    return isinstance(part, cst.Name) or (
+        isinstance(part, cst.Attribute)
+        and (LAST_TURN.suggests(part.attr.value) or LIMIT_FLAG.suggests(part.attr.value))
+    )
 
 
 def _is_counter(node: cst.BaseExpression) -> bool:

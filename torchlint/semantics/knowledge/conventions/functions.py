@@ -592,13 +592,6 @@ HALF_OPTIMIZER = Convention(
     names=frozenset({"FP16_Optimizer"}),
 )
 
-COLLATE_WORD = Convention(
-    "collate-word",
-    suggests_that="the function joins samples to a batch",
-    why="It runs in a worker.",
-    pattern="collate",
-)
-
 STEP_METHOD = Convention(
     "step-method",
     suggests_that="the method takes a step",
