@@ -26,6 +26,8 @@ from looking import look
         ("from .data import DataLoader\nLOOK(DataLoader)", ".data.DataLoader"),
         ("LOOK(float)", "float"),
         ("def float(x): ...\nLOOK(float)", None),
+        ("import torch.nn as nn\nLOOK(torch.utils.data.DataLoader)", "torch.utils.data.DataLoader"),
+        ("LOOK(torch.zeros)\ndef f():\n    torch = lamp()", None),
         ("import pytorch_lightning as pl\nLOOK(pl.LightningModule)", "lightning.pytorch.LightningModule"),
         ("class C:\n    import torch\n    def f(self):\n        LOOK(torch.zeros)", None),
         ("import torch\n[LOOK(torch.zeros) for torch in xs]", None),

@@ -455,13 +455,18 @@ class Names:
         )
 
     def _unbound(self, name: str) -> str | None:
-        if name in _BUILTINS:
+        if name in _BUILTINS or (name == "torch" and self._binds_no_torch):
             return name
         for module in self.star_imports:
             if module.startswith("torch") and name in _STAR_NAMES.get(module, ()):
                 return canonical(f"{module}.{name}")
         # A star import from elsewhere in the project brings along what that module imports.
         return _BROUGHT_ALONG[name] if self.star_imports and STAR_IMPORTED.suggests(name) else None
+
+    @cached_property
+    def _binds_no_torch(self) -> bool:
+        """Whether no scope has a `torch`: `import torch.nn as nn` binds none, and `torch.zeros(3)` may follow."""
+        return not any("torch" in scope.bindings for scope in self._scopes.values())
 
     # Convenience
 
