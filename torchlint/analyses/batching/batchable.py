@@ -107,6 +107,8 @@ def _worth_batching(loop: LoopNode, context: Context) -> ElementLoop | None:
     found = _over_elements(loop, context)
     if found is None or runs_rarely(loop, context) or is_exceptional(loop, context) or is_written(loop, context):
         return None
+    if named_rare(loop, context):
+        return None  # what is certain of the read is not to be lost for what is doubtful of the loop
     return None if saves_memory(loop, context) else found
 
 

@@ -57,14 +57,16 @@ def is_named_diagnostic(node: cst.CSTNode, context: Context) -> bool:
 
 def _is_under_a_flag(node: cst.CSTNode, context: Context) -> bool:
     """Whether a flag around holds now and then, by its name: `if should_log:`."""
-    return any(is_taken and _is_a_limit(test) for test, is_taken in context.conditions(node))
+    return any(_is_a_limit(test, is_taken=is_taken) for test, is_taken in context.conditions(node))
 
 
-def _is_a_limit(test: cst.BaseExpression) -> bool:
+def _is_a_limit(test: cst.BaseExpression, *, is_taken: bool) -> bool:
     match test:
-        case cst.BooleanOperation(left=left, operator=cst.And(), right=right):
-            return _is_a_limit(left) or _is_a_limit(right)
-        case cst.Name() | cst.Attribute():
+        case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+            return _is_a_limit(inner, is_taken=not is_taken)
+        case cst.BooleanOperation(left=left, operator=cst.And(), right=right) if is_taken:
+            return _is_a_limit(left, is_taken=True) or _is_a_limit(right, is_taken=True)
+        case cst.Name() | cst.Attribute() if is_taken:
             name = final_part(test)
             return LIMIT_FLAG.suggests(name) or LAST_TURN.suggests(name)
     return False
