@@ -279,3 +279,41 @@ def test_functions_whose_callers_are_not_in_sight_run_per_call(code: str, freque
 def test_what_is_declared_of_a_function_holds(code: str, hot: tuple[str, ...], frequency: Frequency) -> None:
     node, context = look(HEAD + code, hot)
     assert context.frequency(node) is frequency
+
+
+@pytest.mark.parametrize(
+    ("over", "called", "is_of_epochs"),
+    [
+        ("i, part in enumerate(net.qs)", "part[0]", False),
+        ("i, part in enumerate(net.qs)", "part", False),
+        ("i in range(steps)", "net.head", True),
+    ],
+)
+def test_a_function_that_goes_over_parts_of_a_network_takes_no_batches(
+    over: str,
+    called: str,
+    is_of_epochs: bool,  # noqa: FBT001
+) -> None:
+    """A loop that calls it has batches, and no epochs."""
+    code = f"""
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qs = nn.ModuleList()
+        self.head = nn.Sequential(nn.Linear(8, 8))
+        self.qs.append(nn.Sequential(nn.Linear(8, 8)))
+def separated(net: Net, x):
+    for {over}:
+        x = {called}(x)
+    return x
+class Stream:
+    def feed(self, net: Net):
+        while self.pending.shape[1] >= 9:
+            LOOK(separated(net, self.pending))
+"""
+    node, context = look(code)
+    loop = context.loop(node)
+    assert loop is not None
+    assert (context.frequencies.loop_kind(loop).name == "EPOCH") is is_of_epochs

@@ -210,10 +210,20 @@ def _is_over_a_list(loop: cst.CSTNode, context: Context) -> bool:
 
 
 def _feeds_a_loss(node: cst.Call, context: Context) -> bool:
-    """Whether a loss is computed from the copy on the CPU."""
+    """Whether a loss is computed from the copy on the CPU; under a name, one known for sure, and nothing else."""
+    match context.parent(node):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]) as statement:
+            reads = [use for use in context.names.spelt(name) if context.names.is_read(use)]
+            uses = [use for use in reads if any(binder is statement for binder in context.binders(use))]
+            losses = [_loss_of(use, context) for use in uses]
+            return bool(losses) and all(loss is not None and context.value(loss.func).proven for loss in losses)
+    return _loss_of(node, context) is not None
+
+
+def _loss_of(node: cst.CSTNode, context: Context) -> cst.Call | None:
+    """The call of a criterion that takes the node."""
     argument = context.parent(node)
     call = context.parent(argument) if isinstance(argument, cst.Arg) else None
     if not isinstance(call, cst.Call):
-        return False
-    loss = context.value(call.func)
-    return loss.kind is Kind.MODULE and context.value(call).scalar
+        return None
+    return call if context.kind(call.func) is Kind.MODULE and context.value(call).scalar else None

@@ -572,3 +572,32 @@ def test_to_the_cpu_is_a_copy_as_well() -> None:
         """,
         RULE,
     )
+
+
+@pytest.mark.parametrize(
+    ("made", "used", "mark"),
+    [
+        ("nn.MSELoss()", "losses.append(criterion(pred, true))", f"  # <- {RULE}"),
+        ("nn.MSELoss()", "losses.append(criterion(pred, true)); keep(pred)", ""),
+        ("nn.MSELoss()", "losses.append(criterion(pred, true)); pred = 1; keep(pred)", f"  # <- {RULE}"),
+        ("score", "losses.append(criterion(pred, true))", ""),
+    ],
+)
+def test_a_loss_that_is_computed_on_the_cpu_of_what_has_a_name_there(made: str, used: str, mark: str) -> None:
+    """The loss is as well computed on the GPU; who else reads the copy may need it there."""
+    check_snippet(
+        f"""
+        import torch
+        from torch import nn
+        def validate(net, loader):
+            criterion = {made}
+            losses = []
+            net.eval()
+            with torch.no_grad():
+                for x, true in loader:
+                    pred = net(x.cuda()).detach().cpu(){mark}
+                    {used}
+            return losses
+        """,
+        RULE,
+    )

@@ -546,9 +546,17 @@ class Frequencies:
             return False
         for call in self._direct_calls(loop):
             model = self._run(call)
-            if model is not None and call.args and not self._is_made_in(loop, model):
-                return True
+            if model is None or not call.args or self._is_made_in(loop, model) or self._is_walked(loop, model):
+                continue
+            return True
         return False
+
+    def _is_walked(self, loop: cst.For | cst.While, model: cst.BaseExpression) -> bool:
+        """Whether what runs is what the loop goes over, or a part of it: `for stage in stages: x = stage[0](x)`."""
+        return any(
+            isinstance(part, cst.Name) and any(binding.node is loop for binding in self.names.reaching(part))
+            for part in (model, *descendants(model))
+        )
 
     def _run(self, call: cst.Call) -> cst.BaseExpression | None:
         """The model that a call runs: `model(x)`, or one that is known for sure, `vae.decode(x)`."""
