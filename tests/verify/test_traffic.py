@@ -20,6 +20,12 @@ INDEX = torch.zeros(8, dtype=torch.int64)
 MASK = torch.zeros(N, dtype=torch.bool)
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever other tests have compiled in this process."""
+    monkeypatch.setattr(sys.modules.get("torch._dynamo.utils", SimpleNamespace()), "counters", {}, raising=False)
+
+
 def fetched(run: Callable[[], object], device: str = "cpu") -> int:
     traffic = Traffic(device)
     with traffic:
