@@ -11,6 +11,7 @@ from torchlint.semantics.execution.grad_mode import GradMode
 from torchlint.semantics.flow.origins import MOST_STEPS, Through
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.torch_signatures import METHODS
+from torchlint.semantics.names.bindings import dotted
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
 
@@ -51,7 +52,30 @@ def _is_unused(call: cst.Call, context: Context) -> bool:
     """Whether the call of what is surely a model, or of a function that calls one, records a graph nothing uses."""
     if context.grad(call) is not GradMode.ON or _is_known(call, context) or not _is_dropped(call, context):
         return False
+    if _is_of_a_frozen_table(call, context):
+        return False
     return _hands_out_graphs(call, context) or _is_surely_a_model(call, context)
+
+
+def _is_of_a_frozen_table(call: cst.Call, context: Context) -> bool:
+    """Whether this is an embedding whose class has it take no gradients: it is given indices, so there is no graph."""
+    if context.value(call.func).qualified != "torch.nn.Embedding":
+        return False
+    weight, class_ = f"{dotted(call.func)}.weight", context.tree.enclosing_class(call)
+    return any(
+        _is_frozen(line.value, context)
+        for line in context.tree.of(cst.Assign)
+        if any(dotted(target.target) == weight for target in line.targets)
+        and context.tree.enclosing_class(line) is class_
+    )
+
+
+def _is_frozen(node: cst.BaseExpression, context: Context) -> bool:
+    """`nn.Parameter(w, requires_grad=False)`."""
+    if not isinstance(node, cst.Call) or context.qualified_name(node.func) != "torch.nn.Parameter":
+        return False
+    given = context.argument(node, "requires_grad", 1)
+    return isinstance(given, cst.Name) and given.value == "False"
 
 
 def _is_surely_a_model(call: cst.Call, context: Context) -> bool:

@@ -42,6 +42,10 @@ _NUMBER_BUILTINS = frozenset(
 _STRING_BUILTINS = frozenset("str repr format chr ascii hex bin oct input".split())
 # What of NumPy people call for numbers, too.
 _OF_NUMBERS = frozenset("prod ceil floor sqrt log exp".split())
+# NumPy's scalars, which index as numbers do; made of an array they are one.
+_OF_ONE_NUMBER = frozenset(
+    "int8 int16 int32 int64 uint8 uint16 uint32 uint64 intp int_ float16 float32 float64 double single half".split()
+)
 
 
 class Libraries:
@@ -65,6 +69,9 @@ class Libraries:
             if root == "numpy" and rest in _OF_NUMBERS:
                 of_array = rest != "prod" and self.operands.first(node).kind is Kind.NDARRAY
                 return NDARRAY if of_array else NUMBER
+            if root == "numpy" and rest in _OF_ONE_NUMBER:
+                given = self.operands.first(node)
+                return NUMBER if given.kind is Kind.NUMBER and not given.untold else NDARRAY
             return NDARRAY
         if root in ("cv2", "skimage", "sklearn", "scipy"):
             return NDARRAY
@@ -128,6 +135,8 @@ class Libraries:
                 return tensor(first.devices)
             if len(values) == 1 and first.kind is Kind.SEQUENCE:
                 return item_of(first)
+            if len(values) > 1 and all(value.kind in (Kind.NUMBER, Kind.NDARRAY) for value in values):
+                return NUMBER  # what is compared with another holds one number
             return join(values) if values else UNKNOWN
         if name in ("next", "__next__"):
             return item_of(first)
