@@ -120,6 +120,12 @@ JAXTYPED = "from typing import Optional\nfrom jaxtyping import Int\nfrom torch i
         ("LOOK(np.zeros(3))", Kind.NDARRAY, None),
         ("LOOK(np.sqrt(np.zeros(3)))", Kind.NDARRAY, None),
         ("LOOK(np.sqrt(2))", Kind.NUMBER, None),
+        (
+            "from typing import NamedTuple\nclass T(NamedTuple):\n    x: torch.Tensor\n    below: T\n"
+            + "    parts: tuple[T, ...] = ()\ndef f(t: T):\n    LOOK(t.below.below.x)",
+            Kind.TENSOR,
+            None,
+        ),
         ("LOOK(np.int64(2.5))", Kind.NUMBER, None),
         ("LOOK(np.int64(np.zeros(3)))", Kind.NDARRAY, None),
         ("LOOK(min(np.round(np.zeros(3)), 3))", Kind.NUMBER, None),

@@ -415,13 +415,16 @@ class Kinds:
         if bases & apis.LOADERS:
             return Value(Kind.LOADER, definition=class_)
         if bases & {"typing.NamedTuple", "collections.namedtuple"}:
-            fields = [
-                self._declared(class_, name)
-                for name, bindings in self.names.class_scope(class_).bindings.items()
-                if any(isinstance(binding.node, cst.AnnAssign) for binding in bindings)
-            ]
-            return replace(sequence(*fields), definition=class_)
+            return self.settled(("fields", class_), BOTTOM, self._of_fields, class_, _ENDS)  # one may be of the class
         return Value(Kind.OBJECT, definition=class_)
+
+    def _of_fields(self, class_: cst.ClassDef) -> Value:
+        fields = [
+            self._declared(class_, name)
+            for name, bindings in self.names.class_scope(class_).bindings.items()
+            if any(isinstance(binding.node, cst.AnnAssign) for binding in bindings)
+        ]
+        return replace(sequence(*fields), definition=class_)
 
     # What a rule may rely on
 
