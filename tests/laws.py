@@ -573,7 +573,10 @@ def _under_other_names(text: str, tree: ast.Module) -> str:
                 name = alias.asname or alias.name
                 if name in free:
                     renamed[name] = f"{name}_"
-                    edits.append((alias, f"{alias.name} as {name}_"))
+                    rows = " \\\n" * (
+                        (alias.end_lineno or alias.lineno) - alias.lineno
+                    )  # what follows stays in its row
+                    edits.append((alias, f"{alias.name} as{rows} {name}_"))
     return _with(text, edits, tree, renamed)
 
 

@@ -121,8 +121,7 @@ JAXTYPED = "from typing import Optional\nfrom jaxtyping import Int\nfrom torch i
         ("LOOK(np.sqrt(np.zeros(3)))", Kind.NDARRAY, None),
         ("LOOK(np.sqrt(2))", Kind.NUMBER, None),
         (
-            "from typing import NamedTuple\nclass T(NamedTuple):\n    x: torch.Tensor\n    below: T\n"
-            + "    parts: tuple[T, ...] = ()\ndef f(t: T):\n    LOOK(t.below.below.x)",
+            "from typing import NamedTuple\nclass T(NamedTuple):\n    x: torch.Tensor\n    on: T\ndef f(t: T):\n    LOOK(t.on.on.x)",
             Kind.TENSOR,
             None,
         ),

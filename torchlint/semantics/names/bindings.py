@@ -465,8 +465,8 @@ class Names:
 
     @cached_property
     def _binds_no_torch(self) -> bool:
-        """Whether no scope has a `torch`: `import torch.nn as nn` binds none, and `torch.zeros(3)` may follow."""
-        return not any("torch" in scope.bindings for scope in self._scopes.values())
+        """Whether parts of torch are imported, and no scope has a `torch`: `import torch.nn as nn` binds none."""
+        return "torch" in self.imported and not any("torch" in scope.bindings for scope in self._scopes.values())
 
     # Convenience
 
