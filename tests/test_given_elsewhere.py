@@ -187,6 +187,40 @@ def test_who_may_call_anything(text: str, name: str, is_called: bool) -> None:  
     assert Project(files).is_called(f"{name}.py") is is_called
 
 
+@pytest.mark.parametrize(
+    ("chosen", "is_known"),
+    [
+        ("DataLoader if small else Endless", True),
+        ("Endless if small else DataLoader if other else Endless", True),
+        ("DataLoader if small else pick()", False),
+        ("DataLoader if small else Unheard", False),
+    ],
+)
+def test_one_of_several_loaders_is_a_loader(
+    chosen: str,
+    folder: Path,  # noqa: F811
+    capsys: Capture,
+    *,
+    is_known: bool,
+) -> None:
+    main = f"""\
+import torch
+from torch.utils.data import DataLoader
+from data import Endless
+
+def made(data, small):
+    kind = {chosen}
+    return kind(data, batch_size=4, num_workers=2)
+
+def train(model, data, device):
+    model = model.to(device)
+    for x, y in made(data, True):
+        model(x.to(device)).mean().backward()
+"""
+    write(folder, main=main, data="from torch.utils.data import DataLoader\n\nclass Endless(DataLoader):\n    pass\n")
+    assert bool(found(capsys, "--select", "TL203", ".")) is is_known
+
+
 # A value on its way
 
 

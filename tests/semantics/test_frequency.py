@@ -10,6 +10,11 @@ from torchlint.finding import Frequency
 HEAD = "import torch\nfrom torch import nn\nfrom torch.utils.data import DataLoader\n"
 
 
+HELD = """
+class Held(torch.utils.data.Dataset):
+    def __getitem__(self, i):
+        return f(i)
+"""
 # A method that makes a list, and then goes over it.
 PARTS = """
 class M(nn.Module):
@@ -110,6 +115,12 @@ for x in loader:
             Frequency.SAMPLE,
         ),
         ("for x in loader:\n    for i in range(crops):\n        LOOK(1)", Frequency.BATCH),
+        (f"{HELD}for x, y in Held():\n    LOOK(1)", Frequency.BATCH),
+        ("from torchtext.data import Dataset\nfor x in Dataset(data, fields):\n    LOOK(1)", Frequency.BATCH),
+        ("for i, x in enumerate(loader):\n    if plots and i < 3:\n        LOOK(1)", Frequency.EPOCH),
+        ("for i, x in enumerate(loader):\n    if i < 500:\n        LOOK(1)", Frequency.BATCH),
+        ("for i, n in loader:\n    if n < 3:\n        LOOK(1)", Frequency.BATCH),
+        ("for i, n in enumerate(loader):\n    if n < 3:\n        LOOK(1)", Frequency.BATCH),
         ("for x in loader:\n    for name in ('a', 'b'):\n        LOOK(1)", Frequency.BATCH),
         ("for x in loader:\n    for name, term in f(x)['terms'].items():\n        LOOK(1)", Frequency.BATCH),
         ("for x in loader:\n    losses = [f(x), g(x)]\n    [LOOK(v) for v in losses]", Frequency.BATCH),

@@ -218,6 +218,16 @@ def test_only_the_handicap_is_delayed() -> None:
     assert delays == {(NULL, 0.0), (HANDICAP, 0.05 * UNIT_NS), ("fast", 0.0)}
 
 
+def test_several_arms_may_be_delayed() -> None:
+    timed, _ = run({f"{HANDICAP} 1": Played(1.0), f"{HANDICAP} 2": Played(1.0), "same": Played(1.0)})
+    seen = verdicts(timed)
+    assert (seen[f"{HANDICAP} 1"], seen[f"{HANDICAP} 2"], seen["same"]) == (
+        "slower",
+        "slower",
+        "no-measurable-difference",
+    )
+
+
 def test_a_decided_arm_is_measured_no_more() -> None:
     timed, made = run({"fast": Played(0.8), "noisy": Played(1.0, noise=0.3)}, limits=Limits(8))
     assert made.started[3] == ["fast", HANDICAP, "noisy", NULL]

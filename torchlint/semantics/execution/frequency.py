@@ -45,6 +45,7 @@ from torchlint.semantics.names.loop_headers import (
     walks_keys,
 )
 from torchlint.semantics.values.lattice import Kind
+from torchlint.syntax.literals import integer
 from torchlint.syntax.tree import LOOPS, SCOPES, Comprehension, Loop, Tree, children, descendants, descendants_in_scope
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.values.other_files import Elsewhere
 
 _CALLS_DEEP = 2
+_FIRST_TURNS = 16  # of a loop over batches, which has many more
 _OF_STEPS = apis.BACKWARD_METHODS | {"step", "zero_grad"}
 
 
@@ -400,7 +402,8 @@ class Frequencies:
         ) or any(map(self._runs_the_network, calls))
 
     def _over_batches(self, iterated: cst.BaseExpression) -> bool:
-        if self.kinds.is_loader_like(iterated):
+        """Whether the loop goes over a loader, or over a dataset sample by sample."""
+        if self.kinds.is_loader_like(iterated) or self.kinds.value(iterated).kind is Kind.DATASET:
             return True
         match iterated:
             case cst.Call(func=cst.Name(value="range"), args=args):
@@ -908,7 +911,20 @@ class Frequencies:
         One that trains is a step of its own, every second turn or so: `if step % policy_delay == 0`.
         """
         is_step = isinstance(branch, cst.If) and self._goes_backward(branch.body)
-        return not is_step and self.is_rate_limit(branch.test)
+        return not is_step and (self.is_rate_limit(branch.test) or self._is_of_the_first_turns(branch.test))
+
+    def _is_of_the_first_turns(self, test: cst.BaseExpression) -> bool:
+        """`if batch_idx < 3`, in a loop over batches: they are more than that."""
+        match test:
+            case cst.BooleanOperation(left=left, operator=cst.And(), right=right):
+                return self._is_of_the_first_turns(left) or self._is_of_the_first_turns(right)
+            case cst.Comparison(
+                left=cst.Name() as left,
+                comparisons=[cst.ComparisonTarget(operator=cst.LessThan() | cst.LessThanEqual(), comparator=last)],
+            ):
+                turns = integer(last)
+                return turns is not None and turns <= _FIRST_TURNS and self._numbers_batches(left)
+        return False
 
     def is_rate_limit(self, test: cst.BaseExpression) -> bool:
         """Whether a condition holds only now and then."""
@@ -938,6 +954,24 @@ class Frequencies:
                 return self._holds_a_limit(test)
             case cst.Call():
                 return self._divides(test)
+        return False
+
+    def _numbers_batches(self, name: cst.Name) -> bool:
+        """Whether this is the `i` of `for i, batch in enumerate(loader)`, with a progress bar around it or not."""
+        bindings = self.names.reaching(name)
+        return bool(bindings) and all(
+            isinstance(binding.node, cst.For)
+            and binding.path == (0,)
+            and self._is_numbered(binding.node.iter)
+            and self.loop_kind(binding.node) is LoopKind.BATCH
+            for binding in bindings
+        )
+
+    def _is_numbered(self, iterated: cst.BaseExpression) -> bool:
+        match iterated:
+            case cst.Call(func=func, args=[cst.Arg(value=first), *_]):
+                name = self.names.qualified(func)
+                return name == "enumerate" or (name in apis.PASS_THROUGH and name != "zip" and self._is_numbered(first))
         return False
 
     def _divides(self, call: cst.Call) -> bool:

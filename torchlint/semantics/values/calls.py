@@ -21,6 +21,7 @@ from torchlint.semantics.values.lattice import (
     Rank,
     Value,
     item_of,
+    join,
     mapping_of,
     off_cpu,
     sequence,
@@ -42,6 +43,7 @@ _TUPLE_MODULES = frozenset("LSTM GRU RNN RNNBase".split())
 # What gives several tensors, or whatever it is made to: `network: nn.Module` may be any module.
 _ANY_RESULT = frozenset("MultiheadAttention LSTMCell Module".split())
 _PREPARING = apis.PREPARING_METHODS | apis.LOADER_PREPARING_METHODS
+_MOST_CHOICES = 8
 _LOADED = sequence_of(BATCH.on(Device.MAYBE))
 # Methods that give the same values in another type, or outside of the graph.
 _CASTS = frozenset("float double half bfloat16 long int short bool detach clone contiguous".split())
@@ -72,7 +74,44 @@ class Results:
         """What a call gives; where nothing in this file tells, by what other files say of what is called."""
         qualified = self.names.qualified(node.func)
         value = self._from_here(node, qualified)
-        return self._from_elsewhere(node, qualified) if value is UNKNOWN else value
+        if value is UNKNOWN:
+            value = self._from_elsewhere(node, qualified)
+        return self._from_one_of(node) if value is UNKNOWN and qualified is None else value
+
+    def _from_one_of(self, node: cst.Call) -> Value:
+        """What is given by a name that stands for one of several: `Loader = DataLoader if finite else Endless`."""
+        if not isinstance(node.func, cst.Name | cst.IfExp):
+            return UNKNOWN
+        return self.kinds.settled(("one of", node), UNKNOWN, self._given_by_each, node)
+
+    def _given_by_each(self, node: cst.Call) -> Value:
+        choices = self._choices(node.func)
+        values = [self.value(cst.Call(choice, node.args)) for choice in choices]
+        return join(values) if len(values) > 1 and all(values) else UNKNOWN
+
+    def _choices(self, node: cst.BaseExpression) -> list[cst.Name | cst.Attribute]:
+        """The names of what an expression stands for, written in its branches; none where one of them is no name."""
+        found: list[cst.Name | cst.Attribute] = []
+        waiting, seen = [node], {node}
+        while waiting:
+            current = waiting.pop()
+            further: list[cst.BaseExpression | None]
+            if isinstance(current, cst.IfExp):
+                further = [current.body, current.orelse]
+            elif isinstance(current, cst.Name | cst.Attribute) and self.names.qualified(current) is not None:
+                found.append(current)
+                further = []
+            else:
+                further = [each.value for each in self.names.reaching(current)] if isinstance(current, cst.Name) else []
+                if not further:
+                    return []
+            for each in further:
+                if each is None or len(found) > _MOST_CHOICES:
+                    return []
+                if each not in seen:
+                    seen.add(each)
+                    waiting.append(each)
+        return found
 
     def _from_elsewhere(self, node: cst.Call, qualified: str | None) -> Value:
         if qualified is None and isinstance(node.func, cst.Name) and not self.names.reaching(node.func):

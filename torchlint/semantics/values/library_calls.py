@@ -40,6 +40,7 @@ _NUMBER_BUILTINS = frozenset(
     "int float bool len round complex hash id ord isinstance issubclass callable hasattr divmod pow".split()
 )
 _STRING_BUILTINS = frozenset("str repr format chr ascii hex bin oct input".split())
+_TEXT_DATASETS = frozenset({"data.Dataset", "data.TabularDataset", "legacy.data.Dataset", "legacy.data.TabularDataset"})
 # What of NumPy people call for numbers, too.
 _OF_NUMBERS = frozenset("prod ceil floor sqrt log exp".split())
 # NumPy's scalars, which index as numbers do; made of an array they are one.
@@ -91,6 +92,8 @@ class Libraries:
             return sequence(*map(Value, (Kind.MODULE, Kind.OPTIMIZER, Kind.LOADER, Kind.SCHEDULER)))
         if root == "torchvision":
             return self._torchvision(rest)
+        if root == "torchtext" and rest in _TEXT_DATASETS:
+            return Value(Kind.DATASET, Device.CPU, qualified=qualified)
         if qualified in apis.PASS_THROUGH:
             return self.operands.first(node)
         if root in ("transformers", "timm", "diffusers", "segmentation_models_pytorch") and (
