@@ -214,3 +214,30 @@ def test_mutual_recursion_is_evaluated_in_linear_time() -> None:
     finally:
         type(context.kinds)._evaluate = original  # type: ignore[method-assign]  # noqa: SLF001
     assert evaluated < 20_000
+
+
+@pytest.mark.parametrize(
+    ("start", "first", "second"),
+    [
+        ("mp.spawn(run, args=(x,), nprocs=2)", Kind.NUMBER, Kind.TENSOR),
+        ("mp.spawn(run, (x,), 2)", Kind.NUMBER, Kind.TENSOR),
+        ("mp.spawn(run, nprocs=2)", Kind.NUMBER, Kind.UNKNOWN),
+        ("mp.Process(target=run, args=(3, x)).start()", Kind.NUMBER, Kind.TENSOR),
+        ("mp.get_context('spawn').Process(target=run, args=(3, x)).start()", Kind.NUMBER, Kind.TENSOR),
+        ("rpc.rpc_async('worker', run, args=(x, 3))", Kind.TENSOR, Kind.NUMBER),
+        ("accelerate.notebook_launcher(run, (3, x), num_processes=2)", Kind.NUMBER, Kind.TENSOR),
+        ("scipy.optimize.minimize(run, x0, args=(x, 3))", Kind.UNKNOWN, Kind.UNKNOWN),
+        ("other.spawn(run, args=(x, 3))", Kind.UNKNOWN, Kind.UNKNOWN),
+        ("mp.spawn(run, args=('a',))\nrun('a', 3)", Kind.UNKNOWN, Kind.UNKNOWN),
+    ],
+)
+def test_what_starts_a_process_passes_arguments(start: str, first: Kind, second: Kind) -> None:
+    head = (
+        "import accelerate\nimport torch\nimport torch.distributed.rpc as rpc\nimport torch.multiprocessing as mp\n"
+        f"x = torch.ones(3)\n{start}\n"
+    )
+    kinds = []
+    for name in ("a", "b"):
+        node, context = look(f"{head}def run(a, b):\n    LOOK({name})\n")
+        kinds.append(context.kind(node))
+    assert kinds == [first, second]

@@ -74,6 +74,13 @@ TENSOR_METHODS_OF_ONE = frozenset(
 )
 # Those that begin with a dimension. Plots have a `scatter`, processes and trackers of them a `gather`.
 TENSOR_METHODS_BY_DIMENSION = frozenset("gather scatter".split())
+# What calls a function in several processes, with the number of the process before the arguments.
+SPAWNERS = frozenset({"torch.multiprocessing.spawn", "torch.multiprocessing.start_processes"})
+# What calls a function in other processes, with the arguments in `args`.
+LAUNCHERS = SPAWNERS | {
+    "accelerate.notebook_launcher",
+    *(f"torch.distributed.rpc.{name}" for name in ("rpc_async", "rpc_sync", "remote")),
+}
 # Packages of engines that run the backward pass of the loss that they are given: `accelerator.backward(loss)`.
 ENGINE_PACKAGES = frozenset({"accelerate", "deepspeed", "lightning"})
 # `.size(1)` and `.dim()` are methods on a tensor only, but other things have a `size()` of their own.

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.knowledge import apis
 from torchlint.semantics.names.bindings import parameters
 from torchlint.semantics.names.classes import is_static
 from torchlint.semantics.values.lattice import (
     BOTTOM,
+    NUMBER,
     UNKNOWN,
     Device,
     Kind,
@@ -22,6 +24,7 @@ from torchlint.semantics.values.lattice import (
     sequence_of,
     tensor,
 )
+from torchlint.semantics.values.signatures import argument
 
 if TYPE_CHECKING:
     from torchlint.semantics.values.call_graph import Calls
@@ -136,6 +139,7 @@ class Parameters:
                 return UNKNOWN
             value = self.kinds.value(argument)
             values.append(overridable(value) if argument is parameter.default else value)
+        values += self._from_launchers(function, parameter)
         if values and all(value is BOTTOM for value in values):
             return BOTTOM
         values = [value for value in values if value is not BOTTOM]
@@ -144,6 +148,38 @@ class Parameters:
         if not known or len(known) < len(values):
             return join(known).likely() if known and len({value.kind for value in known}) == 1 else UNKNOWN
         return join(known)
+
+    def _from_launchers(self, function: cst.FunctionDef, parameter: cst.Param) -> list[Value]:
+        """What those pass that start processes: `spawn(main, args=(path,))` calls `main(number, path)` in each."""
+        place = next((place for place, found in enumerate(parameters(function)) if found is parameter), None)
+        values = []
+        for name in self.kinds.names.spelt(function.name.value):
+            handed = self.tree.parent(name)
+            call = self.tree.parent(handed) if isinstance(handed, cst.Arg) and handed.value is name else None
+            if place is None or not isinstance(call, cst.Call) or self.kinds.value(name).definition is not function:
+                continue
+            launcher = self.kinds.names.qualified(call.func) or ""
+            if not _is_started(handed, call) and launcher not in apis.LAUNCHERS:
+                continue
+            given = argument(call, "args")
+            if given is None and launcher in apis.LAUNCHERS and len(call.args) > 1 and call.args[1].keyword is None:
+                given = call.args[1].value
+            passed = self.kinds.value(given).items if given is not None else ()
+            numbered = (NUMBER, *passed) if launcher in apis.SPAWNERS else passed
+            values.append(numbered[place] if place < len(numbered) else UNKNOWN)
+        return values
+
+
+def _is_started(handed: cst.CSTNode | None, call: cst.Call) -> bool:
+    """`Process(target=main)`, whatever context makes it."""
+    class_ = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
+    return (
+        isinstance(handed, cst.Arg)
+        and handed.keyword is not None
+        and handed.keyword.value == "target"
+        and isinstance(class_, cst.Name)
+        and class_.value in ("Process", "Thread")
+    )
 
 
 def _is_main_guard(test: cst.BaseExpression) -> bool:
