@@ -142,9 +142,17 @@ def test_other_files_are_asked(folder: Path, capsys: Capture) -> None:
 def test_lines_of_nothing(folder: Path, capsys: Capture) -> None:
     assert run(["explain", "train.py:8"]) == 0
     assert capsys.readouterr().out.endswith("\n  no rule looks at anything that begins on this line\n")
-    (folder / "test_train.py").write_text(TRAIN)
+    (folder / "test_train.py").write_text(f"{TRAIN}\ndef test_train():\n    pass\n")
     assert run(["explain", "test_train.py:14"]) == 0
     assert "the file holds tests, which are not checked" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["test_net.py", "plot_curves.py", "export.py"])
+def test_what_is_called_like_something_else_is_checked_all_the_same(folder: Path, capsys: Capture, name: str) -> None:
+    (folder / name).write_text(TRAIN)
+    assert explained(capsys, f"{name}:14")["item-in-train-loop"]["outcome"] == "warning"
+    assert run(["explain", f"{name}:14"]) == 0
+    assert "tests, which are not checked" not in capsys.readouterr().out
 
 
 def test_rules_that_look_for_something_else_are_named_in_one_line(folder: Path, capsys: Capture) -> None:

@@ -12,7 +12,7 @@ from torchlint.explain_model import Place, place_of, told_lines
 from torchlint.reasons import NOTHING, Outcome, verdicts
 from torchlint.report.style import ALARM, BOLD, CODE, DIM, Style, decide
 from torchlint.report.text import visible
-from torchlint.role import Role
+from torchlint.role import is_of_tests
 from torchlint.run import CLEAN, Order, OutputError, terminal_width, write_out
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def explain_line(order: Order, place: str, output_format: str) -> int:
 
 def _lines(explained: _Explained, style: Style, width: int) -> list[str]:
     lines = told_lines(explained.told, explained.place.head, style)
-    if explained.place.settings.role is not Role.CODE:
+    if is_of_tests(explained.place.settings.role, lambda: explained.place.source.text):
         return [*lines, "", "  the file holds tests, which are not checked unless `--include-tests` is given"]
     if not explained.found:
         return [*lines, "", "  no rule looks at anything that begins on this line"]

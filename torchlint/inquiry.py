@@ -17,7 +17,7 @@ from torchlint.discover import Found, discover
 from torchlint.facts import NOTHING, Answers, Asked, Called, Described, Facts, Returned
 from torchlint.finding import Wanted
 from torchlint.globs import posix
-from torchlint.role import Role, holds_tests
+from torchlint.role import Role, is_of_tests
 
 if TYPE_CHECKING:
     from torchlint.cache import Cache
@@ -250,9 +250,7 @@ class Inquiry:
         if key not in self._tests:
             path = self._found[key].path
             role = self._configs.for_file(path).role(path)
-            self._tests[key] = role is Role.TEST or (
-                role is Role.TEST_BY_NAME and holds_tests(self._contents.data(key).decode("utf-8", errors="replace"))
-            )
+            self._tests[key] = is_of_tests(role, lambda: self._contents.data(key).decode("utf-8", errors="replace"))
         return self._tests[key]
 
 

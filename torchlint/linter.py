@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from torchlint import engine, registry, suppress
 from torchlint.facts import NOTHING, Asked
 from torchlint.finding import Applicability, Diagnostic, Result
-from torchlint.role import Role, holds_tests
+from torchlint.role import is_of_tests
 
 if TYPE_CHECKING:
     import ast
@@ -41,7 +41,7 @@ def lint_and_answer(
 
 
 def _linted(source: SourceFile, settings: Settings, facts: Facts, asked: Asked) -> tuple[Result, Answers | None]:
-    if settings.role is Role.TEST or (settings.role is Role.TEST_BY_NAME and holds_tests(source.text)):
+    if is_of_tests(settings.role, lambda: source.text):
         return Result(), None
     rules = tuple(registry.find(name) for name in settings.rules)
     if not engine.mentions(source.raw.encode(errors="replace"), rules):

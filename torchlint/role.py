@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import re
 from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Role(Enum):
@@ -40,9 +44,9 @@ def role_of(path: str) -> Role:
     return Role.TRANSFORMS if "transforms" in folders else Role.CODE
 
 
-def holds_tests(text: str) -> bool:
-    """Whether a file that is called like a test holds any."""
-    return re.search(_TESTS, text, re.MULTILINE) is not None
+def is_of_tests(role: Role, text: Callable[[], str]) -> bool:
+    """Whether a file is one of tests: by its folder, or called like one, and with tests in its text."""
+    return role is Role.TEST or (role is Role.TEST_BY_NAME and re.search(_TESTS, text(), re.MULTILINE) is not None)
 
 
 # Compiled when it is first asked for, which in most runs it is not.
