@@ -288,12 +288,12 @@ class Frequencies:
         inner = [self.loop_kind(node) for node in loops]
         if LoopKind.BATCH in inner or LoopKind.EPOCH in inner:
             # A loop that goes backward itself takes steps, whatever it looks at now and then.
-            if self._goes_backward(loop.body) or self._adds_up_gradients(loop, loops) or self._acts(loop):
+            if self._has_a_backward(loop.body) or self._adds_up_gradients(loop, loops) or self._acts(loop):
                 return LoopKind.BATCH
             return LoopKind.EPOCH
         kinds = [self._callee_loops(call) for call in calls]
         if LoopKind.EPOCH in kinds:
-            return LoopKind.BATCH if self._goes_backward(loop.body) else LoopKind.EPOCH
+            return LoopKind.BATCH if self._has_a_backward(loop.body) else LoopKind.EPOCH
         if isinstance(loop, cst.For) and is_short(loop.iter):
             return LoopKind.OTHER
         if self.steps(loop.body) or LoopKind.BATCH in kinds:
@@ -328,7 +328,7 @@ class Frequencies:
         kinds = [part for part in inner if self.loop_kind(part) is not LoopKind.OTHER]
         return all(
             isinstance(part, cst.For)
-            and self._goes_backward(part.body)
+            and self._has_a_backward(part.body)
             and not self._takes_steps(part.body)
             and not any(map(self._is_a_loader, iterables(part.iter)))
             for part in kinds
@@ -625,6 +625,45 @@ class Frequencies:
 
     def _goes_backward(self, body: cst.CSTNode) -> bool:
         return any(method_name(call.func) in apis.BACKWARD_METHODS for call in self._straight(body))
+
+    def _has_a_backward(self, body: cst.CSTNode) -> bool:
+        """Whether the body goes backward, itself or by a function that only does so: `backward(loss, scaler)`."""
+        return self._goes_backward(body) or any(self._straight(body, self._of_wrapped_backwards))
+
+    @cached_property
+    def _of_wrapped_backwards(self) -> list[cst.Call]:
+        """The calls of functions of this module that go backward, outside of any loop, and take no step."""
+        straight = {name: set(self._straight_functions(name)) for name in ("backward", "step")}
+        wrappers = straight["backward"] - straight["step"]
+        if not wrappers:
+            return []
+        names = {function.name.value for function in wrappers}
+        return [
+            call
+            for call in self.tree.of(cst.Call)
+            if last_part(call.func) in names and self._named_function(call.func) in wrappers
+        ]
+
+    def _straight_functions(self, method: str) -> Iterator[cst.FunctionDef]:
+        """The functions in which the method is called outside of any loop."""
+        for call in self._of_steps:
+            function = self.tree.function(call)
+            if not isinstance(function, cst.FunctionDef) or method_name(call.func) != method:
+                continue
+            if any(self._straight(function.body, [call])):
+                yield function
+
+    def _named_function(self, func: cst.BaseExpression) -> cst.FunctionDef | None:
+        """The function of this module that goes by this name, or the method of the object itself."""
+        match func:
+            case cst.Name():
+                bound = {binding.node for binding in self.names.reaching(func)}
+                found = bound.pop() if len(bound) == 1 else None
+                return found if isinstance(found, cst.FunctionDef) else None
+            case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
+                class_ = self.classes.self_class(owner)
+                return self.classes.method(class_, name) if class_ is not None else None
+        return None
 
     def _straight(self, body: cst.CSTNode, among: list[cst.Call] | None = None) -> Iterator[cst.Call]:
         """The calls in the body that belong to a step by their names: in no loop, function or class inside of it.
