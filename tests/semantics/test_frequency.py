@@ -75,6 +75,8 @@ for x in loader:
     ("code", "frequency"),
     [
         ("LOOK(1)", Frequency.ONCE),
+        ("for x in loader:\n    y = list(map(lambda v: LOOK(v), x))", Frequency.BATCH),
+        ("for x in loader:\n    f(lambda v: LOOK(v), x)", Frequency.UNKNOWN),
         (
             HELPED.format(name="backward", step="", first="backward(f(x), scaler)", last="    optimizer.step()"),
             Frequency.BATCH,

@@ -22,6 +22,16 @@ RULE = "item-in-train-loop"
     [
         """
         import torch
+        def train(model, loader, optimizer, criterion):
+            for x, y in loader:
+                out = model(x.cuda())
+                loss, size = criterion(out, y.cuda()), out.norm()
+                loss.backward()
+                optimizer.step()
+                print(", ".join(map(lambda v: f"{v.item():.3f}", (loss, size))))  # <- item-in-train-loop
+        """,
+        """
+        import torch
         from munch import Munch
         def compute(model, x, y, criterion):
             loss = criterion(model(x.cuda()), y.cuda())
@@ -201,6 +211,7 @@ RULE = "item-in-train-loop"
         """,
     ],
     ids=[
+        "mapped",
         "handed back",
         "trainer",
         "copied first",

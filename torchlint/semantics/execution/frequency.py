@@ -31,6 +31,7 @@ from torchlint.semantics.knowledge.conventions.functions import (
     VISUALISER,
 )
 from torchlint.semantics.knowledge.conventions.values import LOADER, LOSS
+from torchlint.semantics.names.applied import applied
 from torchlint.semantics.names.bindings import Binding, Names, dotted, final_part, last_part, method_name
 from torchlint.semantics.names.loop_headers import (
     asks_for_a_list,
@@ -747,7 +748,10 @@ class Frequencies:
         return found if is_sure else Frequency.BATCH
 
     def _of_calls_by_name(self, function: cst.Lambda) -> Frequency:
-        """How often the name is called that a lambda is bound to."""
+        """How often the name is called that a lambda is bound to, or what runs it for each element."""
+        found = applied(function, self.tree, self.names)
+        if found is not None:
+            return self.frequency(found.call)
         match self.tree.parent(function):
             case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]) as statement:
                 calls = [
