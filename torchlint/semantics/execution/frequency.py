@@ -830,6 +830,37 @@ class Frequencies:
         loop = self.loop(call)
         return isinstance(loop, cst.For) and self._names_epochs(loop)
 
+    def is_epoch_by_name(self, node: cst.CSTNode) -> bool:
+        """Whether a name alone says that the node runs once an epoch: of all data at once, an epoch is a step."""
+        return self.frequency(node) is Frequency.EPOCH and self._is_of_a_step(node)
+
+    def _is_of_a_step(self, node: cst.CSTNode, depth: int = 0) -> bool:
+        """Whether the node runs at each turn of such a loop, here or wherever its function is called."""
+        child = node
+        for above in self.tree.ancestors(node):
+            if isinstance(above, cst.FunctionDef) and child is above.body:
+                callers = self.calls.callers(above) if depth < _CALLS_DEEP else ()
+                return any(self._is_of_a_step(call, depth + 1) for call in callers)
+            if isinstance(above, cst.Lambda) or self._is_limited(above, child):
+                return False
+            if isinstance(above, Loop) and child is above.body and self.loop_kind(above) is LoopKind.EPOCH:
+                return isinstance(above, cst.For) and self._names_epochs(above) and self._is_one_step(above)
+            child = above
+        return False
+
+    def _is_one_step(self, loop: cst.For) -> bool:
+        """Whether each turn takes a training step, itself or by a function, and goes over no batches."""
+        loops = [node for node in descendants_in_scope(loop.body) if isinstance(node, Loop)]
+        if any(self.loop_kind(node) is not LoopKind.OTHER for node in loops):
+            return False
+        calls = self._direct_calls(loop)
+        if any(self._callee_loops(call) is LoopKind.EPOCH for call in calls):
+            return False
+        targets = [self.calls.target(call) for call in calls]
+        return self._has_a_backward(loop.body) or any(
+            target is not None and self._is_step(target) for target in targets
+        )
+
     def origin(self, node: cst.CSTNode) -> str:
         """The call in another file that makes the node run as often as it does; nothing where this file says why."""
         seen: set[cst.CSTNode] = set()
