@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -26,6 +27,7 @@ RULE = Rule(
     doubts=(
         *((doubt, reason) for doubt, reason in WAIT_DOUBTS if doubt is not Doubt.USE_UNKNOWN),
         (Doubt.COSTS_MEMORY, ""),
+        (Doubt.SMALL, ""),
         (Doubt.USE_UNKNOWN, "Results that are collected have to get to the CPU, and once for each batch is how."),
     ),
 )
@@ -41,7 +43,7 @@ _REDUCED = Message(
 )
 _BACK = Message(
     "back",
-    "`{copy}` copies back{often} what came from the CPU, and waits for it",
+    "`{copy}` copies back{often} what came from the CPU",
     help="keep the tensor that was moved",
 )
 _COPIED = Message("copied", "`{copy}` copies the tensor to the CPU{often} and waits for it", help="{advice}")
@@ -59,9 +61,10 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     tensor = bulk_read(node, context)
     if tensor is None or is_listed(node, context) or context[Trips].of(node) is not None:
         return
-    said = _detour(node, tensor, context)
-    if said is not None:
-        yield Flag(node, said, doubts=weighed(RULE, wait_doubts(node, tensor, context)))
+    detour = _detour(node, tensor, context)
+    if detour is not None:
+        said, speaks_against = detour
+        yield Flag(node, said, doubts=weighed(RULE, chain(speaks_against, wait_doubts(node, tensor, context))))
         return
     doubts = weighed(RULE, _doubts(node, tensor, context))
     if context.loop(node) is None and not _NEEDED.isdisjoint(doubts) and not UNSEEN.isdisjoint(doubts):
@@ -75,17 +78,20 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     yield Flag(node, said, doubts=doubts)
 
 
-def _detour(node: cst.Call, tensor: cst.BaseExpression, context: Context) -> Said | None:
-    """What is said of a copy of more than is used, or of what was on the CPU before: whoever needs it can have it."""
+def _detour(node: cst.Call, tensor: cst.BaseExpression, context: Context) -> tuple[Said, tuple[Doubt, ...]] | None:
+    """What is said of a copy of more than is used, or of what was on the CPU before, and what speaks against that."""
+    from torchlint.analyses.sync.adjacent_waits import is_beside_a_wait
     from torchlint.edits.messages import how_often
 
     from .detours import came_from_the_host, reduced_by
 
     code, often = context.shown(node), how_often(node, context)
     if came_from_the_host(node, context):
-        return _BACK.of(copy=code, often=often)
+        # Where the CPU waits anyway, what is left is a copy each way.
+        is_small = is_beside_a_wait(node, tensor, context)
+        return _BACK.of(copy=code, often=often), (Doubt.SMALL,) if is_small else ()
     reduction = reduced_by(node, tensor, context)
-    return _REDUCED.of(copy=code, often=often, reduction=reduction) if reduction else None
+    return (_REDUCED.of(copy=code, often=often, reduction=reduction), ()) if reduction else None
 
 
 _NEEDED = frozenset({Doubt.HOST_NEEDS_IT, Doubt.VALUE_DECIDES})

@@ -356,7 +356,7 @@ def test_what_has_been_copied_by_then_in_an_evaluation() -> None:
                 predicted = model(x.cuda()).argmax(1)
                 close += (predicted - y).abs().cpu().sum()  # <- bulk-d2h-in-hot-loop
                 seen.extend(predicted.cpu().numpy())
-                true.extend(y.tolist())  # <- bulk-d2h-in-hot-loop
+                true.extend(y.tolist())  # <- bulk-d2h-in-hot-loop?
                 correct += (predicted == y).cpu().sum()
             return correct, close
         """,
