@@ -279,3 +279,32 @@ def test_tensors_inside_of_containers() -> None:
     there = on_the_gpu(TENSOR)
     assert changed == sequence(there, NUMBER, mapping_of(there))
     assert with_tensors(NUMBER, on_the_gpu) is NUMBER
+
+
+@pytest.mark.parametrize(("layer", "count"), [("None", 0), ("torch.nn.Linear(8, 8)", 1)])
+def test_a_network_of_another_file_that_holds_no_parameters(
+    folder: Path,  # noqa: F811
+    capsys: Capture,
+    layer: str,
+    count: int,
+) -> None:
+    sampler = f"""
+import torch
+class Sampler(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = {layer}
+    def forward(self, logits):
+        return logits.softmax(-1).argmax(-1)
+"""
+    runner = """
+import torch
+from sampler import Sampler
+class Runner:
+    def __init__(self):
+        self.sampler = Sampler()
+    def run(self, logits):
+        return self.sampler(logits).tolist()
+"""
+    write(folder, sampler=sampler, runner=runner)
+    assert len(found(capsys, "--select", "TL401", ".")) == count

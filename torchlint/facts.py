@@ -76,7 +76,8 @@ class Described(NamedTuple):
     `bases` are the qualified names of those that no file of the project defines. `work` is the value of a
     `torchlint.analyses.data.datasets.Work`, what making one sample takes; None if the class is no dataset, or if the
     function does not return one of samples in memory or of a stream. `wrapper` says what layer it is around, if it is
-    around one and gives its output. `uses_device` says of a function that it puts something on an accelerator.
+    around one and gives its output. `uses_device` says of a function that it puts something on an accelerator, and
+    `bare` of a network that it holds no parameters.
     """
 
     path: str
@@ -84,6 +85,7 @@ class Described(NamedTuple):
     work: int | None = None
     wrapper: Wrapper | None = None
     uses_device: bool = False
+    bare: bool = False
 
 
 class Returned(NamedTuple):

@@ -38,6 +38,7 @@ _SAMPLERS = frozenset({"RandomSampler", "SequentialSampler", "BatchSampler", "Di
     Call("torch_geometric.loader.DataLoader"),
     Call("torch_geometric.data.DataLoader"),
     Call("torchdata.stateful_dataloader.StatefulDataLoader"),
+    Call("dgl.dataloading.GraphDataLoader"),
 )
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a loader with workers that a loop over epochs or batches makes of things that it does not change."""

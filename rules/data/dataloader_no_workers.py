@@ -48,6 +48,7 @@ _BLOCKS = Message(
     Call("torch_geometric.loader.DataLoader"),
     Call("torch_geometric.data.DataLoader"),
     Call("torchdata.stateful_dataloader.StatefulDataLoader"),
+    Call("dgl.dataloading.GraphDataLoader"),
 )
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a loader that loads, decodes or transforms in the main process while something waits for its batches."""

@@ -36,6 +36,7 @@ _RESPAWNED = Message("respawned", "{workers} respawned {again}", help="pass `per
     Call("torch_geometric.loader.DataLoader"),
     Call("torch_geometric.data.DataLoader"),
     Call("torchdata.stateful_dataloader.StatefulDataLoader"),
+    Call("dgl.dataloading.GraphDataLoader"),
 )
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a loader with workers that a loop over epochs goes over again and again."""

@@ -34,6 +34,7 @@ _UNPICKLABLE = Message(
     Call("torch_geometric.loader.DataLoader"),
     Call("torch_geometric.data.DataLoader"),
     Call("torchdata.stateful_dataloader.StatefulDataLoader"),
+    Call("dgl.dataloading.GraphDataLoader"),
 )
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag what a loader with workers would have to pickle for them and cannot."""

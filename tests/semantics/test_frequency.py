@@ -42,6 +42,23 @@ for t in range(n):
     if (t + 1) % eval_freq == 0:
         evaluate(test_loader)
 """
+# A helper that goes backward, in a loop that may do so in parts.
+HELPED = """
+def {name}(loss, scaler):
+    if scaler is not None:
+        scaler.scale(loss).backward()
+    else:
+        loss.backward()
+{step}
+for i in count():
+    if parts == 1:
+        {first}
+    else:
+        for j in range(parts):
+            {name}(f(x[j]), scaler)
+    LOOK(1)
+{last}
+"""
 DELAYED = """
 for step, x in enumerate(loader):
     if step % delay == 0:
@@ -63,6 +80,16 @@ for x in loader:
     ("code", "frequency"),
     [
         ("LOOK(1)", Frequency.ONCE),
+        ("for x in loader:\n    y = list(map(lambda v: LOOK(v), x))", Frequency.BATCH),
+        ("for x in loader:\n    f(lambda v: LOOK(v), x)", Frequency.UNKNOWN),
+        (
+            HELPED.format(name="backward", step="", first="backward(f(x), scaler)", last="    optimizer.step()"),
+            Frequency.BATCH,
+        ),
+        (HELPED.format(name="propagate", step="", first="propagate(f(x), scaler)", last=""), Frequency.BATCH),
+        (HELPED.format(name="propagate", step="", first="pass", last="    optimizer.step()"), Frequency.BATCH),
+        # A loop of steps, and what is looked at after it.
+        (HELPED.format(name="propagate", step="    optimizer.step()", first="pass", last=""), Frequency.EPOCH),
         ("for x in DataLoader(ds):\n    LOOK(1)", Frequency.BATCH),
         ("for i, x in enumerate(DataLoader(ds)):\n    LOOK(1)", Frequency.BATCH),
         ("from tqdm import tqdm\nfor x in tqdm(train_loader):\n    LOOK(1)", Frequency.BATCH),

@@ -25,6 +25,12 @@ JAXTYPED = "from typing import Optional\nfrom jaxtyping import Int\nfrom torch i
     ("code", "kind", "device"),
     [
         ("LOOK(torch.zeros(3))", Kind.TENSOR, Device.CPU),
+        ("x = torch.zeros(3).cuda()\nmap(lambda v: LOOK(v), (x, x))", Kind.TENSOR, Device.ACCELERATOR),
+        ("x = torch.zeros(3).cuda()\nmap(lambda n, v: LOOK(v), [1, 2], x)", Kind.TENSOR, Device.ACCELERATOR),
+        ("x = torch.zeros(3).cuda()\nmap(lambda n, v: LOOK(n), [1, 2], x)", Kind.NUMBER, None),
+        ("max([torch.zeros(3)], key=lambda v: LOOK(v))", Kind.TENSOR, Device.CPU),
+        ("x = torch.zeros(3).cuda()\nf(lambda v: LOOK(v), (x, x))", Kind.UNKNOWN, None),
+        ("x = torch.zeros(3).cuda()\ndef map(f, x):\n    pass\nmap(lambda v: LOOK(v), (x, x))", Kind.UNKNOWN, None),
         ("LOOK(torch.zeros(3).cuda())", Kind.TENSOR, Device.ACCELERATOR),
         ("LOOK(torch.zeros(3, device='cuda'))", Kind.TENSOR, Device.ACCELERATOR),
         ("LOOK(torch.zeros(3).cuda().cpu())", Kind.TENSOR, Device.CPU),

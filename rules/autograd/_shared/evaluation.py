@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import libcst as cst
 
 from torchlint.analyses.execution.occasions import is_trial
+from torchlint.analyses.layers.bare import is_bare
 from torchlint.analyses.tensors.factories import NAMES
 from torchlint.finding import Doubt, Frequency
 from torchlint.semantics.execution.grad_mode import GradMode
@@ -360,6 +361,8 @@ class Evaluations:
         if self.is_loaded(func):
             return True
         value = self.context.value(func)
+        if value.kind not in (Kind.MODULE, Kind.UNKNOWN) or is_bare(func, self.context):
+            return False  # also asked where nothing is known yet, since it is another file that knows
         return value.kind is Kind.MODULE and not _NO_PARAMETERS.search(value.qualified) and not self._is_foreign(func)
 
     def is_loaded(self, func: cst.BaseExpression) -> bool:

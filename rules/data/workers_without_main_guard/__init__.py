@@ -35,6 +35,7 @@ _UNGUARDED = Message(
     Call("torch_geometric.loader.DataLoader"),
     Call("torch_geometric.data.DataLoader"),
     Call("torchdata.stateful_dataloader.StatefulDataLoader"),
+    Call("dgl.dataloading.GraphDataLoader"),
 )
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a loader with workers that is made and read while the module is imported, outside of any main guard."""

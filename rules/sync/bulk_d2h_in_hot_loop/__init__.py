@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Doubt, Flag, Message, Method, Rule
+from torchlint.rule import Doubt, Flag, Message, Method, Rule, Said
 from torchlint.semantics.knowledge.conventions.values import HYPOTHESES
 from torchlint.semantics.values.lattice import Kind
 
@@ -26,6 +27,7 @@ RULE = Rule(
     doubts=(
         *((doubt, reason) for doubt, reason in WAIT_DOUBTS if doubt is not Doubt.USE_UNKNOWN),
         (Doubt.COSTS_MEMORY, ""),
+        (Doubt.SMALL, ""),
         (Doubt.USE_UNKNOWN, "Results that are collected have to get to the CPU, and once for each batch is how."),
     ),
 )
@@ -33,6 +35,16 @@ _PIECEWISE = Message(
     "piecewise",
     "`{copy}` copies piece by piece, and each copy synchronizes with the GPU",
     help="copy once for the whole batch",
+)
+_REDUCED = Message(
+    "reduced",
+    "`{copy}` copies the whole tensor to the CPU{often}, and only its `{reduction}` is used",
+    help="call `{reduction}` on the GPU and copy what it gives",
+)
+_BACK = Message(
+    "back",
+    "`{copy}` copies back{often} what came from the CPU",
+    help="keep the tensor that was moved",
 )
 _COPIED = Message("copied", "`{copy}` copies the tensor to the CPU{often} and waits for it", help="{advice}")
 
@@ -43,11 +55,16 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.batching.comprehension_reads import is_listed
     from torchlint.analyses.host.reads import bulk_read  # the model's parts load LibCST
     from torchlint.analyses.round_trips.trips import Trips
-    from torchlint.analyses.sync.avoidable import UNSEEN
+    from torchlint.analyses.sync.avoidable import UNSEEN, wait_doubts
     from torchlint.edits.messages import how_often
 
     tensor = bulk_read(node, context)
     if tensor is None or is_listed(node, context) or context[Trips].of(node) is not None:
+        return
+    detour = _detour(node, tensor, context)
+    if detour is not None:
+        said, speaks_against = detour
+        yield Flag(node, said, doubts=weighed(RULE, chain(speaks_against, wait_doubts(node, tensor, context))))
         return
     doubts = weighed(RULE, _doubts(node, tensor, context))
     if context.loop(node) is None and not _NEEDED.isdisjoint(doubts) and not UNSEEN.isdisjoint(doubts):
@@ -59,6 +76,22 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         advice = "keep it on the GPU until you log" if _NEEDED.isdisjoint(doubts) else "copy once for several of them"
         said = _COPIED.of(copy=code, often=how_often(node, context), advice=advice)
     yield Flag(node, said, doubts=doubts)
+
+
+def _detour(node: cst.Call, tensor: cst.BaseExpression, context: Context) -> tuple[Said, tuple[Doubt, ...]] | None:
+    """What is said of a copy of more than is used, or of what was on the CPU before, and what speaks against that."""
+    from torchlint.analyses.sync.adjacent_waits import is_beside_a_wait
+    from torchlint.edits.messages import how_often
+
+    from .detours import came_from_the_host, reduced_by
+
+    code, often = context.shown(node), how_often(node, context)
+    if came_from_the_host(node, context):
+        # Where the CPU waits anyway, what is left is a copy each way.
+        is_small = is_beside_a_wait(node, tensor, context)
+        return _BACK.of(copy=code, often=often), (Doubt.SMALL,) if is_small else ()
+    reduction = reduced_by(node, tensor, context)
+    return (_REDUCED.of(copy=code, often=often, reduction=reduction), ()) if reduction else None
 
 
 _NEEDED = frozenset({Doubt.HOST_NEEDS_IT, Doubt.VALUE_DECIDES})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -27,6 +28,8 @@ from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from torchlint.semantics.context import Context
 
 _PLAIN = ("torch.tensor", "torch.as_tensor")
@@ -239,11 +242,8 @@ def is_of_a_cached_function(node: cst.CSTNode, context: Context) -> bool:
 def is_read_at_once(node: cst.Call, context: Context) -> bool:
     """Whether the CPU waits for what is made of it in the same statement or the next two: sizes that are exchanged."""
     line = context.tree.line(node)
-    block = context.parent(line) if line is not None else None
-    if not isinstance(line, cst.SimpleStatementLine) or not isinstance(block, (cst.IndentedBlock, cst.Module)):
+    if not isinstance(line, cst.SimpleStatementLine):
         return False
-    lines = list(block.body)
-    place = lines.index(line)
     names = {
         part.value
         for statement in line.body
@@ -252,9 +252,29 @@ def is_read_at_once(node: cst.Call, context: Context) -> bool:
         for part in descendants(target)
         if isinstance(part, cst.Name)
     }
-    return any(
-        _reads_one_of(part, names) for following in lines[place + 1 : place + 3] for part in descendants(following)
+    following = list(islice(_lines_behind(line, context), 2))
+    return any(_reads_one_of(part, names) for other in following for part in descendants(other)) or any(
+        isinstance(other, cst.If) and _speaks_of(other.test, names) and tests_a_tensor(other.test, context)
+        for other in following
     )
+
+
+def _lines_behind(line: cst.CSTNode, context: Context) -> Iterator[cst.CSTNode]:
+    """The statements that run behind this one: those of its block, then those behind the `try`, `if` or `with`."""
+    while True:
+        block = context.parent(line)
+        if not isinstance(block, (cst.IndentedBlock, cst.Module)):
+            return
+        lines = list(block.body)
+        yield from lines[lines.index(line) + 1 :]  # type: ignore[arg-type]
+        if isinstance(block, cst.Module):
+            return
+        owner = context.parent(block)
+        while isinstance(owner, (cst.ExceptHandler, cst.Else, cst.Finally)):
+            owner = context.parent(owner)
+        if not isinstance(owner, (cst.Try, cst.If, cst.With)):
+            return
+        line = owner
 
 
 def _reads_one_of(node: cst.CSTNode, names: set[str]) -> bool:

@@ -699,8 +699,11 @@ def test_a_file_of_models_tries_one_out(made: str, mark: str) -> None:
         import torch
         from torch import nn
         class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(4, 4)
             def forward(self, x):
-                return {{"mean": x.mean(), "all": x.cuda()}}
+                return {{"mean": x.mean(), "all": self.layer(x.cuda())}}
         if __name__ == "__main__":
             net = Net().cuda()
             net.eval()
@@ -811,8 +814,11 @@ def test_a_method_that_a_base_elsewhere_may_call() -> None:
     code = """
         from policies import Base
         class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(4, 4)
             def forward(self, x):
-                return x
+                return self.layer(x)
         class Policy({}):
             def __init__(self):
                 self.net = Net()
@@ -961,3 +967,39 @@ def test_a_function_whose_graph_is_used(body: str, inner: str) -> None:
     if "no_grad" in inner:
         code = code.replace("    values = net(x)\n    with", "    with")
     check(code)
+
+
+@pytest.mark.parametrize(
+    ("init", "mark"),
+    [
+        ("pass", ""),
+        ("self.scale = 2.0\n        self.sizes = [1, 2]", ""),
+        ("self.register_buffer('scale', torch.ones(3))", ""),
+        ("self.out = nn.Linear(8, 8)", f"{HERE}?"),
+        ("self.scale = nn.Parameter(torch.ones(3))", f"{HERE}?"),
+        ("self.register_parameter('scale', scale)", f"{HERE}?"),
+        ("self.parts = nn.ModuleList([nn.Linear(8, 8)])", f"{HERE}?"),
+        ("self.inner = inner", f"{HERE}?"),
+        ("self.add_module('inner', inner)", f"{HERE}?"),
+    ],
+)
+def test_what_holds_no_parameters_records_nothing(init: str, mark: str) -> None:
+    check(f"""
+import torch
+from torch import nn
+class Sampler(nn.Module):
+    def __init__(self, inner, scale):
+        super().__init__()
+        {init}
+    def forward(self, logits, heat):
+        return torch.softmax(logits / heat, -1).argmax(-1)
+class Runner:
+    def __init__(self, model, inner, scale):
+        self.model = model.cuda()
+        self.sampler = Sampler(inner, scale)
+    @torch.inference_mode()
+    def logits(self, ids):
+        return self.model(ids)
+    def run(self, ids, heat):
+        return self.sampler(self.logits(ids), heat).tolist(){mark}
+""")

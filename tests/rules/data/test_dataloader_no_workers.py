@@ -811,3 +811,19 @@ def loaders(rows):
 )
 def test_what_collates_may_be_what_costs(line: str, mark: str) -> None:
     check_snippet("import torch\n" + COLLATED.format(line, "{}").replace("{}, 3", f", 3{mark}"), RULE)
+
+
+@pytest.mark.parametrize(("given", "mark"), [("", WARNED), (", num_workers=4", ""), (", num_workers=0", WARNED)])
+def test_a_loader_of_graphs(given: str, mark: str) -> None:
+    code = f"""
+        import dgl
+        from dgl.dataloading import GraphDataLoader
+        def collate(samples):
+            graphs, labels = zip(*samples)
+            return dgl.batch(graphs), labels
+        def train(model, graphs):
+            loader = GraphDataLoader(graphs, collate_fn=collate, batch_size=32{given}){mark}
+            for graph, labels in loader:
+                model(graph.to("cuda"), labels).backward()
+    """
+    check_snippet(code, RULE)

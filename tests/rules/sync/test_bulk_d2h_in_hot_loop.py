@@ -356,7 +356,7 @@ def test_what_has_been_copied_by_then_in_an_evaluation() -> None:
                 predicted = model(x.cuda()).argmax(1)
                 close += (predicted - y).abs().cpu().sum()  # <- bulk-d2h-in-hot-loop
                 seen.extend(predicted.cpu().numpy())
-                true.extend(y.tolist())
+                true.extend(y.tolist())  # <- bulk-d2h-in-hot-loop?
                 correct += (predicted == y).cpu().sum()
             return correct, close
         """,
@@ -402,7 +402,7 @@ def test_what_a_ctc_loss_is_told() -> None:
         import torch
         def train(model, loader, optimizer, ctc_loss, other_loss):
             for x, y, lengths in loader:
-                lengths = lengths.cuda()
+                lengths = lengths.cuda() // 4
                 out = model(x.cuda())
                 {}(out, y, lengths.cpu().tolist()).backward()  {}
                 optimizer.step()
@@ -601,3 +601,62 @@ def test_a_loss_that_is_computed_on_the_cpu_of_what_has_a_name_there(made: str, 
         """,
         RULE,
     )
+
+
+HEAD = """
+import numpy as np
+import torch
+@torch.no_grad()
+def evaluate(model, loader, metric, found, device):
+    for x, y in loader:
+"""
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [
+            "pred = model(x.to(device)).data.cpu().numpy()  # <- bulk-d2h-in-hot-loop",
+            "metric.add(np.argmax(pred, axis=1), y)",
+        ],
+        [
+            "pred = model(x.to(device)).detach().cpu().numpy()  # <- bulk-d2h-in-hot-loop",
+            "pred = np.argmax(pred, axis=1)",
+            "metric.add(pred, y.numpy())",
+        ],
+        ["found.append(model(x.to(device)).cpu().argmax(1))  # <- bulk-d2h-in-hot-loop"],
+        ["found.append(torch.argmax(model(x.to(device)).cpu(), dim=1))  # <- bulk-d2h-in-hot-loop"],
+        ["found.append(model(x.to(device)).cpu().numpy().max(axis=1))  # <- bulk-d2h-in-hot-loop"],
+        # What is used besides has to come over.
+        ["pred = model(x.to(device)).cpu().numpy()", "found.append((pred, np.argmax(pred, axis=1)))"],
+        ["pred = model(x.to(device)).cpu().numpy()", "found.append(np.argmax(pred, axis=1) + np.max(pred, axis=1))"],
+        ["found.append(model(x.to(device)).cpu().numpy())"],
+        ["found.append(np.argmax(y.numpy(), axis=1))"],
+        ["found.append(np.sort(model(x.to(device)).cpu().numpy(), axis=1))"],
+    ],
+)
+def test_a_copy_of_which_only_a_reduction_is_used(lines: list[str]) -> None:
+    check_snippet(HEAD + "".join(f"        {line}\n" for line in lines), RULE)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["y = y.to(device)", "found.append(y.cpu())  # <- bulk-d2h-in-hot-loop"],
+        ["x, y = x.to(device), y.to(device)", "metric.add(y.detach().cpu().numpy())  # <- bulk-d2h-in-hot-loop"],
+        [
+            "if torch.cuda.is_available():",
+            "    x, y = x.cuda(), y.cuda()",
+            "metric.add(y.cpu().numpy(), model(x))  # <- bulk-d2h-in-hot-loop",
+        ],
+        # What the device has made of it, or changed in it, is something else.
+        ["y = y.to(device)", "y[y == 255] = 0", "found.append(y.cpu())"],
+        ["y = y.to(device)", "y.clamp_(0)", "found.append(y.cpu())"],
+        ["y = y.to(device)", "y += 1", "found.append(y.cpu())"],
+        ["y = y.to(device) + 1", "found.append(y.cpu())"],
+        ["y = model(y.to(device))", "found.append(y.cpu())"],
+        ["y = metric.like(y.to(device))", "found.append(y.cpu())"],
+    ],
+)
+def test_what_came_from_the_host_is_copied_back(lines: list[str]) -> None:
+    check_snippet(HEAD + "".join(f"        {line}\n" for line in lines), RULE)

@@ -22,6 +22,16 @@ RULE = "item-in-train-loop"
     [
         """
         import torch
+        def train(model, loader, optimizer, criterion):
+            for x, y in loader:
+                out = model(x.cuda())
+                loss, size = criterion(out, y.cuda()), out.norm()
+                loss.backward()
+                optimizer.step()
+                print(", ".join(map(lambda v: f"{v.item():.3f}", (loss, size))))  # <- item-in-train-loop
+        """,
+        """
+        import torch
         from munch import Munch
         def compute(model, x, y, criterion):
             loss = criterion(model(x.cuda()), y.cuda())
@@ -201,6 +211,7 @@ RULE = "item-in-train-loop"
         """,
     ],
     ids=[
+        "mapped",
         "handed back",
         "trainer",
         "copied first",
@@ -445,6 +456,43 @@ def test_reads_at_each_step(code: str) -> None:
         """,
         """
         import torch
+        def accuracy(out, y):
+            return (out.argmax(1) == y).sum().item() / len(y)  # <- item-in-train-loop?
+        def probe(model, graph, x, y, optimizer, criterion, epochs):
+            x = x.cuda()
+            for epoch in range(epochs):
+                loss = criterion(model(graph, x), y)
+                loss.backward()
+                optimizer.step()
+                print(epoch, loss.item(), accuracy(model(graph, x), y))  # <- item-in-train-loop?
+                if epoch % 100 == 0:
+                    print(loss.item())
+        """,
+        """
+        import torch
+        def step(model, x, y, optimizer, criterion):
+            loss = criterion(model(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss.item()  # <- item-in-train-loop?
+        def main(model, x, y, optimizer, criterion):
+            for epoch in range(200):
+                print(epoch, step(model, x.cuda(), y.cuda(), optimizer, criterion))
+        """,
+        """
+        import torch
+        def of_batches(model, loader, optimizer, criterion):
+            for epoch in range(200):
+                total = torch.zeros((), device="cuda")
+                for x, y in loader:
+                    loss = criterion(model(x.cuda()), y.cuda())
+                    loss.backward()
+                    optimizer.step()
+                    total += loss.detach()
+                print(epoch, total.item())
+        """,
+        """
+        import torch
         def debug_train(model, loader, optimizer, criterion):
             for x, y in loader:
                 loss = criterion(model(x.cuda()), y.cuda())
@@ -487,6 +535,9 @@ def test_reads_at_each_step(code: str) -> None:
         "behind generation",
         "rate limit",
         "after the loop",
+        "epochs of one step",
+        "epochs of one function",
+        "epochs of batches",
         "lengths",
         "numpy",
         "action",

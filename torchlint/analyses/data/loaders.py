@@ -28,6 +28,7 @@ LOADERS = (
     "torch_geometric.loader.DataLoader",
     "torch_geometric.data.DataLoader",
     "torchdata.stateful_dataloader.StatefulDataLoader",
+    "dgl.dataloading.GraphDataLoader",
 )
 # What gives the batches of what it is given first, or gives it back.
 _WRAPPERS = frozenset({"enumerate", "iter", "itertools.islice", "itertools.cycle", "reversed"})

@@ -8,6 +8,7 @@ import libcst as cst
 
 from torchlint.semantics.execution.grad_mode import GradMode
 from torchlint.semantics.flow.query import query
+from torchlint.semantics.names.applied import applied
 from torchlint.syntax.tree import Loop, descendants_in_scope
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 def is_evaluating(node: cst.CSTNode, context: Context) -> bool:
     """Whether the node runs in code that takes no step: without autograd, or in a loop over batches behind `eval()`."""
+    node = _run_by(node, context)
     loop = context.frequencies.batch_loop(node)
     if loop is not None and trains(loop, context):
         return False
@@ -59,6 +61,7 @@ def trains(loop: cst.For | cst.While, context: Context) -> bool:
 
 def is_in_training(node: cst.CSTNode, context: Context) -> bool:
     """Whether the node stands in a loop, or in a function outside of a module, that takes training steps."""
+    node = _run_by(node, context)
     loop = context.frequencies.batch_loop(node)
     if loop is not None:
         return trains(loop, context)
@@ -66,3 +69,13 @@ def is_in_training(node: cst.CSTNode, context: Context) -> bool:
     if not isinstance(function, cst.FunctionDef):
         return False
     return context.frequencies.steps(function.body) or context.classes.is_training_method(function)
+
+
+def _run_by(node: cst.CSTNode, context: Context) -> cst.CSTNode:
+    """The node, or the call that runs the lambda around it for each element: `map(lambda t: …, tensors)`."""
+    while isinstance(function := context.function(node), cst.Lambda):
+        found = applied(function, context.tree, context.names)
+        if found is None:
+            break
+        node = found.call
+    return node

@@ -17,6 +17,7 @@ from torchlint.semantics.knowledge.conventions.functions import (
     SHOWING_FUNCTION,
 )
 from torchlint.semantics.knowledge.conventions.packages import HOST_LIBRARY
+from torchlint.semantics.names.applied import applied
 from torchlint.semantics.names.bindings import dotted, final_part, method_name
 from torchlint.semantics.names.loop_headers import walks_keys
 from torchlint.semantics.values.lattice import Kind
@@ -68,10 +69,18 @@ def purpose(read: cst.CSTNode, context: Context) -> Purpose:
                 return _returned(above, context)
             case cst.Assign() | cst.AnnAssign() | cst.AugAssign():
                 return _assigned(above, context)
-            case cst.NamedExpr() | cst.Lambda() | cst.BaseSmallStatement() | cst.BaseCompoundStatement():
+            case cst.Lambda():
+                found_by = applied(above, context.tree, context.names)
+                return Purpose.OTHER if found_by is None else _of_each(found_by.call, context)
+            case cst.NamedExpr() | cst.BaseSmallStatement() | cst.BaseCompoundStatement():
                 return Purpose.OTHER
         child = above
     return Purpose.OTHER
+
+
+def _of_each(call: cst.Call, context: Context) -> Purpose:
+    """What all is used for that a lambda gives: of `map` what that is used for, and what `sorted` goes by is needed."""
+    return purpose(call, context) if context.qualified_name(call.func) == "map" else Purpose.NEEDED
 
 
 def _is_asked(call: cst.Call, context: Context) -> bool:

@@ -31,6 +31,7 @@ from torchlint.semantics.knowledge.conventions.functions import (
     VISUALISER,
 )
 from torchlint.semantics.knowledge.conventions.values import LOADER, LOSS
+from torchlint.semantics.names.applied import applied
 from torchlint.semantics.names.bindings import Binding, Names, dotted, final_part, last_part, method_name
 from torchlint.semantics.names.loop_headers import (
     asks_for_a_list,
@@ -290,12 +291,12 @@ class Frequencies:
         inner = [self.loop_kind(node) for node in loops]
         if LoopKind.BATCH in inner or LoopKind.EPOCH in inner:
             # A loop that goes backward itself takes steps, whatever it looks at now and then.
-            if self._goes_backward(loop.body) or self._adds_up_gradients(loop, loops) or self._acts(loop):
+            if self._has_a_backward(loop.body) or self._adds_up_gradients(loop, loops) or self._acts(loop):
                 return LoopKind.BATCH
             return LoopKind.EPOCH
         kinds = [self._callee_loops(call) for call in calls]
         if LoopKind.EPOCH in kinds:
-            return LoopKind.BATCH if self._goes_backward(loop.body) else LoopKind.EPOCH
+            return LoopKind.BATCH if self._has_a_backward(loop.body) else LoopKind.EPOCH
         if isinstance(loop, cst.For) and is_short(loop.iter):
             return LoopKind.OTHER
         if self.steps(loop.body) or LoopKind.BATCH in kinds:
@@ -330,7 +331,7 @@ class Frequencies:
         kinds = [part for part in inner if self.loop_kind(part) is not LoopKind.OTHER]
         return all(
             isinstance(part, cst.For)
-            and self._goes_backward(part.body)
+            and self._has_a_backward(part.body)
             and not self._takes_steps(part.body)
             and not any(map(self._is_a_loader, iterables(part.iter)))
             for part in kinds
@@ -629,6 +630,45 @@ class Frequencies:
     def _goes_backward(self, body: cst.CSTNode) -> bool:
         return any(method_name(call.func) in apis.BACKWARD_METHODS for call in self._straight(body))
 
+    def _has_a_backward(self, body: cst.CSTNode) -> bool:
+        """Whether the body goes backward, itself or by a function that only does so: `backward(loss, scaler)`."""
+        return self._goes_backward(body) or any(self._straight(body, self._of_wrapped_backwards))
+
+    @cached_property
+    def _of_wrapped_backwards(self) -> list[cst.Call]:
+        """The calls of functions of this module that go backward, outside of any loop, and take no step."""
+        straight = {name: set(self._straight_functions(name)) for name in ("backward", "step")}
+        wrappers = straight["backward"] - straight["step"]
+        if not wrappers:
+            return []
+        names = {function.name.value for function in wrappers}
+        return [
+            call
+            for call in self.tree.of(cst.Call)
+            if last_part(call.func) in names and self._named_function(call.func) in wrappers
+        ]
+
+    def _straight_functions(self, method: str) -> Iterator[cst.FunctionDef]:
+        """The functions in which the method is called outside of any loop."""
+        for call in self._of_steps:
+            function = self.tree.function(call)
+            if not isinstance(function, cst.FunctionDef) or method_name(call.func) != method:
+                continue
+            if any(self._straight(function.body, [call])):
+                yield function
+
+    def _named_function(self, func: cst.BaseExpression) -> cst.FunctionDef | None:
+        """The function of this module that goes by this name, or the method of the object itself."""
+        match func:
+            case cst.Name():
+                bound = {binding.node for binding in self.names.reaching(func)}
+                found = bound.pop() if len(bound) == 1 else None
+                return found if isinstance(found, cst.FunctionDef) else None
+            case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
+                class_ = self.classes.self_class(owner)
+                return self.classes.method(class_, name) if class_ is not None else None
+        return None
+
     def _straight(self, body: cst.CSTNode, among: list[cst.Call] | None = None) -> Iterator[cst.Call]:
         """The calls in the body that belong to a step by their names: in no loop, function or class inside of it.
 
@@ -711,7 +751,10 @@ class Frequencies:
         return found if is_sure else Frequency.BATCH
 
     def _of_calls_by_name(self, function: cst.Lambda) -> Frequency:
-        """How often the name is called that a lambda is bound to."""
+        """How often the name is called that a lambda is bound to, or what runs it for each element."""
+        found = applied(function, self.tree, self.names)
+        if found is not None:
+            return self.frequency(found.call)
         match self.tree.parent(function):
             case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]) as statement:
                 calls = [
@@ -789,6 +832,37 @@ class Frequencies:
         """Whether the call stands in a loop that is one over epochs by its names, not only for what it holds."""
         loop = self.loop(call)
         return isinstance(loop, cst.For) and self._names_epochs(loop)
+
+    def is_epoch_by_name(self, node: cst.CSTNode) -> bool:
+        """Whether a name alone says that the node runs once an epoch: of all data at once, an epoch is a step."""
+        return self.frequency(node) is Frequency.EPOCH and self._is_of_a_step(node)
+
+    def _is_of_a_step(self, node: cst.CSTNode, depth: int = 0) -> bool:
+        """Whether the node runs at each turn of such a loop, here or wherever its function is called."""
+        child = node
+        for above in self.tree.ancestors(node):
+            if isinstance(above, cst.FunctionDef) and child is above.body:
+                callers = self.calls.callers(above) if depth < _CALLS_DEEP else ()
+                return any(self._is_of_a_step(call, depth + 1) for call in callers)
+            if isinstance(above, cst.Lambda) or self._is_limited(above, child):
+                return False
+            if isinstance(above, Loop) and child is above.body and self.loop_kind(above) is LoopKind.EPOCH:
+                return isinstance(above, cst.For) and self._names_epochs(above) and self._is_one_step(above)
+            child = above
+        return False
+
+    def _is_one_step(self, loop: cst.For) -> bool:
+        """Whether each turn takes a training step, itself or by a function, and goes over no batches."""
+        loops = [node for node in descendants_in_scope(loop.body) if isinstance(node, Loop)]
+        if any(self.loop_kind(node) is not LoopKind.OTHER for node in loops):
+            return False
+        calls = self._direct_calls(loop)
+        if any(self._callee_loops(call) is LoopKind.EPOCH for call in calls):
+            return False
+        targets = [self.calls.target(call) for call in calls]
+        return self._has_a_backward(loop.body) or any(
+            target is not None and self._is_step(target) for target in targets
+        )
 
     def origin(self, node: cst.CSTNode) -> str:
         """The call in another file that makes the node run as often as it does; nothing where this file says why."""

@@ -121,6 +121,7 @@ LOADERS = frozenset(
         "torch_geometric.loader.NeighborLoader",
         "torch_geometric.loader.DenseDataLoader",
         "torchdata.stateful_dataloader.StatefulDataLoader",
+        "dgl.dataloading.GraphDataLoader",
         "timm.data.create_loader",
         "monai.data.DataLoader",
     }

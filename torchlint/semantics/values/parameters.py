@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.knowledge import apis
+from torchlint.semantics.names.applied import applied
 from torchlint.semantics.names.bindings import parameters
 from torchlint.semantics.names.classes import is_static
 from torchlint.semantics.values.lattice import (
@@ -23,6 +24,7 @@ from torchlint.semantics.values.lattice import (
     overridable,
     sequence_of,
     tensor,
+    turn_of,
 )
 from torchlint.semantics.values.signatures import argument
 
@@ -101,7 +103,9 @@ class Parameters:
         return values[0].likely() if values and len({value.kind for value in values}) == 1 else UNKNOWN
 
     def _from_callers(self, function: cst.FunctionDef | cst.Lambda, parameter: cst.Param) -> Value:
-        if self.kinds.calls is None or isinstance(function, cst.Lambda):
+        if isinstance(function, cst.Lambda):
+            return self._from_elements(function, parameter)
+        if self.kinds.calls is None:
             return UNKNOWN
         here = self._from_here(function, parameter, self.kinds.calls)
         if here.device is Device.CPU and self._is_only_tried(function, self.kinds.calls):
@@ -112,6 +116,14 @@ class Parameters:
             elsewhere = self._from_elsewhere(function, parameter)
             return join([here, elsewhere]).likely() if elsewhere.kind is Kind.TENSOR else here
         return here if here or here is BOTTOM else self._from_elsewhere(function, parameter)
+
+    def _from_elements(self, function: cst.Lambda, parameter: cst.Param) -> Value:
+        """What one that a lambda is run for each element of gives: `map(lambda t: …, tensors)`."""
+        found = applied(function, self.tree, self.kinds.names)
+        place = next((place for place, given in enumerate(parameters(function)) if given is parameter), None)
+        if found is None or place is None or place >= len(found.iterables):
+            return UNKNOWN
+        return turn_of(self.kinds.value(found.iterables[place]))
 
     def _is_only_tried(self, function: cst.FunctionDef, calls: Calls) -> bool:
         """Whether only `if __name__ == "__main__"` calls the method of a network: a trial of it, on the CPU or not."""
