@@ -73,7 +73,11 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if _is_piecewise(node, context) and not _is_a_piece_of_its_own(node, context):
         said = _PIECEWISE.of(copy=code)
     else:
-        advice = "keep it on the GPU until you log" if _NEEDED.isdisjoint(doubts) else "copy once for several of them"
+        advice = "copy once for several of them"
+        if Doubt.COSTS_MEMORY in doubts:
+            advice = "keep them on the GPU and copy them together, behind the loop"
+        elif _NEEDED.isdisjoint(doubts):
+            advice = "keep it on the GPU until you log"
         said = _COPIED.of(copy=code, often=how_often(node, context), advice=advice)
     yield Flag(node, said, doubts=doubts)
 
@@ -135,12 +139,11 @@ def _doubts(node: cst.Call, tensor: cst.BaseExpression, context: Context) -> Ite
 
 
 def _is_kept_of_each_step(node: cst.Call, context: Context) -> bool:
-    """Whether each step of a loop over no data appends what it has made: `tokens.append(next_token.cpu())`.
+    """Whether each step of a loop appends what it has made: `scores.append(model(x).cpu())`.
 
-    The steps wait for each other, so that nothing is queued; one copy of all of them would do.
+    One copy of all of them behind the loop would do, for which they have to stay on the device until then.
     """
     from torchlint.analyses.host.purpose import is_appended
-    from torchlint.semantics.knowledge.apis import PASS_THROUGH
 
     from .dependence import is_of_its_own_size
     from .offloads import saves_as_it_goes
@@ -148,14 +151,7 @@ def _is_kept_of_each_step(node: cst.Call, context: Context) -> bool:
     loop = context.frequencies.batch_loop(node)
     if loop is None or loop is not context.loop(node) or not is_appended(_chain(node, context), context):
         return False
-    if is_of_its_own_size(node, context) or saves_as_it_goes(node, context):
-        return False
-    if isinstance(loop, cst.While):
-        return True
-    counted: cst.BaseExpression = loop.iter
-    while isinstance(counted, cst.Call) and context.qualified_name(counted.func) in PASS_THROUGH and counted.args:
-        counted = counted.args[0].value
-    return isinstance(counted, cst.Call) and context.qualified_name(counted.func) == "range"
+    return not is_of_its_own_size(node, context) and not saves_as_it_goes(node, context)
 
 
 def _is_a_list_for_others(node: cst.Call, whole: cst.CSTNode, context: Context) -> bool:

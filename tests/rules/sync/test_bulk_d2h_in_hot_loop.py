@@ -111,7 +111,7 @@ def test_copies(code: str) -> None:
         def predict(model, loader):
             outputs = []
             for x in loader:
-                outputs.append(model(x.cuda()).cpu())
+                outputs.append(model(x.cuda()).cpu())  # <- bulk-d2h-in-hot-loop?
             return torch.cat(outputs)
         """,
         """
@@ -630,7 +630,7 @@ def evaluate(model, loader, metric, found, device):
         # What is used besides has to come over.
         ["pred = model(x.to(device)).cpu().numpy()", "found.append((pred, np.argmax(pred, axis=1)))"],
         ["pred = model(x.to(device)).cpu().numpy()", "found.append(np.argmax(pred, axis=1) + np.max(pred, axis=1))"],
-        ["found.append(model(x.to(device)).cpu().numpy())"],
+        ["found.append(model(x.to(device)).cpu().numpy())  # <- bulk-d2h-in-hot-loop?"],
         ["found.append(np.argmax(y.numpy(), axis=1))"],
         ["found.append(np.sort(model(x.to(device)).cpu().numpy(), axis=1))"],
     ],
@@ -650,11 +650,11 @@ def test_a_copy_of_which_only_a_reduction_is_used(lines: list[str]) -> None:
             "metric.add(y.cpu().numpy(), model(x))  # <- bulk-d2h-in-hot-loop",
         ],
         # What the device has made of it, or changed in it, is something else.
-        ["y = y.to(device)", "y[y == 255] = 0", "found.append(y.cpu())"],
-        ["y = y.to(device)", "y.clamp_(0)", "found.append(y.cpu())"],
-        ["y = y.to(device)", "y += 1", "found.append(y.cpu())"],
-        ["y = y.to(device) + 1", "found.append(y.cpu())"],
-        ["y = model(y.to(device))", "found.append(y.cpu())"],
+        ["y = y.to(device)", "y[y == 255] = 0", "found.append(y.cpu())  # <- bulk-d2h-in-hot-loop?"],
+        ["y = y.to(device)", "y.clamp_(0)", "found.append(y.cpu())  # <- bulk-d2h-in-hot-loop?"],
+        ["y = y.to(device)", "y += 1", "found.append(y.cpu())  # <- bulk-d2h-in-hot-loop?"],
+        ["y = y.to(device) + 1", "found.append(y.cpu())  # <- bulk-d2h-in-hot-loop?"],
+        ["y = model(y.to(device))", "found.append(y.cpu())  # <- bulk-d2h-in-hot-loop?"],
         ["y = metric.like(y.to(device))", "found.append(y.cpu())"],
     ],
 )
