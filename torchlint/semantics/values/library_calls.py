@@ -48,6 +48,29 @@ _OF_ONE_NUMBER = frozenset(
     "int8 int16 int32 int64 uint8 uint16 uint32 uint64 intp int_ float16 float32 float64 double single half".split()
 )
 
+# Where NumPy's drawing functions are told the size of what they draw; without one they draw a number.
+_SIZED_AT = {
+    "random.choice": 1,
+    "random.normal": 2,
+    "random.randint": 2,
+    "random.random": 0,
+    "random.random_sample": 0,
+    "random.uniform": 2,
+}
+# What NumPy reduces an array to, unless it is told an axis.
+_TO_ONE_NUMBER = frozenset("argmax argmin count_nonzero max mean median min std sum var".split())
+
+
+def _is_one_number(node: cst.Call, name: str) -> bool:
+    """`np.random.choice(ids)`, `np.argmax(scores)`: what indexes as a number does."""
+    if any(argument.star for argument in node.args):
+        return False
+    named = {argument.keyword.value for argument in node.args if argument.keyword is not None}
+    placed = len(node.args) - len(named)
+    if name in _TO_ONE_NUMBER:
+        return placed == 1 and named.isdisjoint({"axis", "keepdims", "out"})
+    return name in _SIZED_AT and placed <= _SIZED_AT[name] and "size" not in named
+
 
 class Libraries:
     """The results of calls of what is not defined in the module."""
@@ -73,7 +96,7 @@ class Libraries:
             if root == "numpy" and rest in _OF_ONE_NUMBER:
                 given = self.operands.first(node)
                 return NUMBER if given.kind is Kind.NUMBER and not given.untold else NDARRAY
-            return NDARRAY
+            return NUMBER if root == "numpy" and _is_one_number(node, rest) else NDARRAY
         if root in ("cv2", "skimage", "sklearn", "scipy"):
             return NDARRAY
         if root == "math" or (root == "time" and rest in ("time", "perf_counter")):
