@@ -39,6 +39,8 @@ JAXTYPED = "from typing import Optional\nfrom jaxtyping import Int\nfrom torch i
         ("LOOK(torch.zeros(3).cuda() + 1)", Kind.TENSOR, Device.ACCELERATOR),
         ("LOOK(torch.zeros(3).cuda().sum().item())", Kind.NUMBER, None),
         ("LOOK(torch.zeros(3).numpy())", Kind.NDARRAY, None),
+        ("for answer in net.generate(torch.ones(3)):\n    LOOK(answer)", Kind.TENSOR, None),
+        ("for answer in net.generate(torch.ones(3)):\n    answer.strip()\n    LOOK(answer)", Kind.UNKNOWN, None),
         ("LOOK(np.random.choice(ids))", Kind.NUMBER, None),
         ("LOOK(np.random.choice(ids, p=weights))", Kind.NUMBER, None),
         ("LOOK(np.random.choice(ids, 3))", Kind.NDARRAY, None),

@@ -122,7 +122,7 @@ def _doubts(node: cst.Call, tensor: cst.BaseExpression, context: Context) -> Ite
     if _is_piecewise(node, context):
         if _is_a_piece_of_its_own(node, context):
             yield Doubt.HOST_NEEDS_IT
-    elif is_measured(whole, context):
+    elif is_measured(whole, context) or (used is Purpose.OTHER and _is_handed_on_as_an_array(whole, context)):
         yield Doubt.HOST_NEEDS_IT
     elif (
         not is_needed
@@ -166,6 +166,19 @@ def _is_a_list_for_others(node: cst.Call, whole: cst.CSTNode, context: Context) 
                 if context.names.is_read(use)
             )
     return False
+
+
+def _is_handed_on_as_an_array(whole: cst.CSTNode, context: Context) -> bool:
+    """`memory.update(ids, loss.cpu().numpy())`: what is given an array and is neither NumPy nor a log computes with it."""
+    argument = context.parent(whole)
+    call = context.parent(argument) if isinstance(argument, cst.Arg) else None
+    is_array = context.kind(whole) is Kind.NDARRAY
+    return (
+        is_array
+        and isinstance(call, cst.Call)
+        and isinstance(call.func, cst.Attribute)
+        and not (context.qualified_name(call.func) or "").startswith("numpy.")
+    )
 
 
 def _is_given_away(use: cst.Name, context: Context) -> bool:

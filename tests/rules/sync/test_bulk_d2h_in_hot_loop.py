@@ -660,3 +660,28 @@ def test_a_copy_of_which_only_a_reduction_is_used(lines: list[str]) -> None:
 )
 def test_what_came_from_the_host_is_copied_back(lines: list[str]) -> None:
     check_snippet(HEAD + "".join(f"        {line}\n" for line in lines), RULE)
+
+
+@pytest.mark.parametrize(
+    ("given", "mark"),
+    [
+        ("memory.weigh(ids, loss.detach().cpu().numpy())", "  # <- bulk-d2h-in-hot-loop?"),
+        ("memory.weigh(ids, loss.detach().cpu())", "  # <- bulk-d2h-in-hot-loop"),
+        ("total = np.add(total, loss.detach().cpu().numpy())", "  # <- bulk-d2h-in-hot-loop"),
+    ],
+)
+def test_what_is_given_an_array_computes_with_it(given: str, mark: str) -> None:
+    snippet = f"""\
+import numpy as np
+import torch
+def learn(model, memory, optimizer, total):
+    model = model.cuda()
+    while True:
+        ids, states = memory.sample()
+        loss = model(states.cuda())
+        optimizer.zero_grad()
+        loss.mean().backward()
+        optimizer.step()
+        {given}{mark}
+"""
+    check_snippet(snippet, RULE)

@@ -88,6 +88,11 @@ _STRICT = frozenset(
 )
 _CONSTANTS = {"None": NONE, "True": NUMBER, "False": NUMBER}
 
+# What lists, mappings, arrays and texts have, and no tensor.
+_OF_NO_TENSOR = frozenset(
+    "copy append extend insert items keys lower upper strip lstrip rstrip startswith endswith encode splitlines".split()
+)
+
 
 class Kinds:
     """The values of expressions in one module."""
@@ -156,8 +161,8 @@ class Kinds:
         if value is BOTTOM and self._waits:
             return BOTTOM
         is_likely = value.kind is Kind.TENSOR and not value.proven and not value.batch
-        if is_likely and "copy" in self.evidence.uses(node, bindings):
-            value = UNKNOWN  # an array has it, and a list, but no tensor
+        if is_likely and not self.evidence.uses(node, bindings).isdisjoint(_OF_NO_TENSOR):
+            value = UNKNOWN
         if value.kind in (Kind.UNKNOWN, Kind.NONE):
             told = self.evidence.of_name(node, bindings)
             if told.kind is Kind.TENSOR and bindings:
