@@ -142,6 +142,11 @@ for x in loader:
             Frequency.SAMPLE,
         ),
         ("for x in loader:\n    for i in range(crops):\n        LOOK(1)", Frequency.BATCH),
+        (
+            "from transformers import StoppingCriteria\nclass Stop(StoppingCriteria):\n"
+            "    def __call__(self, ids, scores, **kwargs):\n        LOOK(1)",
+            Frequency.BATCH,
+        ),
         (f"{HELD}for x, y in Held():\n    LOOK(1)", Frequency.BATCH),
         ("from torchtext.data import Dataset\nfor x in Dataset(data, fields):\n    LOOK(1)", Frequency.BATCH),
         ("for i, x in enumerate(loader):\n    if plots and i < 3:\n        LOOK(1)", Frequency.EPOCH),

@@ -169,7 +169,7 @@ def _is_a_list_for_others(node: cst.Call, whole: cst.CSTNode, context: Context) 
 
 
 def _is_handed_on_as_an_array(whole: cst.CSTNode, context: Context) -> bool:
-    """`memory.update(ids, loss.cpu().numpy())`: what is given an array and is neither NumPy nor a log computes with it."""
+    """`memory.update(ids, loss.cpu().numpy())`: what is given an array computes with it, on the CPU."""
     argument = context.parent(whole)
     call = context.parent(argument) if isinstance(argument, cst.Arg) else None
     is_array = context.kind(whole) is Kind.NDARRAY

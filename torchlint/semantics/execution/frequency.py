@@ -916,10 +916,12 @@ class Frequencies:
             return Frequency.ONCE
         if name in apis.EPOCH_METHODS:
             return Frequency.EPOCH
-        if name == "compute" and any(
-            isinstance(base, str) and base in apis.METRIC_BASES for base in self.classes.lineage(owner)
-        ):
-            return Frequency.EPOCH
+        if name in ("compute", "__call__"):
+            bases = {base for base in self.classes.lineage(owner) if isinstance(base, str)}
+            if name == "compute" and bases & apis.METRIC_BASES:
+                return Frequency.EPOCH
+            if name == "__call__" and bases & apis.DECODING_BASES:
+                return Frequency.BATCH
         if name == "step" and self.classes.is_optimizer(owner):
             return Frequency.BATCH
         if METER_METHOD.suggests(name) and METER_CLASS.suggests(owner.name.value.lower()):

@@ -165,6 +165,17 @@ BATCH_METHODS = frozenset(
     # Engines that serve: vLLM's workers, SGLang's and TGI's.
     "execute_model forward_batch_generation forward_extend forward_decode generate_token".split()
 )
+# Classes whose `__call__` the generation of text asks at each token.
+DECODING_BASES = frozenset(
+    f"transformers.{module}{name}"
+    for module, names in (
+        ("", ("StoppingCriteria", "LogitsProcessor", "LogitsWarper")),
+        ("generation.", ("StoppingCriteria", "LogitsProcessor", "LogitsWarper")),
+        ("generation.stopping_criteria.", ("StoppingCriteria",)),
+        ("generation.logits_process.", ("LogitsProcessor", "LogitsWarper")),
+    )
+    for name in names
+)
 # Those that it calls once, or once an epoch.
 ONCE_METHODS = frozenset(
     "setup teardown prepare_data configure_optimizers configure_model on_fit_start on_fit_end on_train_start "
