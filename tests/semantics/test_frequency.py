@@ -143,8 +143,7 @@ for x in loader:
         ),
         ("for x in loader:\n    for i in range(crops):\n        LOOK(1)", Frequency.BATCH),
         (
-            "from transformers import StoppingCriteria\nclass Stop(StoppingCriteria):\n"
-            "    def __call__(self, ids, scores, **kwargs):\n        LOOK(1)",
+            "import transformers as t\nclass Stop(t.StoppingCriteria):\n    def __call__(self, x, y):\n        LOOK(1)",
             Frequency.BATCH,
         ),
         (f"{HELD}for x, y in Held():\n    LOOK(1)", Frequency.BATCH),
