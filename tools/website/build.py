@@ -62,6 +62,7 @@ MENU: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
         ),
     ),
 )
+_ICON = "editors/vscode/images/icon.png"
 _HOME = ("index.md", "README.md")
 _TABLE = ("rules/index.md", "docs/rules.md")
 _NEWS = ("changelog.md", "CHANGELOG.md")
@@ -105,7 +106,7 @@ def files() -> dict[str, str]:
 def write_sources(docs: Path, known: Sequence[Rule]) -> None:
     """Write the Markdown of all pages, and what they show, below `docs`."""
     held = files()
-    shown: set[str] = set()
+    shown = {_ICON}
     precision = rules.verdicts((ROOT / "docs/precision.md").read_text("utf-8"))
     texts = {rule: rules.markdown(rule, precision, known) for rule in known}
     for file, page in held.items():
@@ -113,7 +114,8 @@ def write_sources(docs: Path, known: Sequence[Rule]) -> None:
         shown |= pictures(text, file)
         if page == _TABLE[0]:
             text = _with_table(text, known)
-        _write(docs / page, translated(text, file, page, held, ROOT))
+        head = "---\nhide: [navigation]\n---\n" if page in (_HOME[0], _NEWS[0]) else ""
+        _write(docs / page, head + translated(text, file, page, held, ROOT))
     for rule, text in texts.items():
         _write(docs / rules.page_of(rule), translated(text, f"rules/{rule.path}", rules.page_of(rule), held, ROOT))
     for picture in shown:
@@ -137,14 +139,14 @@ def settings(known: Sequence[Rule]) -> dict[str, Any]:
         "site_name": "torchlint",
         "site_url": SITE,
         "site_description": "Finds lines that stall or starve your GPU, tells you how often they run, and fixes many of them.",
-        "repo_url": REPOSITORY,
-        "repo_name": "torchlint/torchlint",
         "copyright": "Apache-2.0",
         "docs_dir": "docs",
         "site_dir": "site",
         "theme": {
             "name": "material",
-            "font": False,  # nothing is loaded from elsewhere
+            "font": False,  # nothing is loaded from elsewhere; so there is no `repo_url`, which asks GitHub for its stars
+            "logo": f"pictures/{_ICON}",
+            "favicon": f"pictures/{_ICON}",
             "features": [
                 "content.code.copy",
                 "navigation.indexes",
@@ -155,9 +157,17 @@ def settings(known: Sequence[Rule]) -> dict[str, Any]:
                 "toc.follow",
             ],
             "palette": [
-                {"media": "(prefers-color-scheme)", "toggle": _toggle("brightness-auto", "light")},
-                {"media": "(prefers-color-scheme: light)", "scheme": "default", "toggle": _toggle("brightness-7", "dark")},
-                {"media": "(prefers-color-scheme: dark)", "scheme": "slate", "toggle": _toggle("brightness-4", "system")},
+                {"media": "(prefers-color-scheme)", **_colours("brightness-auto", "Use light colours")},
+                {
+                    "media": "(prefers-color-scheme: light)",
+                    "scheme": "default",
+                    **_colours("brightness-7", "Use dark colours"),
+                },
+                {
+                    "media": "(prefers-color-scheme: dark)",
+                    "scheme": "slate",
+                    **_colours("brightness-4", "Use the colours of the system"),
+                },
             ],
         },
         "plugins": ["search"],
@@ -174,14 +184,15 @@ def settings(known: Sequence[Rule]) -> dict[str, Any]:
             "unrecognized_links": "warn",
             "omitted_files": "warn",
         },
+        "extra": {"social": [{"icon": "fontawesome/brands/github", "link": REPOSITORY, "name": "torchlint on GitHub"}]},
         "extra_css": [_STYLE],
         "extra_javascript": [_SCRIPT],
         "nav": menu,
     }
 
 
-def _toggle(icon: str, then: str) -> dict[str, str]:
-    return {"icon": f"material/{icon}", "name": f"Switch to {then} mode" if then != "system" else "Follow the system"}
+def _colours(icon: str, title: str) -> dict[str, Any]:
+    return {"primary": "custom", "accent": "custom", "toggle": {"icon": f"material/{icon}", "name": title}}
 
 
 def _with_table(text: str, known: Sequence[Rule]) -> str:

@@ -129,7 +129,9 @@ def markdown(rule: Rule, read: Mapping[str, str], known: Iterable[Rule]) -> str:
     text = body(rule)
     assert text is not None, rule.name
     addresses = {each.name: relative(f"rules/{each.path}", f"rules/{rule.path}") for each in known}
-    lines = [f"# {rule.name} <span class=\"tl-code\">{rule.code}</span>", "", _facts(rule, read), "", *_split(text, rule)]
+    summary, _, rest = text.partition("\n\n")
+    lines = [f'# {rule.name} <span class="tl-code">{rule.code}</span>', "", summary, "", _facts(rule, read), ""]
+    lines += _split(rest, rule)
     lines += [
         "",
         "## At hand",
@@ -169,14 +171,15 @@ def _doubts(rule: Rule) -> list[str]:
 def _facts(rule: Rule, read: Mapping[str, str]) -> str:
     own = values(rule)
     titles = {facet.name: facet.values for facet in facets((rule,))}
-    facts = [(name, ", ".join(titles[name][value] for value in own[name])) for name in titles]
-    shown = [(facet.title, text) for facet, (_, text) in zip(facets((rule,)), facts, strict=True)]
+    shown = [(facet.title, ", ".join(facet.values[value] for value in own[facet.name])) for facet in facets((rule,))]
     shown.append(("Since", rule.since))
     shown += [(key.capitalize(), value) for key, value in conditions(rule) if key != "yields to"]
+    cells = [(key, html.escape(value)) for key, value in shown]
     if verdict := read.get(rule.code):
-        shown.append(("Findings read: right / wrong / doubtful", verdict))
-    cells = "".join(f"<div><dt>{html.escape(key)}</dt><dd>{html.escape(value)}</dd></div>" for key, value in shown)
-    return f'<dl class="tl-facts">{cells}</dl>'
+        right, wrong, doubtful = verdict.split(" / ")
+        said = f"{right} right, {wrong} wrong, {doubtful} doubtful"
+        cells.append(("Findings that were read", f'<a href="../../precision/">{said}</a>'))
+    return f'<dl class="tl-facts">{"".join(f"<div><dt>{key}</dt><dd>{value}</dd></div>" for key, value in cells)}</dl>'
 
 
 def _choice(name: str, value: str, title: str, *, is_chosen: bool = False) -> str:
