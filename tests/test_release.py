@@ -35,7 +35,9 @@ def tree(tmp_path: Path) -> Path:
     )
     (extension / "CHANGELOG.md").write_text("# Changelog\n\n## [1.2.0] - 2026-11-26\n\n- New.\n")
     (extension / "package.json").write_text(json.dumps({"version": "1.2.0"}))
-    (extension / "package-lock.json").write_text(json.dumps({"version": "1.2.0", "packages": {"": {"version": "1.2.0"}}}))
+    (extension / "package-lock.json").write_text(
+        json.dumps({"version": "1.2.0", "packages": {"": {"version": "1.2.0"}}})
+    )
     return tmp_path
 
 
@@ -121,7 +123,9 @@ def test_a_release_publishes_what_ci_builds_each_time() -> None:
     assert jobs["build"]["needs"] == "agrees"
     assert jobs["publish"]["needs"] == "build"
     assert any("tools.release" in step.get("run", "") for step in jobs["agrees"]["steps"])
-    (kept,) = (step["with"] for step in workflow("build.yml")["jobs"]["build"]["steps"] if "upload" in step.get("uses", ""))
+    (kept,) = (
+        step["with"] for step in workflow("build.yml")["jobs"]["build"]["steps"] if "upload" in step.get("uses", "")
+    )
     fetched, published = jobs["publish"]["steps"]
     assert fetched["with"]["name"] == kept["name"] == "distributions"
     assert published["uses"].startswith("pypa/gh-action-pypi-publish@")

@@ -1,4 +1,4 @@
-"""From the repository to the site: the pages as Markdown, the generator's settings, a run of it, a look at the links."""
+"""From the repository to the site: the pages as Markdown, the generator's settings, its run, a look at the links."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ MENU: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
         "Evidence",
         (
             ("How it knows", "how-it-knows.md", "docs/how_it_knows.md"),
-            ("Precision and recall", "precision.md", "docs/precision.md"),
+            ("Precision", "precision.md", "docs/precision.md"),
             ("Comparison with peers", "peers.md", "docs/peers.md"),
             ("Advice and rules", "coverage.md", "docs/coverage.md"),
             ("Results before a GPU", "before-gpu.md", "docs/before_gpu.md"),
@@ -138,13 +138,14 @@ def settings(known: Sequence[Rule]) -> dict[str, Any]:
     return {
         "site_name": "torchlint",
         "site_url": SITE,
-        "site_description": "Finds lines that stall or starve your GPU, tells you how often they run, and fixes many of them.",
+        "site_description": "Finds lines that stall or starve your GPU, says how often they run, and fixes many.",
         "copyright": "Apache-2.0",
         "docs_dir": "docs",
         "site_dir": "site",
         "theme": {
             "name": "material",
-            "font": False,  # nothing is loaded from elsewhere; so there is no `repo_url`, which asks GitHub for its stars
+            # Nothing is loaded from elsewhere; so there is no `repo_url` either, which asks GitHub for stars.
+            "font": False,
             "logo": f"pictures/{_ICON}",
             "favicon": f"pictures/{_ICON}",
             "features": [
@@ -170,7 +171,8 @@ def settings(known: Sequence[Rule]) -> dict[str, Any]:
                 },
             ],
         },
-        "plugins": ["search"],
+        # Parts of dotted names are words, too: `item` finds `loss.item()`.
+        "plugins": [{"search": {"separator": r"""[\s\-.,:;!?()\[\]{}<>=*+/'"`]+"""}}],
         "markdown_extensions": [
             "attr_list",
             "tables",

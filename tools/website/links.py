@@ -1,4 +1,4 @@
-"""What is wrong with the links of a built site: files and anchors that are not there, and what is loaded from elsewhere."""
+"""What is wrong with the links of a built site: to files and anchors that are not there, or loaded from elsewhere."""
 
 from __future__ import annotations
 
@@ -59,7 +59,11 @@ def _problems(path: Path, pages: dict[Path, _Page], site: Path, address: str) ->
             continue
         # The page that is shown for what is not there links from the top of the site's host.
         base = site if target.startswith((address, "/")) else path.parent
-        place = unquote(parts.path).removeprefix(urlsplit(address).path).lstrip("/") if base == site else unquote(parts.path)
+        place = (
+            unquote(parts.path).removeprefix(urlsplit(address).path).lstrip("/")
+            if base == site
+            else unquote(parts.path)
+        )
         file = (base / place).resolve() if place else (path if base != site else site)
         if file.is_dir():
             file /= "index.html"

@@ -20,6 +20,7 @@ _CODE = re.compile(r"(`+)(?:.+?)\1(?!`)")
 _TARGET = re.compile(r"\]\(([^()\s]+)\)")
 _LABEL = re.compile(r"\[([^\]]*)\]\([^()]*\)")
 _ITEM = re.compile(r" *(?:[-*+]|\d+\.) ")
+_BRACKETS = re.compile(r"^\[([^\]]+)\](?!\()")
 _TAG = re.compile(r"<[^>]*>")
 _SCHEME = re.compile(r"[a-z]+:")
 _TITLES = {"bad": "slow", "good": "fast"}
@@ -46,7 +47,8 @@ def translated(text: str, source: str, page: str, pages: Mapping[str, str], root
             slug = slug_of(heading[2])
             slugs[slug] += 1
             number = f"-{slugs[slug] - 1}" if slugs[slug] > 1 else ""
-            lines.append(f"{heading[1]}{_linked(heading[2], source, page, pages, root)} {{#{slug}{number}}}")
+            shown = _BRACKETS.sub(r"\1", heading[2])
+            lines.append(f"{heading[1]}{_linked(shown, source, page, pages, root)} {{#{slug}{number}}}")
         else:
             lines.append(_linked(line, source, page, pages, root))
     return "\n".join(lines) + "\n"
@@ -83,7 +85,7 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
         if fence is None:
             if line.strip():
                 is_item = _ITEM.match(line) is not None
-                is_in_list = is_item or is_in_list and not (is_after_blank and not line.startswith(" "))
+                is_in_list = is_item or (is_in_list and (line.startswith(" ") or not is_after_blank))
                 is_code = line.startswith(" " * _STEP) and not is_in_list
                 yield (_indented(line) if is_after_blank or is_item else line), is_code
             else:

@@ -88,7 +88,9 @@ def measured(rule: Rule) -> str:
     if not evidence.is_measurable(rule):
         return "none"
     now = evidence.pair(rule)
-    held = [each for file in evidence.evidence_of(rule) for each in file.measurements if not evidence.is_stale(each, now)]
+    held = [
+        each for file in evidence.evidence_of(rule) for each in file.measurements if not evidence.is_stale(each, now)
+    ]
     if any(each.device.type == "cuda" and each.time for each in held):
         return "gpu"
     return "counted" if any(each.counts for each in held) else "none"
@@ -136,8 +138,8 @@ def markdown(rule: Rule, read: Mapping[str, str], known: Iterable[Rule]) -> str:
         "",
         "## At hand",
         "",
-        f"`torchlint explain {rule.code}` prints this page, `torchlint check --select {rule.name}` runs this rule alone, "
-        f"and `# torchlint: ignore[{rule.name}]` silences it on a line.",
+        f"`torchlint explain {rule.code}` prints this page, `torchlint check --select {rule.name}` runs this rule",
+        f"alone, and `# torchlint: ignore[{rule.name}]` silences it on a line.",
     ]
     if rule.yields_to:
         named = ", ".join(f"[{name}]({addresses[name]})" for name in rule.yields_to)
@@ -170,7 +172,6 @@ def _doubts(rule: Rule) -> list[str]:
 
 def _facts(rule: Rule, read: Mapping[str, str]) -> str:
     own = values(rule)
-    titles = {facet.name: facet.values for facet in facets((rule,))}
     shown = [(facet.title, ", ".join(facet.values[value] for value in own[facet.name])) for facet in facets((rule,))]
     shown.append(("Since", rule.since))
     shown += [(key.capitalize(), value) for key, value in conditions(rule) if key != "yields to"]
