@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import tarfile
 from pathlib import Path
 
 from setuptools import find_packages, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.sdist import sdist
+
+REPOSITORY = "https://github.com/torchlint/torchlint"
 
 
 class Source(sdist):
@@ -53,8 +56,21 @@ def mode(found: int, *, is_folder: bool) -> int:
     return 0o755 if is_folder or found & 0o100 else 0o644
 
 
+def readme() -> str:
+    """README.md for a package index, where a relative link leads nowhere."""
+
+    def absolute(link: re.Match[str]) -> str:
+        kind = "raw" if link["label"].startswith("!") else "blob"
+        return f"{link['label']}({REPOSITORY}/{kind}/main/{link['target']})"
+
+    text = Path(__file__).with_name("README.md").read_text("utf-8")
+    return re.sub(r"(?P<label>!?\[[^\]]*\])\((?!https?:|#)(?P<target>[^)]+)\)", absolute, text)
+
+
 setup(
     cmdclass={"bdist_wheel": Wheel, "sdist": Source},
+    long_description=readme(),
+    long_description_content_type="text/markdown",
     packages=[
         *find_packages(include=["torchlint", "torchlint.*"]),
         "torchlint.fixtures",

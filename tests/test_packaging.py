@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -167,6 +168,18 @@ def test_the_same_tree_gives_the_same_bytes(checkout: Path, tmp_path: Path) -> N
         digests.append({path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in out.iterdir()})
     assert len(digests[0]) == 2
     assert digests[0] == digests[1]
+
+
+def test_a_package_index_is_shown_no_relative_link(distributions: Path) -> None:
+    (wheel,) = distributions.glob("*.whl")
+    with zipfile.ZipFile(wheel) as opened:
+        (name,) = (name for name in opened.namelist() if name.endswith(".dist-info/METADATA"))
+        shown = opened.read(name).decode()
+    targets = re.findall(r"\]\(([^)\s]+)\)", shown)
+    assert "https://github.com/torchlint/torchlint/raw/main/docs/terminal.svg" in targets
+    assert "https://github.com/torchlint/torchlint/blob/main/docs/rules.md" in targets
+    assert all(target.startswith("https://") for target in targets)
+    assert "\nDescription-Content-Type: text/markdown\n" in shown
 
 
 def test_what_is_installed_is_small(distributions: Path) -> None:
