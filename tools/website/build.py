@@ -14,7 +14,7 @@ from torchlint.registry import all_rules
 from torchlint.rule import SITE
 
 from . import links, rules
-from .markup import REPOSITORY, BrokenLinkError, pictures, translated
+from .markup import REPOSITORY, BrokenLinkError, Page, pictures, translated
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,10 +31,10 @@ MENU: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
     (
         "Use",
         (
-            ("On the command line", "command-line.md", "docs/command_line.md"),
+            ("Command line", "command-line.md", "docs/command_line.md"),
             ("Configuration", "configuration.md", "docs/configuration.md"),
-            ("In CI", "ci.md", "docs/ci.md"),
-            ("In editors", "editors.md", "editors/README.md"),
+            ("CI", "ci.md", "docs/ci.md"),
+            ("Editors", "editors.md", "editors/README.md"),
             ("VS Code", "vscode.md", "editors/vscode/README.md"),
             ("Where the time goes", "profile.md", "docs/profile.md"),
             ("Verify a fix", "verify.md", "docs/verify.md"),
@@ -66,6 +66,8 @@ _ICON = "editors/vscode/images/icon.png"
 _HOME = ("index.md", "README.md")
 _TABLE = ("rules/index.md", "docs/rules.md")
 _NEWS = ("changelog.md", "CHANGELOG.md")
+# What stands beside a page that has no use for it there, or needs the room for a table.
+_HIDDEN = {_HOME[0]: "navigation", _NEWS[0]: "navigation", "precision.md": "toc", "coverage.md": "toc"}
 
 
 class BuildError(Exception):
@@ -96,11 +98,11 @@ def build(out: Path) -> int:
     return len(list(out.rglob("*.html")))
 
 
-def files() -> dict[str, str]:
+def files() -> dict[str, Page]:
     """Which page of the site each file of the repository is."""
-    own = {file: page for _, entries in MENU for _, page, file in entries}
-    own |= {file: page for page, file in (_HOME, _TABLE, _NEWS)}
-    return own | {f"rules/{rule.path}": rules.page_of(rule) for rule in all_rules()}
+    alone = ("Home", *_HOME), ("Rules", *_TABLE), ("Changelog", *_NEWS)
+    own = {file: Page(page, title) for entries in (alone, *dict(MENU).values()) for title, page, file in entries}
+    return own | {f"rules/{rule.path}": Page(rules.page_of(rule), rule.name) for rule in all_rules()}
 
 
 def write_sources(docs: Path, known: Sequence[Rule]) -> None:
@@ -112,10 +114,11 @@ def write_sources(docs: Path, known: Sequence[Rule]) -> None:
     for file, page in held.items():
         text = (ROOT / file).read_text("utf-8")
         shown |= pictures(text, file)
-        if page == _TABLE[0]:
+        if file == _TABLE[1]:
             text = _with_table(text, known)
-        head = "---\nhide: [navigation]\n---\n" if page in (_HOME[0], _NEWS[0]) else ""
-        _write(docs / page, head + translated(text, file, page, held, ROOT))
+        hidden = _HIDDEN.get(page.path, "")
+        head = f"---\nhide: [{hidden}]\n---\n" if hidden else ""
+        _write(docs / page.path, head + translated(text, file, page.path, held, ROOT))
     for rule, text in texts.items():
         _write(docs / rules.page_of(rule), translated(text, f"rules/{rule.path}", rules.page_of(rule), held, ROOT))
     for picture in shown:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,7 +18,9 @@ _FENCE = re.compile(r"(?P<indent> *)(?P<ticks>`{3,}|~{3,})(?P<info>[^`]*)$")
 _HEADING = re.compile(r"(#{1,6} )(.+)$")
 _COMMENT = re.compile(r"<!-- (?:begin|end): [\w-]+ -->\n\n?")
 _CODE = re.compile(r"(`+)(?:.+?)\1(?!`)")
-_TARGET = re.compile(r"\]\(([^()\s]+)\)")
+_LINK = re.compile(r"(?P<label>(?:\[[^\]]*)?\])\((?P<target>[^()\s]+)\)")
+# What is shown of a link where it is the path of a page: `docs/ci.md`, `editors/`.
+_PATH = re.compile(r"\[[\w./-]+(?:\.md|/)\]")
 _LABEL = re.compile(r"\[([^\]]*)\]\([^()]*\)")
 _ITEM = re.compile(r" *(?:[-*+]|\d+\.) ")
 _BRACKETS = re.compile(r"^\[([^\]]+)\](?!\()")
@@ -28,15 +31,24 @@ _TITLES = {"bad": "slow", "good": "fast"}
 _STEP = 4
 
 
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of the site: where it stands, and what it is called."""
+
+    path: str
+    title: str
+
+
 class BrokenLinkError(ValueError):
     """A link to a file that the repository does not hold: in which page, and to what."""
 
 
-def translated(text: str, source: str, page: str, pages: Mapping[str, str], root: Path) -> str:
+def translated(text: str, source: str, page: str, pages: Mapping[str, Page], root: Path) -> str:
     """The Markdown of the file `source` for the page at `page`.
 
-    `pages` says which page of the site holds which file. A link to any other file leads to the repository, a picture is
-    looked for in the folder `pictures`. Raises `BrokenLinkError`.
+    `pages` says which page of the site holds which file; a link that shows the path of such a file shows the page's title.
+    A link to any other file leads to the repository, a picture is looked for in the folder `pictures`. Raises
+    `BrokenLinkError`.
     """
     lines = []
     slugs: Counter[str] = Counter()
@@ -64,7 +76,7 @@ def pictures(text: str, source: str) -> set[str]:
     """The pictures of the repository that a text shows."""
     return {
         posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
-        for target in _TARGET.findall(text)
+        for _, target in _LINK.findall(text)
         if target.endswith(PICTURES) and not _SCHEME.match(target)
     }
 
@@ -117,11 +129,12 @@ def _info(info: str, body: list[str]) -> str:
     return f" {language}{title}" + (f' hl_lines="{" ".join(marked)}"' if marked else "") if language else " text"
 
 
-def _linked(line: str, source: str, page: str, pages: Mapping[str, str], root: Path) -> str:
+def _linked(line: str, source: str, page: str, pages: Mapping[str, Page], root: Path) -> str:
     """The line with its links leading to pages of the site, or to the repository."""
 
     def moved(found: re.Match[str]) -> str:
-        target = found[1]
+        target = found["target"]
+        label = found["label"]
         if _SCHEME.match(target) or target.startswith("#"):
             return found[0]
         path, mark, anchor = target.partition("#")
@@ -129,15 +142,16 @@ def _linked(line: str, source: str, page: str, pages: Mapping[str, str], root: P
         if not (root / file).exists():
             raise BrokenLinkError(f"{source}: there is no {target}")
         if file.endswith(PICTURES):
-            return f"]({relative(f'pictures/{file}', page)})"
+            return f"{label}({relative(f'pictures/{file}', page)})"
         if file in pages:
-            return f"]({relative(pages[file], page)}{mark}{anchor})"
+            shown = f"[{pages[file].title}]" if _PATH.fullmatch(label) else label
+            return f"{shown}({relative(pages[file].path, page)}{mark}{anchor})"
         kind = "tree" if (root / file).is_dir() else "blob"
-        return f"]({REPOSITORY}/{kind}/main/{file}{mark}{anchor})"
+        return f"{label}({REPOSITORY}/{kind}/main/{file}{mark}{anchor})"
 
     parts = []
     at = 0
     for code in _CODE.finditer(line):
-        parts += [_TARGET.sub(moved, line[at : code.start()]), code[0]]
+        parts += [_LINK.sub(moved, line[at : code.start()]), code[0]]
         at = code.end()
-    return "".join((*parts, _TARGET.sub(moved, line[at:])))
+    return "".join((*parts, _LINK.sub(moved, line[at:])))

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 # What the groups are called where there is room.
 GROUPS = {
-    "torchlint": "torchlint itself",
     "data": "Loading data",
     "transfer": "Copies to and from the GPU",
     "sync": "Synchronization",
@@ -29,6 +28,7 @@ GROUPS = {
     "distributed": "Several GPUs",
     "optimizer": "Optimizers",
     "vectorise": "Loops over elements",
+    "torchlint": "torchlint itself",
 }
 EVIDENCE = {
     "gpu": "timed on a GPU",
@@ -105,10 +105,10 @@ def table(rules: Sequence[Rule]) -> str:
     """All rules as HTML, with a choice for each facet that needs no script."""
     parts = ['<form class="tl-filters" aria-label="Narrow the rules down">\n']
     for facet in facets(rules):
-        parts.append(f"<fieldset><legend>{facet.title}</legend>\n")
+        parts.append(f"<fieldset><legend>{facet.title}</legend><div>\n")
         parts.append(_choice(facet.name, "", "all", is_chosen=True))
         parts += [_choice(facet.name, value, title) for value, title in facet.values.items()]
-        parts.append("</fieldset>\n")
+        parts.append("</div></fieldset>\n")
     parts.append('<button type="reset">Show all</button>\n</form>\n')
     parts.append('<ul class="tl-rules">\n')
     parts += [_row(rule) for rule in rules]
