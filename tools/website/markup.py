@@ -46,7 +46,7 @@ class BrokenLinkError(ValueError):
 def translated(text: str, source: str, page: str, pages: Mapping[str, Page], root: Path) -> str:
     """The Markdown of the file `source` for the page at `page`.
 
-    `pages` says which page of the site holds which file; a link that shows the path of such a file shows the page's title.
+    `pages` says which page of the site holds which file; a link that shows the path of one shows the title of its page.
     A link to any other file leads to the repository, a picture is looked for in the folder `pictures`. Raises
     `BrokenLinkError`.
     """
