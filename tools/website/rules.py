@@ -35,6 +35,8 @@ EVIDENCE = {
     "counted": "counted on the simulated GPU",
     "none": "nothing measured",
 }
+# What the table says of each rule, and how.
+_CHIPS = {"fix": "fix: {}", "severity": "{}", "runs": "{}", "evidence": "{}"}
 _SECTIONS = ("## Fix safety", "## When not to use", "## Evidence", "## References")
 # The columns of the page about precision that a rule's own page repeats.
 _READ = re.compile(r"^\| (?P<code>TL\d+) \[[^|]*\|(?:[^|]*\|){6} (?P<verdicts>[^|]*)\|[^|]*\|$", re.MULTILINE)
@@ -205,9 +207,6 @@ def _row(rule: Rule) -> str:
         f'<li class="tl-rule" {data}><p><a href="{rule.name}/"><code>{rule.code}</code> {rule.name}</a></p>'
         f'<p>{_inline(rule.summary)}</p><p class="tl-chips">{chips}</p></li>\n'
     )
-
-
-_CHIPS = {"fix": "fix: {}", "severity": "{}", "runs": "{}", "evidence": "{}"}
 
 
 def _inline(text: str) -> str:
