@@ -122,7 +122,8 @@ def test_a_release_publishes_what_ci_builds_each_time() -> None:
     assert jobs["build"]["uses"] == built
     assert jobs["build"]["needs"] == "agrees"
     assert jobs["publish"]["needs"] == "build"
-    assert any("tools.release" in step.get("run", "") for step in jobs["agrees"]["steps"])
+    commands = [step["run"] for step in jobs["agrees"]["steps"] if "run" in step]
+    assert commands == ["python -m pip install -e .", 'python -m tools.release "$GITHUB_REF_NAME"']
     (kept,) = (
         step["with"] for step in workflow("build.yml")["jobs"]["build"]["steps"] if "upload" in step.get("uses", "")
     )
