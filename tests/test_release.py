@@ -76,7 +76,7 @@ def test_what_does_not_agree_is_named(tree: Path, file: str, old: str, new: str,
 
 def test_a_tag_of_another_version_and_a_rule_of_a_later_one_are_named(tree: Path) -> None:
     assert said(tree, tag="v1.2.1") == ["the tag is v1.2.1, the version is 1.2.0"]
-    assert said(tree, first="1.3.0") == ["some-rule is there since 1.3.0, which is to come"]
+    assert said(tree, first="1.3.0") == ["rules of a version that is to come: 1, such as some-rule since 1.3.0"]
 
 
 def test_between_releases_what_is_new_stands_under_unreleased(tree: Path) -> None:

@@ -47,10 +47,9 @@ def disagreements(root: Path, version: str, since: dict[str, str], tag: str | No
     for file, held in told.items():
         if held["version"] != version:
             yield f"{_EXTENSION}/{file} is of version {held['version']}, not {version}"
-    if tag is not None:
-        for name, first in since.items():
-            if _numbers(first) > _numbers(version):
-                yield f"{name} is there since {first}, which is to come"
+    early = sorted(name for name, first in since.items() if _numbers(first) > _numbers(version))
+    if tag is not None and early:
+        yield f"rules of a version that is to come: {len(early)}, such as {early[0]} since {since[early[0]]}"
 
 
 def _of_changelog(root: Path, file: str, version: str, *, is_release: bool) -> Iterator[str]:
