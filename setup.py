@@ -1,12 +1,80 @@
-"""Finds the packages; the folders `rules` and `fixtures` install as `torchlint.rules` and `torchlint.fixtures`."""
+"""Finds the packages; the folders `rules` and `fixtures` install as `torchlint.rules` and `torchlint.fixtures`.
+
+With SOURCE_DATE_EPOCH set, the same tree gives the same wheel and source distribution, byte for byte.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import tarfile
+from pathlib import Path
 
 from setuptools import find_packages, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.sdist import sdist
+
+REPOSITORY = "https://github.com/torchlint/torchlint"
+
+
+class Source(sdist):
+    """A source distribution that says nothing of who made it, when and where."""
+
+    def make_archive(self, base_name: str, format: str, *args: str | None, **kwargs: str | None) -> str:  # noqa: A002
+        """Pack the folder `base_dir`, in which all is by now."""
+        moment, folder = os.environ.get("SOURCE_DATE_EPOCH"), kwargs.get("base_dir")
+        if moment is None or folder is None or format != "gztar":
+            return super().make_archive(base_name, format, *args, **kwargs)
+
+        def plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+            entry.mtime, entry.mode = int(moment), mode(entry.mode, is_folder=entry.isdir())
+            entry.uid, entry.gid, entry.uname, entry.gname = 0, 0, "", ""
+            return entry
+
+        with (
+            Path(f"{base_name}.tar.gz").open("wb") as file,
+            gzip.GzipFile("", "wb", 9, file, int(moment)) as packed,
+            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+        ):
+            archive.add(folder, filter=plain)  # sorted by name
+        return f"{base_name}.tar.gz"
+
+
+class Wheel(bdist_wheel):
+    """A wheel in which files have the mode that git gives them, whatever the umask was."""
+
+    def write_wheelfile(self, *args: str, **kwargs: str) -> None:
+        """Write the last file before the folder is packed."""
+        super().write_wheelfile(*args, **kwargs)
+        for path in Path(self.bdist_dir).rglob("*"):
+            path.chmod(mode(path.stat().st_mode, is_folder=path.is_dir()))
+
+
+def mode(found: int, *, is_folder: bool) -> int:
+    """The mode that git would give: of the owner's rights whether it can be run, and nothing else."""
+    return 0o755 if is_folder or found & 0o100 else 0o644
+
+
+def readme() -> str:
+    """README.md for a package index, where a relative link leads nowhere."""
+
+    def absolute(link: re.Match[str]) -> str:
+        kind = "raw" if link["label"].startswith("!") else "blob"
+        return f"{link['label']}({REPOSITORY}/{kind}/main/{link['target']})"
+
+    text = Path(__file__).with_name("README.md").read_text("utf-8")
+    return re.sub(r"(?P<label>!?\[[^\]]*\])\((?!https?:|#)(?P<target>[^)]+)\)", absolute, text)
+
 
 setup(
+    cmdclass={"bdist_wheel": Wheel, "sdist": Source},
+    long_description=readme(),
+    long_description_content_type="text/markdown",
     packages=[
         *find_packages(include=["torchlint", "torchlint.*"]),
         "torchlint.fixtures",
         "torchlint.rules",
         *(f"torchlint.rules.{name}" for name in find_packages("rules")),
-    ]
+    ],
 )

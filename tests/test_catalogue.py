@@ -38,7 +38,7 @@ def metadata_is_well_formed(rule: Rule) -> None:
     assert re.fullmatch(r"[A-Z`][^\n]*\.", rule.summary)
     assert rule.fix == tuple(sorted(set(rule.fix), reverse=True))
     assert rule.options == tuple(sorted(dict(rule.options).items()))
-    assert rule.url == f"https://github.com/torchlint/torchlint/blob/main/rules/{rule.group}/{rule.module}.md"
+    assert rule.url == f"https://torchlint.github.io/torchlint/rules/{rule.name}/"
 
 
 def test_a_group_is_a_decade_of_codes() -> None:

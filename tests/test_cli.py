@@ -428,30 +428,72 @@ def test_settings_are_those_of_the_first_path(project: Path, capsys: Capture) ->
 # What a shell completes
 
 
-@pytest.fixture
-def complete(project: Path) -> Callable[..., list[str]]:
-    """What bash is offered for the last of these words, by the function that the program itself gives it."""
-    bash = shutil.which("bash")
-    if bash is None or sys.platform == "win32":
-        pytest.skip("there is no bash")
+# Each says what it is offered for the last word by the function that the program itself gives it.
+SHELLS = {
+    "bash": """
+eval "$(_TORCHLINT_COMPLETE=bash_source torchlint)"
+compopt() { echo "files"; }
+COMP_WORDS=(torchlint "$@"); COMP_CWORD=$#
+_torchlint_completion torchlint
+printf "%s\\n" "${COMPREPLY[@]}"
+""",
+    "zsh": """
+compdef() { }
+_path_files() { print files }
+_describe() { print -rl -- ${${(P)3}%%:*} }
+compadd() { print -rl -- ${(P)@[-1]} }
+eval "$(_TORCHLINT_COMPLETE=zsh_source torchlint)"
+words=(torchlint "$@"); CURRENT=$#words
+_torchlint_completion
+""",
+    "fish": """
+_TORCHLINT_COMPLETE=fish_source torchlint | source
+function commandline
+    switch $argv[1]
+        case -cp
+            echo torchlint $WORDS
+        case -t
+            string split " " -- $WORDS | tail -n 1
+    end
+end
+function __fish_complete_path
+    echo files
+end
+function __fish_complete_directories
+    echo files
+end
+_torchlint_completion | string replace --regex "\\t.*" ""
+""",
+}
+
+
+@pytest.fixture(params=SHELLS)
+def complete(project: Path, request: pytest.FixtureRequest) -> Callable[..., list[str]]:
+    name: str = request.param
+    shell = shutil.which(name)
+    if shell is None or sys.platform == "win32":
+        pytest.skip(f"there is no {name}")
     tools = project / "tools"
     tools.mkdir()
     (tools / "torchlint").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m torchlint "$@"\n')
     (tools / "torchlint").chmod(0o755)
+    bare = {"bash": ("--norc",), "zsh": ("-f",), "fish": ("--no-config",)}[name]
 
     def complete(*words: str) -> list[str]:
-        script = (
-            'eval "$(_TORCHLINT_COMPLETE=bash_source torchlint)"\n'
-            'compopt() { echo "files"; }\n'
-            'COMP_WORDS=(torchlint "$@"); COMP_CWORD=$#\n'
-            '_torchlint_completion torchlint\nprintf "%s\\n" "${COMPREPLY[@]}"\n'
-        )
-        environment = os.environ | {"PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
+        environment = os.environ | {
+            "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
+            "HOME": str(project),
+            "WORDS": " ".join(words),
+        }
         done = subprocess.run(
-            [bash, "-c", script, "bash", *words], env=environment, capture_output=True, text=True, check=False
+            [shell, *bare, "-c", SHELLS[name], *(() if name == "fish" else (name, *words))],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.stderr == ""
-        return done.stdout.split()
+        return sorted(done.stdout.split())
 
     return complete
 
@@ -472,7 +514,7 @@ def complete(project: Path) -> Callable[..., list[str]]:
     ],
 )
 def test_a_shell_completes(complete: Callable[..., list[str]], words: tuple[str, ...], expected: list[str]) -> None:
-    assert complete(*words) == expected
+    assert complete(*words) == sorted(expected)
 
 
 def test_the_documentation_says_how_a_shell_is_told() -> None:

@@ -87,7 +87,7 @@ device in every step.
 
 Kernels run asynchronously.
 
-https://github.com/torchlint/torchlint/blob/main/rules/sync/sample_item_in_loop.md
+https://torchlint.github.io/torchlint/rules/sample-item-in-loop/
 """
     )
 

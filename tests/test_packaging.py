@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tarfile
 import venv
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +37,10 @@ for package in ("torchlint.rules", "torchlint.fixtures"):
             elif not entry.name.endswith(".pyc"):
                 print(f"{name}/{entry.name}")
 """
+
+# What is installed besides what is measured, and that. The aim for the first is 3 MB; it was 4.0 when this was written.
+MOST_BYTES = 4_300_000
+MOST_FIXTURES = 1_200_000
 
 # Building takes seconds; on one worker the artefacts are built once.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging")]
@@ -145,6 +152,44 @@ def test_the_source_distribution_holds_the_tree(checkout: Path, distributions: P
     tracked = subprocess.run(["git", "ls-files"], cwd=checkout, capture_output=True, text=True, check=True)
     wanted = {name for name in tracked.stdout.splitlines() if not name.startswith(".")}
     assert wanted - held == set()
+
+
+def test_the_same_tree_gives_the_same_bytes(checkout: Path, tmp_path: Path) -> None:
+    """Another folder, later, with other rights: what is built is the same."""
+    digests = []
+    for name, umask in (("one", 0o022), ("other", 0o002)):
+        clone = tmp_path / name / "torchlint"
+        out = tmp_path / name / "dist"
+        command = (sys.executable, "-m", "build", "--no-isolation", "--outdir", out)
+        environment = {**clean(), "SOURCE_DATE_EPOCH": "1764000000"}
+        subprocess.run(["git", "clone", "--quiet", checkout, clone], check=True, umask=umask)
+        os.utime(clone / "README.md", (1_500_000_000, 1_500_000_000 + umask))
+        subprocess.run(command, cwd=clone, env=environment, capture_output=True, check=True, umask=umask)
+        digests.append({path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in out.iterdir()})
+    assert len(digests[0]) == 2
+    assert digests[0] == digests[1]
+
+
+def test_a_package_index_is_shown_no_relative_link(distributions: Path) -> None:
+    (wheel,) = distributions.glob("*.whl")
+    with zipfile.ZipFile(wheel) as opened:
+        (name,) = (name for name in opened.namelist() if name.endswith(".dist-info/METADATA"))
+        shown = opened.read(name).decode()
+    targets = re.findall(r"\]\(([^)\s]+)\)", shown)
+    assert "https://github.com/torchlint/torchlint/raw/main/docs/terminal.svg" in targets
+    assert "https://github.com/torchlint/torchlint/blob/main/docs/rules.md" in targets
+    assert all(target.startswith("https://") for target in targets)
+    assert "\nDescription-Content-Type: text/markdown\n" in shown
+
+
+def test_what_is_installed_is_small(distributions: Path) -> None:
+    """Measured as the sum of files, without the bytecode that pip adds."""
+    (wheel,) = distributions.glob("*.whl")
+    with zipfile.ZipFile(wheel) as opened:
+        sizes = {entry.filename: entry.file_size for entry in opened.infolist()}
+    fixtures = sum(size for name, size in sizes.items() if name.startswith("torchlint/fixtures/"))
+    assert sum(sizes.values()) - fixtures < MOST_BYTES
+    assert fixtures < MOST_FIXTURES
 
 
 def test_the_wheel_holds_nothing_else(from_wheel: Installed) -> None:

@@ -35,6 +35,8 @@ def run(arguments: Sequence[str]) -> int:
             stream.reconfigure(
                 errors="backslashreplace"
             )  # a terminal that cannot show a character is no reason to fail
+    if os.environ.get("_TORCHLINT_COMPLETE", "").startswith("fish_"):
+        _complete_in_fish()
     try:
         status = torchlint.main(_expanded(arguments), prog_name="torchlint", standalone_mode=False)
     except (click.Abort, _InterruptedError):
@@ -49,6 +51,16 @@ def run(arguments: Sequence[str]) -> int:
         what = " ".join(f"{type(error).__name__}: {error}".split())
         return _fail(f"torchlint failed: {what}; please report it at {_ISSUES} (`-v` shows where)")
     return status if isinstance(status, int) else 0
+
+
+def _complete_in_fish() -> None:
+    """Have fish cut at the first comma alone what click offers it: lists of rules, and texts of help, have more."""
+    from click.shell_completion import FishComplete, add_completion_class
+
+    class Complete(FishComplete):
+        source_template = FishComplete.source_template.replace("string split ", "string split --max 1 ")
+
+    add_completion_class(Complete)
 
 
 def _fail(message: str) -> int:

@@ -40,6 +40,9 @@ __all__ = [
 API = 1
 """The version of what docs/packs.md promises to authors of rule packs; another number means that it has changed."""
 
+# Where the documentation is published.
+SITE = "https://torchlint.github.io/torchlint/"
+
 # What every rule's advice works with.
 OLDEST_TORCH = (2, 0)
 
@@ -248,4 +251,4 @@ class Rule:
     @property
     def url(self) -> str:
         """Where its page is published."""
-        return self.page or f"https://github.com/torchlint/torchlint/blob/main/rules/{self.path}"
+        return self.page or f"{SITE}rules/{self.name}/"
