@@ -20,7 +20,9 @@ from torchlint.semantics.knowledge.conventions.functions import NO_MODULE_BASE
     ],
 )
 def test_what_a_class_with_forward_is_by_its_base(base: str, is_module: bool) -> None:  # noqa: FBT001
-    code = f"import lib\nimport torch\nfrom torch import nn\nclass A({base}):\n    def forward(self, x):\n        LOOK(x)"
+    code = (
+        f"import lib\nimport torch\nfrom torch import nn\nclass A({base}):\n    def forward(self, x):\n        LOOK(x)"
+    )
     node, context = look(code)
     owner = next(above for above in context.tree.ancestors(node) if isinstance(above, cst.ClassDef))
     assert context.classes.is_module(owner) is is_module

@@ -311,24 +311,32 @@ class Diffusion:
     [
         # Loops that look at a loader now and then are none over epochs for that.
         (
-            "net = nn.Linear(8, 8)\nfor t, x in enumerate(xs):\n    net(x)\n    LOOK(1)\n"
-            "    if t % 1000 == 0:\n        for y in loader:\n            f(y)",
+            (
+                "net = nn.Linear(8, 8)\nfor t, x in enumerate(xs):\n    net(x)\n    LOOK(1)\n"
+                "    if t % 1000 == 0:\n        for y in loader:\n            f(y)"
+            ),
             Frequency.BATCH,
         ),
         (
-            "net = nn.Linear(8, 8)\nfor t, x in enumerate(xs):\n    net(x)\n    LOOK(1)\n"
-            "    for y in loader:\n        f(y)",
+            (
+                "net = nn.Linear(8, 8)\nfor t, x in enumerate(xs):\n    net(x)\n    LOOK(1)\n"
+                "    for y in loader:\n        f(y)"
+            ),
             Frequency.EPOCH,
         ),
         # What begins episodes is an environment, whatever becomes of what its step gives.
         (
-            "def f(env):\n    state = env.reset()\n    for t in range(n):\n        state = env.step(act(state))\n"
-            "        LOOK(1)\nf(env)",
+            (
+                "def f(env):\n    state = env.reset()\n    for t in range(n):\n        state = env.step(act(state))\n"
+                "        LOOK(1)\nf(env)"
+            ),
             Frequency.BATCH,
         ),
         (
-            "def f(env):\n    env.reset()\n    for t in range(n):\n        state = env.step(act(state))\n"
-            "        LOOK(1)\nf(env)",
+            (
+                "def f(env):\n    env.reset()\n    for t in range(n):\n        state = env.step(act(state))\n"
+                "        LOOK(1)\nf(env)"
+            ),
             Frequency.UNKNOWN,
         ),
         (SAMPLER.format(called="net", inner="net"), Frequency.BATCH),
@@ -336,8 +344,10 @@ class Diffusion:
         (SAMPLER.format(called="other", inner="p_sample"), Frequency.UNKNOWN),
         # A parameter that is handed a limit in some calls, and nothing in others.
         (
-            "def f(x, log):\n    if log:\n        LOOK(1)\n"
-            "for i, x in enumerate(loader):\n    f(x, i % 9 == 0)\n    f(x, False)\n    f(x, None)",
+            (
+                "def f(x, log):\n    if log:\n        LOOK(1)\n"
+                "for i, x in enumerate(loader):\n    f(x, i % 9 == 0)\n    f(x, False)\n    f(x, None)"
+            ),
             Frequency.EPOCH,
         ),
         (

@@ -180,6 +180,11 @@ JAXTYPED = "from typing import Optional\nfrom jaxtyping import Int\nfrom torch i
         ("LOOK(nn.Linear(3, 4).state_dict())", Kind.MAPPING, None),
         ("LOOK(nn.Linear(3, 4).cuda().state_dict()['weight'])", Kind.TENSOR, Device.ACCELERATOR),
         ("def f(x):\n    LOOK(x.split(4))", Kind.UNKNOWN, None),
+        # Methods that only tensors have, and that give none.
+        ("def f(x):\n    LOOK(x.backward())", Kind.UNKNOWN, None),
+        ("def f(x):\n    LOOK(x.storage())", Kind.UNKNOWN, None),
+        ("def f(x):\n    LOOK(x.retain_grad())", Kind.NONE, None),
+        ("def f(x):\n    LOOK(x.detach())", Kind.TENSOR, None),
         ("def f(x):\n    LOOK(x.strip(4))", Kind.STRING, None),
         ("from functools import partial\nf = partial(f)\nLOOK(f())", Kind.UNKNOWN, None),
         ("def f(xs):\n    for loader in xs:\n        LOOK(loader)", Kind.LOADER, None),
