@@ -152,8 +152,21 @@ def test_a_fix_that_breaks_the_file_is_refused_and_the_others_applied(rules: Rul
     assert [finding.rule for finding in done.result.findings] == ["bad"]
     (diagnostic,) = done.result.diagnostics
     assert diagnostic.fault is Fault.INTERNAL
-    assert diagnostic.code == "E000"
+    assert (diagnostic.code, diagnostic.name) == ("E000", "internal-error")
     assert diagnostic.message == "bad: its fix would break a.py:2:5 and was not applied; please report this"
+
+
+def test_after_a_fix_is_refused_others_are_applied_in_later_rounds(rules: Rules) -> None:
+    rules.add("call", r"slow\((.*)\)", replacing(r"fast(\1)"))
+    rules.add("bad", r"fine", replacing("torch.(fine)"))
+    done = fixed("slow(slow(x))\ny = fine\n")
+    assert done.text == "fast(fast(x))\ny = fine\n"
+    assert done.applied == (("call", 2),)
+
+
+def test_what_torchlint_itself_takes_from_the_future_says_nothing_of_a_file(rules: Rules) -> None:
+    rules.add("odd", r"slow", replacing("x: (y := 1) = 2"))
+    assert fixed("slow\n").text == "x: (y := 1) = 2\n"
 
 
 def test_what_only_compiling_sees_breaks_a_file_too(rules: Rules) -> None:
@@ -192,6 +205,10 @@ def test_fixes_that_never_rest_become_a_diagnostic(rules: Rules) -> None:
     (diagnostic,) = done.result.diagnostics
     assert diagnostic.fault is Fault.INTERNAL
     assert diagnostic.message == "ping: fixes of a.py did not come to rest in 10 rounds; please report this"
+    rules.add("and-so-on", r"tick", replacing("tock"))
+    rules.add("back", r"tock", replacing("tick"))
+    (diagnostic,) = fixed("ping + tick\n").result.diagnostics
+    assert diagnostic.message.startswith("and-so-on, ping: fixes of a.py")
 
 
 def test_ten_rounds_are_enough_for_what_needs_ten(rules: Rules) -> None:

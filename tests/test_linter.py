@@ -81,6 +81,13 @@ def test_a_syntax_error_is_a_diagnostic_of_the_file() -> None:
     assert result.diagnostics[0].fault is Fault.FILE
 
 
+def test_a_syntax_error_is_the_error_that_there_is_and_nothing_python_warns_of() -> None:
+    text = "import torch\nslash = '\\d'\ntorch.slow(1 +)\n"
+    (diagnostic,) = run(text).diagnostics
+    assert diagnostic.span is not None
+    assert SourceFile("a.py", text).position(diagnostic.span.start)[0] == 3
+
+
 @pytest.mark.parametrize(
     "text", ["", "\n", "\f", "#", "# torchlint: ignore[slow-call]", "import torch", "import torch\n\x00", "\ud800torch"]
 )

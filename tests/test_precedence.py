@@ -11,9 +11,9 @@ import pytest
 import toys
 
 from torchlint import linter
-from torchlint.finding import Applicability, Edit, Finding, Fix, Span
+from torchlint.finding import Applicability, Edit, Finding, Fix, Severity, Span
 from torchlint.fixer import fix
-from torchlint.precedence import merged
+from torchlint.precedence import count_of, merged
 from torchlint.rule import Call, Flag, Method, Node, Replace, Rule
 from torchlint.settings import Settings
 from torchlint.source import SourceFile
@@ -113,6 +113,43 @@ def test_a_safe_fix_does_not_wait_for_an_unsafe_one_on_its_line() -> None:
     )
     (found,) = merged([unsafe, safe], lambda offset: source.position(offset)[0])
     assert (found.span, found.fix) == (unsafe.span, safe.fix)
+
+
+def on_one_line(*edits: Edit, severities: tuple[Severity, ...] = ()) -> Finding:
+    """What becomes of findings of one rule on one line, each with one of the edits."""
+    fixes = [Fix("Keep", (edit,), Applicability.UNSAFE) for edit in edits]
+    findings = [
+        Finding("read", "TL305", edit.span, "reads", fix=fix_, severity=severity)
+        for edit, fix_, severity in zip(edits, fixes, severities or [Severity.WARNING] * len(edits), strict=True)
+    ]
+    (found,) = merged(findings, lambda _: 1)
+    return found
+
+
+def test_fixes_on_one_line_that_would_meet_wait_for_each_other() -> None:
+    apart = (Edit(Span(0, 3), "x"), Edit(Span(3, 5), "y"))
+    assert on_one_line(*apart).fix == Fix("Keep", apart, Applicability.UNSAFE)
+    for first, then in (
+        (Edit(Span(0, 4), "x"), Edit(Span(3, 5), "y")),
+        (Edit(Span(2, 2), "x"), Edit(Span(2, 2), "y")),
+        (Edit(Span(0, 4), "x"), Edit(Span(0, 4), "y")),
+    ):
+        assert on_one_line(first, then).fix == Fix("Keep", (first,), Applicability.UNSAFE)
+
+
+def test_what_is_certain_stands_for_what_is_not_on_its_line() -> None:
+    doubtful, certain, other = Edit(Span(0, 3), "x"), Edit(Span(4, 6), "y"), Edit(Span(7, 9), "z")
+    severities = (Severity.NOTE, Severity.WARNING, Severity.WARNING)
+    found = on_one_line(doubtful, certain, other, severities=severities)
+    assert (found.span, found.severity) == (certain.span, Severity.WARNING)
+    assert found.message == "reads (and 1 more on this line)"
+
+
+def test_a_finding_says_how_many_it_stands_for() -> None:
+    edits = [Edit(Span(start, start + 1), "x") for start in range(12)]
+    assert count_of(on_one_line(edits[0])) == 1
+    assert count_of(on_one_line(*edits[:2])) == 2
+    assert count_of(on_one_line(*edits)) == 12
 
 
 def test_what_holds_the_others_is_counted_once() -> None:

@@ -312,6 +312,7 @@ def test_functions_whose_callers_are_not_in_sight_run_per_call(code: str, freque
         ("class A:\n  def f(self, x):\n    LOOK(1)", ("A.f",), Frequency.BATCH),
         ("def f(x):  # torchlint: hot[per-epoch]\n    LOOK(1)", ("f",), Frequency.EPOCH),
         # These declare nothing of it.
+        ("\n# torchlint: hot[per-batch]\nx = 1\ndef f(x):\n    LOOK(1)", (), Frequency.UNKNOWN),
         ("def f(x):  # torchlint: hot[per-step]\n    LOOK(1)", (), Frequency.UNKNOWN),
         ("def f(x):\n    LOOK(1)  # torchlint: hot[per-batch]", (), Frequency.UNKNOWN),
         ("def f(x):\n    '# torchlint: hot[per-batch]'\n    LOOK(1)", (), Frequency.UNKNOWN),
@@ -321,6 +322,118 @@ def test_functions_whose_callers_are_not_in_sight_run_per_call(code: str, freque
 def test_what_is_declared_of_a_function_holds(code: str, hot: tuple[str, ...], frequency: Frequency) -> None:
     node, context = look(HEAD + code, hot)
     assert context.frequency(node) is frequency
+
+
+def test_a_comment_at_the_head_of_a_file_declares_its_first_statement_alone() -> None:
+    comment = "# torchlint: hot[per-batch]"
+    node, context = look(f"{comment}\ndef f(x):\n    LOOK(1)")
+    assert context.frequency(node) is Frequency.BATCH
+    node, context = look(f"{comment}\nimport torch\ndef f(x):\n    LOOK(1)")
+    assert context.frequency(node) is Frequency.UNKNOWN
+
+
+# A network that makes what it is given next, by another method of it.
+SAMPLER = """
+class Diffusion:
+    def __init__(self):
+        self.net = nn.Linear(8, 8)
+    def p_sample(self, x, t):
+        return self.{called}(x)
+    def other(self, x):
+        return self.{inner}(x)
+    def sample(self, x):
+        for t in range(50):
+            x = self.p_sample(x, t)
+            LOOK(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "frequency"),
+    [
+        # Loops that look at a loader now and then are none over epochs for that.
+        (
+            (
+                "net = nn.Linear(8, 8)\nfor t, x in enumerate(xs):\n    net(x)\n    LOOK(1)\n"
+                "    if t % 1000 == 0:\n        for y in loader:\n            f(y)"
+            ),
+            Frequency.BATCH,
+        ),
+        (
+            (
+                "net = nn.Linear(8, 8)\nfor t, x in enumerate(xs):\n    net(x)\n    LOOK(1)\n"
+                "    for y in loader:\n        f(y)"
+            ),
+            Frequency.EPOCH,
+        ),
+        # What begins episodes is an environment, whatever becomes of what its step gives.
+        (
+            (
+                "def f(env):\n    state = env.reset()\n    for t in range(n):\n        state = env.step(act(state))\n"
+                "        LOOK(1)\nf(env)"
+            ),
+            Frequency.BATCH,
+        ),
+        (
+            (
+                "def f(env):\n    env.reset()\n    for t in range(n):\n        state = env.step(act(state))\n"
+                "        LOOK(1)\nf(env)"
+            ),
+            Frequency.UNKNOWN,
+        ),
+        (SAMPLER.format(called="net", inner="net"), Frequency.BATCH),
+        (SAMPLER.format(called="other", inner="net"), Frequency.BATCH),
+        (SAMPLER.format(called="other", inner="p_sample"), Frequency.UNKNOWN),
+        # A parameter that is handed a limit in some calls, and nothing in others.
+        (
+            (
+                "def f(x, log):\n    if log:\n        LOOK(1)\n"
+                "for i, x in enumerate(loader):\n    f(x, i % 9 == 0)\n    f(x, False)\n    f(x, None)"
+            ),
+            Frequency.EPOCH,
+        ),
+        (
+            "def f(x, log):\n    if log:\n        LOOK(1)\nfor i, x in enumerate(loader):\n    f(x, False)",
+            Frequency.BATCH,
+        ),
+        ("for x in loader:\n    for i in range(x.shape[axis]):\n        LOOK(1)", Frequency.SAMPLE),
+    ],
+)
+def test_what_a_turn_is_by_what_it_does(code: str, frequency: Frequency) -> None:
+    node, context = look(HEAD + code)
+    assert context.frequency(node) is frequency
+
+
+@pytest.mark.parametrize(
+    ("code", "is_of_the_first_time"),
+    [
+        ("if key not in self.kept:\n    self.kept[key] = LOOK(1)", True),
+        ("if key in self.kept:\n    self.kept[key] = LOOK(1)", False),
+        ("def f():\n    return LOOK(1)\nif key not in self.kept:\n    self.kept[key] = f()", True),
+        ("def f():\n    return LOOK(1)\nif key not in self.kept:\n    self.kept[key] = f()\nf()", False),
+        ("def f():\n    return LOOK(1)", False),
+        # Who calls these, and when, is not in sight.
+        ("if key not in self.kept:\n    self.kept[key] = lambda: LOOK(1)", False),
+        ("class A:\n    kept = LOOK(1)", False),
+    ],
+)
+def test_what_runs_where_something_is_made(code: str, is_of_the_first_time: bool) -> None:  # noqa: FBT001
+    node, context = look(code)
+    assert context.frequencies.is_of_the_first_time(node) is is_of_the_first_time
+
+
+@pytest.mark.parametrize(
+    ("code", "is_limited"),
+    [
+        ("for i, x in enumerate(loader):\n    if i % 100 == 0:\n        LOOK(1)", True),
+        ("for i, x in enumerate(loader):\n    if i % 100 == 0:\n        for name in names:\n            LOOK(1)", True),
+        ("for i, x in enumerate(loader):\n    for name in names:\n        LOOK(1)", False),
+        ("for i in steps:\n    if i % 100 == 0:\n        for x in loader:\n            LOOK(1)", False),
+    ],
+)
+def test_what_runs_at_some_turns_only(code: str, is_limited: bool) -> None:  # noqa: FBT001
+    node, context = look(code)
+    assert context.frequencies.is_rate_limited(node) is is_limited
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,12 @@ from looking import look
         ("from torch.nn import *\nLOOK(Thing)", None),
         ("try:\n    import torch\nexcept ImportError:\n    torch = None\nLOOK(torch.zeros)", "torch.zeros"),
         ("import torch\ntorch = 3\nLOOK(torch.zeros)", None),
+        ("import torch\ntorch = 3\ndef f():\n    LOOK(torch.zeros)", None),
+        (
+            "try:\n    import torch\nexcept ImportError:\n    torch = None\ndef f():\n    LOOK(torch.zeros)",
+            "torch.zeros",
+        ),
+        ("import torch\nif a:\n    for torch in y: ...\ndef f():\n    LOOK(torch.zeros)", None),
         ("import torch\ndef f(torch):\n    LOOK(torch.zeros)", None),
         ("import torch\nDL = torch.utils.data.DataLoader\nLOOK(DL)", "torch.utils.data.DataLoader"),
         ("from .data import DataLoader\nLOOK(DataLoader)", ".data.DataLoader"),

@@ -105,6 +105,9 @@ SHAPES = {
     "with as": ("x = 0\nwith open(a) as x, g(LOOK(x)):\n    pass", "open(a)"),
     # Names that end, and names that are only declared.
     "del": ("x = 1\nif a:\n    x = 2\n    del x\nLOOK(x)", "1"),
+    "del in the other branch": ("x = 1\nif a:\n    del x\nelse:\n    LOOK(x)\nx = 2", "1"),
+    "del of several": ("x = 1\nif a:\n    x = 2\n    del y, (x, z)\nLOOK(x)", "1"),
+    "behind a del": ("x = 1\ndel x\nx = 2\nLOOK(x)", "2"),
     "except as": ("x = 1\ntry:\n    f()\nexcept E as x:\n    pass\nLOOK(x)", "1"),
     "an annotation": ("x = 1\nx: int\nLOOK(x)", "1"),
     # Expressions.

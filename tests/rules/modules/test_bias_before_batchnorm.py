@@ -60,6 +60,10 @@ def check(code: str) -> None:
             "OrderedDict([('c', nn.Conv1d(4,8,1)), ('n', nn.BatchNorm1d(8))])",
             "OrderedDict([('c', nn.Conv1d(4,8,1, bias=False)",
         ),
+        (
+            "nn.Conv1d(4,8,1), nn.Sequential(OrderedDict([('n', nn.BatchNorm1d(8))]))",
+            "nn.Conv1d(4,8,1, bias=False), ",
+        ),
     ],
 )
 def test_in_sequence(layers: str, fixed: str) -> None:

@@ -250,7 +250,7 @@ class Results:
     def _unknown_method(self, node: cst.Call, name: str) -> Value:
         """A method of something unknown: some methods only a tensor has."""
         if name in apis.TENSOR_ONLY_METHODS and self.evidence.shows_a_tensor(name, node):
-            return self.operands.coded(METHODS.get(name, "T"), TENSOR, node)
+            return self.operands.coded(METHODS.get(name, "?"), TENSOR, node)
         if name == "view" and self.evidence.marked(name, node) != name:
             return TENSOR
         if name in apis.TENSOR_METHODS_OF_NUMBERS and self._takes_numbers(node, name):
