@@ -341,7 +341,7 @@ def evaluate(model, loader, criterion):
     "ctc": """\
 def train(model, loader, optimizer, ctc_loss, other_loss):
     for x, y, lengths in loader:
-        lengths = lengths.cuda()
+        lengths = lengths.cuda() // 4
         ctc_loss(out, y, lengths.cpu().tolist()).backward()
 """,
     "cuda-condition": """\

@@ -78,7 +78,11 @@ def check(node: cst.For | cst.CompFor | cst.While, context: Context) -> Iterator
     from torchlint.analyses.iteration.targets import loops_around
 
     found = batchable(node, context)
-    if found is None or RULE.worthless(flag := Flag(node, _said(found.step, context), doubts=found.doubts)) is not None:
+    if found is None:
+        return
+    # What an iteration reads is said here, and not again where it is needed as a number.
+    flag = Flag(node, _said(found.step, context), about=(found.step.node,), doubts=found.doubts)
+    if RULE.worthless(flag) is not None:
         return
     around = (batchable(outer, context) for outer in loops_around(node, context))
     if not any(outer is not None and (not outer.doubts or found.doubts) for outer in around):

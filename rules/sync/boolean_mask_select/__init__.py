@@ -55,7 +55,7 @@ _ELEMENTWISE = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
 @RULE.on(Node("Subscript", (b"[",)))
 def check(node: cst.Subscript, context: Context) -> Iterator[Flag]:
     """Flag what a mask selects of a device tensor: where it is only reduced, and else the first of its selections."""
-    from .masks import is_for_gaps, mask_among, mask_of
+    from .masks import mask_among
 
     mask = mask_among(node, context)
     if mask is None:
@@ -72,15 +72,16 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Flag]:
     )
     from torchlint.edits.messages import how_often
 
-    advice = _advice(node, context)
+    advice = _instead(node, mask, context)
     if not is_device_tensor(node.value, context) or is_in_sample_code(node, context):
         return
     doubts = chain(design_doubts(node, context), wait_doubts(node, mask, context))
-    if advice is None or mask_of(node, context) is None or (advice == _LOSS and is_for_gaps(mask, context)):
+    if advice is None:
         known = (Doubt.WAITS_ANYWAY,) if is_known_already(node, mask, context) else ()
         found = weighed(RULE, chain(known, (Doubt.USE_UNKNOWN,), doubts))
         is_guess = Doubt.DEVICE_UNKNOWN in found and not UNSEEN.isdisjoint(found)
-        others = [] if is_guess else _selections(node, mask, context)
+        selections = [] if is_guess else _selections(node, mask, context)
+        others = [other for other in selections if other is node or _instead(other, mask, context) is None]
         if others and others[0] is node:  # a guess: neither how often nor where it runs is in sight
             said = _SELECTED.of(selection=context.shown(node), often=how_often(node, context))
             yield Flag(node, said, places=tuple(others[1:]), doubts=found)
@@ -93,6 +94,16 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Flag]:
         _MASKED.of(selection=context.shown(node), advice=advice, often=how_often(node, context)),
         doubts=weighed(RULE, doubts),
     )
+
+
+def _instead(node: cst.Subscript, mask: cst.BaseExpression, context: Context) -> str | None:
+    """What to do instead of this selection, where that is known."""
+    from .masks import is_for_gaps, mask_of  # the model's parts load LibCST
+
+    advice = _advice(node, context)
+    if advice is None or mask_of(node, context) is None or (advice == _LOSS and is_for_gaps(mask, context)):
+        return None
+    return advice
 
 
 def _written(node: cst.Subscript, mask: cst.BaseExpression, context: Context) -> Iterator[Flag]:

@@ -84,10 +84,9 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 def _detour(node: cst.Call, tensor: cst.BaseExpression, context: Context) -> tuple[Said, tuple[Doubt, ...]] | None:
     """What is said of a copy of more than is used, or of what was on the CPU before, and what speaks against that."""
+    from torchlint.analyses.host.detours import came_from_the_host, reduced_by
     from torchlint.analyses.sync.adjacent_waits import is_beside_a_wait
     from torchlint.edits.messages import how_often
-
-    from .detours import came_from_the_host, reduced_by
 
     code, often = context.shown(node), how_often(node, context)
     if came_from_the_host(node, context):

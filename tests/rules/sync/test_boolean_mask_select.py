@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from laws import check_snippet
+from laws import active, check_snippet, lint
 
 RULE = "boolean-mask-select"
 MARK = "  # <- boolean-mask-select"
@@ -192,3 +192,23 @@ class Net(nn.Module):
         return x[y].sum() + x[z].sum()  # <- boolean-mask-select  # <- boolean-mask-select
 """
     check_snippet(code, RULE)
+
+
+def test_what_can_be_done_otherwise_is_told_once() -> None:
+    """The selection that nothing replaces, and in another line the one that a sum with zeros does."""
+    code = """import torch
+
+
+@torch.no_grad()
+def evaluate(model, loader, kept):
+    for x, y in loader:
+        loss = model(x.cuda(), y.cuda())
+        mask = loss > 0
+        kept.append(loss[mask] * 2)  # <- boolean-mask-select?
+        total = loss[mask].mean()  # <- boolean-mask-select
+        kept.append(total)
+"""
+    check_snippet(code, RULE)
+    (first, second) = lint(code, active(RULE)).findings
+    assert not first.places
+    assert not second.places

@@ -106,7 +106,7 @@ def test_look_alikes(line: str) -> None:
                 loss = criterion(model(x.cuda()), y.cuda())
                 loss.backward()
                 optimizer.step()
-                print(f"{e}: {loss}")
+                print(f"{e}: {loss}")  # <- implicit-sync-in-logging?
         """,
         """
         import pathlib

@@ -207,3 +207,14 @@ def test_the_number_that_a_tensor_is_filled_with(call: str, mark: bool) -> None:
         """,
         RULE,
     )
+
+
+def test_a_loop_that_reads_each_element_says_it_already() -> None:
+    code = forward(
+        "kept = torch.zeros_like(x)",
+        "valid = (x > 0).sum(dim=1)",
+        "for row in range(x.shape[0]):  # <- python-loop-over-tensor",
+        "    kept[row, : valid[row]] = x[row, x[row] > 0]",
+        "x = x + kept",
+    )
+    check_snippet(code, "python-loop-over-tensor", RULE)

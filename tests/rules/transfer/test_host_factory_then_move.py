@@ -1016,3 +1016,30 @@ def test_a_trial_in_the_main_block_says_nothing_of_the_device() -> None:
         """,
         RULE,
     )
+
+
+@pytest.mark.parametrize(
+    ("made", "moved", "fixed"),
+    [
+        ("torch.tensor(step).repeat(n).to(device)", True, "torch.tensor(step, device=device).repeat(n)"),
+        ("torch.tensor([step]).repeat(n).to(device)", True, "torch.tensor([step], device=device).repeat(n)"),
+        ("torch.tensor([step]).expand(n).to(device)", True, "torch.tensor([step], device=device).expand(n)"),
+        # What is not enlarged has to come over as it is, and so do several numbers, or what may be a tensor.
+        ("torch.tensor(step).to(device)", False, None),
+        ("torch.tensor([step, 2]).repeat(n).to(device)", False, None),
+        ("torch.tensor(x.shape).repeat(n).to(device)", False, None),
+        ("torch.tensor(unknown).repeat(n).to(device)", False, None),
+        ("torch.tensor(step).repeat(n)", False, None),
+    ],
+)
+def test_a_number_of_the_host_that_is_repeated(made: str, *, moved: bool, fixed: str | None) -> None:
+    code = """
+import torch
+def sample(net, x, steps, device, n, unknown):
+    for step in range(steps):
+        t = {}
+        x = net(x, t)
+    return x
+"""
+    mark = f"  # <- {RULE}" if moved else ""
+    check_snippet(code.format(made + mark), RULE, fixed=None if fixed is None else code.format(fixed))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.analyses.execution.occasions import is_set_up
 from torchlint.analyses.execution.rarity import is_named_diagnostic
 from torchlint.analyses.execution.training_steps import is_in_training
 from torchlint.analyses.execution.untaken_branches import is_untaken
@@ -46,6 +47,8 @@ def _seen_doubts(node: cst.CSTNode, context: Context) -> tuple[Doubt, ...]:
             return (Doubt.RARE,)
         case Frequency.UNKNOWN | Frequency.CALL if _goes_over_batches(node, context):
             return (Doubt.RARE,)
+        case Frequency.UNKNOWN | Frequency.CALL if is_set_up(node, context):
+            return (Doubt.RUNS_ONCE,)
         case Frequency.CALL:
             return (Doubt.RATE_UNKNOWN,)
         case Frequency.UNKNOWN:

@@ -191,7 +191,7 @@ def _legacy(call: cst.Call, name: str, context: Context) -> Factory | None:
                 return None
             return Factory(call, name, Sameness.ROUNDED, legacy=True, dtype=dtype, repeated=repeated)
         case _ if name == "tensor":
-            return None
+            return Factory(call, name, Sameness.EXACT) if _is_one_number(call, context) else None
         case [cst.Arg(value=value, keyword=None, star="")]:
             sameness = _size(value, context)
         case [cst.Arg(keyword=cst.Name(value="size"))]:
@@ -203,6 +203,20 @@ def _legacy(call: cst.Call, name: str, context: Context) -> Factory | None:
         case _:
             return None
     return None if sameness is None else Factory(call, name, sameness, legacy=True, dtype=dtype)
+
+
+def _is_one_number(call: cst.Call, context: Context) -> bool:
+    """`torch.tensor(step).repeat(n)`: one number of the host, of which the device could make all that are moved."""
+    above = context.parent(call)
+    repeat = context.parent(above) if isinstance(above, cst.Attribute) and above.value is call else None
+    if not isinstance(repeat, cst.Call) or not isinstance(above, cst.Attribute) or repeat.func is not above:
+        return False
+    if above.attr.value not in ("repeat", "expand"):
+        return False
+    data = context.argument(call, "data", 0)
+    if isinstance(data, cst.List) and len(data.elements) == 1:
+        data = data.elements[0].value
+    return data is not None and context.value(data).kind is Kind.NUMBER
 
 
 def _repeated(node: cst.BaseExpression) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
