@@ -3,11 +3,12 @@
 `fixes.tsv` lists the fixes: repository, commit, file, its slow lines before the fix, family, whether it is plainly
 about speed (`sure`), whether a rule could know it (`general`) or it takes knowledge of that code base (`special`), how
 often the lines run, and what was slow. FOLDER holds the git directories, `owner+name/repo`; nothing is fetched, and
-nothing of theirs is kept. All Python files of the commit's parent are laid out and the file is checked; then those of the commit.
-A case is named where a finding touches one of its lines or stands within two lines of it. It is quieter where the file
-then has fewer findings of the rules that named it.
+nothing of theirs is kept. All Python files of the commit's parent are laid out and the file is checked; then those of
+the commit. A case is named where a finding touches one of its lines or stands within two lines of it. It is quieter
+where the file then has fewer findings of the rules that named it.
 
-Commits fall in two halves by a hash. The `kept` one is not to be looked at while rules are written.
+Options that follow `--`, such as `--preview`, go to `check`. Commits fall in two halves by a hash. The `kept` one is
+not to be looked at while rules are written.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ Findings: TypeAlias = list[dict[str, Any]]
 
 CASES = Path(__file__).with_name("fixes.tsv")
 NEAR = 2  # lines between a finding and the line that was fixed
+CHECK = ("--no-cache", "-j", "1", "--include-tests", "--output-format", "json", "--config", "torchlint.toml")
 LONG = 12  # a finding over more lines than this stands where it begins
 
 
@@ -64,17 +66,17 @@ class Outcome:
 
 def main() -> int:
     """Print the shares by family; 1 where a commit could not be checked."""
-    options = _parser().parse_args()
+    options, others = _parser().parse_known_args()
+    command = [options.torchlint, "check", *CHECK, *(option for option in others if option != "--")]
     cases = [case for case in read(options.cases) if options.half in ("both", "open" if case.is_open else "kept")]
     by_commit: dict[tuple[str, str], list[Case]] = defaultdict(list)
     for case in cases:
         by_commit[case.repository, case.commit].append(case)
-    outcomes, failed = [], []
+    outcomes: list[Outcome] = []
+    failed: list[str] = []
     for (repository, commit), here in sorted(by_commit.items()):
         try:
-            outcomes += examined(
-                options.folder / repository.replace("/", "+") / "repo", commit, here, options.torchlint
-            )
+            outcomes += examined(options.folder / repository.replace("/", "+") / "repo", commit, here, command)
         except (OSError, RuntimeError, subprocess.SubprocessError) as error:
             failed.append(f"{repository} {commit[:10]}: {error}")
     for outcome in outcomes:
@@ -104,12 +106,12 @@ def read(path: Path) -> list[Case]:
         ]
 
 
-def examined(git: Path, commit: str, cases: list[Case], torchlint: str) -> Iterator[Outcome]:
+def examined(git: Path, commit: str, cases: list[Case], command: list[str]) -> Iterator[Outcome]:
     """What is said of the cases of one commit. Raises `RuntimeError` where the commit or torchlint fails."""
     paths = sorted({case.path for case in cases})
     with tempfile.TemporaryDirectory() as scratch:
-        before = _findings(git, f"{commit}~1", paths, Path(scratch, "before"), torchlint)
-        after = _findings(git, commit, paths, Path(scratch, "after"), torchlint)
+        before = _findings(git, f"{commit}~1", paths, Path(scratch, "before"), command)
+        after = _findings(git, commit, paths, Path(scratch, "after"), command)
     for case in cases:
         near = [finding for finding in before if finding["filename"] == case.path and _is_near(finding, case.lines)]
         codes = frozenset(str(finding["code"]) for finding in near)
@@ -138,7 +140,7 @@ def table(outcomes: list[Outcome]) -> Iterator[str]:
     yield f"named before the fix: {named_of_all} of {len(counted)}, {named_of_all / max(len(counted), 1):.3f}"
 
 
-def _findings(git: Path, revision: str, paths: list[str], folder: Path, torchlint: str) -> Findings:
+def _findings(git: Path, revision: str, paths: list[str], folder: Path, command: list[str]) -> Findings:
     """What `check` says of the files of a revision that has them, each place of a finding by itself."""
     folder.mkdir()
     _lay_out(git, revision, folder)
@@ -146,9 +148,7 @@ def _findings(git: Path, revision: str, paths: list[str], folder: Path, torchlin
     there = [path for path in paths if (folder / path).is_file()]
     if not there:
         return []
-    command = [torchlint, "check", "--no-cache", "-j", "1", "--include-tests", "--output-format", "json"]
-    command += ["--config", "torchlint.toml", *there]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, *there], cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):
         raise RuntimeError(done.stderr[-200:])
     reported: Findings = json.loads(done.stdout)
