@@ -68,9 +68,7 @@ def _walker(moved: cst.Name, context: Context) -> cst.FunctionDef | None:
     match bindings[0].value:
         case cst.Name() as walked:
             pass
-        case cst.Call(
-            func=cst.Attribute(value=cst.Name() as walked, attr=cst.Name(value="items" | "values")), args=[]
-        ):
+        case cst.Call(func=cst.Attribute(value=cst.Name() as walked, attr=cst.Name(value="items" | "values")), args=[]):
             pass
         case _:
             return None
