@@ -76,7 +76,8 @@ def main() -> int:
     failed: list[str] = []
     for (repository, commit), here in sorted(by_commit.items()):
         try:
-            outcomes += examined(options.folder / repository.replace("/", "+") / "repo", commit, here, command)
+            git = options.folder / repository.replace("/", "+") / "repo"
+            outcomes += examined(git, commit, here, command, is_followed=not options.before_only)
         except (OSError, RuntimeError, subprocess.SubprocessError) as error:
             failed.append(f"{repository} {commit[:10]}: {error}")
     for outcome in outcomes:
@@ -106,12 +107,14 @@ def read(path: Path) -> list[Case]:
         ]
 
 
-def examined(git: Path, commit: str, cases: list[Case], command: list[str]) -> Iterator[Outcome]:
+def examined(
+    git: Path, commit: str, cases: list[Case], command: list[str], *, is_followed: bool = True
+) -> Iterator[Outcome]:
     """What is said of the cases of one commit. Raises `RuntimeError` where the commit or torchlint fails."""
     paths = sorted({case.path for case in cases})
     with tempfile.TemporaryDirectory() as scratch:
         before = _findings(git, f"{commit}~1", paths, Path(scratch, "before"), command)
-        after = _findings(git, commit, paths, Path(scratch, "after"), command)
+        after = _findings(git, commit, paths, Path(scratch, "after"), command) if is_followed else before
     for case in cases:
         near = [finding for finding in before if finding["filename"] == case.path and _is_near(finding, case.lines)]
         codes = frozenset(str(finding["code"]) for finding in near)
@@ -186,6 +189,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--cases", type=Path, default=CASES, metavar="TSV", help="the fixes (default fixes.tsv)")
     parser.add_argument("--half", choices=("open", "kept", "both"), default="open", help="which commits (default open)")
     parser.add_argument("--show", choices=("named", "missed", "all"), help="print these cases, too")
+    parser.add_argument("--before-only", action="store_true", help="do not ask what is said after the fix")
     parser.add_argument("--torchlint", default="torchlint", metavar="EXE", help="what to run (default torchlint)")
     return parser
 

@@ -53,7 +53,7 @@ def check(node: cst.For, context: Context) -> Iterator[Flag]:
     if not writes or any(batchable(loop, context) is not None for loop in loops.values()):
         return
     outermost = list(loops.values())[-1]
-    if is_for_samples(outermost, context):
+    if is_for_samples(outermost, context) or _runs_a_network(outermost, context):
         return
     turns = _turns(loops, context)
     if turns is not None and turns <= _FEW_IN_ALL:
@@ -66,6 +66,15 @@ def check(node: cst.For, context: Context) -> Iterator[Flag]:
         places=tuple(writes[1:]),
         doubts=(*(() if turns is not None else (Doubt.SIZE_UNKNOWN,)), *rate_doubts(outermost, context)),
     )
+
+
+def _runs_a_network(loop: cst.For, context: Context) -> bool:
+    """Whether a turn calls a network, beside which a write costs nothing."""
+    from torchlint.semantics.values.lattice import Kind
+    from torchlint.syntax.tree import descendants
+
+    calls = (part for part in descendants(loop.body) if isinstance(part, cst.Call))
+    return any(context.kind(call.func) is Kind.MODULE for call in calls)
 
 
 def _counted(node: cst.For, context: Context) -> dict[str, cst.For]:
