@@ -73,6 +73,7 @@ _OF_RULE = {
     "joined-pieces": Event.ALLOCATE,
     "inverse-then-matmul": Event.COMPUTE,
     "diag-of-matmul": Event.COMPUTE,
+    "elementwise-fill": Event.COMPUTE,
     "scaling-by-matmul": Event.COMPUTE,
     "sort-for-topk": Event.COMPUTE,
     "gradscaler-step-syncs": Event.WAIT,

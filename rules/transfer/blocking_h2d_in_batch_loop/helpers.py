@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.data.batch_moves import is_to_accelerator
+from torchlint.semantics.names.bindings import Binder
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants
 
@@ -19,14 +20,22 @@ _HELD = (Kind.TENSOR, Kind.UNKNOWN, Kind.OBJECT)
 def is_move_of_a_helper(call: cst.Call, context: Context) -> bool:
     """Whether the call moves what its function is handed, and the function is one for all tensors of a nest.
 
-    It calls itself for the parts, or is itself handed to what goes through them: `tree_map(lambda t: t.to(d), batch)`.
+    It calls itself for the parts, is itself handed to what goes through them, `tree_map(lambda t: t.to(d), batch)`, or
+    goes through what it is given and asks of each part whether it is a tensor.
     """
     if not isinstance(call.func, cst.Attribute) or not isinstance(call.func.value, cst.Name):
         return False
-    function = _taker(call.func.value, context)
-    if function is None or not is_to_accelerator(call, context) or context.kind(call.func.value) not in _HELD:
+    moved = call.func.value
+    function = _taker(moved, context)
+    is_of_parts = function is None
+    if function is None:
+        function = _walker(moved, context)
+    if function is None or not is_to_accelerator(call, context) or context.kind(moved) not in _HELD:
         return False
-    if not _calls_itself(function, context) and not _is_handed_on(function, context):
+    if is_of_parts:
+        if not _is_asked_for_a_tensor(call, moved, context):
+            return False
+    elif not _calls_itself(function, context) and not _is_handed_on(function, context):
         return False
     return not any(map(_speaks_of_it, descendants(function)))
 
@@ -48,6 +57,43 @@ def _taker(moved: cst.Name, context: Context) -> cst.FunctionDef | cst.Lambda | 
         return None
     function = context.tree.function_of_parameter(parameter)
     return function if function is context.function(moved) else None
+
+
+def _walker(moved: cst.Name, context: Context) -> cst.FunctionDef | None:
+    """The function that is handed what a loop takes this out of: `for name, part in batch.items()`."""
+    function = context.function(moved)
+    bindings = context.reaching(moved)
+    if not isinstance(function, cst.FunctionDef) or len(bindings) != 1 or bindings[0].binder is not Binder.LOOP:
+        return None
+    match bindings[0].value:
+        case cst.Name() as walked:
+            pass
+        case cst.Call(func=cst.Attribute(value=cst.Name() as walked, attr=cst.Name(value="items" | "values")), args=[]):
+            pass
+        case _:
+            return None
+    parameter = context.parameter(walked)
+    if parameter is None or parameter.star:
+        return None
+    return function if context.tree.function_of_parameter(parameter) is function else None
+
+
+def _is_asked_for_a_tensor(call: cst.Call, moved: cst.Name, context: Context) -> bool:
+    """Whether the call runs only where what it moves is a tensor, or has `to`: other parts are left as they are."""
+    return any(outcome and _asks_for_a_tensor(test, moved.value, context) for test, outcome in context.conditions(call))
+
+
+def _asks_for_a_tensor(test: cst.BaseExpression, name: str, context: Context) -> bool:
+    match test:
+        case cst.Call(func=func, args=[cst.Arg(value=cst.Name(value=asked)), *others]) if asked == name:
+            match context.qualified_name(func), others:
+                case "isinstance", [cst.Arg(value=class_)]:
+                    return context.qualified_name(class_) == "torch.Tensor"
+                case "torch.is_tensor", []:
+                    return True
+                case "hasattr", [cst.Arg(value=cst.SimpleString() as attribute)]:
+                    return attribute.evaluated_value in ("to", "cuda")
+    return False
 
 
 def _calls_itself(function: cst.FunctionDef | cst.Lambda, context: Context) -> bool:

@@ -1433,3 +1433,18 @@ def test_a_step_that_is_taken_every_second_turn_is_a_note() -> None:
         """,
         RULE,
     )
+
+
+@pytest.mark.parametrize(
+    ("imported", "mark"), [("", f"  # <- {RULE}?"), ("import numpy as np\n", ""), ("import pandas\n", "")]
+)
+def test_what_has_item_where_nobody_speaks_of_arrays_is_a_tensor(imported: str, mark: str) -> None:
+    code = (
+        f"{imported}import torch\n"
+        "def converted(graph, parts):\n"
+        "    total = 0\n"
+        "    for i, part in enumerate(parts):\n"
+        f"        total += graph.sampled(part).offsets[i].item(){mark}\n"
+        "    return torch.zeros(total)\n"
+    )
+    check_snippet(code, RULE)

@@ -426,6 +426,21 @@ def test_a_helper_that_is_given_the_batch(helper: str) -> None:
         def send(batch, device):
             return tree_map(lambda t: t.to(device), batch){mark}
         """,
+        """
+        def send(batch, device):
+            if device is None:
+                return batch
+            return {{k: v.to(device) if isinstance(v, torch.Tensor) else v for k, v in batch.items()}}{mark}
+        """,
+        """
+        def send(batch, device):
+            sent = []
+            for part in batch:
+                if hasattr(part, "to"):
+                    part = part.to(device){mark}
+                sent.append(part)
+            return sent
+        """,
     ],
 )
 def test_a_helper_for_whatever_it_is_given_is_a_note(helper: str) -> None:
@@ -464,6 +479,22 @@ def test_a_helper_for_whatever_it_is_given_is_a_note(helper: str) -> None:
         """
         def place(x, device):
             return x.to(device)
+        """,
+        """
+        def place(networks, device):
+            return {name: network.to(device) for name, network in networks.items()}
+        """,
+        """
+        def place(networks, device):
+            return [network if isinstance(network, torch.Tensor) else network.to(device) for network in networks]
+        """,
+        """
+        def send(batch, device):
+            return {k: v.to("cpu") if isinstance(v, torch.Tensor) else v for k, v in batch.items()}
+        """,
+        """
+        def send(batch, device, other):
+            return {k: v.to(device) if isinstance(v, torch.Tensor) else v for k, v in other(batch)}
         """,
     ],
 )

@@ -127,11 +127,36 @@ def is_device_tensor(node: cst.BaseExpression, context: Context) -> bool:
         if _is_read_of_a_batch(node, context) or _is_computed_in_a_network(node, context):
             return not stays_on_host(node, context)
         _ask_callers(node, context)
+        if is_of_torch_alone(node, context):
+            return not stays_on_host(node, context) and not _is_of_samples(node, context)
     if value.kind is not Kind.TENSOR or value.device is Device.CPU or is_host_only(context, value.device):
         return False
     if value.device is not Device.UNKNOWN:
         return True
     return not stays_on_host(node, context) and not _is_of_samples(node, context)
+
+
+def is_of_torch_alone(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether `.item()` is called on something unknown where no arrays are at hand: then only a tensor has it."""
+    if context.value(node).kind is not Kind.UNKNOWN or not _is_item(node, context):
+        return False
+    if ARRAY_PACKAGE.suggests_any(context.names.imported):
+        return False
+    if _is_read_of_a_batch(node, context) or _is_computed_in_a_network(node, context):
+        return False
+    calls = [part for part in _roots(node, context, _DEEPEST) if isinstance(part, cst.Call)]
+    return not any(map(_is_of_arrays, calls)) and all(_may_compute(call, context) for call in calls)
+
+
+def _is_of_arrays(call: cst.Call) -> bool:
+    """Whether the call names an axis as arrays do, `x.sum(axis=1)`, or by a word, `x.sum(dim="time")`."""
+    for argument in call.args:
+        if argument.keyword is not None and (
+            argument.keyword.value == "axis"
+            or (argument.keyword.value == "dim" and isinstance(argument.value, cst.SimpleString))
+        ):
+            return True
+    return False
 
 
 def _is_of_samples(node: cst.BaseExpression, context: Context) -> bool:

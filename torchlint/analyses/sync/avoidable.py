@@ -10,7 +10,7 @@ import libcst as cst
 from torchlint.analyses.execution.hot import rate_doubts
 from torchlint.analyses.execution.training_steps import is_in_training, is_part_of_a_step
 from torchlint.analyses.host.purpose import is_element_read, is_known_already, purpose
-from torchlint.analyses.host.reads import is_needed_on_host, scalar_read
+from torchlint.analyses.host.reads import is_needed_on_host, is_of_torch_alone, scalar_read
 from torchlint.analyses.sync.adjacent_waits import is_beside_a_wait
 from torchlint.analyses.sync.inherent_branches import switch_doubts
 from torchlint.analyses.sync.invariant_reads import is_the_same_each_time
@@ -101,8 +101,9 @@ def with_its_device(
 ) -> tuple[Doubt, ...]:
     """The doubts, each once; where there are any, with that of a tensor of which nothing says where it is."""
     found = dict.fromkeys(doubts)
+    is_unclear = bool(found) or is_of_torch_alone(tensor, context)
     # In a training step that runs for each batch, what is computed is on the device that the model is on.
-    if found and context.device(tensor) is Device.UNKNOWN and not is_in_training(node, context):
+    if is_unclear and context.device(tensor) is Device.UNKNOWN and not is_in_training(node, context):
         found[Doubt.DEVICE_UNKNOWN] = None
     return tuple(found)
 
