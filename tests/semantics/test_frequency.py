@@ -146,6 +146,7 @@ for x in loader:
             "import transformers as t\nclass Stop(t.StoppingCriteria):\n    def __call__(self, x, y):\n        LOOK(1)",
             Frequency.BATCH,
         ),
+        ("stops = [2, 13]\nfor x in loader:\n    for stop in stops:\n        LOOK(1)", Frequency.BATCH),
         (f"{HELD}for x, y in Held():\n    LOOK(1)", Frequency.BATCH),
         ("from torchtext.data import Dataset\nfor x in Dataset(data, fields):\n    LOOK(1)", Frequency.BATCH),
         ("for i, x in enumerate(loader):\n    if plots and i < 3:\n        LOOK(1)", Frequency.EPOCH),

@@ -463,6 +463,8 @@ class Frequencies:
     def _may_be_samples(self, iterated: cst.BaseExpression) -> bool:
         if self._walks_a_model(iterated) or is_short(iterated) or self._goes_over_several(iterated):
             return False
+        if isinstance(iterated, cst.Name) and self._spells_out(iterated):
+            return False
         value = self.kinds.value(iterated)
         if value.kind is Kind.TENSOR:
             return True
@@ -484,6 +486,16 @@ class Frequencies:
                 return False
         # `losses` holds one for each term.
         return not LOSS.suggests(final_part(iterated))
+
+    def _spells_out(self, name: cst.Name) -> bool:
+        """Whether the name stands for numbers or texts that are listed in the code: `stops = [2, 13]`."""
+        values = [None if binding.path else binding.value for binding in self.names.reaching(name)]
+        return bool(values) and all(
+            isinstance(value, (cst.List, cst.Tuple))
+            and bool(value.elements)
+            and all(isinstance(each.value, (cst.Integer, cst.Float, cst.SimpleString)) for each in value.elements)
+            for value in values
+        )
 
     def _is_list_of_parts(self, name: cst.Name) -> bool:
         """Whether the function makes the list itself, and in no loop that may go over samples or batches."""
