@@ -68,8 +68,16 @@ def test_the_sheet_of_a_loop(capsys: Capture) -> None:
         "               TL203 `images.cuda()` blocks the CPU every batch until the copy is done\n"
         "               in doubt: it pays only where the GPU waits for the CPU\n"
         "\n"
+        "No other file was asked: `torchlint report .` knows what those beside it call and give.\n"
         "Nothing was run: counts are by what the code says. `torchlint verify` runs it and measures.\n"
     )
+
+
+def test_that_others_were_not_asked_is_said_where_they_were_not(project: Path, capsys: Capture) -> None:
+    assert "No other file was asked" in reported(capsys, "train.py")
+    assert "No other file was asked" not in reported(capsys, ".")
+    (project / "torchlint.toml").touch()  # the project's files are known, and are asked
+    assert "No other file was asked" not in reported(capsys, "train.py")
 
 
 def test_with_a_trace_what_was_measured_most_comes_first(project: Path, capsys: Capture) -> None:

@@ -93,6 +93,7 @@ def sheet(order: Order, gathered: Gathered, profile: Profile | None, command: st
         files=len(gathered.files),
         errors=tuple(_errors(gathered.reports)),
         profile=profile,
+        alone=gathered.config.file is None and all((order.cwd / path).is_file() for path in order.paths),
     )
 
 

@@ -152,7 +152,8 @@ class Loop:
 class Sheet:
     """All loops of the files, the worst first, and what stands in none that is in sight.
 
-    `errors` are files that could not be read, one line each.
+    `errors` are files that could not be read, one line each. `alone` says that no file was asked that was not named:
+    what functions of others do, and how often they call, is not known then.
     """
 
     command: str
@@ -161,6 +162,7 @@ class Sheet:
     files: int
     errors: tuple[str, ...] = ()
     profile: Profile | None = None
+    alone: bool = False
 
 
 _EVENTS = tuple(Event)

@@ -39,6 +39,8 @@ def to_text(sheet: Sheet, style: Style, columns: int) -> str:
     parts += [f"{visible(error)}\n" for error in sheet.errors]
     if not sheet.loops:
         parts.append("No loop over batches is in sight.\n")
+    if sheet.alone:
+        parts.append("No other file was asked: `torchlint report .` knows what those beside it call and give.\n")
     parts.append("Nothing was run: counts are by what the code says. `torchlint verify` runs it and measures.\n")
     return "".join(parts)
 
