@@ -370,6 +370,10 @@ def test_what_a_turn_is_by_what_it_does(code: str, frequency: Frequency) -> None
         ("def f():\n    return LOOK(1)\nif key not in self.kept:\n    self.kept[key] = f()", True),
         ("def f():\n    return LOOK(1)\nif key not in self.kept:\n    self.kept[key] = f()\nf()", False),
         ("def f():\n    return LOOK(1)", False),
+        ("kept = {}\ndef f(n):\n    if n not in kept:\n        kept[n] = LOOK(1)", True),
+        ("kept = dict()\ndef f(n):\n    if n not in kept:\n        kept[n] = LOOK(1)", True),
+        ("kept = load()\ndef f(n):\n    if n not in kept:\n        kept[n] = LOOK(1)", False),
+        ("def f(n):\n    kept = {}\n    if n not in kept:\n        kept[n] = LOOK(1)", False),
         # Who calls these, and when, is not in sight.
         ("if key not in self.kept:\n    self.kept[key] = lambda: LOOK(1)", False),
         ("class A:\n    kept = LOOK(1)", False),
