@@ -1865,7 +1865,7 @@ ELSEWHERE = {
     "one-by-one": "tests/rules/vectorise/test_python_loop_over_tensor.py",
     "options": "examples/imagenet of torch: the options are parsed in another function",
     "own-move": "tests/rules/transfer/test_nonblocking_d2h_read.py",
-    "suppressing-context": "tests/rules/sync/test_gc_collect_in_loop.py",
+    "suppressing-context": "tests/rules/sync/test_item_in_train_loop.py",
     "torchscript": "tests/rules/vectorise/test_item_comprehension.py",
     "watched-graph": "tests/rules/autograd/test_generator_graph_in_discriminator_step.py",
 }

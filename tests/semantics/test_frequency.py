@@ -282,6 +282,19 @@ def test_what_is_declared_of_a_function_holds(code: str, hot: tuple[str, ...], f
     assert context.frequency(node) is frequency
 
 
+@pytest.mark.parametrize(
+    ("class_", "method", "frequency"),
+    [
+        ("AverageMeter", "update", Frequency.BATCH),
+        ("AverageMeter", "reset", Frequency.UNKNOWN),
+        ("Buffer", "update", Frequency.CALL),
+    ],
+)
+def test_meters_are_updated_with_each_batch(class_: str, method: str, frequency: Frequency) -> None:
+    node, context = look(f"class {class_}:\n    def {method}(self, x):\n        LOOK(1)")
+    assert context.frequency(node) is frequency
+
+
 def test_a_comment_at_the_head_of_a_file_declares_its_first_statement_alone() -> None:
     comment = "# torchlint: hot[per-batch]"
     node, context = look(f"{comment}\ndef f(x):\n    LOOK(1)")

@@ -205,6 +205,11 @@ JAXTYPED = "from typing import Optional\nfrom jaxtyping import Int\nfrom torch i
         ("def f(x):\n    if isinstance(x, str):\n        LOOK(x)", Kind.STRING, None),
         ("def f(x):\n    if isinstance(x, (list, str)):\n        LOOK(x)", Kind.OBJECT, None),
         ("def f(x):\n    if isinstance(x, (list, torch.Tensor)):\n        LOOK(x)", Kind.UNKNOWN, None),
+        ("LOOK(max(torch.zeros(3).cuda()))", Kind.TENSOR, Device.ACCELERATOR),
+        ("LOOK(max([torch.zeros(3)]))", Kind.TENSOR, Device.CPU),
+        ("LOOK(max(2, 3))", Kind.NUMBER, None),
+        ("def f(x):\n    y = x.cpu().numpy()\n    LOOK(x)", Kind.TENSOR, None),
+        ("def f(x):\n    y = x.cpu()\n    LOOK(x)", Kind.UNKNOWN, None),
         # Methods that only tensors have, and that give none.
         ("def f(x):\n    LOOK(x.backward())", Kind.UNKNOWN, None),
         ("def f(x):\n    LOOK(x.storage())", Kind.UNKNOWN, None),
@@ -232,6 +237,9 @@ def test_kind_and_device(code: str, kind: Kind, device: Device | None) -> None:
         ("def f(model, batch):\n    LOOK(model(batch))", False),
         ("def f(model, batch):\n    out = model(batch)\n    LOOK(out[:, 1])", True),
         ("def f(model, batch):\n    out = model(batch)\n    LOOK(out['loss'])", False),
+        ("def f(model, batch):\n    out = model(batch)\n    LOOK(out[:, 0] * 2)", True),
+        ("def f(model, batch):\n    out = model(batch)\n    LOOK(2 * out[:, 0])", True),
+        ("def f(model, batch):\n    LOOK(model(batch) * 2)", False),
         ("def f(model, batch):\n    out = model(batch)\n    LOOK(out[0] + torch.ones(3))", True),
     ],
 )
