@@ -929,6 +929,15 @@ def join(x: torch.Tensor, pieces, frames, step):
     for k in range(len(frames) - 1):
         out = torch.cat((out, step(x)), dim=0)
 """,
+    "mask": """\
+import torch
+def f(x: torch.Tensor, y: torch.Tensor):
+    z = []
+    for i in range(len(x)):
+        mask = x[i]
+        z.append(y[mask])
+    return torch.stack(z)
+""",
     "memory-comment": """\
 import torch
 def entropies(logits: torch.Tensor):
@@ -1044,6 +1053,16 @@ def detect(model, loader, found, args, tools, writer, keep_all, offload_to_cpu):
         for i in range(boxes.shape[0]):
             if args.cpu_cache:
                 found[i] = boxes[i].cpu()
+""",
+    "one-by-one": """\
+import cv2
+import torch
+def f(x: torch.Tensor, y: torch.Tensor, img):
+    z = []
+    for i in range(len(x)):
+        z.append((x[i] * y[i]).sum())
+        cv2.circle(img, i)
+    return torch.stack(z)
 """,
     "optimizer": """\
 from torch.nn.parallel import DistributedDataParallel as DDP
@@ -1850,7 +1869,7 @@ IN_LOOK_ALIKES = {
 # Those that take more than one small file, and where they are seen to change something.
 ELSEWHERE = {
     "accelerator-words": "a file of timm (models/sequencer.py) that names nothing but `device`",
-    "array-package": "tests/rules/vectorise/test_python_loop_over_tensor.py",
+    "array-package": "tests/analyses/test_element_loops.py",
     "draws-samples": "tests/rules/data/test_iterable_dataset_not_sharded.py",
     "entry-point": "tests/rules/autograd/test_eval_without_no_grad.py",
     "fusing-decorator": "tests/rules/modules/test_unfused_rmsnorm.py",
@@ -1858,14 +1877,12 @@ ELSEWHERE = {
     "grouped-reduction": "tests/rules/autograd/test_stabiliser_with_gradient.py",
     "half-precision": "tests/rules/sync/test_item_in_train_loop.py",
     "layer-function": "tests of several files: it decides which imported functions are asked about",
-    "mask": "tests/rules/vectorise/test_python_loop_over_tensor.py",
     "meter-class": "tests/semantics/test_frequency.py",
     "meter-method": "tests/semantics/test_frequency.py",
     "moving-name": "a file of kornia (geometry/ransac.py)",
-    "one-by-one": "tests/rules/vectorise/test_python_loop_over_tensor.py",
     "options": "examples/imagenet of torch: the options are parsed in another function",
     "own-move": "tests/rules/transfer/test_nonblocking_d2h_read.py",
-    "suppressing-context": "tests/rules/sync/test_gc_collect_in_loop.py",
+    "suppressing-context": "tests/rules/sync/test_item_in_train_loop.py",
     "torchscript": "tests/rules/vectorise/test_item_comprehension.py",
     "watched-graph": "tests/rules/autograd/test_generator_graph_in_discriminator_step.py",
 }
@@ -1930,6 +1947,7 @@ SILENCING = frozenset(
         "loss-dict",
         "loss-scaling",
         "main-block",
+        "mask",
         "memory-comment",
         "micro-batch",
         "module-defined",
@@ -1938,6 +1956,7 @@ SILENCING = frozenset(
         "no-model",
         "no-processor",
         "norm-condition",
+        "one-by-one",
         "optimizer-package",
         "ordered-work",
         "other-framework",

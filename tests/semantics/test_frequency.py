@@ -325,6 +325,19 @@ def test_what_is_declared_of_a_function_holds(code: str, hot: tuple[str, ...], f
     assert context.frequency(node) is frequency
 
 
+@pytest.mark.parametrize(
+    ("class_", "method", "frequency"),
+    [
+        ("AverageMeter", "update", Frequency.BATCH),
+        ("AverageMeter", "reset", Frequency.UNKNOWN),
+        ("Buffer", "update", Frequency.CALL),
+    ],
+)
+def test_meters_are_updated_with_each_batch(class_: str, method: str, frequency: Frequency) -> None:
+    node, context = look(f"class {class_}:\n    def {method}(self, x):\n        LOOK(1)")
+    assert context.frequency(node) is frequency
+
+
 def test_a_comment_at_the_head_of_a_file_declares_its_first_statement_alone() -> None:
     comment = "# torchlint: hot[per-batch]"
     node, context = look(f"{comment}\ndef f(x):\n    LOOK(1)")
@@ -413,6 +426,10 @@ def test_what_a_turn_is_by_what_it_does(code: str, frequency: Frequency) -> None
         ("def f():\n    return LOOK(1)\nif key not in self.kept:\n    self.kept[key] = f()", True),
         ("def f():\n    return LOOK(1)\nif key not in self.kept:\n    self.kept[key] = f()\nf()", False),
         ("def f():\n    return LOOK(1)", False),
+        ("kept = {}\ndef f(n):\n    if n not in kept:\n        kept[n] = LOOK(1)", True),
+        ("kept = dict()\ndef f(n):\n    if n not in kept:\n        kept[n] = LOOK(1)", True),
+        ("kept = load()\ndef f(n):\n    if n not in kept:\n        kept[n] = LOOK(1)", False),
+        ("def f(n):\n    kept = {}\n    if n not in kept:\n        kept[n] = LOOK(1)", False),
         # Who calls these, and when, is not in sight.
         ("if key not in self.kept:\n    self.kept[key] = lambda: LOOK(1)", False),
         ("class A:\n    kept = LOOK(1)", False),

@@ -198,6 +198,36 @@ JAXTYPED = "from typing import Optional\nfrom jaxtyping import Int\nfrom torch i
         ("LOOK(nn.Linear(3, 4).state_dict())", Kind.MAPPING, None),
         ("LOOK(nn.Linear(3, 4).cuda().state_dict()['weight'])", Kind.TENSOR, Device.ACCELERATOR),
         ("def f(x):\n    LOOK(x.split(4))", Kind.UNKNOWN, None),
+        ("for n, p in nn.Linear(3, 4).cuda().named_parameters():\n    LOOK(p)", Kind.TENSOR, Device.ACCELERATOR),
+        ("for n, p in nn.Linear(3, 4).named_parameters():\n    LOOK(n)", Kind.STRING, None),
+        ("for p in nn.Linear(3, 4).cuda().parameters():\n    LOOK(p)", Kind.TENSOR, Device.ACCELERATOR),
+        ("for m in nn.Linear(3, 4).children():\n    LOOK(m)", Kind.MODULE, None),
+        ("LOOK(nn.DataParallel(net))", Kind.MODULE, Device.MAYBE),
+        ("LOOK(nn.parallel.DataParallel(net))", Kind.MODULE, Device.MAYBE),
+        ("def f(x: dict[str, torch.Tensor]):\n    LOOK(x['a'])", Kind.TENSOR, None),
+        ("from typing import Dict\ndef f(x: Dict[str, torch.Tensor]):\n    LOOK(x['a'])", Kind.TENSOR, None),
+        ("from typing import Mapping\ndef f(x: Mapping[str, torch.Tensor]):\n    LOOK(x['a'])", Kind.TENSOR, None),
+        ("LOOK({'a': torch.zeros(3)}.to(d))", Kind.MAPPING, None),
+        ("LOOK('text'.to(d))", Kind.UNKNOWN, None),
+        ("with torch.device('cuda'):\n    LOOK(torch.zeros(3))", Kind.TENSOR, Device.UNKNOWN),
+        ("d = torch.device('cuda')\nwith d:\n    LOOK(torch.zeros(3))", Kind.TENSOR, Device.UNKNOWN),
+        ("d = open('cuda')\nwith d:\n    LOOK(torch.zeros(3))", Kind.TENSOR, Device.CPU),
+        ("with torch.device('meta'):\n    LOOK(torch.zeros(3))", Kind.TENSOR, Device.CPU),
+        ("class M(nn.Module):\n    def forward(self, x):\n        LOOK(x)", Kind.TENSOR, None),
+        ("class M(nn.Module):\n    def forward(self, x=None):\n        LOOK(x)", Kind.UNKNOWN, None),
+        ("class M(nn.Module):\n    def helper(self, x):\n        LOOK(x)", Kind.UNKNOWN, None),
+        ("def _f(x: torch.Tensor):\n    LOOK(x)\n_f(torch.zeros(3))", Kind.TENSOR, Device.CPU),
+        ("def _f(x: torch.Tensor):\n    LOOK(x)\n_f(torch.zeros(3))\n_f(y)", Kind.TENSOR, Device.UNKNOWN),
+        ("def f(x: torch.Tensor):\n    LOOK(x)\nf(torch.zeros(3))", Kind.TENSOR, Device.UNKNOWN),
+        ("def f(x):\n    if isinstance(x, (list, tuple)):\n        LOOK(x)", Kind.SEQUENCE, None),
+        ("def f(x):\n    if isinstance(x, str):\n        LOOK(x)", Kind.STRING, None),
+        ("def f(x):\n    if isinstance(x, (list, str)):\n        LOOK(x)", Kind.OBJECT, None),
+        ("def f(x):\n    if isinstance(x, (list, torch.Tensor)):\n        LOOK(x)", Kind.UNKNOWN, None),
+        ("LOOK(max(torch.zeros(3).cuda()))", Kind.TENSOR, Device.ACCELERATOR),
+        ("LOOK(max([torch.zeros(3)]))", Kind.TENSOR, Device.CPU),
+        ("LOOK(max(2, 3))", Kind.NUMBER, None),
+        ("def f(x):\n    y = x.cpu().numpy()\n    LOOK(x)", Kind.TENSOR, None),
+        ("def f(x):\n    y = x.cpu()\n    LOOK(x)", Kind.UNKNOWN, None),
         # Methods that only tensors have, and that give none.
         ("def f(x):\n    LOOK(x.backward())", Kind.UNKNOWN, None),
         ("def f(x):\n    LOOK(x.storage())", Kind.UNKNOWN, None),
@@ -215,6 +245,25 @@ def test_kind_and_device(code: str, kind: Kind, device: Device | None) -> None:
     assert value.kind is kind
     if device is not None:
         assert value.device is device
+
+
+@pytest.mark.parametrize(
+    ("code", "is_tensor"),
+    [
+        ("LOOK(torch.zeros(3))", True),
+        ("LOOK('text')", False),
+        ("def f(model, batch):\n    LOOK(model(batch))", False),
+        ("def f(model, batch):\n    out = model(batch)\n    LOOK(out[:, 1])", True),
+        ("def f(model, batch):\n    out = model(batch)\n    LOOK(out['loss'])", False),
+        ("def f(model, batch):\n    out = model(batch)\n    LOOK(out[:, 0] * 2)", True),
+        ("def f(model, batch):\n    out = model(batch)\n    LOOK(2 * out[:, 0])", True),
+        ("def f(model, batch):\n    LOOK(model(batch) * 2)", False),
+        ("def f(model, batch):\n    out = model(batch)\n    LOOK(out[0] + torch.ones(3))", True),
+    ],
+)
+def test_what_is_a_tensor_for_sure(code: str, is_tensor: bool) -> None:  # noqa: FBT001
+    node, context = look(HEAD + code)
+    assert context.kinds.is_tensor(node) is is_tensor
 
 
 def test_a_name_alone_is_never_proof() -> None:

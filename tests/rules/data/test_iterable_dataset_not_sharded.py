@@ -58,7 +58,7 @@ def test_shares_or_differs(lines: tuple[str, ...]) -> None:
     check_snippet(program(*lines, loader="return DataLoader(stream, num_workers=4)"), RULE)
 
 
-@pytest.mark.parametrize("source", ["self.dataset", "self.shard_of_items"])
+@pytest.mark.parametrize("source", ["self.dataset", "self.shard_of_items", "self.random_items"])
 def test_names_of_what_shares_or_differs_are_noted(source: str) -> None:
     lines = (f"for item in {source}:", "    yield item")
     check_snippet(program(*lines, loader=f"return DataLoader(stream, num_workers=4){MARK}?"), RULE)

@@ -78,3 +78,9 @@ def test_the_result_is_the_same() -> None:
 def test_what_is_called_a_fallback_is_noted() -> None:
     code = function("return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)")
     check_snippet(code.replace("def norm(", "def norm_fallback(").replace("+ eps)", f"+ eps)  # <- {RULE}?"), RULE)
+
+
+def test_what_a_decorator_fuses_by_its_name_is_noted() -> None:
+    top = "from megatron.jit import jit_fuser\n\n\n@jit_fuser\n"
+    line = f"return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)  # <- {RULE}?"
+    check_snippet(function(line, top=top), RULE)

@@ -81,7 +81,17 @@ class Parameters:
         given = self._from_callers(function, parameter)
         if given is BOTTOM:
             return BOTTOM
-        return annotated.on(Device.CPU) if given.kind is Kind.TENSOR and given.device is Device.CPU else annotated
+        is_on_cpu = given.kind is Kind.TENSOR and given.device is Device.CPU
+        return annotated.on(Device.CPU) if is_on_cpu and self._is_told(function, parameter) else annotated
+
+    def _is_told(self, function: cst.FunctionDef, parameter: cst.Param) -> bool:
+        """Whether something is known of what each call in this file passes."""
+        calls = self.kinds.calls
+        if calls is None:
+            return False
+        given = [calls.argument_for(call, function, parameter) for call in calls.callers(function)]
+        values = [self.kinds.value(argument) if argument is not None else UNKNOWN for argument in given]
+        return all(value or value is BOTTOM for value in values)
 
     def of_keywords(self, parameter: cst.Param) -> Value:
         """What each value of a `**` parameter is, where all callers in sight agree on it; there has to be one."""
