@@ -10,7 +10,6 @@ import libcst as cst
 
 from torchlint.rule import Doubt, Flag, Message, Method, Rule, Said
 from torchlint.semantics.knowledge.conventions.values import HYPOTHESES
-from torchlint.semantics.names.bindings import final_part
 from torchlint.semantics.values.lattice import Device, Kind
 
 from .._shared.doubts import WAIT_DOUBTS, weighed
@@ -140,6 +139,7 @@ def _may_be_an_array(node: cst.Call, tensor: cst.BaseExpression, context: Contex
     """Whether `tolist()` is called on what is only used like a tensor, and nobody knows where: an array has it, too."""
     from torchlint.analyses.execution.training_steps import is_in_training
     from torchlint.analyses.host.detours import is_only_used_like_a_tensor
+    from torchlint.semantics.names.bindings import final_part
 
     if final_part(node.func) != "tolist" or context.device(tensor) is not Device.UNKNOWN:
         return False
