@@ -95,6 +95,27 @@ def test_a_chain_over_two_files(folder: Path, capsys: Capture) -> None:
     assert found(capsys) == [("utils.py", "TL302", "per batch", "helper.py:5")]
 
 
+def test_a_helper_that_another_file_calls_now_and_then(folder: Path, capsys: Capture) -> None:
+    show = "import torch\n\n\ndef show(picture, writer):\n    print(writer, picture.cuda().mean().item())\n"
+    loop = """\
+import torch
+from show import show
+
+
+def train(model, loader, optimizer):
+    for step, x in enumerate(loader):
+        model(x.cuda(non_blocking=True)).mean().backward()
+        optimizer.step()
+        {}
+"""
+    write(folder, show=show, train=loop.format("show(x, step)"))
+    assert [each[1:3] for each in found(capsys)] == [("TL301", "per batch")]
+    write(folder, train=loop.format("if step % 100 == 0:\n            show(x, step)"))
+    assert [each[1:3] for each in found(capsys)] == []
+    write(folder, train=loop.format("if step % 2 == 0:\n            show(x, step)"))
+    assert [each[1:3] for each in found(capsys)] == [("TL301", "per batch")]
+
+
 def test_tests_do_not_make_a_helper_hot(folder: Path, capsys: Capture) -> None:
     (folder / "tests").mkdir()
     write(folder, utils=UTILS, **{"tests/test_utils": TRAIN})

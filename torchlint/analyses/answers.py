@@ -158,8 +158,9 @@ def _called(call: cst.Call, start: int, context: Context) -> Called:
 
 def _frequency(call: cst.Call, context: Context) -> Frequency:
     """How often the call is made, as far as that is sure: another file can't look at the loop around it."""
-    found = context.frequency(call)
-    if found is Frequency.EPOCH and not context.frequencies.is_named_after_epochs(call):
+    found, frequencies = context.frequency(call), context.frequencies
+    is_sure = frequencies.is_named_after_epochs(call) or frequencies.is_rate_limited(call)
+    if found is Frequency.EPOCH and not is_sure:
         return Frequency.UNKNOWN
     return Frequency.UNKNOWN if _is_in_a_dataset(call, context) else found
 

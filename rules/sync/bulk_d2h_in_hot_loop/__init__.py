@@ -10,7 +10,7 @@ import libcst as cst
 
 from torchlint.rule import Doubt, Flag, Message, Method, Rule, Said
 from torchlint.semantics.knowledge.conventions.values import HYPOTHESES
-from torchlint.semantics.values.lattice import Kind
+from torchlint.semantics.values.lattice import Device, Kind
 
 from .._shared.doubts import WAIT_DOUBTS, weighed
 
@@ -134,7 +134,20 @@ def _doubts(node: cst.Call, tensor: cst.BaseExpression, context: Context) -> Ite
             yield Doubt.HOST_NEEDS_IT
         else:
             yield Doubt.USE_UNKNOWN
+    if _may_be_an_array(node, tensor, context):
+        yield Doubt.DEVICE_UNKNOWN
     yield from wait_doubts(node, tensor, context)
+
+
+def _may_be_an_array(node: cst.Call, tensor: cst.BaseExpression, context: Context) -> bool:
+    """Whether `tolist()` is called on what is only used like a tensor, and nobody knows where: an array has it, too."""
+    from torchlint.analyses.execution.training_steps import is_in_training
+    from torchlint.analyses.host.detours import is_only_used_like_a_tensor
+    from torchlint.semantics.names.bindings import final_part
+
+    if final_part(node.func) != "tolist" or context.device(tensor) is not Device.UNKNOWN:
+        return False
+    return is_only_used_like_a_tensor(tensor, context) and not is_in_training(node, context)
 
 
 def _is_kept_of_each_step(node: cst.Call, context: Context) -> bool:

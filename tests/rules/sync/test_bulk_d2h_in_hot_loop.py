@@ -685,3 +685,22 @@ def learn(model, memory, optimizer, total):
         {given}{mark}
 """
     check_snippet(snippet, RULE)
+
+
+@pytest.mark.parametrize(
+    ("made", "mark"),
+    [("found(names)[0]['boxes']", "?"), ("torch.sigmoid(model(x.cuda()))[0]", "")],
+)
+def test_a_list_of_what_may_be_an_array(made: str, mark: str) -> None:
+    """Arrays have `tolist` and are indexed alike: what nobody knows is no more than likely a tensor."""
+    code = f"""
+        import torch
+        def detect(model, loader, found, results):
+            for x, names in loader:
+                model(x.cuda())
+                boxes = {made}
+                for row in range(boxes.shape[0]):
+                    box = boxes[row, :]
+                    results.append({{"row": row, "box": box.tolist()}})  # <- bulk-d2h-in-hot-loop{mark}
+    """
+    check_snippet(code, RULE)

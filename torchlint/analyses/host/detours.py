@@ -8,6 +8,7 @@ import libcst as cst
 
 from torchlint.analyses.host.purpose import is_copied_before
 from torchlint.semantics.flow.origins import Through
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.names.bindings import Binder, final_part, method_name
 from torchlint.semantics.values.lattice import Device, Kind
 
@@ -59,6 +60,22 @@ def came_from_the_host(copy: cst.Call, context: Context) -> bool:
     if sources.lost and not all(_is_given_by_a_loop(origin.node, context) for origin in sources.lost):
         return False
     return not any(_is_changed(use, context) for binding in bindings for use in context.names.uses(binding))
+
+
+@query(bottom=False)
+def is_only_used_like_a_tensor(node: cst.CSTNode, context: Context) -> bool:
+    """Whether nothing tells what makes it, a part of something or whole: it is likely a tensor by its use alone."""
+    match node:
+        case cst.Subscript(value=owner):
+            return is_only_used_like_a_tensor(owner, context)
+        case cst.Name():
+            made = context.origins(node, Through.PARTS)
+            return (
+                not made.lost
+                and not context.value(node).proven
+                and all(is_only_used_like_a_tensor(origin.node, context) for origin in made.found)
+            )
+    return context.kind(node) is Kind.UNKNOWN
 
 
 def _is_given_by_a_loop(node: cst.BaseExpression, context: Context) -> bool:
