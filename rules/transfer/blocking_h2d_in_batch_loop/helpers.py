@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.data.batch_moves import is_to_accelerator
-from torchlint.semantics.names.bindings import Binder
+from torchlint.semantics.flow.origins import ELEMENT, Through
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants
 
@@ -62,10 +62,12 @@ def _taker(moved: cst.Name, context: Context) -> cst.FunctionDef | cst.Lambda | 
 def _walker(moved: cst.Name, context: Context) -> cst.FunctionDef | None:
     """The function that is handed what a loop takes this out of: `for name, part in batch.items()`."""
     function = context.function(moved)
-    bindings = context.reaching(moved)
-    if not isinstance(function, cst.FunctionDef) or len(bindings) != 1 or bindings[0].binder is not Binder.LOOP:
+    taken = context.bound_to(moved, Through.ELEMENTS)
+    if not isinstance(function, cst.FunctionDef) or taken.lost or len(taken.found) != 1:
         return None
-    match bindings[0].value:
+    if ELEMENT not in taken.found[0].path:
+        return None
+    match taken.found[0].node:
         case cst.Name() as walked:
             pass
         case cst.Call(func=cst.Attribute(value=cst.Name() as walked, attr=cst.Name(value="items" | "values")), args=[]):
