@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torchlint.source import SourceFile
 
 UTILS = """\
-import torch
+import torch, numpy  # so that not only tensors have an item
 
 
 def accuracy(outputs, targets):

@@ -41,7 +41,7 @@ EMOJI = 'import torch\n\n\ndef made(n):\n    name = "aé€😀"; return name, t
 # How often a function of `utils.py` runs is told by `loop.py`.
 UTILS = """\
 import torch
-
+import numpy  # so that not only tensors have an item
 
 def accuracy(outputs, targets):
     with torch.no_grad():

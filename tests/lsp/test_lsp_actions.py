@@ -178,11 +178,13 @@ async def test_a_page_is_shown(tmp_path: Path, can: bool) -> None:  # noqa: FBT0
         await seen.execute("torchlint.explain", "TL301")
         if can:
             shown = await seen.until(lambda: seen.client.shown_documents)
-            assert [(each.uri.rpartition("/")[2], each.external) for each in shown] == [("item_in_train_loop.md", True)]
+            assert [(each.uri.rstrip("/").rpartition("/")[2], each.external) for each in shown] == [
+                ("item-in-train-loop", True)
+            ]
         else:
             (said,) = await seen.until(lambda: seen.client.messages)
             assert said.message.startswith("TL301 item-in-train-loop: ")
-            assert said.message.endswith("/rules/sync/item_in_train_loop.md")
+            assert said.message.endswith("/rules/item-in-train-loop/")
             assert "\n" not in said.message
 
 

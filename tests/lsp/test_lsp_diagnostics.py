@@ -36,7 +36,7 @@ async def test_a_document_is_found_in(tmp_path: Path, profile: Profile) -> None:
         assert (made.severity, made.tags) == (lsp.DiagnosticSeverity.Warning, None)
         assert (ignore.severity, ignore.tags) == (lsp.DiagnosticSeverity.Hint, (lsp.DiagnosticTag.Unnecessary,))
         assert made.code_description is not None
-        assert made.code_description.href.endswith("/rules/transfer/host_factory_then_move.md")
+        assert made.code_description.href.endswith("/rules/host-factory-then-move/")
         assert read.related_information is not None
         assert [each.message for each in read.related_information] == ["runs per batch"]
         assert made.related_information is None, "how often it runs is not known"

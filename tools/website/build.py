@@ -46,6 +46,7 @@ MENU: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
         (
             ("How it knows", "how-it-knows.md", "docs/how_it_knows.md"),
             ("Precision", "precision.md", "docs/precision.md"),
+            ("What experts fixed", "hindsight.md", "docs/hindsight.md"),
             ("Comparison with peers", "peers.md", "docs/peers.md"),
             ("Advice and rules", "coverage.md", "docs/coverage.md"),
             ("Results before a GPU", "before-gpu.md", "docs/before_gpu.md"),

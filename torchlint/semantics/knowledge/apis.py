@@ -79,7 +79,9 @@ SPAWNERS = frozenset({"torch.multiprocessing.spawn", "torch.multiprocessing.star
 # What calls a function in other processes, with the arguments in `args`.
 LAUNCHERS = SPAWNERS | {
     "accelerate.notebook_launcher",
-    *(f"torch.distributed.rpc.{name}" for name in ("rpc_async", "rpc_sync", "remote")),
+    "torch.distributed.rpc.remote",
+    "torch.distributed.rpc.rpc_async",
+    "torch.distributed.rpc.rpc_sync",
 }
 # Packages of engines that run the backward pass of the loss that they are given: `accelerator.backward(loss)`.
 ENGINE_PACKAGES = frozenset({"accelerate", "deepspeed", "lightning"})
@@ -167,14 +169,17 @@ BATCH_METHODS = frozenset(
 )
 # Classes whose `__call__` the generation of text asks at each token.
 DECODING_BASES = frozenset(
-    f"transformers.{module}{name}"
-    for module, names in (
-        ("", ("StoppingCriteria", "LogitsProcessor", "LogitsWarper")),
-        ("generation.", ("StoppingCriteria", "LogitsProcessor", "LogitsWarper")),
-        ("generation.stopping_criteria.", ("StoppingCriteria",)),
-        ("generation.logits_process.", ("LogitsProcessor", "LogitsWarper")),
-    )
-    for name in names
+    {
+        "transformers.StoppingCriteria",
+        "transformers.LogitsProcessor",
+        "transformers.LogitsWarper",
+        "transformers.generation.StoppingCriteria",
+        "transformers.generation.LogitsProcessor",
+        "transformers.generation.LogitsWarper",
+        "transformers.generation.stopping_criteria.StoppingCriteria",
+        "transformers.generation.logits_process.LogitsProcessor",
+        "transformers.generation.logits_process.LogitsWarper",
+    }
 )
 # Those that it calls once, or once an epoch.
 ONCE_METHODS = frozenset(
