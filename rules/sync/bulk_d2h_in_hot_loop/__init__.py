@@ -75,7 +75,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     else:
         advice = "copy once for several of them"
         if Doubt.COSTS_MEMORY in doubts:
-            advice = "keep them on the GPU and copy them together, behind the loop"
+            advice = "keep them on the GPU and copy them together after the loop"
         elif _NEEDED.isdisjoint(doubts):
             advice = "keep it on the GPU until you log"
         said = _COPIED.of(copy=code, often=how_often(node, context), advice=advice)
@@ -153,7 +153,7 @@ def _may_be_an_array(node: cst.Call, tensor: cst.BaseExpression, context: Contex
 def _is_kept_of_each_step(node: cst.Call, context: Context) -> bool:
     """Whether each step of a loop appends what it has made: `scores.append(model(x).cpu())`.
 
-    One copy of all of them behind the loop would do, for which they have to stay on the device until then.
+    One copy of all of them after the loop would do, for which they have to stay on the device until then.
     """
     from torchlint.analyses.host.purpose import is_appended
 

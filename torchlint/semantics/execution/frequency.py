@@ -850,7 +850,7 @@ class Frequencies:
         return self.frequency(node) is Frequency.EPOCH and self._is_of_a_step(node)
 
     def _is_of_a_step(self, node: cst.CSTNode, depth: int = 0) -> bool:
-        """Whether the node runs at each turn of such a loop, here or wherever its function is called."""
+        """Whether the node runs in each iteration of such a loop, here or wherever its function is called."""
         child = node
         for above in self.tree.ancestors(node):
             if isinstance(above, cst.FunctionDef) and child is above.body:
@@ -864,7 +864,7 @@ class Frequencies:
         return False
 
     def _is_one_step(self, loop: cst.For) -> bool:
-        """Whether each turn takes a training step, itself or by a function, and goes over no batches."""
+        """Whether each iteration takes a training step, itself or by a function, and goes over no batches."""
         loops = [node for node in descendants_in_scope(loop.body) if isinstance(node, Loop)]
         if any(self.loop_kind(node) is not LoopKind.OTHER for node in loops):
             return False
