@@ -9,34 +9,10 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-import tempfile
 import time
-from pathlib import Path
 
 from torchlint.verify import selfcheck, timing
-from torchlint.verify.ablation import HANDICAP, NULL, Comparison, Stage, Version
-from torchlint.verify.arms import Arm, Subject
-from torchlint.verify.machine import threads_for
-from torchlint.verify.session import session
-
-
-def _planted(size: str, count: int, device: str, deadline: float, seed: int) -> timing.Timed:
-    source = (Path(selfcheck.__file__).parent / "inside" / "steps.py").read_bytes()
-    delayed = [f"{HANDICAP} {number}" for number in range(1, count + 1)]
-    names = (NULL, HANDICAP, *delayed)
-    asked = (Comparison(HANDICAP, NULL, "handicap"), *(Comparison(name, NULL, "alone", name) for name in delayed))
-    arms = {name: Arm(name, {"steps.py": source + f"# {index:02d}\n".encode()}) for index, name in enumerate(names)}
-    with tempfile.TemporaryDirectory(prefix="torchlint-self-") as folder:
-        root = Path(folder)
-        (root / "steps.py").write_bytes(source)
-        entry = {"kind": "workload", "file": "steps.py", "size": size}
-        subject = Subject(root, entry, device, threads_for(device), sys.executable)
-        with session(subject, lambda _: None) as running:
-            metric = "wall" if subject.on_accelerator else "cpu-time"
-            stage = Stage(tuple(map(Version, names)), asked)
-            return timing.measure(
-                running, arms, stage, metric=metric, limits=timing.Limits(deadline=deadline), seed=seed
-            )
+from torchlint.verify.ablation import HANDICAP
 
 
 def main() -> int:
@@ -51,7 +27,9 @@ def main() -> int:
     missed = 0
     for size in [options.size] if options.size else selfcheck.SIZES:
         deadline = time.monotonic() + 60 * options.minutes
-        timed = _planted(size, options.arms, options.device, deadline, options.seed)
+        delayed = [f"{HANDICAP} {number}" for number in range(1, options.arms + 1)]
+        limits = timing.Limits(deadline=deadline)
+        timed = selfcheck.measured(size, delayed, options.device, sys.executable, limits, options.seed, lambda _: None)
         decided = [found for asked, found in timed.decisions.items() if asked.question == "alone"]
         seen = sum(found.verdict == "slower" for found in decided)
         missed += options.arms - seen

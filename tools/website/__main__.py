@@ -2,7 +2,7 @@
 
 usage: python -m tools.website OUT
 
-Everything on it is made anew of the Markdown and the rules that the repository holds. Exit status 1: a link leads
+Everything on it is made from the Markdown and the rules that the repository holds. Exit status 1: a link leads
 nowhere, or the generator warns; each such thing is one line. It takes what `pip install -e '.[docs]'` installs.
 """
 

@@ -65,17 +65,24 @@ def check(
     for index, size in enumerate(sizes):
         now = time.monotonic()
         share = timing.Limits(limits.max_replicates, now + (limits.deadline - now) / (len(sizes) - index))
-        found.append(_seen(size, _measured(size, arms, device, python, share, seed, note)))
+        same = [f"same {number}" for number in range(1, arms + 1)]
+        found.append(_seen(size, measured(size, same, device, python, share, seed, note)))
     return found
 
 
-def _measured(
-    size: str, count: int, device: str, python: str, limits: timing.Limits, seed: int, note: Callable[[str], None]
+def measured(
+    size: str,
+    names: Sequence[str],
+    device: str,
+    python: str,
+    limits: timing.Limits,
+    seed: int,
+    note: Callable[[str], None],
 ) -> timing.Timed:
+    """Time arms of these names that do what the null arm does; those named after the handicap have its delay."""
     source = (Path(__file__).parent / "inside" / _FILE).read_bytes()
-    same = [f"same {number}" for number in range(1, count + 1)]
-    versions = tuple(Version(name) for name in (NULL, HANDICAP, *same))
-    comparisons = (Comparison(HANDICAP, NULL, "handicap"), *(Comparison(name, NULL, "alone", name) for name in same))
+    versions = tuple(Version(name) for name in (NULL, HANDICAP, *names))
+    comparisons = (Comparison(HANDICAP, NULL, "handicap"), *(Comparison(name, NULL, "alone", name) for name in names))
     # Arms differ in one comment of the same length: what they do is the same.
     arms = {
         version.name: Arm(version.name, {_FILE: source + f"# {index:02d}\n".encode()})
