@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from torchlint.config import Configs, Overrides
+from torchlint.discover import Found as File
 from torchlint.discover import discover
 from torchlint.engine import speaks_of_tensors
 from torchlint.facts import NOTHING, Facts
@@ -42,7 +43,7 @@ from torchlint.semantics.knowledge.conventions.convention import Convention, swi
 from torchlint.source import DecodeError, SourceFile
 
 if TYPE_CHECKING:
-    from torchlint.finding import Finding, Result
+    from torchlint.finding import Finding, Result, Wanted
     from torchlint.settings import Settings
 
 Found: TypeAlias = "dict[str, list[Finding]]"
@@ -120,7 +121,11 @@ def tasks(folder: Path, sample: int = sys.maxsize) -> list[Task]:
     if len(chosen) > sample:
         chosen = [chosen[number * len(chosen) // sample] for number in range(sample)]
     questions = [Question(file, wanted) for file in chosen if (wanted := _linted(alone[file]).questions)]
-    facts = Inquiry(files, configs, folder, None, 1).facts(questions)
+
+    def again(file: File, facts: Facts) -> Wanted:
+        return _linted(replace(alone[file], facts=facts)).questions
+
+    facts = Inquiry(files, configs, folder, None, 1).settled(questions, again)
     return [replace(alone[file], facts=facts.get(file.path, NOTHING)) for file in chosen]
 
 

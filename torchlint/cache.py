@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import torchlint
 from torchlint import userfolder
-from torchlint.facts import NOTHING, Answers, Facts
-from torchlint.finding import Result
+from torchlint.facts import NOTHING, Answers, Facts, Returned
+from torchlint.finding import Result, Wanted
 from torchlint.owned import Marks, NotOwnedError, is_own_file, remove, remove_old
 from torchlint.project import Outline
 from torchlint.registry import PACK, UnknownRuleError, find, pack_sources
@@ -137,6 +137,16 @@ class Cache:
         value = self._value(content + self._digest(Answers, settings, facts))
         return () if value is None else _unpacked(value, tuple[Answers, ...]) or ()
 
+    def wanted(self, content: bytes, settings: Settings) -> Wanted | None:
+        """What linting the content wanted to know when it was told something of it at once; None if it never was."""
+        value = self._value(content + self._digest(Wanted, settings))
+        return None if value is None else _unpacked(value, Wanted)
+
+    def passes_on(self, content: bytes, settings: Settings) -> tuple[str, ...] | None:
+        """On what of other files hung what a file with this content last said that its functions give."""
+        value = self._value(content + self._digest(Returned, settings))
+        return None if value is None else _unpacked(value, tuple[str, ...])
+
     def facts(self, question: bytes) -> dict[str, Facts] | None:
         """What a whole project said to a question with this digest."""
         value = self._value(question)
@@ -169,6 +179,14 @@ class Cache:
     def keep_answers(self, content: bytes, settings: Settings, facts: Facts, answers: tuple[Answers, ...]) -> None:
         """Note all that a file with this content has said so far."""
         self._keep(content + self._digest(Answers, settings, facts), answers)
+
+    def keep_wanted(self, content: bytes, settings: Settings, wanted: Wanted) -> None:
+        """Note what linting the content with this digest wanted to know when it was told something of it at once."""
+        self._keep(content + self._digest(Wanted, settings), wanted)
+
+    def keep_passes_on(self, content: bytes, settings: Settings, names: tuple[str, ...]) -> None:
+        """Note on what of other files hangs what a file with this content says that its functions give."""
+        self._keep(content + self._digest(Returned, settings), names)
 
     def keep_facts(self, question: bytes, facts: dict[str, Facts]) -> None:
         """Note what a whole project said."""

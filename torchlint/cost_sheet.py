@@ -35,8 +35,8 @@ from torchlint.traces.loaders import OF_LOADERS, Loaders
 
 if TYPE_CHECKING:
     from torchlint.discover import Found
-    from torchlint.facts import LoopFact
-    from torchlint.finding import Finding
+    from torchlint.facts import Facts, LoopFact
+    from torchlint.finding import Finding, Wanted
     from torchlint.report import FileReport
     from torchlint.report.measured import Profile
 
@@ -115,7 +115,11 @@ def _known(file: Found, order: Order, gathered: Gathered) -> _Known | None:
     settings = gathered.configs.for_file(file.path).settings_for(file.path)
     loops, questions = engine.loops(source, settings, NOTHING)
     if questions:
-        facts = facts_of(file, questions, gathered.configs, order, gathered.files)
+
+        def wanted(facts: Facts) -> Wanted:
+            return engine.loops(source, settings, facts)[1]
+
+        facts = facts_of(file, questions, wanted, gathered.configs, order, gathered.files)
         loops, _ = engine.loops(source, settings, facts)
     return _Known(source, loops)
 

@@ -132,7 +132,13 @@ def _answered(context: Context, asked: Asked) -> Answers:
     from torchlint.analyses.answers import answers, returns
 
     try:
-        found = answers(context, asked) if asked.calls or asked.classes else Answers(asked=asked)
+        found = Answers(asked=asked)
+        if asked.calls or asked.classes:
+            found = answers(context, asked)
+            if context.facts.returned_for(context.elsewhere.questions.returns):
+                # These are given before it is known what calls give.
+                with context.beside(context.facts._replace(returns=())) as other:
+                    found = answers(other, asked)
         if asked.returns:
             with context.beside(Facts(returns=context.facts.returns)) as other:
                 given = returns(other)

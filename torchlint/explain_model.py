@@ -14,12 +14,15 @@ from torchlint.configfile import reason
 from torchlint.discover import Found, discover
 from torchlint.engine import examine, tell
 from torchlint.facts import NOTHING
+from torchlint.finding import NOTHING_WANTED
 from torchlint.registry import find
 from torchlint.report.style import BOLD, Style, decide
 from torchlint.run import CLEAN, Order, OutputError, facts_of, write_out
 from torchlint.source import DecodeError, SourceFile, is_notebook
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from torchlint.facts import Facts, Telling
     from torchlint.finding import Wanted
 
@@ -49,17 +52,26 @@ class Place:
         told = tell(self.source, self.settings, NOTHING, self.row)
         if told is None or not told.questions:
             return told
-        return tell(self.source, self.settings, self._answers(told.questions), self.row)
+
+        def wanted(facts: Facts) -> Wanted:
+            told = tell(self.source, self.settings, facts, self.row)
+            return NOTHING_WANTED if told is None else told.questions
+
+        return tell(self.source, self.settings, self._answers(told.questions, wanted), self.row)
 
     def facts(self) -> Facts:
         """What other files say to what the rules want to know."""
         rules = tuple(map(find, self.settings.rules))
-        questions = examine(self.source, rules, self.settings).questions
-        return self._answers(questions) if questions else NOTHING
 
-    def _answers(self, questions: Wanted) -> Facts:
+        def wanted(facts: Facts) -> Wanted:
+            return examine(self.source, rules, self.settings, facts).questions
+
+        questions = wanted(NOTHING)
+        return self._answers(questions, wanted) if questions else NOTHING
+
+    def _answers(self, questions: Wanted, again: Callable[[Facts], Wanted]) -> Facts:
         others, _ = discover((".",), self._configs, self._order.cwd)
-        return facts_of(self._file, questions, self._configs, self._order, others)
+        return facts_of(self._file, questions, again, self._configs, self._order, others)
 
 
 def place_of(order: Order, place: str, option: str) -> Place:

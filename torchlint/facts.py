@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
@@ -132,6 +133,10 @@ class Facts(NamedTuple):
     def returned(self, name: str) -> Returned | None:
         """What a call gives of a function or class, by the qualified name that it has in the file."""
         return next((found for known, found in self.returns if known == name), None)
+
+    def returned_for(self, names: Collection[str]) -> tuple[tuple[str, Returned], ...]:
+        """What calls give of these alone, as far as it is known."""
+        return tuple(each for each in self.returns if each[0] in names)
 
     def __bool__(self) -> bool:
         """Whether anything is known."""

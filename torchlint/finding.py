@@ -216,6 +216,11 @@ class Wanted(NamedTuple):
         """Whether anything is asked."""
         return bool(self.functions or self.classes or self.pins or self.returns)
 
+    @property
+    def of_returns(self) -> Wanted:
+        """What is asked of what calls give."""
+        return Wanted(returns=self.returns)
+
 
 NOTHING_WANTED = Wanted()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # A caller may itself be called from elsewhere, and so on. Few chains across files are longer.
 ROUNDS = 3
+# Through how many files what a call gives is passed on. Files that import each other in a circle may never agree.
+PASSES = 20
 
 
 class Question(NamedTuple):
@@ -41,7 +43,8 @@ class Inquiry:
 
     A file that is linted can be asked at once what those want to know that were linted before it, which saves a parse:
     `in_order` gives an order in which most can, `hear` takes a question, `asked` is what to ask, `keep` takes the
-    answers. What was not asked so is asked when `facts` are wanted: these are the same either way.
+    answers, and `given` is what is known by then of what a file imports. What was not asked so is asked when `facts`
+    are wanted: these are the same either way.
 
     Files hold what is given `instead` of what is on the disk, by path.
     """
@@ -60,6 +63,9 @@ class Inquiry:
         self._processes = processes
         # All that a file has said, where other files say this of it.
         self._answers: dict[tuple[str, Facts], tuple[Answers, ...]] = {}
+        # On what other files' functions and classes give hangs what a file said that its own do.
+        self._passes_on: dict[str, tuple[str, ...] | None] = {}
+        self._settled: dict[str, dict[str, Returned]] = {}
         self._waiting: dict[str, set[str]] = {}
         self._tests: dict[str, bool] = {}
         self._found = {_key(file): file for file in (*files, *_around(files, configs, cwd))}
@@ -75,6 +81,11 @@ class Inquiry:
         """The files, each behind those that it imports, as far as that can be."""
         return [self._found[key] for key in self._project.in_order(map(_key, files))]
 
+    def called(self, files: Iterable[Found], by: Iterable[Found]) -> list[Found]:
+        """Those of the files of which one of the others calls something."""
+        callers = set(map(_key, by))
+        return [file for file in files if self._project.is_called(_key(file), callers)]
+
     def hear(self, question: Question) -> None:
         """Note who may know of callers, to ask them when they are linted."""
         for caller, name in self._owners({_key(question.file): question.wanted}):
@@ -88,10 +99,42 @@ class Inquiry:
             asked = asked.without(answers.asked)
         return asked
 
-    def keep(self, file: Found, data: bytes, answers: Answers) -> None:
-        """Remember what a file with these bytes said when it was linted, without facts."""
+    def keep(self, file: Found, data: bytes, answers: Answers, facts: Facts) -> None:
+        """Remember what a file with these bytes said when it was linted, where others were known to give this."""
         for part in answers.apart():
-            self._remember(_key(file), data, NOTHING, part)
+            known = Facts(returns=facts.returned_for(part.passes_on)) if part.asked.returns else NOTHING
+            self._remember(_key(file), data, known, part)
+
+    def given(self, file: Found) -> Facts:
+        """What calls give of what the file imports by name, as far as answers are at hand that nothing can change."""
+        key = _key(file)
+        found = {}
+        for name in self._project.imported_names(key):
+            home = self._home(name, key)
+            given = self._settled_answer(home[0]) if home is not None else None
+            if home is not None and given is not None and home[1] in given:
+                found[name] = given[home[1]]
+        return Facts(returns=tuple(sorted(found.items())))
+
+    def settled(self, questions: Iterable[Question], again: Callable[[Found, Facts], Wanted]) -> dict[Path, Facts]:
+        """As `facts`, where what a file wants to know may hang on what calls give: it is looked at `again` with that.
+
+        A file is first told what calls give, until it wants to know of no more of them, and only then of the rest.
+        """
+        asking = {question.file: question.wanted for question in questions}
+        known: dict[Found, Facts] = {}
+        for _ in range(PASSES):
+            given = self.facts(Question(file, wanted.of_returns) for file, wanted in asking.items())
+            news = {
+                file: given.get(file.path, NOTHING)
+                for file in asking
+                if given.get(file.path, NOTHING) != known.get(file, NOTHING)
+            }
+            if not news:
+                break
+            known.update(news)
+            asking.update({file: again(file, facts) for file, facts in news.items()})
+        return self.facts(Question(file, wanted) for file, wanted in asking.items())
 
     def facts(self, questions: Iterable[Question]) -> dict[Path, Facts]:
         """What is known of callers and classes, by file; files of which nothing is are left out."""
@@ -156,10 +199,15 @@ class Inquiry:
         given: dict[tuple[str, str], Returned] = {}
         passed_on: dict[str, tuple[str, ...]] = {}
         homes = self._homes(wanted)
-        for _ in range(ROUNDS):
+        for _ in range(PASSES):
+            asking = {
+                file: passed_on.get(file, self._first(file))
+                for file in dict.fromkeys((*(file for file, _ in homes), *passed_on))
+                if self._settled_answer(file) is None
+            }
             asked = {
                 file: (Asked(returns=True), Facts(returns=tuple(sorted(self._known(file, names, given).items()))))
-                for file, names in {**{file: () for file, _ in homes}, **passed_on}.items()
+                for file, names in asking.items()
             }
             before = given, dict(passed_on)
             given = {}
@@ -173,8 +221,66 @@ class Inquiry:
 
     def _known(self, file: str, names: Iterable[str], given: Mapping[tuple[str, str], Returned]) -> dict[str, Returned]:
         """What is known of that which a file knows by these names."""
-        homes = ((name, self._project.definition(name, file)) for name in names)
-        return {name: given[home] for name, home in homes if home is not None and home[0] != file and home in given}
+        found = {}
+        for name in names:
+            home = self._home(name, file)
+            if home is not None:
+                settled = self._settled.get(home[0])
+                returned = given.get(home) if settled is None else settled.get(home[1])
+                if returned is not None:
+                    found[name] = returned
+        return found
+
+    def _settled_answer(self, file: str) -> dict[str, Returned] | None:
+        """What calls give of what a file defines, if it has said so when all was known that it hangs on; else None.
+
+        Of files that hang on each other in a circle no answer is settled.
+        """
+        waiting = [file]
+        above: set[str] = set()
+        while waiting:
+            current = waiting[-1]
+            if current in self._settled:
+                waiting.pop()
+                continue
+            names = self._passed_on(current)
+            if names is None:
+                return None
+            homes = {name: home for name in names if (home := self._home(name, current)) is not None}
+            further = {home[0] for home in homes.values()} - self._settled.keys()
+            if further:
+                above.add(current)
+                if not above.isdisjoint(further):
+                    return None
+                waiting += sorted(further)
+                continue
+            facts = Facts(returns=tuple(sorted(self._known(current, names, {}).items())))
+            said = next(iter(self._said(current, facts, Asked(returns=True))), None)
+            if said is None or said.passes_on != names:
+                return None
+            self._settled[current] = dict(said.returns)
+            above.discard(current)
+        return self._settled[file]
+
+    def _first(self, file: str) -> tuple[str, ...]:
+        """Of what a file is told when it is asked first: of what it passes on, where all that is settled."""
+        names = self._passed_on(file) or ()
+        homes = (self._home(name, file) for name in names)
+        return names if all(home is None or home[0] in self._settled for home in homes) else ()
+
+    def _home(self, name: str, file: str) -> tuple[str, str] | None:
+        """The other file that defines what this one knows by a qualified name, and the name it has there."""
+        home = self._project.definition(name, file)
+        return home if home is not None and home[0] != file else None
+
+    def _passed_on(self, file: str) -> tuple[str, ...] | None:
+        if file not in self._passes_on:
+            known = None
+            if self._cache is not None:
+                found = self._found[file]
+                known = self._cache.passes_on(_named(self._contents.digest(file), found.shown), self._settings(found))
+            self._passes_on[file] = known
+        return self._passes_on[file]
 
     def _owners(self, wanted: Mapping[str, Wanted]) -> dict[tuple[str, str], list[tuple[str, str]]]:
         """The files that may call functions, with the name for each there: whose function, and its own name."""
@@ -239,9 +345,14 @@ class Inquiry:
         said = self._answers.get((key, facts), ())
         if all(each.asked != answers.asked for each in said):
             said = self._answers[key, facts] = (*said, answers)
+        if answers.asked.returns:
+            self._passes_on[key] = answers.passes_on
         if self._cache is not None:
             file = self._found[key]
-            self._cache.keep_answers(_named(digest(data, file.shown), file.shown), self._settings(file), facts, said)
+            content, settings = _named(digest(data, file.shown), file.shown), self._settings(file)
+            self._cache.keep_answers(content, settings, facts, said)
+            if answers.asked.returns:
+                self._cache.keep_passes_on(content, settings, answers.passes_on)
 
     def _settings(self, file: Found) -> Settings:
         return self._configs.for_file(file.path).settings_for(file.path)

@@ -36,8 +36,8 @@ _BYTES_BETWEEN_COLLECTIONS = 8 * 1024 * 1024
 class Job(NamedTuple):
     """A file to lint, by the name it is shown under; with a threshold, also to fix.
 
-    `facts` are what other files say of it; `is_final` says that these are all, where a lint asks for more. What it says
-    to what is `asked` is wanted besides, or alone, unless it `lints`.
+    `facts` are what other files say of it; `is_final` says that these are all, where a lint asks for more: else some
+    may be missing, and some only offered. What it says to what is `asked` is wanted besides, or alone, unless it `lints`.
     """
 
     shown: str
@@ -99,7 +99,9 @@ def outcome(job: Job) -> Outcome:
             return Outcome(result, answers=answers)
         if threshold is None or not any(is_applicable(finding.fix, threshold) for finding in result.findings):
             return Outcome(result, answers=answers)
-        return Outcome(result, fix(source, job.settings, threshold, job.facts), answers)
+        # What nothing has asked about was only offered.
+        facts = job.facts if job.is_final else NOTHING
+        return Outcome(result, fix(source, job.settings, threshold, facts), answers)
     except Exception as error:  # noqa: BLE001 - one file must not cost the user what is found in the others
         return _failure(f"torchlint failed: {_described(error)}; please report this")
 

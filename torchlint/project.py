@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
@@ -89,11 +89,12 @@ class Project:
                 waiting += [target for _, target in self._imported(path)]
         return reached
 
-    def is_called(self, path: str) -> bool:
-        """Whether a file calls anything that it may have from this one."""
+    def is_called(self, path: str, by: Container[str] | None = None) -> bool:
+        """Whether a file, or one of some, calls anything that it may have from this one."""
         return any(
             (known := self._brought_by(importer, base)) is None or not known.isdisjoint(self._files[importer].called)
             for importer, bases in self._importers.get(path, {}).items()
+            if by is None or importer in by
             for base in bases
         )
 
@@ -141,6 +142,12 @@ class Project:
                 seen.add(current)
                 stack += sorted({target for _, target in self._imported(current)} - seen)
         return list(ordered)
+
+    def imported_names(self, path: str) -> Iterator[str]:
+        """The qualified names that a file gives to what it imports by name, most of it from elsewhere."""
+        for base, names in self._files[path].imports:
+            if names and self.resolve(base, path) is not None:
+                yield from (_inner(base, name) for name in names)
 
     def _programs(self, path: str) -> list[str]:
         """The files that import this one, those that import them, and so on."""

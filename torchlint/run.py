@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from enum import IntEnum
@@ -211,8 +211,13 @@ def _answers(file: Found, source: SourceFile, settings: Settings, gathered: Gath
     from torchlint.engine import examine
     from torchlint.registry import find
 
-    questions = examine(source, tuple(map(find, settings.rules)), settings).questions
-    return facts_of(file, questions, gathered.configs, order, gathered.files) if questions else NOTHING
+    rules = tuple(map(find, settings.rules))
+
+    def wanted(facts: Facts) -> Wanted:
+        return examine(source, rules, settings, facts).questions
+
+    questions = wanted(NOTHING)
+    return facts_of(file, questions, wanted, gathered.configs, order, gathered.files) if questions else NOTHING
 
 
 class _Run(NamedTuple):
@@ -382,19 +387,35 @@ def _swept(run: _Run, configs: Configs, file: Found, data: bytes) -> Swept:
     job = Job(file.shown, data, settings(), run.fix_threshold)
     ((_, outcome),) = work((job,))
     if outcome.result.questions:
-        facts = facts_of(file, outcome.result.questions, configs, run.order)
+
+        def wanted(facts: Facts) -> Wanted:
+            ((_, found),) = work((job._replace(facts=facts),))
+            return found.result.questions
+
+        facts = facts_of(file, outcome.result.questions, wanted, configs, run.order)
         ((_, outcome),) = work((job._replace(facts=facts, is_final=True),))
     return Swept(file, data, outcome.result, outcome.fixed)
 
 
-def facts_of(file: Found, wanted: Wanted, configs: Configs, order: Order, others: Sequence[Found] = ()) -> Facts:
-    """What the files around, and others, say to what one wants to know, which need not be on the disk as it is here."""
+def facts_of(
+    file: Found,
+    wanted: Wanted,
+    again: Callable[[Facts], Wanted],
+    configs: Configs,
+    order: Order,
+    others: Sequence[Found] = (),
+) -> Facts:
+    """What the files around, and others, say to what one wants to know, which need not be on the disk as it is here.
+
+    `again` says what it wants to know where this is known.
+    """
     from torchlint.cache import Cache
     from torchlint.inquiry import Inquiry, Question
 
     cache = Cache(configs.for_directory(order.cwd).cache_folder) if order.cache else None
     try:
-        found = Inquiry((*others, file), configs, order.cwd, cache, order.jobs).facts([Question(file, wanted)])
+        inquiry = Inquiry((*others, file), configs, order.cwd, cache, order.jobs)
+        found = inquiry.settled([Question(file, wanted)], lambda _file, facts: again(facts))
     finally:
         if cache is not None:
             cache.close()

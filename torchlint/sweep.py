@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from torchlint import regular
 from torchlint.configfile import reason
 from torchlint.engine import is_applicable, mentions, names_torch, speaks_of_tensors
+from torchlint.facts import NOTHING, Asked, Facts
 from torchlint.finding import Applicability, Diagnostic, Fault, Result, Severity
 from torchlint.registry import find, prefixes
 from torchlint.source import is_notebook
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from torchlint.cache import Cache, Stamp
     from torchlint.config import Configs
     from torchlint.discover import Found
-    from torchlint.facts import Facts
     from torchlint.fixer import Fixed
     from torchlint.inquiry import Inquiry, Question
     from torchlint.pool import Job, Outcome
@@ -34,12 +34,16 @@ FEW = 16
 
 
 class Swept(NamedTuple):
-    """A file of which there is something to say: its bytes, what is found in them, what fixing makes of them."""
+    """A file of which there is something to say: its bytes, what is found in them, what fixing makes of them.
+
+    That is found where other files say these `facts`; with None it is only known what the file wants to know of others.
+    """
 
     file: Found
     data: bytes
     result: Result
     fixed: Fixed | None = None
+    facts: Facts | None = NOTHING
 
     def at_least(self, severity: Severity) -> Swept:
         """The same with those findings that are so severe."""
@@ -75,6 +79,8 @@ class Sweep:
         self.passed_over = 0
         # Whether what files want to know of each other is asked while they are linted.
         self._hears = False
+        # Files in which no rule finds anything, but of which others may want to know what their functions give.
+        self._bare: list[Found] = []
 
     @cached_property
     def _inquiry(self) -> Inquiry:
@@ -115,7 +121,9 @@ class Sweep:
         if self._hears:
             for swept in self._asking:
                 self._inquiry.hear(_question(swept))
-            files = self._inquiry.in_order(files)
+            self._bare = self._inquiry.called(self._bare, files)
+            files = self._inquiry.in_order((*files, *self._bare))
+        bare = set(self._bare)
         for file in files:
             try:
                 data = regular.read(file.path)
@@ -123,7 +131,13 @@ class Sweep:
                 self._note_unreadable(file, error)
                 continue
             job = self._job(file, data)
-            yield job._replace(asked=self._inquiry.asked(file)) if self._hears else job
+            if self._hears:
+                asked = self._inquiry.asked(file)
+                job = job._replace(facts=self._inquiry.given(file), asked=asked)
+                if file in bare:
+                    job = job._replace(asked=Asked(returns=asked.returns), lints=False)
+            if job.lints or job.asked:
+                yield job
 
     def _job(self, file: Found, data: bytes) -> Job:
         from torchlint.pool import Job
@@ -157,6 +171,8 @@ class Sweep:
             return None
         is_concerned = may_concern(file.shown, data, lambda: self._settings(file), named=file.named)
         self.passed_over += not (is_concerned or names_torch(data))
+        if not is_concerned:
+            self._bare.append(file)
         cache = self._opened() if is_concerned or stamp is not None else None
         result = None if is_concerned else Result()
         if cache is not None:
@@ -167,6 +183,11 @@ class Sweep:
                 cache.keep_content(file.path, stamp, content)
             if is_concerned:
                 result = cache.result(content, self._settings(file), size=len(data))
+                wanted = cache.wanted(content, self._settings(file)) if result is None else None
+                if wanted is not None:
+                    self._progress.advance(linted=False)
+                    self._asking.append(Swept(file, data, Result(questions=wanted), facts=None))
+                    return None
             elif file.named or not speaks_of_tensors(data):  # else it is another matter when it is named
                 cache.keep_result(content, self._settings(file), Result())
         if result is not None and result.questions:
@@ -186,12 +207,15 @@ class Sweep:
         files = {file.shown: file for file in self._files}
         with closing(work(jobs, self._means.processes)) as outcomes:
             for job, outcome in outcomes:
-                self._keep(job, outcome)
+                if outcome.answers is not None:
+                    self._inquiry.keep(files[job.shown], job.data, outcome.answers, job.facts)
+                if not job.lints:
+                    continue
+                facts = job.facts if job.is_final else _consulted(job.facts, outcome.result)
+                self._keep(job, outcome, facts)
                 if not job.is_final:
                     self._progress.advance(linted=True)
-                swept = Swept(files[job.shown], job.data, outcome.result, outcome.fixed)
-                if outcome.answers is not None:
-                    self._inquiry.keep(swept.file, swept.data, outcome.answers)
+                swept = Swept(files[job.shown], job.data, outcome.result, outcome.fixed, facts)
                 if outcome.result.questions and not job.is_final:
                     self._asking.append(swept)
                     if self._hears:
@@ -200,44 +224,62 @@ class Sweep:
                     yield swept
 
     def _asked(self) -> Iterator[Swept]:
-        """The files whose callers matter, now that they are known."""
-        from torchlint.facts import NOTHING
+        """The files whose result hangs on others, now that these are known.
 
-        known = self._inquiry.facts(map(_question, self._asking))
+        As in `Inquiry.settled`, a file is first told what calls give, until it wants to know of no more of them.
+        """
+        from torchlint.inquiry import PASSES, Question
+
+        ready: list[Swept] = []
+        for _ in range(PASSES):
+            asking, self._asking = self._asking, []
+            given = self._inquiry.facts(Question(one.file, one.result.questions.of_returns) for one in asking)
+            jobs = []
+            for swept in asking:
+                facts = given.get(swept.file.path, NOTHING)
+                known = swept if swept.facts == facts else self._looked_up(swept, facts)
+                if known is None:
+                    jobs.append(self._job(swept.file, swept.data)._replace(facts=facts))
+                else:
+                    (ready if known is swept else self._asking).append(known)
+            if jobs:
+                yield from self._lint(iter(jobs))
+            if not self._asking:
+                break
+        ready += self._asking
+        known_of = self._inquiry.facts(map(_question, ready))
         jobs = []
-        for swept in self._asking:
-            job = self._settled(swept, known.get(swept.file.path, NOTHING))
-            if isinstance(job, Swept):
-                if not job.result.is_clean:
-                    yield job
-            else:
-                jobs.append(job)
+        for swept in ready:
+            facts = known_of.get(swept.file.path, NOTHING)
+            known = swept if swept.facts == facts else self._looked_up(swept, facts)
+            if known is None or self._is_to_be_fixed(known.result):
+                jobs.append(self._job(swept.file, swept.data)._replace(facts=facts, is_final=True))
+            elif not known.result.is_clean:
+                yield known
         if jobs:
             yield from self._lint(iter(jobs))
 
-    def _settled(self, swept: Swept, facts: Facts) -> Swept | Job:
-        """What is found where these are all the facts, or what has to be done to know."""
-        from torchlint.pool import Job
+    def _looked_up(self, swept: Swept, facts: Facts) -> Swept | None:
+        """What an earlier run has found in the file where these are all the facts."""
+        from torchlint.cache import digest
 
-        settings = self._settings(swept.file)
-        result: Result | None = swept.result
-        if facts:
-            from torchlint.cache import digest
+        cache = self._opened()
+        if cache is None:
+            return None
+        content = digest(swept.data, swept.file.shown)
+        result = cache.result(content, self._settings(swept.file), facts, size=len(swept.data))
+        return None if result is None else swept._replace(result=result, facts=_consulted(facts, result))
 
-            cache = self._opened()
-            content = digest(swept.data, swept.file.shown)
-            result = cache.result(content, settings, facts, size=len(swept.data)) if cache is not None else None
-        if result is None or self._is_to_be_fixed(result):
-            return Job(swept.file.shown, swept.data, settings, self._means.threshold, facts, is_final=True)
-        return swept._replace(result=result)
-
-    def _keep(self, job: Job, outcome: Outcome) -> None:
+    def _keep(self, job: Job, outcome: Outcome, facts: Facts) -> None:
         """Remember what is so for good: a defect of torchlint or too little memory may be gone next time."""
         if self._cache is None or any(diagnostic.fault is Fault.INTERNAL for diagnostic in outcome.result.diagnostics):
             return
         from torchlint.cache import digest
 
-        self._cache.keep_result(digest(job.data, job.shown), job.settings, outcome.result, job.facts)
+        content = digest(job.data, job.shown)
+        self._cache.keep_result(content, job.settings, outcome.result, facts)
+        if facts and not job.is_final:
+            self._cache.keep_wanted(content, job.settings, outcome.result.questions)
 
     def _is_to_be_fixed(self, result: Result) -> bool:
         threshold = self._means.threshold
@@ -256,6 +298,11 @@ class Sweep:
 
             self._cache = Cache(self._means.cache_folder(), bulk=len(self._files) > FEW)
         return self._cache
+
+
+def _consulted(facts: Facts, result: Result) -> Facts:
+    """What a result hangs on of the facts, of which some were only offered: what calls give that nobody asked about."""
+    return facts._replace(returns=facts.returned_for(result.questions.returns)) if facts.returns else facts
 
 
 def _question(swept: Swept) -> Question:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -16,7 +17,7 @@ from torchlint.globs import posix
 from torchlint.linter import lint
 from torchlint.registry import all_rules, problems
 from torchlint.settings import Settings
-from torchlint.source import SourceFile
+from torchlint.source import DecodeError, SourceFile
 from torchlint.sweep import may_concern
 
 if TYPE_CHECKING:
@@ -147,12 +148,21 @@ class Analyst:
             open_files = {Path(path): data for path, data in order.open_files.items()} | {file.path: order.data}
             new = _unsaved(open_files, config.root if config.file is not None else root, place, configured)
             inquiry = Inquiry((*others, *new, file), configured.configs, root, cache, 1, open_files)
-            return inquiry.facts([Question(file, order.wanted)]).get(file.path, NOTHING)
+            return inquiry.settled([Question(file, order.wanted)], partial(self._wanted, order)).get(file.path, NOTHING)
         except ConfigError:
             return NOTHING
         finally:
             if cache is not None:
                 cache.close()
+
+    def _wanted(self, order: Inquire, file: Found, facts: Facts) -> Wanted:
+        """What a document wants to know where others say this."""
+        config, _ = self._for(order.place).config(order.place.file)
+        try:
+            source = SourceFile.from_bytes(order.place.shown, order.data)
+        except DecodeError:
+            return order.wanted
+        return lint(source, config.settings_for(file.path), facts).questions
 
     @staticmethod
     def rest() -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from torchlint.config import Config, Overrides
+    from torchlint.finding import Wanted
     from torchlint.fixer import Fixed
     from torchlint.settings import Settings
     from torchlint.spoken import Named, Said
@@ -213,7 +214,12 @@ def _linted(files: Sequence[_File], found: Sequence[Found], configs: Configs, ro
         for file in files
         if file.found.path in results and results[file.found.path].questions
     ]
-    answers = Inquiry(found, configs, root, None, 1).facts(questions) if questions else {}
+    known = {file.found: file for file in files}
+
+    def wanted(found: Found, facts: Facts) -> Wanted:
+        return lint(known[found].source, known[found].settings, facts).questions
+
+    answers = Inquiry(found, configs, root, None, 1).settled(questions, wanted) if questions else {}
     linted = []
     for file in files:
         if file.found.path in results:
