@@ -126,7 +126,6 @@ def test_several_processes_find_what_one_finds(monkeypatch: pytest.MonkeyPatch) 
     jobs = [*several(12), job("bad.py", b"import torch\ntorch.zeros(\n"), job("latin.py", SLOW + b"# \xff\n")]
     here = by_name(work(jobs, 1))
     monkeypatch.setattr(pool, "LEAST_LINES", 1)
-    monkeypatch.setattr(pool, "_CHUNK_BYTES", 200)
     assert by_name(work(iter(jobs), 2)) == here
     assert len(here) == 14
 
@@ -145,7 +144,6 @@ def test_where_no_more_processes_are_to_be_had_the_others_do_it_all(monkeypatch:
     jobs = several(12)
     here = by_name(work(jobs, 1))
     monkeypatch.setattr(pool, "LEAST_LINES", 1)
-    monkeypatch.setattr(pool, "_CHUNK_BYTES", 200)
     monkeypatch.setattr(pool, "_Worker", start)
     assert by_name(work(jobs, 2)) == here
     assert len(started) == lent
@@ -159,7 +157,7 @@ from torchlint import pool
 from torchlint.pool import Job, work
 from torchlint.settings import Settings
 
-pool.LEAST_LINES, pool._CHUNK_BYTES = 1, 200
+pool.LEAST_LINES = 1
 SETTINGS = Settings(rules=("host-factory-then-move",))
 SLOW = b"import torch\\n\\n\\ndef mask(size):\\n    return torch.zeros(size, size).cuda()\\n"
 JOBS = [Job(f"{i}.py", b"# %d\\n" % i + SLOW, SETTINGS) for i in range(16)]
@@ -275,7 +273,7 @@ def test_who_stops_reading_leaves_no_process_behind() -> None:
         "    if source.path != '0.py' and os.getpid() != PARENT:\n"
         "        time.sleep(60)\n"
         "    return LINT(source, settings, facts, asked)\n"
-        "pool.lint_and_answer, pool._CHUNK_BYTES = lint, 1\n"
+        "pool.lint_and_answer = lint\n"
         "outcomes = work(JOBS, 2)\n"
         "started = time.monotonic()\n"
         "next(outcomes)\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
@@ -66,6 +66,7 @@ class Inquiry:
         # On what other files' functions and classes give hangs what a file said that its own do.
         self._passes_on: dict[str, tuple[str, ...] | None] = {}
         self._settled: dict[str, dict[str, Returned]] = {}
+        self._imports: dict[str, dict[str, tuple[str, str]]] = {}
         self._waiting: dict[str, set[str]] = {}
         self._tests: dict[str, bool] = {}
         self._found = {_key(file): file for file in (*files, *_around(files, configs, cwd))}
@@ -107,14 +108,23 @@ class Inquiry:
 
     def given(self, file: Found) -> Facts:
         """What calls give of what the file imports by name, as far as answers are at hand that nothing can change."""
-        key = _key(file)
         found = {}
-        for name in self._project.imported_names(key):
-            home = self._home(name, key)
-            given = self._settled_answer(home[0]) if home is not None else None
-            if home is not None and given is not None and home[1] in given:
-                found[name] = given[home[1]]
+        for name, (home, known_as) in self._imported(_key(file)).items():
+            given = self._settled_answer(home)
+            if given is not None and known_as in given:
+                found[name] = given[known_as]
         return Facts(returns=tuple(sorted(found.items())))
+
+    def hangs_on(self, file: Found, others: Collection[Path]) -> bool:
+        """Whether one of the others defines what the file imports by name."""
+        return any(self._found[home].path in others for home, _ in self._imported(_key(file)).values())
+
+    def _imported(self, key: str) -> dict[str, tuple[str, str]]:
+        """The qualified names of what a file imports by name, with the file that defines each and its name there."""
+        if key not in self._imports:
+            names = self._project.imported_names(key)
+            self._imports[key] = {name: home for name in names if (home := self._home(name, key)) is not None}
+        return self._imports[key]
 
     def settled(self, questions: Iterable[Question], again: Callable[[Found, Facts], Wanted]) -> dict[Path, Facts]:
         """As `facts`, where what a file wants to know may hang on what calls give: it is looked at `again` with that.
@@ -198,25 +208,29 @@ class Inquiry:
         """
         given: dict[tuple[str, str], Returned] = {}
         passed_on: dict[str, tuple[str, ...]] = {}
-        homes = self._homes(wanted)
-        for _ in range(PASSES):
-            asking = {
-                file: passed_on.get(file, self._first(file))
-                for file in dict.fromkeys((*(file for file, _ in homes), *passed_on))
-                if self._settled_answer(file) is None
-            }
+        circles = PASSES
+        for _ in range(len(self._found) + PASSES):
+            while news := {file for file, _ in self._homes({**wanted, **passed_on})} - passed_on.keys():
+                passed_on.update((file, self._passed_on(file) or ()) for file in news)
+            unsettled = sorted(file for file in passed_on if self._settled_answer(file) is None)
+            # Those of a circle hang on each other: they are asked where nobody else is left.
+            ready = [file for file in unsettled if self._is_settled(passed_on[file], file)]
+            asking = ready or unsettled
+            circles -= not ready
             asked = {
-                file: (Asked(returns=True), Facts(returns=tuple(sorted(self._known(file, names, given).items()))))
-                for file, names in asking.items()
+                file: (
+                    Asked(returns=True),
+                    Facts(returns=tuple(sorted(self._known(file, passed_on[file], given).items()))),
+                )
+                for file in asking
             }
-            before = given, dict(passed_on)
-            given = {}
+            before = dict(given), dict(passed_on)
             for file, answers in self._ask(asked):
+                given = {home: returned for home, returned in given.items() if home[0] != file}
                 given.update(((file, name), returned) for name, returned in answers.returns)
                 passed_on[file] = answers.passes_on
-            if before == (given, passed_on):
+            if not circles or (before == (given, passed_on) and asking == unsettled):
                 break
-            homes = self._homes({**wanted, **passed_on})
         return {file: found for file, names in wanted.items() if (found := self._known(file, names, given))}
 
     def _known(self, file: str, names: Iterable[str], given: Mapping[tuple[str, str], Returned]) -> dict[str, Returned]:
@@ -262,11 +276,10 @@ class Inquiry:
             above.discard(current)
         return self._settled[file]
 
-    def _first(self, file: str) -> tuple[str, ...]:
-        """Of what a file is told when it is asked first: of what it passes on, where all that is settled."""
-        names = self._passed_on(file) or ()
+    def _is_settled(self, names: Iterable[str], file: str) -> bool:
+        """Whether nothing can change what is known of that which a file knows by these names."""
         homes = (self._home(name, file) for name in names)
-        return names if all(home is None or home[0] in self._settled for home in homes) else ()
+        return all(home is None or home[0] in self._settled for home in homes)
 
     def _home(self, name: str, file: str) -> tuple[str, str] | None:
         """The other file that defines what this one knows by a qualified name, and the name it has there."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import re
-from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain, pairwise
@@ -27,17 +26,17 @@ if TYPE_CHECKING:
 
 # Below this many lines, processes cost more to start than they save.
 LEAST_LINES = 15_000
-_CHUNK_BYTES = 128 * 1024
 _MOST_PROCESSES = 61  # what Windows can wait for
 # The collector takes 40 % of the parse, so it is off, and called after this much source to keep memory within bounds.
 _BYTES_BETWEEN_COLLECTIONS = 8 * 1024 * 1024
+_BYTES_BETWEEN_COLLECTIONS_BESIDE_OTHERS = 128 * 1024
 
 
 class Job(NamedTuple):
     """A file to lint, by the name it is shown under; with a threshold, also to fix.
 
     `facts` are what other files say of it; `is_final` says that these are all, where a lint asks for more: else some
-    may be missing, and some only offered. What it says to what is `asked` is wanted besides, or alone, unless it `lints`.
+    may be missing, and some only offered. What it says to what is `asked` is wanted besides; alone, unless it `lints`.
     """
 
     shown: str
@@ -64,16 +63,18 @@ class Outcome(NamedTuple):
 Outcomes: TypeAlias = "Generator[tuple[Job, Outcome], None, None]"
 
 
-def work(jobs: Iterable[Job], processes: int | None = None) -> Outcomes:
+def work(jobs: Iterable[Job], processes: int | None = None, *, lines: int | None = None) -> Outcomes:
     """Each job with its outcome, in any order. At most that many processes; None for one per processor.
 
-    Jobs are taken as they are needed, so that not all files have to be in memory. A job that fails, or kills the
-    process it is in, has a diagnostic for an outcome.
+    Jobs are taken as they are needed, so that not all files have to be in memory. They have so many `lines`, or else
+    these are counted first. A job that fails, or kills the process it is in, has a diagnostic for an outcome.
     """
     limit = min(processes or _processors(), _MOST_PROCESSES)
     jobs = iter(jobs)
     if limit == 1:
         return _here(jobs)
+    if lines is not None:
+        return _spread(jobs, limit) if lines >= LEAST_LINES else _here(jobs)
     first: list[Job] = []
     lines = 0
     for job in jobs:
@@ -182,7 +183,7 @@ def _spread(jobs: Iterable[Job], processes: int, *, again: bool = False) -> Outc
 
     `again` says that these are such jobs.
     """
-    crew = _Crew(_chunks(jobs), processes)
+    crew = _Crew(iter(jobs), processes)
     try:
         yield from crew.outcomes()
     finally:
@@ -196,25 +197,15 @@ def _spread(jobs: Iterable[Job], processes: int, *, again: bool = False) -> Outc
             yield from _spread(crew.suspects, 1, again=True)
 
 
-def _chunks(jobs: Iterable[Job]) -> Iterator[list[Job]]:
-    chunk: list[Job] = []
-    size = 0
-    for job in jobs:
-        chunk.append(job)
-        size += len(job.data)
-        if size >= _CHUNK_BYTES:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk
-
-
 class _Crew:
-    """Processes that answer job by job, so that it is known which job one of them dies of: a suspect."""
+    """Processes that get one job after another, so that it is known which job one of them dies of: a suspect.
 
-    def __init__(self, chunks: Iterator[list[Job]], most: int) -> None:
+    The next is not looked for before a process is free: what it is may hang on what was found.
+    """
+
+    def __init__(self, jobs: Iterator[Job], most: int) -> None:
         self.suspects: list[Job] = []
-        self._chunks = chunks
+        self._jobs = jobs
         self._most = most
         self._context = _context()
         self._workers: dict[object, _Worker] = {}
@@ -232,7 +223,7 @@ class _Crew:
 
     def left(self) -> Iterator[Job]:
         """The jobs for which no process was to be had."""
-        return chain.from_iterable(self._chunks)
+        return self._jobs
 
     def end(self) -> None:
         """Leave no process behind."""
@@ -241,14 +232,14 @@ class _Crew:
 
     def _grow(self) -> bool:
         """Start one more process, if there is work for it and it can be had."""
-        chunk = next(self._chunks, None) if len(self._workers) < self._most else None
-        if chunk is None:
+        job = next(self._jobs, None) if len(self._workers) < self._most else None
+        if job is None:
             return False
         try:
-            worker = _Worker(self._context, chunk)
+            worker = _Worker(self._context, job)
         except OSError:
             self._most = len(self._workers)
-            self._chunks = chain((chunk,), self._chunks)
+            self._jobs = chain((job,), self._jobs)
             return False
         self._workers[worker.connection] = worker
         return True
@@ -260,14 +251,11 @@ class _Crew:
         except (EOFError, OSError):
             self._bury(worker)
             return
-        if said is not None:
-            yield worker.jobs.popleft(), said
-        if not worker.jobs:
-            worker.jobs.extend(next(self._chunks, ()))
-        elif said is not None:
-            return  # it is at the next one already
-        if worker.jobs:
-            worker.send()
+        if said is not None and worker.job is not None:
+            yield worker.job, said
+            worker.job = next(self._jobs, None)
+        if worker.job is not None:
+            worker.send(worker.job)
         else:
             del self._workers[worker.connection]
             worker.end()
@@ -275,31 +263,31 @@ class _Crew:
     def _bury(self, worker: _Worker) -> None:
         del self._workers[worker.connection]
         worker.end()
-        if worker.has_jobs:
-            self.suspects.append(worker.jobs.popleft())
+        if worker.job is not None and worker.is_at_work:
+            self.suspects.append(worker.job)
         else:
             self._most -= 1  # it died before it was ready, and so would the next
-        if worker.jobs:
-            self._chunks = chain((list(worker.jobs),), self._chunks)
+            if worker.job is not None:
+                self._jobs = chain((worker.job,), self._jobs)
 
 
 class _Worker:
-    """A process and the jobs that it has not answered, which it gets when it is ready."""
+    """A process and the job that it has not answered, which it gets when it is ready."""
 
-    def __init__(self, context: BaseContext, jobs: Iterable[Job]) -> None:
+    def __init__(self, context: BaseContext, job: Job) -> None:
         self.connection, theirs = context.Pipe()
         # mypy knows of `Process` in the contexts of single start methods only.
         self.process: BaseProcess = context.Process(target=_serve, args=(theirs,), daemon=True)  # type: ignore[attr-defined]
         self.process.start()
         theirs.close()
-        self.jobs = deque(jobs)
-        self.has_jobs = False
+        self.job: Job | None = job
+        self.is_at_work = False
 
-    def send(self) -> None:
-        """Hand over the jobs. Whether it is still there shows when it is listened to."""
-        self.has_jobs = True
+    def send(self, job: Job) -> None:
+        """Hand over the job. Whether it is still there shows when it is listened to."""
+        self.is_at_work = True
         with suppress(OSError):
-            self.connection.send(list(self.jobs))
+            self.connection.send(job)
 
     def end(self) -> None:
         """Stop it wherever it is: it holds nothing that could be lost."""
@@ -336,10 +324,14 @@ def _serve(connection: Connection) -> None:
     gc.disable()
     own_process()
     connection.send(None)
+    size = 0
     while True:
-        for job in connection.recv():
-            connection.send(outcome(job))
-        gc.collect()
+        job = connection.recv()
+        connection.send(outcome(job))
+        size += len(job.data)
+        if size > _BYTES_BETWEEN_COLLECTIONS_BESIDE_OTHERS:
+            gc.collect()
+            size = 0
 
 
 def _end_with_parent() -> None:

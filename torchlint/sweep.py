@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 # Up to this many files are read outright: that is quicker than to open the cache and ask whether they have changed.
 FEW = 16
+# So many files that may be linted next are looked through for one that waits for no other.
+_LOOKED_AHEAD = 8
 
 
 class Swept(NamedTuple):
@@ -81,6 +84,8 @@ class Sweep:
         self._hears = False
         # Files in which no rule finds anything, but of which others may want to know what their functions give.
         self._bare: list[Found] = []
+        self._at_work: set[Path] = set()
+        self._lines = 0
 
     @cached_property
     def _inquiry(self) -> Inquiry:
@@ -99,7 +104,7 @@ class Sweep:
         try:
             first = next(jobs, None)
             if first is not None:
-                yield from self._lint(chain((first,), jobs))
+                yield from self._lint(chain((first,), jobs), self._lines if self._hears else None)
             yield from self._known
             if self._asking:
                 yield from self._asked()
@@ -124,7 +129,7 @@ class Sweep:
             self._bare = self._inquiry.called(self._bare, files)
             files = self._inquiry.in_order((*files, *self._bare))
         bare = set(self._bare)
-        for file in files:
+        for file in self._behind_answers(files) if self._hears else files:
             try:
                 data = regular.read(file.path)
             except OSError as error:
@@ -137,7 +142,21 @@ class Sweep:
                 if file in bare:
                     job = job._replace(asked=Asked(returns=asked.returns), lints=False)
             if job.lints or job.asked:
+                self._at_work.add(file.path)
                 yield job
+
+    def _behind_answers(self, files: Iterable[Found]) -> Iterator[Found]:
+        """The files, each behind the answers of those that it imports, where others can be linted in the meantime."""
+        left: deque[Found] = deque()
+        for file in chain(files, repeat(None)):
+            if file is not None:
+                left.append(file)
+            if not left:
+                return
+            if file is None or len(left) > _LOOKED_AHEAD:
+                found = next((each for each in left if not self._inquiry.hangs_on(each, self._at_work)), left[0])
+                left.remove(found)
+                yield found
 
     def _job(self, file: Found, data: bytes) -> Job:
         from torchlint.pool import Job
@@ -195,18 +214,20 @@ class Sweep:
             self._asking.append(Swept(file, data, result))
             return None
         if result is None or self._is_to_be_fixed(result):
+            self._lines += data.count(b"\n")
             return data
         self._progress.advance(linted=False)
         if not result.is_clean:
             self._known.append(Swept(file, data, result))
         return None
 
-    def _lint(self, jobs: Iterator[Job]) -> Iterator[Swept]:
+    def _lint(self, jobs: Iterator[Job], lines: int | None = None) -> Iterator[Swept]:
         from torchlint.pool import work
 
         files = {file.shown: file for file in self._files}
-        with closing(work(jobs, self._means.processes)) as outcomes:
+        with closing(work(jobs, self._means.processes, lines=lines)) as outcomes:
             for job, outcome in outcomes:
+                self._at_work.discard(files[job.shown].path)
                 if outcome.answers is not None:
                     self._inquiry.keep(files[job.shown], job.data, outcome.answers, job.facts)
                 if not job.lints:

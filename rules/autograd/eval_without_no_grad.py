@@ -61,6 +61,8 @@ def check(node: cst.FunctionDef | cst.Module, context: Context) -> Iterator[Flag
 @RULE.on(*map(Method, _DROPS), Node("Attribute", (b".data",)))
 def check_dropped(node: cst.Call | cst.Attribute, context: Context) -> Iterator[Flag]:
     """Flag each call of a model of whose output nothing is used with its graph."""
+    if hasattr(node, "attr") and node.attr.value != "data":
+        return
     from torchlint.analyses.execution.hot import rate_doubts
 
     from ._shared.evaluation import Evaluations

@@ -87,11 +87,11 @@ class Context:
         What is found there hangs on nothing that was asked here, and the other way round.
         """
         other = Context(self.tree, self.source, self.settings, facts)
-        other.names = self.names  # they say the same, whatever is known of other files
+        other.names, other.program = self.names, self.program  # they say the same, whatever is known of other files
         try:
             yield other
         finally:
-            other.release(self.names)
+            other.release(self.names, self.program)
 
     def release(self, *kept: object) -> None:
         """Let go of all that was worked out: parts that know each other stay in memory until the collector comes."""

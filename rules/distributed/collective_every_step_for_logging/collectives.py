@@ -23,12 +23,28 @@ _CLOCKS = frozenset({"time.time", "time.perf_counter", "time.monotonic"})
 
 def is_reduction(call: cst.Call, context: Context) -> bool:
     """Whether the call gives a sum over all processes, as a helper of this file or one that is called so."""
-    target = context.calls.target(call)
-    if target is not None:
-        found = [node for node in descendants_in_scope(target.body) if isinstance(node, cst.Call)]
-        return len(found) < _SHORT and any(context.qualified_name(node.func) in REDUCERS for node in found)
     name = context.qualified_name(call.func)
-    return REDUCING_FUNCTION.suggests(name.rpartition(".")[2] if name is not None else last_part(call.func))
+    is_named_so = REDUCING_FUNCTION.suggests(name.rpartition(".")[2] if name is not None else last_part(call.func))
+    helpers = context[_Helpers].found
+    if not is_named_so and not helpers:
+        return False  # what is called takes longer to find out
+    target = context.calls.target(call)
+    return is_named_so if target is None else target in helpers
+
+
+class _Helpers:
+    """The short functions of a module that sum something over all processes."""
+
+    def __init__(self, context: Context) -> None:
+        reducing = [call for call in context.tree.of(cst.Call) if context.qualified_name(call.func) in REDUCERS]
+        functions = {context.function(call) for call in reducing}
+        self.found = frozenset(
+            function for function in functions if isinstance(function, cst.FunctionDef) and _is_short(function)
+        )
+
+
+def _is_short(function: cst.FunctionDef) -> bool:
+    return sum(isinstance(node, cst.Call) for node in descendants_in_scope(function.body)) < _SHORT
 
 
 _SHORT = 12

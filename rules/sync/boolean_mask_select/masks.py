@@ -98,33 +98,44 @@ _MASKED = frozenset({"masked_fill", "masked_fill_", "masked_select", "masked_sca
 
 def _is_taken_as_mask(name: cst.Name, context: Context) -> bool:
     """Whether `x.masked_fill(mask, 0)` or `torch.where(mask, x, y)` is called with it: of anything else they raise."""
-    for use in context.names.spelt(name.value):
-        argument = context.parent(_with_its_axes(use, context))
-        call = context.parent(argument) if isinstance(argument, cst.Arg) else None
-        match call:
-            case cst.Call(func=func, args=[first, _, _]) if first is argument:
-                if context.qualified_name(func) == "torch.where" and context.holds_the_same(use, name):
-                    return True
-        match call:
-            case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=method)), args=[first, *_]):
-                is_first = first is argument and argument.keyword is None
-                if is_first and method in _MASKED and context.holds_the_same(use, name) and context.is_tensor(owner):
-                    return True
-    return False
+    return any(
+        context.holds_the_same(use, name) and (owner is None or context.is_tensor(owner))
+        for use, owner in context[_Taken].as_masks.get(name.value, ())
+    )
 
 
-def _with_its_axes(use: cst.Name, context: Context) -> cst.CSTNode:
-    """`mask[..., None]` for `mask`, which holds the same values."""
-    above = context.parent(use)
-    if not isinstance(above, cst.Subscript) or above.value is not use:
-        return use
-    is_whole = all(
+class _Taken:
+    """The names that a module passes where only truth values are taken, with the tensor whose method it is, if any."""
+
+    def __init__(self, context: Context) -> None:
+        self.as_masks: dict[str, list[tuple[cst.Name, cst.BaseExpression | None]]] = {}
+        for call in context.tree.of(cst.Call):
+            match call:
+                case cst.Call(func=func, args=[first, _, _]) if context.qualified_name(func) == "torch.where":
+                    self._add(first, None)
+                case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=method)), args=[first, *_]):
+                    if method in _MASKED and first.keyword is None:
+                        self._add(first, owner)
+
+    def _add(self, argument: cst.Arg, owner: cst.BaseExpression | None) -> None:
+        match argument.value:
+            case cst.Name() as use:
+                pass
+            case cst.Subscript(value=cst.Name() as use) if _keeps_values(argument.value):
+                pass
+            case _:
+                return
+        self.as_masks.setdefault(use.value, []).append((use, owner))
+
+
+def _keeps_values(node: cst.Subscript) -> bool:
+    """Whether it is `mask[..., None]`, which holds the same values as `mask`."""
+    return all(
         isinstance(part.slice, cst.Slice)
         or (isinstance(part.slice, cst.Index) and isinstance(part.slice.value, cst.Ellipsis))
         or (isinstance(part.slice, cst.Index) and dotted(part.slice.value) == "None")
-        for part in above.slice
+        for part in node.slice
     )
-    return above if is_whole else use
 
 
 def _is_given_a_mask(name: cst.Name, context: Context) -> bool:
