@@ -239,7 +239,7 @@ def _deepest(text: str) -> int:
     """How deep brackets nest at most, counted on the text without comments: strings only make it count too much."""
     if max(text.count("("), text.count("["), text.count("{")) <= DEEPEST_NESTING // 3 and "\n" + " " * 100 not in text:
         return 0
-    from torchlint.syntax.uncommented import uncommented  # few files come here
+    from torchlint.syntax.uncommented import uncommented  # short files don't come here
 
     depth = deepest = 0
     for bracket in _BRACKETS.findall(uncommented(text)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 _PROSE = re.compile(
     r"#[^\r\n]*"
@@ -17,6 +18,7 @@ _FIELD = re.compile(r"\{[^{}]*\}")
 _PREFIX = "bBfFrRtTuU"
 
 
+@lru_cache(maxsize=4)  # a file is asked for when it is read, and again by what it says as a whole
 def uncommented(text: str) -> str:
     """The text without comments, and with nothing in its docstrings and in strings of several words.
 
