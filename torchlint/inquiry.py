@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
@@ -22,6 +22,7 @@ from torchlint.role import Role, is_of_tests
 if TYPE_CHECKING:
     from torchlint.cache import Cache
     from torchlint.config import Configs
+    from torchlint.pool import Job, Outcomes
     from torchlint.project import Project
     from torchlint.settings import Settings
 
@@ -43,7 +44,7 @@ class Inquiry:
     `in_order` gives an order in which most can, `hear` takes a question, `asked` is what to ask, `keep` takes the
     answers. What was not asked so is asked when `facts` are wanted: these are the same either way.
 
-    Files hold what is given `instead` of what is on the disk, by path.
+    Files hold what is given `instead` of what is on the disk, by path. `doing` does the jobs, not `pool.work`.
     """
 
     def __init__(
@@ -54,10 +55,12 @@ class Inquiry:
         cache: Cache | None,
         processes: int | None,
         instead: Mapping[Path, bytes] = MappingProxyType({}),
+        doing: Callable[[Iterable[Job]], Outcomes] | None = None,
     ) -> None:
         self._configs = configs
         self._cache = cache
         self._processes = processes
+        self._doing = doing
         # All that a file has said, where other files say this of it.
         self._answers: dict[tuple[str, Facts], tuple[Answers, ...]] = {}
         self._waiting: dict[str, set[str]] = {}
@@ -209,7 +212,8 @@ class Inquiry:
                 file, data = self._found[key], self._contents.data(key)
                 job = Job(file.shown, data, self._settings(file), facts=known, asked=missing, lints=False)
                 jobs[file.shown] = key, job
-        with closing(work((job for _, job in jobs.values()), self._processes)) as outcomes:
+        asking = (job for _, job in jobs.values())
+        with closing(work(asking, self._processes) if self._doing is None else self._doing(asking)) as outcomes:
             for job, outcome in outcomes:
                 key, _ = jobs[job.shown]
                 answers = outcome.answers or Answers(asked=job.asked)
