@@ -117,13 +117,8 @@ def _reduction(whole: cst.CSTNode, context: Context) -> str:
 
 def _bound(target: cst.Name, statement: cst.Assign, context: Context) -> list[Binding]:
     """What the statement binds to the name."""
-    return [
-        binding
-        for use in context.names.spelt(target.value)
-        if context.names.is_read(use)
-        for binding in context.reaching(use)
-        if binding.node is statement
-    ][:1]
+    uses = context.names.reads(target.value, statement)[:1]
+    return [binding for use in uses for binding in context.reaching(use) if binding.node is statement][:1]
 
 
 def _is_moved(node: cst.BaseExpression, context: Context) -> bool:
