@@ -194,7 +194,11 @@ def _use(use: cst.Name, context: Context) -> Purpose:
 
 
 def _reads_of(name: str, statement: cst.CSTNode, region: cst.CSTNode, context: Context) -> list[cst.Name]:
-    return [node for node in context.names.reads(name, statement) if context.tree.within(node, region)]
+    return [
+        node
+        for node in context.uses.of(name, statement)
+        if context.names.is_read(node) and context.tree.within(node, region)
+    ]
 
 
 def is_averaged(copy: cst.Call, context: Context) -> bool:

@@ -75,7 +75,6 @@ class Names:
         # The bindings of a scope's names, and the uses of bindings by their identity, each put together once.
         self._bound: dict[tuple[Scope, str], tuple[Binding, ...]] = {}
         self._using: dict[str, dict[int, list[cst.Name]]] = {}
-        self._reading: dict[str, dict[int, list[cst.Name]]] = {}
         self._reaching: dict[cst.Name, tuple[Binding, ...]] = {}
         self.flow = Reaching(tree, self.scope_of, self.lookup)
         self._qualified: dict[cst.CSTNode, str | None] = {}
@@ -315,16 +314,6 @@ class Names:
                 for read in self.reaching(name):
                     using.setdefault(id(read), []).append(name)
         return self._using[binding.name].get(id(binding), [])
-
-    def reads(self, text: str, node: cst.CSTNode) -> list[cst.Name]:
-        """The places that read what a node, such as an assignment, may have bound to this name, in source order."""
-        if text not in self._reading:
-            reading = self._reading[text] = {}
-            for name in self._looked_up(text):
-                if self.is_read(name):
-                    for binder in {id(binding.node): binding.node for binding in self.reaching(name)}:
-                        reading.setdefault(binder, []).append(name)
-        return self._reading[text].get(id(node), [])
 
     def _looked_up(self, text: str) -> list[cst.Name]:
         """Every name of this text that is read or changed in place."""
