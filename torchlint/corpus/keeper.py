@@ -107,15 +107,19 @@ class Keeper:
         """What comes of an order; what is done of it meanwhile is added to what is `known`."""
         if self._process is None:
             self._process = _Process(self._start)
+        self._go_on_or_end()  # it may have been stopped while the process started
         answer = self._process.carried_out(files, lost, known)
-        if self._is_stopped:
-            self.close()
-            raise KeeperError("stopped")
+        self._go_on_or_end()
         if isinstance(answer, _Death) or not answer.goes_on:
             self.close()
         if isinstance(answer, Done):
             self.peak = max(self.peak, answer.peak)
         return answer
+
+    def _go_on_or_end(self) -> None:
+        if self._is_stopped:
+            self.close()
+            raise KeeperError("stopped")
 
 
 class _Process:
