@@ -37,6 +37,7 @@ MENU: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
             ("Editors", "editors.md", "editors/README.md"),
             ("VS Code", "vscode.md", "editors/vscode/README.md"),
             ("Where the time goes", "profile.md", "docs/profile.md"),
+            ("Files in Parquet", "corpus.md", "docs/corpus.md"),
             ("Verify a fix", "verify.md", "docs/verify.md"),
             ("Security", "security.md", "SECURITY.md"),
         ),

@@ -116,10 +116,11 @@ def on_ray(work: Work, most: int | None) -> Said:
     except ImportError as error:
         raise _missing("ray", error) from None
     is_ours = not ray.is_initialized()
-    if is_ours:
-        here = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": most or processors(), "include_dashboard": False}
-        ray.init(log_to_driver=False, logging_level="ERROR", **here)
     try:
+        if is_ours:
+            is_elsewhere = bool(os.environ.get("RAY_ADDRESS"))
+            here = {} if is_elsewhere else {"num_cpus": most or processors(), "include_dashboard": False}
+            ray.init(log_to_driver=False, logging_level="ERROR", **here)
         ray.data.DataContext.get_current().enable_progress_bars = False
         size = min(len(work.units), most or int(ray.cluster_resources().get("CPU", 1)))
         # No task makes the numbers: it would wait for a processor while all of them are taken by those that check.
