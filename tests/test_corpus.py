@@ -413,6 +413,7 @@ def test_a_run_that_was_ended_goes_on(tmp_path: Path, source: Path, capsys: pyte
     assert said.err == "going on: 2 of 3 row groups are done\n"
     assert said.out.startswith("42 files")
     assert rows_of(out) == before
+    assert not [name for name in os.listdir(out) if name.startswith(".")]
     assert [(out / f"part-00000-0000{n}.parquet").stat().st_mtime_ns for n in (0, 2)] == stamps
 
 

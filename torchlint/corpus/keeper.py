@@ -127,6 +127,7 @@ class _Process:
 
     def __init__(self, start: Start) -> None:
         self._limits = start.limits
+        self._patience = max(_AT_LEAST, _LOADED * start.limits.seconds)
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
         self._process = subprocess.Popen(  # noqa: S603 - ourselves
             [sys.executable, "-c", _START], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints
@@ -188,7 +189,7 @@ class _Process:
         self._complaints.close()
 
     def _allow(self) -> None:
-        self._deadline = time.monotonic() + max(_AT_LEAST, _LOADED * self._limits.seconds)
+        self._deadline = time.monotonic() + self._patience
 
     def _watch(self) -> None:
         while not self._is_over.wait(0.5):
@@ -212,9 +213,10 @@ class _Process:
 
     def _death(self, at: Begun | None) -> _Death:
         code, complaint = self._how_it_ended()
-        seconds = f"{self._limits.seconds:g} CPU seconds"
-        if self._is_late or (hasattr(signal, "SIGPROF") and code == -signal.SIGPROF):
-            return _Death(Status.TIMEOUT, f"it took more than {seconds}", at)
+        if hasattr(signal, "SIGPROF") and code == -signal.SIGPROF:
+            return _Death(Status.TIMEOUT, f"it took more than {self._limits.seconds:g} CPU seconds", at)
+        if self._is_late:
+            return _Death(Status.TIMEOUT, f"it took more than {self._patience:g} seconds by the clock", at)
         if code == OUT_OF_MEMORY or b"memory allocation of" in complaint or b"MemoryError" in complaint:
             return _Death(Status.OUT_OF_MEMORY, f"it took more than {self._limits.bytes >> 20} MiB of memory", at)
         return _Death(Status.CRASHED, f"the process that linted it {_ended(code)}", at)

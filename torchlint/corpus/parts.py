@@ -182,7 +182,10 @@ class Output:
         return total
 
     def finish(self) -> None:
-        """Mark it as complete, as Spark and Hadoop do."""
+        """Mark it as complete, as Spark and Hadoop do; what runs that were killed began to write goes."""
+        for name in os.listdir(self.folder):
+            if name.startswith(".part-"):
+                (self.folder / name).unlink(missing_ok=True)
         self._put(_SUCCESS, Path.touch)
 
     def _put(self, name: str, write: Callable[[Path], Any]) -> None:
