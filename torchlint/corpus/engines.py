@@ -85,14 +85,18 @@ def in_threads(work: Work, most: int | None) -> Said:
         idle.append(unitwise)
         return wrong
 
-    with ThreadPoolExecutor(most or processors()) as pool:
-        running = {pool.submit(checked, number) for number in range(len(work.units))}
-        try:
-            yield from _as_completed(running)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for unitwise in every:
-                unitwise.stop()
+    try:
+        with ThreadPoolExecutor(most or processors()) as pool:
+            running = {pool.submit(checked, number) for number in range(len(work.units))}
+            try:
+                yield from _as_completed(running)
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+                for unitwise in every:
+                    unitwise.stop()  # those that are at a row group, when it was interrupted
+    finally:
+        for unitwise in every:
+            unitwise.close()
 
 
 def _as_completed(running: set[Future[str]]) -> Iterator[str]:
