@@ -166,7 +166,7 @@ def test_a_row_has_the_schema_and_says_what_was_found() -> None:
 
 
 def test_a_notebook_says_its_cell() -> None:
-    cells = [{"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": TRAIN}]
+    cells: list[dict[str, object]] = [{"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": TRAIN}]
     cells.insert(0, {"cell_type": "markdown", "metadata": {}, "source": "# Training"})
     text = json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
     found = checked(("a", "train.ipynb", text))[0]["findings"]

@@ -53,6 +53,7 @@ MENU: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
             ("Results before a GPU", "before-gpu.md", "docs/before_gpu.md"),
             ("Case study", "case-study-anomaly-detection.md", "docs/case_studies/anomaly_detection.md"),
             ("Speed", "speed.md", "benchmarks/results.md"),
+            ("How cost grows", "growth.md", "benchmarks/growth.md"),
         ),
     ),
     (
