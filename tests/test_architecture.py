@@ -98,6 +98,7 @@ def test_contracts_are_kept() -> None:
         ("rules/sync/item_in_train_loop.py", "from torchlint.engine import examine", "A rule uses the author's"),
         ("torchlint/run.py", "import click", "Only the command line uses click"),
         ("torchlint/run.py", "import pygls", "Only the language server speaks its protocol"),
+        ("torchlint/run.py", "import pyarrow", "Only what checks a corpus knows Arrow"),
         ("torchlint/verify/inside/worker.py", "import click", "The measured process imports nothing of torchlint but"),
         ("torchlint/run.py", "import torchlint.verify", "Nothing but the command line runs the user's code"),
         ("torchlint/suppress.py", "import libcst", "Only what reads code uses LibCST"),

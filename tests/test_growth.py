@@ -28,6 +28,10 @@ LINEAR = (
     "calls of a method",
     "reads in a loop",
     "prints in a loop",
+    "branches",
+    "try statements",
+    "codes in a comment",
+    "comments on a line",
 )
 ALL = Settings(tuple(rule.name for rule in all_rules()))
 

@@ -576,6 +576,85 @@ def report(paths: tuple[str, ...], *, isolated: bool, **options: Any) -> int:  #
         raise click.ClickException(str(error)) from None
 
 
+# corpus
+
+
+def _columns(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """`repository=NAME,path=NAME,content=NAME`, or some of them."""
+    found: dict[str, str] = {}
+    for word in _list(ctx, parameter, values) or ():
+        column, _, name = word.partition("=")
+        if column not in ("repository", "path", "content") or not name:
+            raise click.BadParameter(f"{word}: expected repository=NAME, path=NAME or content=NAME")
+        found[column] = name
+    return tuple(sorted(found.items()))
+
+
+@torchlint.command(cls=_Command, short_help="Check the files that stand in Parquet, on one machine or many.")
+@click.argument("source", metavar="IN.parquet", shell_complete=_files)
+@click.argument("target", metavar="OUT.parquet", shell_complete=_folders)
+@click.option(
+    "--engine",
+    type=click.Choice(("local", "ray", "spark")),
+    default="local",
+    help="Who does it: processes here (the default), Ray Data or Spark.",
+)
+@click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="At most so many processes.")
+@click.option(
+    "--columns",
+    multiple=True,
+    metavar="COLUMN=NAME",
+    callback=_columns,
+    help="What repository, path, content are called.",
+)
+@click.option(
+    "--seconds", type=click.FloatRange(min=1), default=30.0, metavar="N", help="CPU seconds for a step of a file (30)."
+)
+@click.option(
+    "--memory", type=click.IntRange(min=256), default=2048, metavar="MIB", help="Memory for a process, in MiB (2048)."
+)
+@click.option("--select", multiple=True, metavar="RULES", callback=_list, help="Run these rules only, as for `check`.")
+@click.option("--ignore", multiple=True, metavar="RULES", callback=_list, help="Do not run these rules.")
+@click.option("--preview", is_flag=True, default=None, help="Also run rules that are new and may change.")
+@click.option("--level", type=click.Choice(("note", "warning")), help="Keep findings that are at least this severe.")
+@click.option("--include-tests", is_flag=True, default=None, help="Check tests like other code.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+def corpus(source: str, target: str, **options: Any) -> int:  # noqa: ANN401 - click has checked them
+    """Check the files in the rows of IN.parquet, a file or a folder of them, and write what is found to OUT.parquet.
+
+    IN has the columns repository, path and content; OUT becomes a folder of Parquet files, with a row for each file.
+    The same command goes on where an earlier one stopped. Exit status: 0 if all is written, 2 if it is not.
+    """
+    from torchlint.config import ConfigError, Overrides
+
+    try:
+        from torchlint.corpus.command import CorpusError, Order
+        from torchlint.corpus.command import corpus as check_corpus
+        from torchlint.corpus.inside import Limits
+        from torchlint.corpus.table import Options
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != "pyarrow":
+            raise
+        needed = "reading Parquet needs pyarrow, which is not installed: `pip install 'torchlint[corpus]'`"
+        raise click.ClickException(needed) from None
+    overrides = Overrides(
+        isolated=True,
+        select=options["select"],
+        ignore=options["ignore"] or (),
+        preview=options["preview"],
+        level=options["level"],
+        include_tests=options["include_tests"],
+    )
+    limits = Limits(options["seconds"], options["memory"] << 20)
+    how = Options(overrides, limits, options["columns"])
+    order = Order(Path(source), Path(target), how, options["engine"], options["jobs"], options["quiet"])
+    try:
+        check_corpus(order)
+    except (ConfigError, CorpusError) as error:
+        raise click.ClickException(str(error)) from None
+    return _with_packs()
+
+
 # verify
 
 

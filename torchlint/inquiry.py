@@ -22,6 +22,7 @@ from torchlint.role import Role, is_of_tests
 if TYPE_CHECKING:
     from torchlint.cache import Cache
     from torchlint.config import Configs
+    from torchlint.pool import Job, Outcomes
     from torchlint.project import Project
     from torchlint.settings import Settings
 
@@ -46,7 +47,7 @@ class Inquiry:
     answers, and `given` is what is known by then of what a file imports. What was not asked so is asked when `facts`
     are wanted: these are the same either way.
 
-    Files hold what is given `instead` of what is on the disk, by path.
+    Files hold what is given `instead` of what is on the disk, by path. `doing` does the jobs, not `pool.work`.
     """
 
     def __init__(
@@ -57,10 +58,12 @@ class Inquiry:
         cache: Cache | None,
         processes: int | None,
         instead: Mapping[Path, bytes] = MappingProxyType({}),
+        doing: Callable[[Iterable[Job]], Outcomes] | None = None,
     ) -> None:
         self._configs = configs
         self._cache = cache
         self._processes = processes
+        self._doing = doing
         # All that a file has said, where other files say this of it.
         self._answers: dict[tuple[str, Facts], tuple[Answers, ...]] = {}
         # On what other files' functions and classes give hangs what a file said that its own do.
@@ -328,7 +331,8 @@ class Inquiry:
                 file, data = self._found[key], self._contents.data(key)
                 job = Job(file.shown, data, self._settings(file), facts=known, asked=missing, lints=False)
                 jobs[file.shown] = key, job
-        with closing(work((job for _, job in jobs.values()), self._processes)) as outcomes:
+        asking = (job for _, job in jobs.values())
+        with closing(work(asking, self._processes) if self._doing is None else self._doing(asking)) as outcomes:
             for job, outcome in outcomes:
                 key, _ = jobs[job.shown]
                 answers = outcome.answers or Answers(asked=job.asked)

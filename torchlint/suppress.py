@@ -35,17 +35,19 @@ def apply(source: SourceFile, result: Result, settings: Settings) -> Result:
     if layout is None:
         return result
     ignores = tuple(_ignores(layout))
-    by_line: dict[int, list[_Ignore]] = {}
+    by_line: dict[int, _Covering] = {}
     for ignore in ignores:
         if not (ignore.verb == "noqa" and ignore.comment.alone):
-            by_line.setdefault(ignore.line, []).append(ignore)
+            by_line.setdefault(ignore.line, _Covering()).add(ignore)
     used: set[Span] = set()
 
     def audible(findings: Iterable[Finding]) -> Iterator[Finding]:
         for finding in findings:
-            covering = [*by_line.get(_FILE, ()), *by_line.get(layout.line_at(finding.span.start), ())]
-            silencing = [ignore for ignore in covering if ignore.silences(finding.rule)]
-            used.update(name.span for ignore in silencing for name in ignore.names if name.means(finding.rule))
+            lines = _FILE, layout.line_at(finding.span.start)
+            covering = [by_line[line] for line in lines if line in by_line]
+            silencing = [one for one in covering if one.silences(finding.rule)]
+            for one in silencing:
+                used.update(one.taken(finding.rule))
             if not silencing:
                 yield finding
 
@@ -121,10 +123,6 @@ class _Name:
     rule: Rule | None
     foreign: bool = False
 
-    def means(self, rule: str) -> bool:
-        """Whether this is the rule's name or code."""
-        return self.rule is not None and self.rule.name == rule
-
 
 @dataclass(frozen=True, slots=True)
 class _Ignore:
@@ -140,9 +138,32 @@ class _Ignore:
     line: int
     comment: _Comment
 
+
+class _Covering:
+    """The instructions that cover a line, of which there may be as many as findings."""
+
+    def __init__(self) -> None:
+        self._silences_all = False
+        self._names: dict[str, list[Span]] = {}
+        self._taken: set[str] = set()
+
+    def add(self, ignore: _Ignore) -> None:
+        """One more."""
+        self._silences_all |= ignore.verb == "noqa" and not ignore.names
+        for name in ignore.names:
+            if name.rule is not None:
+                self._names.setdefault(name.rule.name, []).append(name.span)
+
     def silences(self, rule: str) -> bool:
-        """Whether a finding of this rule on the logical line it covers goes unreported."""
-        return (self.verb == "noqa" and not self.names) or any(name.means(rule) for name in self.names)
+        """Whether a finding of this rule on the line goes unreported."""
+        return self._silences_all or rule in self._names
+
+    def taken(self, rule: str) -> Sequence[Span]:
+        """The names that silence a rule, once."""
+        if rule in self._taken:
+            return ()
+        self._taken.add(rule)
+        return self._names.get(rule, ())
 
 
 _TORCHLINT = re.compile(r"#\s*torchlint:\s*(?P<verb>file-ignore|ignore)(?![\w-])(?:\s*\[(?P<names>[^\]#]*)\])?")
@@ -286,14 +307,15 @@ _COOKIE = re.compile(r"[ \t\f]*#.*?coding[:=][ \t]*[-\w.]+")
 
 def _removal(source: SourceFile, ignore: _Ignore, unused: list[_Name]) -> Fix:
     """Take the unused names out, or the whole instruction when no name is left; other comments stay."""
-    left = [place for place, name in enumerate(ignore.names) if name not in unused]
+    taken = {name.span for name in unused}
+    left = [place for place, name in enumerate(ignore.names) if name.span not in taken]
     if not left:
         return Fix("Remove the ignore", (_erasure(source, ignore),), Applicability.SAFE)
     names = ignore.names
     edits = [
         Edit(Span(name.span.start, names[place + 1].span.start), "")
         for place, name in enumerate(names[: left[-1]])
-        if name in unused
+        if name.span in taken
     ]
     if left[-1] < len(names) - 1:
         edits.append(Edit(Span(names[left[-1]].span.end, names[-1].span.end), ""))
@@ -301,17 +323,18 @@ def _removal(source: SourceFile, ignore: _Ignore, unused: list[_Name]) -> Fix:
     return Fix(title, tuple(edits), Applicability.SAFE)
 
 
+_BLANKS = re.compile(r"\s*")
+
+
 def _erasure(source: SourceFile, ignore: _Ignore) -> Edit:
     text, comment = source.text, ignore.comment
     row, _ = source.position(comment.start)
     row_start = source.line_starts[row - 1]
     end = comment.start + len(comment.text)
-    behind = text[ignore.span.end : end]
-    words = behind.lstrip()
-    if words.startswith("#"):
-        return Edit(Span(ignore.span.start, end - len(words)), "")
-    if words:
-        return Edit(Span(ignore.span.start, end - len(words)), "# ")
+    blanks = _BLANKS.match(text, ignore.span.end, end)
+    words = blanks.end() if blanks is not None else end
+    if words < end:
+        return Edit(Span(ignore.span.start, words), "" if text[words] == "#" else "# ")
     before = text[row_start : ignore.span.start].rstrip(" \t")
     if before:
         return Edit(Span(row_start + len(before), end), "")

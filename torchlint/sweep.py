@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, repeat
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from torchlint import regular
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from torchlint.discover import Found
     from torchlint.fixer import Fixed
     from torchlint.inquiry import Inquiry, Question
-    from torchlint.pool import Job, Outcome
+    from torchlint.pool import Job, Outcome, Outcomes
     from torchlint.progress import Progress
     from torchlint.settings import Settings
 
@@ -58,12 +59,15 @@ class Means(NamedTuple):
     """What a pass may use: at most so many processes, None for one per processor.
 
     `cache_folder` is asked for the folder of the cache once there is something to look up; with None there is no cache.
-    With a `threshold`, what can be fixed is.
+    With a `threshold`, what can be fixed is. Files hold what is given `instead` of what is on the disk, by path. `work`
+    does the jobs, in the place of `pool.work`.
     """
 
     cache_folder: Callable[[], Path | None] | None = None
     threshold: Applicability | None = None
     processes: int | None = None
+    instead: Mapping[Path, bytes] = MappingProxyType({})
+    work: Callable[[Iterable[Job]], Outcomes] | None = None
 
 
 class Sweep:
@@ -91,7 +95,10 @@ class Sweep:
     def _inquiry(self) -> Inquiry:
         from torchlint.inquiry import Inquiry
 
-        return Inquiry(self._files, self._configs, self._cwd, self._opened(), self._means.processes)
+        means = self._means
+        return Inquiry(
+            self._files, self._configs, self._cwd, self._opened(), means.processes, means.instead, means.work
+        )
 
     @property
     def cache_problem(self) -> str:
@@ -131,7 +138,7 @@ class Sweep:
         bare = set(self._bare)
         for file in self._behind_answers(files) if self._hears else files:
             try:
-                data = regular.read(file.path)
+                data = self._read(file)
             except OSError as error:
                 self._note_unreadable(file, error)
                 continue
@@ -157,6 +164,11 @@ class Sweep:
                 found = next((each for each in left if not self._inquiry.hangs_on(each, self._at_work)), left[0])
                 left.remove(found)
                 yield found
+
+    def _read(self, file: Found) -> bytes:
+        """The bytes of a file. Raises `OSError`."""
+        instead = self._means.instead
+        return instead[file.path] if file.path in instead else regular.read(file.path)
 
     def _job(self, file: Found, data: bytes) -> Job:
         from torchlint.pool import Job
@@ -184,7 +196,7 @@ class Sweep:
     def _look(self, file: Found, stamp: Stamp | None = None, known: bytes | None = None) -> bytes | None:
         """The bytes of a file that has to be linted; None for others. `known` content goes with the stamp."""
         try:
-            data = regular.read(file.path)
+            data = self._read(file)
         except OSError as error:
             self._note_unreadable(file, error)
             return None
@@ -225,7 +237,9 @@ class Sweep:
         from torchlint.pool import work
 
         files = {file.shown: file for file in self._files}
-        with closing(work(jobs, self._means.processes, lines=lines)) as outcomes:
+        doing = self._means.work
+        outcomes = work(jobs, self._means.processes, lines=lines) if doing is None else doing(jobs)
+        with closing(outcomes):
             for job, outcome in outcomes:
                 self._at_work.discard(files[job.shown].path)
                 if outcome.answers is not None:

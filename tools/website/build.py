@@ -37,6 +37,7 @@ MENU: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
             ("Editors", "editors.md", "editors/README.md"),
             ("VS Code", "vscode.md", "editors/vscode/README.md"),
             ("Where the time goes", "profile.md", "docs/profile.md"),
+            ("Files in Parquet", "corpus.md", "docs/corpus.md"),
             ("Verify a fix", "verify.md", "docs/verify.md"),
             ("Security", "security.md", "SECURITY.md"),
         ),
@@ -52,6 +53,7 @@ MENU: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
             ("Results before a GPU", "before-gpu.md", "docs/before_gpu.md"),
             ("Case study", "case-study-anomaly-detection.md", "docs/case_studies/anomaly_detection.md"),
             ("Speed", "speed.md", "benchmarks/results.md"),
+            ("How cost grows", "growth.md", "benchmarks/growth.md"),
         ),
     ),
     (

@@ -135,10 +135,15 @@ def _find_optimizers(context: Context) -> tuple[_Optimizer, ...]:
     found: list[_Optimizer] = []
     for assign in context.tree.of(cst.Assign):
         value = assign.value
-        if isinstance(value, cst.Call) and len(assign.targets) == 1 and value.args:
+        if (
+            isinstance(value, cst.Call)
+            and len(assign.targets) == 1
+            and value.args
+            and context.kind(value) is Kind.OPTIMIZER
+        ):
             owners = {place(owner, context) for argument in value.args for owner in _owners(argument.value, context)}
             name = place(assign.targets[0].target, context)
-            if name is not None and owners and None not in owners and context.kind(value) is Kind.OPTIMIZER:
+            if name is not None and owners and None not in owners:
                 models = frozenset(owner for owner in owners if owner is not None)
                 reads = {
                     place(node, context) for node in descendants(value.args[0].value) if isinstance(node, cst.Name)

@@ -17,6 +17,7 @@ from torchlint.analyses.tensors.aliasing import is_changed_in_place, reflects
 from torchlint.edits.expressions import loses_comment
 from torchlint.rule import Insert, InsertBelow, NodeEdit, Replace
 from torchlint.semantics.execution.frequency import LoopKind
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.counts import FEW_PARTS, MANY_PARTS
 from torchlint.semantics.knowledge.conventions.functions import PICTURE_WRITER
 from torchlint.semantics.names.bindings import last_part
@@ -116,7 +117,7 @@ def _loop(statement: cst.Assign, target: cst.Name, context: Context) -> tuple[cs
     scope = context.names.scope_of(target)
     if mentions is None or scope.is_class or target.value in scope.globals | scope.nonlocals:
         return None
-    if any(context.names.scope_of(name) is not scope for name in mentions) or _is_reflected(scope.node):
+    if any(context.names.scope_of(name) is not scope for name in mentions) or _is_reflected(scope.node, context):
         return None
     found: tuple[cst.For | cst.While, bool] | None = None
     turns = _Turns.FEW
@@ -133,7 +134,8 @@ def _loop(statement: cst.Assign, target: cst.Name, context: Context) -> tuple[cs
     return None if found is None or turns is _Turns.FEW else (*found, turns)
 
 
-def _is_reflected(scope: cst.CSTNode) -> bool:
+@query(bottom=False)
+def _is_reflected(scope: cst.CSTNode, _: Context) -> bool:
     return isinstance(scope, cst.FunctionDef) and any(reflects(node) for node in descendants_in_scope(scope.body))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -117,13 +118,8 @@ def _reduction(whole: cst.CSTNode, context: Context) -> str:
 
 def _bound(target: cst.Name, statement: cst.Assign, context: Context) -> list[Binding]:
     """What the statement binds to the name."""
-    return [
-        binding
-        for use in context.names.spelt(target.value)
-        if context.names.is_read(use)
-        for binding in context.reaching(use)
-        if binding.node is statement
-    ][:1]
+    uses = filter(context.names.is_read, context.uses.of(target.value, statement))
+    return [binding for use in islice(uses, 1) for binding in context.reaching(use) if binding.node is statement][:1]
 
 
 def _is_moved(node: cst.BaseExpression, context: Context) -> bool:

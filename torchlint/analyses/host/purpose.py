@@ -196,10 +196,8 @@ def _use(use: cst.Name, context: Context) -> Purpose:
 def _reads_of(name: str, statement: cst.CSTNode, region: cst.CSTNode, context: Context) -> list[cst.Name]:
     return [
         node
-        for node in context.names.spelt(name)
-        if context.names.is_read(node)
-        and context.tree.within(node, region)
-        and any(binder is statement for binder in context.binders(node))
+        for node in context.uses.of(name, statement)
+        if context.names.is_read(node) and context.tree.within(node, region)
     ]
 
 

@@ -134,6 +134,11 @@ def is_over_features(norm: cst.Call, features: cst.BaseExpression | None, contex
 
 def freezes_norms(context: Context) -> bool:
     """Whether norms of this file may be in eval mode in training: what they subtract is fixed then."""
+    return _freezes_norms(context.tree.module, context)
+
+
+@query(bottom=False)
+def _freezes_norms(_: cst.Module, context: Context) -> bool:
     return any(
         isinstance(call.func, cst.Attribute)
         and call.func.attr.value == "eval"

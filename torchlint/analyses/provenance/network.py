@@ -20,10 +20,10 @@ def is_with_the_network(node: cst.BaseExpression, context: Context) -> bool:
 
     A tensor of unknown device that is made of unknown things only (`scheduler.sigmas[i]`) may well live on the CPU.
     """
-    return not _is_made_of_host_data(node, context) and _is_from_device(node, context)
+    return not context[_HostData].is_made_of_it(node) and _is_from_device(node, context)
 
 
-# Chains of names may be longer than the interpreter's stack is deep, so neither of these asks itself.
+# Chains of names may be longer than the interpreter's stack is deep, so none of these asks itself.
 
 
 def _is_from_device(node: cst.BaseExpression, context: Context) -> bool:
@@ -43,23 +43,44 @@ def _is_from_device(node: cst.BaseExpression, context: Context) -> bool:
     return False
 
 
-def _is_made_of_host_data(node: cst.BaseExpression, context: Context) -> bool:
-    """Whether a function of this file computes it from a tensor on the CPU, whatever others pass to that function."""
-    seen: set[cst.BaseExpression] = set()
-    left = [node]
-    while left:
-        node = left.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if not isinstance(node, cst.Call) or context.calls.target(node) is None:
-            left += _computed_from(node, context)
-        elif any(
-            (value := context.value(argument.value)).kind is Kind.TENSOR and value.device is Device.CPU
-            for argument in node.args
-        ):
-            return True
-    return False
+class _HostData:
+    """What a function of this file computes from a tensor on the CPU, whatever others pass to that function."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._known: dict[cst.BaseExpression, bool] = {}
+
+    def is_made_of_it(self, node: cst.BaseExpression) -> bool:
+        """Whether a value is. What was walked over in vain is not walked over again for another one."""
+        seen: set[cst.BaseExpression] = set()
+        left = [node]
+        while left:
+            part = left.pop()
+            if part in seen or self._known.get(part) is False:
+                continue
+            seen.add(part)
+            if self._known.get(part) or self._is_made_here(part):
+                self._known[node] = True
+                return True
+            if not _is_of_this_file(part, self._context):
+                left += _computed_from(part, self._context)
+        self._known.update(dict.fromkeys(seen, False))
+        return False
+
+    def _is_made_here(self, node: cst.BaseExpression) -> bool:
+        return (
+            isinstance(node, cst.Call)
+            and _is_of_this_file(node, self._context)
+            and any(
+                (value := self._context.value(argument.value)).kind is Kind.TENSOR and value.device is Device.CPU
+                for argument in node.args
+            )
+        )
+
+
+def _is_of_this_file(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether it is a call of a function of this file."""
+    return isinstance(node, cst.Call) and context.calls.target(node) is not None
 
 
 def _given(node: cst.BaseExpression, context: Context) -> list[cst.BaseExpression] | Literal[True]:

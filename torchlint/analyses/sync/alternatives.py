@@ -14,6 +14,7 @@ from torchlint.analyses.sync.inherent_branches import decides_by_design
 from torchlint.facts import Purpose
 from torchlint.finding import Doubt
 from torchlint.semantics.flow.guards import Role
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.names.bindings import dotted, final_part
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from torchlint.semantics.context import Context
+    from torchlint.semantics.names.scopes import Scope
 
 CHOOSE = "choose on the GPU with `torch.where` or a mask"
 CHECK = "check it on the GPU with `torch._assert_async`"
@@ -386,7 +388,14 @@ def _was_none(target: cst.BaseExpression, context: Context) -> bool:
     """`mask = None` before the branch: something else happens further down if it stays so."""
     if not isinstance(target, cst.Name):
         return False
+    scope, _ = context.names.lookup(target)
+    return scope is not None and _is_none_once(scope, context, target.value)
+
+
+@query(bottom=False)
+def _is_none_once(scope: Scope, _: Context, name: str) -> bool:
+    """Whether any of a name's bindings is None."""
     return any(
         isinstance(binding.value, cst.Name) and binding.value.value == "None"
-        for binding in context.names.lookup(target)[1]
+        for binding in scope.bindings.get(name, ())
     )

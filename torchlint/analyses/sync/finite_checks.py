@@ -26,6 +26,7 @@ from torchlint.analyses.sync.avoidable import avoidable_read
 from torchlint.analyses.sync.implicit_reads import conditions, waits
 from torchlint.finding import Doubt
 from torchlint.semantics.flow.guards import Role
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.functions import LOGGING_CALL
 from torchlint.semantics.knowledge.conventions.values import SCALER
 from torchlint.semantics.names.bindings import Binder, dotted, last_part
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from torchlint.semantics.context import Context
+    from torchlint.semantics.names.scopes import Scope
 
 SELDOM = "check only now and then"
 CLEAR = "clear the gradients with `torch.nan_to_num_`, which needs no check"
@@ -48,14 +50,21 @@ def is_check_for_nan(condition: cst.CSTNode, context: Context, *, through_names:
         match node:
             case cst.Attribute(attr=cst.Name(value=name)) | cst.Name(value=name) if name in _QUESTIONS:
                 return True
-            case cst.Name() if through_names:
-                if any(
-                    binding.binder is Binder.ASSIGN and is_check_for_nan(binding.value, context, through_names=False)
-                    for binding in context.names.lookup(node)[1]
-                    if binding.value is not None
-                ):
+            case cst.Name(value=name) if through_names:
+                scope, _ = context.names.lookup(node)
+                if scope is not None and _is_named_check(scope, context, name):
                     return True
     return False
+
+
+@query(bottom=False)
+def _is_named_check(scope: Scope, context: Context, name: str) -> bool:
+    """Whether any assignment to a name is of such a check."""
+    return any(
+        binding.binder is Binder.ASSIGN and is_check_for_nan(binding.value, context, through_names=False)
+        for binding in scope.bindings.get(name, ())
+        if binding.value is not None
+    )
 
 
 def checks_for_nan(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]:

@@ -200,13 +200,14 @@ def _leaves_a_loop(node: cst.If, context: Context) -> bool:
 
 def _looks_at_elements(loop: cst.While, condition: cst.BaseExpression, context: Context) -> bool:
     """`while scores[i] > limit`, where the tensor is there before the loop, which stands in another one."""
-    inner = _bound_in(loop, context)
-    return context.loop(loop) is not None and any(
-        isinstance(part, cst.Subscript)
-        and (root := (dotted(part.value) or "").partition(".")[0]) != ""
-        and root not in inner
+    if context.loop(loop) is None:
+        return False
+    roots = {
+        (dotted(part.value) or "").partition(".")[0]
         for part in descendants(condition)
-    )
+        if isinstance(part, cst.Subscript)
+    }
+    return bool(roots) and bool(roots - {"", *_bound_in(loop, context)})
 
 
 def _bound_in(loop: cst.While, context: Context) -> set[str]:

@@ -10,6 +10,7 @@ import libcst as cst
 if TYPE_CHECKING:
     from torchlint.semantics.names.bindings import Names
     from torchlint.semantics.names.classes import Classes
+    from torchlint.semantics.names.scopes import Scope
     from torchlint.semantics.values.evaluator import Kinds
     from torchlint.syntax.tree import Tree
 
@@ -26,6 +27,7 @@ class Uses:
         self.kinds = kinds
         self._expressions: dict[str, list[cst.Name]] = {}
         self._reads: dict[str, dict[int, list[cst.Name]]] = {}
+        self._mentions: dict[tuple[Scope | None, str], list[Variable]] = {}
 
     def _named(self, text: str) -> list[cst.Name]:
         """The expressions that are a name of this text."""
@@ -87,7 +89,12 @@ class Uses:
         """Every place that names the same variable, bound or read; None where an unknown object may have it too."""
         if isinstance(variable, cst.Name):
             scope, _ = self.names.lookup(variable)
-            return [name for name in self._named(variable.value) if self.names.lookup(name)[0] is scope]
+            key = scope, variable.value
+            found = self._mentions.get(key)
+            if found is None:
+                named = self._named(variable.value)
+                found = self._mentions[key] = [name for name in named if self.names.lookup(name)[0] is scope]
+            return found
         class_ = self.owner(variable)
         return None if class_ is None else self.of_attribute(class_, variable.attr.value)
 

@@ -12,6 +12,8 @@ from torchlint.semantics.names.classes import Classes, is_static
 from torchlint.semantics.values.lattice import Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from torchlint.semantics.values.evaluator import Kinds
     from torchlint.syntax.tree import Tree
 
@@ -25,6 +27,7 @@ class Calls:
         self.classes = classes
         self.kinds = kinds
         self._by_name: dict[str, list[cst.Call]] | None = None
+        self._asked_of_any: dict[tuple[str, str], bool] = {}
 
     def target(self, call: cst.Call) -> cst.FunctionDef | None:
         """The function or method of this module that the call runs (`__init__` or `forward` for an object's)."""
@@ -111,7 +114,14 @@ class Calls:
 
     def _is_kept(self, name: str) -> bool:
         """Whether something whose last name this is stands in a dictionary: a function may be called from there."""
-        return any(self._is_entry(found) for found in self.names.spelt(name))
+        return self._is_any(self._is_entry, name)
+
+    def _is_any(self, is_so: Callable[[cst.Name], bool], name: str) -> bool:
+        """Whether it is so of any node that is a name of this text: asked once, of however many functions."""
+        key = is_so.__name__, name
+        if key not in self._asked_of_any:
+            self._asked_of_any[key] = any(map(is_so, self.names.spelt(name)))
+        return self._asked_of_any[key]
 
     def _is_entry(self, name: cst.Name) -> bool:
         parent = self.tree.parent(name)
@@ -185,7 +195,7 @@ class Calls:
 
     def _is_assigned(self, name: str) -> bool:
         """Whether something whose last name this is gets another one: `step = trainer.step`."""
-        return any(self._is_bound_on(found) for found in self.names.spelt(name))
+        return self._is_any(self._is_bound_on, name)
 
     def _is_bound_on(self, name: cst.Name) -> bool:
         parent: cst.CSTNode | None = self.tree.parent(name)
@@ -199,7 +209,7 @@ class Calls:
 
     def _is_handed_on(self, name: str) -> bool:
         """Whether a call passes on something whose last name this is: a function may be it."""
-        return any(map(self._is_passed, self.names.spelt(name)))
+        return self._is_any(self._is_passed, name)
 
     def _is_passed(self, name: cst.Name) -> bool:
         parent: cst.CSTNode | None = self.tree.parent(name)

@@ -46,6 +46,7 @@ class Evidence:
         self.walks = BatchWalks(tree, names)
         self._uses: dict[tuple[str, tuple[Binding, ...]], frozenset[str]] = {}
         self._marks: dict[str, list[tuple[cst.Name, str]]] = {}
+        self._marks_by_binding: dict[str, dict[Binding, set[str]]] = {}
 
     def of_name(self, node: cst.Name, bindings: tuple[Binding, ...]) -> Value:
         """What the uses of a name say wherever it holds what these bindings give it."""
@@ -92,11 +93,18 @@ class Evidence:
         key = (node.value, bindings)
         found = self._uses.get(key)
         if found is None:
-            found = self._uses[key] = frozenset(
-                method
-                for use, method in self._marked(node.value)
-                if any(binding in bindings for binding in self.names.reaching(use))
-            )
+            marked = self._marked_by_binding(node.value)
+            found = self._uses[key] = frozenset(mark for binding in bindings for mark in marked.get(binding, ()))
+        return found
+
+    def _marked_by_binding(self, name: str) -> dict[Binding, set[str]]:
+        """The marks of a name's uses, by what may have bound it there."""
+        found = self._marks_by_binding.get(name)
+        if found is None:
+            found = self._marks_by_binding[name] = {}
+            for use, mark in self._marked(name):
+                for binding in self.names.reaching(use):
+                    found.setdefault(binding, set()).add(mark)
         return found
 
     def uses_of_attribute(self, class_: cst.ClassDef, name: str) -> frozenset[str]:
