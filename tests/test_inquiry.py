@@ -78,6 +78,30 @@ def test_a_helper_runs_as_often_as_another_file_calls_it(folder: Path, capsys: C
     assert found(capsys) == EXPECTED
 
 
+def test_a_helper_that_is_imported_under_another_name(folder: Path, capsys: Capture) -> None:
+    train = TRAIN.replace("import accuracy", "import accuracy as score").replace("accuracy(", "score(")
+    write(folder, utils=UTILS, train=train)
+    assert found(capsys) == EXPECTED
+
+
+def test_a_layer_called_where_it_is_made_makes_no_program_of_a_helper(folder: Path, capsys: Capture) -> None:
+    other = """
+def spread(outputs):
+    shares = torch.nn.Softmax(dim=1)(outputs)
+    return [shares.max(place) for place in range(3)]
+
+
+def spell(names):
+    for name in names:
+        print(name)
+"""
+    write(folder, utils=UTILS + other, train=TRAIN)
+    assert found(capsys, "--select", "TL302") == EXPECTED
+    made = other.replace("torch.nn.Softmax(dim=1)(outputs)", "NET(outputs)")
+    write(folder, utils=UTILS + "NET = torch.nn.Softmax(dim=1)\n" + made, train=TRAIN)
+    assert found(capsys, "--select", "TL302") == []
+
+
 def test_the_callers_count_where_only_the_helper_is_checked(folder: Path, capsys: Capture) -> None:
     write(folder, utils=UTILS, train=TRAIN)
     assert found(capsys, "utils.py") == EXPECTED
