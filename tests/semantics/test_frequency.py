@@ -76,6 +76,15 @@ for x in loader:
 """
 
 
+# What is done once for eight backward passes.
+ADDED_UP = """
+optimizer = torch.optim.SGD(p, 0.1)
+for i, x in enumerate(loader):
+    f(x).backward()
+    if i % 8 == 0:
+"""
+
+
 @pytest.mark.parametrize(
     ("code", "frequency"),
     [
@@ -238,6 +247,11 @@ for x in loader:
         ("for i in range(9):\n    loss = f()\n    loss.backward()\n    LOOK(1)", Frequency.BATCH),
         ("for x in loader:\n    if i % 100 == 0:\n        LOOK(1)", Frequency.EPOCH),
         ("for x in loader:\n    if i % 2 == 0:\n        LOOK(1)", Frequency.BATCH),
+        ("for x in loader:\n    if i % 99 == 0 or i - 1 >= 9 * len(loader):\n        LOOK(1)", Frequency.EPOCH),
+        ("for x in loader:\n    if i % 99 == 0 or i >= 9 * warmup:\n        LOOK(1)", Frequency.BATCH),
+        # The step for what several iterations have added up is one of the training.
+        (f"{ADDED_UP}        optimizer.step()\n        LOOK(1)", Frequency.BATCH),
+        (f"{ADDED_UP}        LOOK(1)", Frequency.EPOCH),
         ("for x in loader:\n    if i % 100 != 0:\n        continue\n    LOOK(1)", Frequency.EPOCH),
         ("for x in loader:\n    if rank == 0:\n        LOOK(1)", Frequency.BATCH),
         ("for x in loader:\n    if rank == 0 and i % 50 == 0:\n        LOOK(1)", Frequency.EPOCH),
@@ -362,6 +376,21 @@ class Diffusion:
 """
 
 
+# From each position on, a network makes some more.
+GROWN = """
+net = nn.Linear(8, 8)
+def grow(x):
+    for i in range(9):
+        x = net(x)
+    return x
+def f(x):
+    {size}
+    for t in range(1, n):
+        grow(x[:, :t])
+        LOOK(1)
+"""
+
+
 @pytest.mark.parametrize(
     ("code", "frequency"),
     [
@@ -411,6 +440,11 @@ class Diffusion:
             Frequency.BATCH,
         ),
         ("for x in loader:\n    for i in range(x.shape[axis]):\n        LOOK(1)", Frequency.SAMPLE),
+        # Positions of a tensor are no epochs, whatever is done for each.
+        (GROWN.format(size="n = x.shape[1]"), Frequency.BATCH),
+        (GROWN.format(size="b, n = x.size()"), Frequency.BATCH),
+        (GROWN.format(size="b, n = x.shape[0], x.shape[1]"), Frequency.BATCH),
+        (GROWN.format(size="n = count()"), Frequency.EPOCH),
     ],
 )
 def test_what_a_turn_is_by_what_it_does(code: str, frequency: Frequency) -> None:

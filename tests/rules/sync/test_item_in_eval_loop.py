@@ -112,7 +112,7 @@ RULE = "item-in-eval-loop"
                     yield names[labels[i].item()]  # <- item-in-eval-loop
         """,
     ],
-    ids=["criteria", "count", "loss", "eval mode", "unknown helper", "float", "elements"],
+    ids=["sums of losses", "criteria", "count", "loss", "eval mode", "unknown helper", "float", "elements"],
 )
 def test_reads_at_each_batch(code: str) -> None:
     check_snippet(code, RULE)

@@ -91,7 +91,8 @@ _CONSTANTS = {"None": NONE, "True": NUMBER, "False": NUMBER}
 
 # What lists, mappings, arrays and texts have, and no tensor.
 _OF_NO_TENSOR = frozenset(
-    "copy append extend insert items keys lower upper strip lstrip rstrip startswith endswith encode splitlines".split()
+    "copy append extend insert items keys **x "
+    "lower upper strip lstrip rstrip startswith endswith encode splitlines".split()
 )
 
 
