@@ -76,6 +76,13 @@ for x in loader:
 """
 
 
+# What asks whether it is time for something.
+EVERY = """
+def every(state, n, k=None):
+    test = state.step % n == 0
+    if k is not None:
+        test = test and state.part == k
+"""
 # What is done once for eight backward passes.
 ADDED_UP = """
 optimizer = torch.optim.SGD(p, 0.1)
@@ -249,6 +256,8 @@ for i, x in enumerate(loader):
         ("for x in loader:\n    if i % 2 == 0:\n        LOOK(1)", Frequency.BATCH),
         ("for x in loader:\n    if i % 99 == 0 or i - 1 >= 9 * len(loader):\n        LOOK(1)", Frequency.EPOCH),
         ("for x in loader:\n    if i % 99 == 0 or i >= 9 * warmup:\n        LOOK(1)", Frequency.BATCH),
+        (f"{EVERY}    return test\nfor x in loader:\n    if every(s, 99):\n        LOOK(1)", Frequency.EPOCH),
+        (f"{EVERY}    return x\nfor x in loader:\n    if every(s, 99):\n        LOOK(1)", Frequency.BATCH),
         # The step for what several iterations have added up is one of the training.
         (f"{ADDED_UP}        optimizer.step()\n        LOOK(1)", Frequency.BATCH),
         (f"{ADDED_UP}        LOOK(1)", Frequency.EPOCH),

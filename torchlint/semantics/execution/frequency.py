@@ -1118,13 +1118,14 @@ class Frequencies:
         return False
 
     def _divides(self, call: cst.Call) -> bool:
-        """`divisible_by(step, 100)`, of a function that returns `a % b == 0` and nothing else."""
+        """`divisible_by(step, 100)`, of a function that returns `a % b == 0`, itself or under a name, and nothing else."""
         function = self.calls.target(call)
         if function is None or any(_is_small(argument.value) for argument in call.args):
             return False
         returned = [node.value for node in descendants_in_scope(function.body) if isinstance(node, cst.Return)]
         answer = returned[0] if len(returned) == 1 else None
-        return isinstance(answer, (cst.Comparison, cst.UnaryOperation)) and self.is_rate_limit(answer)
+        is_asked = isinstance(answer, (cst.Comparison, cst.UnaryOperation, cst.BooleanOperation, cst.Name))
+        return is_asked and answer is not None and self.is_rate_limit(answer)
 
     def _holds_a_limit(self, name: cst.Name) -> bool:
         """Whether every binding of a name is such a condition: `log = step % 100 == 0`."""
