@@ -293,10 +293,10 @@ class Frequencies:
             # A loop that goes backward itself takes steps, whatever it looks at now and then.
             if self._has_a_backward(loop.body) or self._adds_up_gradients(loop, loops) or self._acts(loop):
                 return LoopKind.BATCH
-            return LoopKind.BATCH if self._goes_along_an_axis(loop) else LoopKind.EPOCH
+            return LoopKind.BATCH if self.goes_along_an_axis(loop) else LoopKind.EPOCH
         kinds = [self._callee_loops(call) for call in calls]
         if LoopKind.EPOCH in kinds:
-            is_of_parts = self._has_a_backward(loop.body) or self._goes_along_an_axis(loop)
+            is_of_parts = self._has_a_backward(loop.body) or self.goes_along_an_axis(loop)
             return LoopKind.BATCH if is_of_parts else LoopKind.EPOCH
         if isinstance(loop, cst.For) and is_short(loop.iter):
             return LoopKind.OTHER
@@ -307,7 +307,7 @@ class Frequencies:
             return LoopKind.BATCH
         return LoopKind.BATCH if self._acts(loop) else LoopKind.OTHER
 
-    def _goes_along_an_axis(self, loop: cst.For | cst.While) -> bool:
+    def goes_along_an_axis(self, loop: cst.For | cst.While) -> bool:
         """`for t in range(x.shape[1])`: positions of a tensor, whatever is done for each, are no epochs."""
         match loop:
             case cst.For(iter=cst.Call(func=cst.Name(value="range"), args=[*_, _] as args)):
