@@ -810,3 +810,30 @@ def test_what_only_a_dataset_asks_is_asked_on_the_host(folder: Path, capsys: Cap
     assert found(capsys, "--select", "TL307") == [("audio.py", "TL307", None, None)]
     write(folder, sounds=SOUNDS)
     assert found(capsys, "--select", "TL307") == []
+
+
+STEPS = """\
+import torch
+
+
+def sample(x, steps, model):
+    with torch.no_grad():
+        for i in reversed(steps):
+            x = model(x, (torch.ones(x.size(0)) * i).to(x.device))
+    return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("passed", "is_found"),
+    [("range(9)", True), ("[int(s) for s in steps]", True), ("steps", False), ("[0, x]", False), ("(x, 1)", False)],
+)
+def test_what_a_sequence_holds_that_another_file_passes(
+    folder: Path,
+    capsys: Capture,
+    passed: str,
+    is_found: bool,  # noqa: FBT001
+) -> None:
+    main = f"import torch\nfrom steps import sample\n\n\ndef run(net, x, steps):\n    sample(x.cuda(), {passed}, net)\n"
+    write(folder, steps=STEPS, main=main)
+    assert [each[:2] for each in found(capsys, "--select", "TL201")] == [("steps.py", "TL201")] * is_found

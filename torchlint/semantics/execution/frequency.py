@@ -1118,7 +1118,7 @@ class Frequencies:
         return False
 
     def _divides(self, call: cst.Call) -> bool:
-        """`divisible_by(step, 100)`, of a function that returns `a % b == 0`, itself or under a name, and nothing else."""
+        """`divisible_by(step, 100)`, of a function that returns `a % b == 0`, or a name for it, and nothing else."""
         function = self.calls.target(call)
         if function is None or any(_is_small(argument.value) for argument in call.args):
             return False

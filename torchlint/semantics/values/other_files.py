@@ -200,4 +200,7 @@ def _passed(call: Called, place: int | None, keyword: str) -> Value:
 
 def _value(argument: Passed) -> Value:
     kind = Kind[argument.kind]
-    return UNKNOWN if kind is Kind.UNKNOWN else Value(kind, Device[argument.device], rank=Rank.CALLED)
+    if kind is Kind.UNKNOWN:
+        return UNKNOWN
+    item = Value(Kind[argument.item], rank=Rank.CALLED) if argument.item else None
+    return Value(kind, Device[argument.device], item=item, rank=Rank.CALLED)
