@@ -76,6 +76,7 @@ for x in loader:
 """
 
 
+MAIN = "def main(rank):\n    LOOK(1)\n"
 # What asks whether it is time for something.
 EVERY = """
 def every(state, n, k=None):
@@ -250,6 +251,10 @@ for i, x in enumerate(loader):
             Frequency.EPOCH,
         ),
         ("class C(Callback):\n  def on_train_start(self):\n    LOOK(1)", Frequency.ONCE),
+        # What processes are started with runs once in each.
+        (f"{MAIN}import torch.multiprocessing as mp\nmp.spawn(main, nprocs=4)", Frequency.ONCE),
+        (f"{MAIN}import multiprocessing\nmultiprocessing.Process(target=main, args=(0,)).start()", Frequency.ONCE),
+        (f"{MAIN}register(main)", Frequency.UNKNOWN),
         ("class C(Callback):\n  def on_train_epoch_end(self):\n    LOOK(1)", Frequency.EPOCH),
         ("for i in range(9):\n    loss = f()\n    loss.backward()\n    LOOK(1)", Frequency.BATCH),
         ("for x in loader:\n    if i % 100 == 0:\n        LOOK(1)", Frequency.EPOCH),

@@ -774,7 +774,13 @@ class Frequencies:
             return known
         # What calls itself goes through something nested: who calls it from outside says how often.
         outside = [node for node in self.entries(function) if not self.tree.within(node, function)]
-        best = max((self._entered_by(node, function) for node in outside), default=Frequency.UNKNOWN)
+        best = max(
+            (
+                *(self._entered_by(node, function) for node in outside),
+                *map(self.frequency, self.calls.launches(function)),  # once in each process
+            ),
+            default=Frequency.UNKNOWN,
+        )
         if best < Frequency.BATCH:
             for call in self.elsewhere.callers(function):
                 if call.frequency > best:
