@@ -837,3 +837,31 @@ def test_what_a_sequence_holds_that_another_file_passes(
     main = f"import torch\nfrom steps import sample\n\n\ndef run(net, x, steps):\n    sample(x.cuda(), {passed}, net)\n"
     write(folder, steps=STEPS, main=main)
     assert [each[:2] for each in found(capsys, "--select", "TL201")] == [("steps.py", "TL201")] * is_found
+
+
+@pytest.mark.parametrize(
+    ("default", "is_found"),
+    [
+        ("torch.set_default_tensor_type('torch.cuda.FloatTensor')", False),
+        ("torch.set_default_tensor_type('torch.DoubleTensor')", True),
+        ("torch.set_default_device('cuda')", False),
+        ("torch.set_default_dtype(torch.float64)", True),
+    ],
+)
+def test_where_a_program_has_tensors_made_by_default(
+    folder: Path,
+    capsys: Capture,
+    default: str,
+    is_found: bool,  # noqa: FBT001
+) -> None:
+    net = (
+        "import torch\n\n\ndef pick(x):\n    x = x.cuda()\n    return x[torch.randperm(x.size(0))]\n\n\n"
+        "def noise(x):\n    return torch.zeros(x.size(0), 1000).cuda() + x\n"
+    )
+    train = (
+        f"import torch\nfrom net import noise, pick\n\n{default}\n"
+        "for x in torch.utils.data.DataLoader(data):\n    pick(x.cuda())\n    noise(x.cuda())\n"
+    )
+    write(folder, net=net, train=train)
+    expected = [("net.py", "TL202"), ("net.py", "TL201")] if is_found else []
+    assert [each[:2] for each in found(capsys, "--select", "TL201,TL202")] == expected

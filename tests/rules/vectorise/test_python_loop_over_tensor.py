@@ -1517,6 +1517,27 @@ def test_a_part_that_several_turns_may_change_is_carried(header: str, is_flagged
 
 
 @pytest.mark.parametrize(
+    ("rows", "is_flagged"), [("[read(target) for target in targets]", False), ("torch.stack(targets)", True)]
+)
+def test_rows_of_a_list_may_be_of_any_length(rows: str, is_flagged: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if is_flagged else ""
+    check_snippet(
+        f"""
+        import torch
+        def loss_of(scores: torch.Tensor, targets):
+            scores = scores.cuda()
+            rows = {rows}
+            total = 0
+            for i in range(scores.size(0)):{mark}
+                row = rows[i]
+                total = total + (scores[i] - row[0]).abs().sum()
+            return total
+        """,
+        RULE,
+    )
+
+
+@pytest.mark.parametrize(
     ("update", "is_flagged"),
     [
         ("out[labels[i]] = torch.max(out[labels[i]], x[i])", True),

@@ -110,8 +110,12 @@ class Elsewhere:
 
         That it matters is noted.
         """
+        return bool(self.program_calls(function))
+
+    def program_calls(self, function: str) -> tuple[Called, ...]:
+        """The calls of this function of torch in the programs that the file is part of; that they matter is noted."""
         self._functions.add(function)
-        return bool(self.facts.of(function))
+        return self.facts.of(function)
 
     def passed(self, function: cst.FunctionDef, place: int | None, keyword: str) -> Value:
         """What all callers elsewhere pass for a parameter, at this position behind `self`, or by its name."""
