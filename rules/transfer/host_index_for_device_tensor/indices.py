@@ -9,10 +9,10 @@ import libcst as cst
 
 from torchlint.analyses.provenance.network import is_with_the_network
 from torchlint.analyses.tensors.aliasing import reflects
+from torchlint.analyses.tensors.array_elements import may_be_a_number
 from torchlint.analyses.tensors.factories import Factory, factory, is_whole
 from torchlint.analyses.tensors.host_computed import is_computed_on_host
-from torchlint.semantics.flow.query import query
-from torchlint.semantics.names.bindings import Binder, dotted, final_part
+from torchlint.semantics.names.bindings import dotted
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import Comprehension, descendants
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from torchlint.semantics.context import Context
-    from torchlint.semantics.names.bindings import Binding
 
 FACTORIES = ("arange", "randperm", "randint")
 # Methods that give an index again; what else is asked of it needs none of its values.
@@ -85,47 +84,10 @@ def array_index(subscript: cst.Subscript, context: Context) -> cst.BaseExpressio
     """The array of NumPy that indexes a tensor of the device, if any; it is not assigned to, nor moved at once."""
     for part in subscript.slice:
         match part.slice:
-            case cst.Index(value=value) if context.kind(value) is Kind.NDARRAY and not _may_be_a_number(value, context):
+            case cst.Index(value=value) if context.kind(value) is Kind.NDARRAY and not may_be_a_number(value, context):
                 is_there = _is_on_device(subscript.value, context) and not _is_moved(subscript, context)
                 return value if is_there else None
     return None
-
-
-@query(bottom=False)
-def _may_be_a_number(array: cst.CSTNode, context: Context) -> bool:
-    """Whether this is an element of an array, or a sum with one: a number if the array has one axis, and no copy."""
-    match array:
-        case cst.Subscript(value=owner, slice=parts):
-            is_one = all(isinstance(part.slice, cst.Index) and _is_number(part.slice.value, context) for part in parts)
-            return is_one and context.kind(owner) is Kind.NDARRAY
-        case cst.BinaryOperation(left=left, right=right):
-            return all(_is_number(side, context) or _may_be_a_number(side, context) for side in (left, right))
-        case cst.Name():
-            return any(_may_hold_a_number(binding, context) for binding in context.reaching(array))
-    return False
-
-
-def _may_hold_a_number(binding: Binding, context: Context) -> bool:
-    if binding.value is None:
-        return False
-    if binding.binder is Binder.LOOP:
-        return not any(
-            isinstance(node, cst.Call) and final_part(node.func) in _OF_SEVERAL_AXES for node in _parts(binding.value)
-        )
-    return not binding.path and _may_be_a_number(binding.value, context)
-
-
-def _parts(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    yield node
-    yield from descendants(node)
-
-
-# What gives arrays of several axes, or several arrays.
-_OF_SEVERAL_AXES = frozenset("reshape array_split split vsplit vstack stack column_stack argwhere".split())
-
-
-def _is_number(node: cst.BaseExpression, context: Context) -> bool:
-    return context.kind(node) is Kind.NUMBER
 
 
 def indexed_by(array: cst.BaseExpression, subscript: cst.Subscript, context: Context) -> tuple[cst.Subscript, ...]:
