@@ -94,6 +94,17 @@ def test_callers_in_other_files_and_the_grad_mode(capsys: Capture) -> None:
     assert "  autograd is off" in lines
 
 
+def test_what_a_process_is_started_with(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "spawned.py").write_text(
+        "import torch.multiprocessing as mp\ndef main(rank):\n    print(rank)\nmp.spawn(main, nprocs=4)\n"
+    )
+    assert told(capsys, "spawned.py:3")[1:4] == [
+        "  runs once",
+        "    `main` is entered once",
+        "    a process is started with it on line 4, once",
+    ]
+
+
 def test_a_loop_of_something_else(capsys: Capture) -> None:
     assert "    in the loop on line 6, `while outputs.any()`: neither batches nor epochs" in told(capsys, "utils.py:7")
 

@@ -78,6 +78,30 @@ def test_a_helper_runs_as_often_as_another_file_calls_it(folder: Path, capsys: C
     assert found(capsys) == EXPECTED
 
 
+def test_a_helper_that_is_imported_under_another_name(folder: Path, capsys: Capture) -> None:
+    train = TRAIN.replace("import accuracy", "import accuracy as score").replace("accuracy(", "score(")
+    write(folder, utils=UTILS, train=train)
+    assert found(capsys) == EXPECTED
+
+
+def test_a_layer_called_where_it_is_made_makes_no_program_of_a_helper(folder: Path, capsys: Capture) -> None:
+    other = """
+def spread(outputs):
+    shares = torch.nn.Softmax(dim=1)(outputs)
+    return [shares.max(place) for place in range(3)]
+
+
+def spell(names):
+    for name in names:
+        print(name)
+"""
+    write(folder, utils=UTILS + other, train=TRAIN)
+    assert found(capsys, "--select", "TL302") == EXPECTED
+    made = other.replace("torch.nn.Softmax(dim=1)(outputs)", "NET(outputs)")
+    write(folder, utils=UTILS + "NET = torch.nn.Softmax(dim=1)\n" + made, train=TRAIN)
+    assert found(capsys, "--select", "TL302") == []
+
+
 def test_the_callers_count_where_only_the_helper_is_checked(folder: Path, capsys: Capture) -> None:
     write(folder, utils=UTILS, train=TRAIN)
     assert found(capsys, "utils.py") == EXPECTED
@@ -786,3 +810,58 @@ def test_what_only_a_dataset_asks_is_asked_on_the_host(folder: Path, capsys: Cap
     assert found(capsys, "--select", "TL307") == [("audio.py", "TL307", None, None)]
     write(folder, sounds=SOUNDS)
     assert found(capsys, "--select", "TL307") == []
+
+
+STEPS = """\
+import torch
+
+
+def sample(x, steps, model):
+    with torch.no_grad():
+        for i in reversed(steps):
+            x = model(x, (torch.ones(x.size(0)) * i).to(x.device))
+    return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("passed", "is_found"),
+    [("range(9)", True), ("[int(s) for s in steps]", True), ("steps", False), ("[0, x]", False), ("(x, 1)", False)],
+)
+def test_what_a_sequence_holds_that_another_file_passes(
+    folder: Path,
+    capsys: Capture,
+    passed: str,
+    is_found: bool,  # noqa: FBT001
+) -> None:
+    main = f"import torch\nfrom steps import sample\n\n\ndef run(net, x, steps):\n    sample(x.cuda(), {passed}, net)\n"
+    write(folder, steps=STEPS, main=main)
+    assert [each[:2] for each in found(capsys, "--select", "TL201")] == [("steps.py", "TL201")] * is_found
+
+
+@pytest.mark.parametrize(
+    ("default", "is_found"),
+    [
+        ("torch.set_default_tensor_type('torch.cuda.FloatTensor')", False),
+        ("torch.set_default_tensor_type('torch.DoubleTensor')", True),
+        ("torch.set_default_device('cuda')", False),
+        ("torch.set_default_dtype(torch.float64)", True),
+    ],
+)
+def test_where_a_program_has_tensors_made_by_default(
+    folder: Path,
+    capsys: Capture,
+    default: str,
+    is_found: bool,  # noqa: FBT001
+) -> None:
+    net = (
+        "import torch\n\n\ndef pick(x):\n    x = x.cuda()\n    return x[torch.randperm(x.size(0))]\n\n\n"
+        "def noise(x):\n    return torch.zeros(x.size(0), 1000).cuda() + x\n"
+    )
+    train = (
+        f"import torch\nfrom net import noise, pick\n\n{default}\n"
+        "for x in torch.utils.data.DataLoader(data):\n    pick(x.cuda())\n    noise(x.cuda())\n"
+    )
+    write(folder, net=net, train=train)
+    expected = [("net.py", "TL202"), ("net.py", "TL201")] if is_found else []
+    assert [each[:2] for each in found(capsys, "--select", "TL201,TL202")] == expected

@@ -22,6 +22,8 @@ def callers(found: Project, path: str, *functions: str) -> list[tuple[str, str]]
         ("from utils import f\nf(x)", "utils.f"),
         ("from utils import (\n    e,  # not f\n    f,\n)\nf(x)", "utils.f"),
         ("from utils import e as g, f\nf(g)", "utils.f"),
+        ("from utils import f as g\ng(x)", "utils.f"),
+        ("from utils import (\n    e as h,  # f as k\n    f  as g,\n)\ng(x)", "utils.f"),
         ("from utils import *\nf(x)", "utils.f"),
         ("import os, utils\nutils.f(x)", "utils.f"),
         ("import utils as u\nu.f(x)", "utils.f"),
@@ -43,6 +45,7 @@ def test_a_module_beside(text: str, name: str) -> None:
         "from ..utils import f\nf(x)",
         "# from utils import f\nf(x)",
         "from utils import f\nf",
+        "from utils import f as g, e as h\nh(x)",
         "f(x)",
     ],
 )

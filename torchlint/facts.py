@@ -18,13 +18,15 @@ ANY = "*."
 class Passed(NamedTuple):
     """What a call passes for one parameter: `place` counts positional arguments, `keyword` names others.
 
-    `kind` and `device` are names in `torchlint.semantics.values.lattice`.
+    `kind` and `device` are names in `torchlint.semantics.values.lattice`. So is `item`, the kind of what a sequence
+    holds, where that is known for certain.
     """
 
     place: int | None
     keyword: str
     kind: str
     device: str
+    item: str = ""
 
 
 class Purpose(Enum):

@@ -36,6 +36,7 @@ class Import(NamedTuple):
 class Outline(NamedTuple):
     """What the text of a file says without a parse: its imports, and every name before an opening parenthesis.
 
+    A name that an import gives to something counts as what it was before: `from a import b as c` and `c(` call `b`.
     `pins` says whether it speaks of `pin_memory`.
     """
 
@@ -47,6 +48,7 @@ class Outline(NamedTuple):
 def outline(data: bytes) -> Outline:
     """The outline of a file with these bytes."""
     called = {name.decode() for name in set(_CALLED.findall(data))}
+    called |= {name for name, renamed in _renamed(data) if renamed in called}
     return Outline(tuple(dict.fromkeys(_imports(data))), frozenset(called), b"pin_memory" in data)
 
 
@@ -272,6 +274,20 @@ def _inner(base: str, name: str) -> str:
     return f"{base}{name}" if base.endswith(".") else f"{base}.{name}"
 
 
+def _renamed(data: bytes) -> Iterator[tuple[str, str]]:
+    """What imports give another name to, with that name: `b` and `c` of `from a import b as c`."""
+    for match in _IMPORT.finditer(data):
+        if match["names"] is not None and b" as " in match["names"]:
+            for found in _NAME.findall(_without_comments(match["names"])):
+                name, *renamed = found.decode(errors="replace").split()
+                if renamed:
+                    yield name, renamed[-1]
+
+
+def _without_comments(names: bytes) -> bytes:
+    return re.sub(rb"#[^\n]*", b"", names)
+
+
 def _imports(data: bytes) -> Iterator[Import]:
     for match in _IMPORT.finditer(data):
         if match["modules"] is not None:
@@ -280,6 +296,6 @@ def _imports(data: bytes) -> Iterator[Import]:
                 if name:
                     yield Import(name.decode(errors="replace"), None)
         else:
-            listed = re.sub(rb"#[^\n]*", b"", match["names"])
-            names = tuple(name.split()[0].decode(errors="replace") for name in _NAME.findall(listed))
+            listed = _NAME.findall(_without_comments(match["names"]))
+            names = tuple(name.split()[0].decode(errors="replace") for name in listed)
             yield Import(match["base"].decode(errors="replace"), names)

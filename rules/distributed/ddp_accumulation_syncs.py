@@ -127,7 +127,7 @@ def _is_held_back(node: cst.CSTNode, loop: cst.For | cst.While, context: Context
     """Whether the node runs at some turns of the loop only, by a condition that counts batches."""
     from torchlint.finding import Frequency
 
-    if context.frequency(node) < Frequency.BATCH:
+    if context.frequency(node) < Frequency.BATCH or context.frequencies.is_every_nth_step(node):
         return True
     return any(
         is_taken and ACCUMULATION_CONDITION.suggests(context.uncommented(test))

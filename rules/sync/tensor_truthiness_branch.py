@@ -60,6 +60,7 @@ def check(node: cst.CSTNode, context: Context) -> Iterator[Flag]:
 
 def _flag(condition: cst.BaseExpression, node: cst.CSTNode, context: Context) -> Flag | None:
     from torchlint.analyses.sync.alternatives import instead
+    from torchlint.analyses.sync.avoidable import seen_to_recur
     from torchlint.analyses.sync.finite_checks import is_check_for_nan
     from torchlint.analyses.sync.inherent_branches import is_in_sample_code, is_read_turn_by_turn, is_told_apart
 
@@ -72,6 +73,7 @@ def _flag(condition: cst.BaseExpression, node: cst.CSTNode, context: Context) ->
         return None  # it may be a number, or on the CPU, or another rule speaks of it
     found = instead(node, condition, context)
     doubts = weighed(RULE, _doubts(condition, node, found.doubts, context))
+    doubts = seen_to_recur(condition, doubts, context)
     return Flag(condition, _said(condition, found.advice, context), doubts=doubts)
 
 

@@ -99,3 +99,12 @@ def test_where_several_things_go(code: str, is_a_device: bool) -> None:  # noqa:
 def test_a_type_is_none() -> None:
     node, context = look("def run(x, y, dtype):\n    x.to(dtype); y.to(dtype)\n    LOOK(dtype)\n")
     assert context.kind(node) is not Kind.DEVICE
+
+
+@pytest.mark.parametrize(
+    ("use", "kind"), [("c(z)", Kind.TENSOR), ("c(**z)", Kind.UNKNOWN), ("c(*z)", Kind.TENSOR), ("c(y=z)", Kind.TENSOR)]
+)
+def test_what_is_spread_over_keywords_is_no_tensor(use: str, kind: Kind) -> None:
+    body = f"x = x.cuda(); z = b(x); {use}; LOOK(z)"
+    node, context = look(f"import torch\ndef run(a, b, c):\n    for x, y in a:\n        {body}\n")
+    assert context.kind(node) is kind

@@ -76,6 +76,23 @@ for x in loader:
 """
 
 
+MAIN = "def main(rank):\n    LOOK(1)\n"
+# What asks whether it is time for something.
+EVERY = """
+def every(state, n, k=None):
+    test = state.step % n == 0
+    if k is not None:
+        test = test and state.part == k
+"""
+# What is done once for eight backward passes.
+ADDED_UP = """
+optimizer = torch.optim.SGD(p, 0.1)
+for i, x in enumerate(loader):
+    f(x).backward()
+    if i % 8 == 0:
+"""
+
+
 @pytest.mark.parametrize(
     ("code", "frequency"),
     [
@@ -234,10 +251,21 @@ for x in loader:
             Frequency.EPOCH,
         ),
         ("class C(Callback):\n  def on_train_start(self):\n    LOOK(1)", Frequency.ONCE),
+        # What processes are started with runs once in each.
+        (f"{MAIN}import torch.multiprocessing as mp\nmp.spawn(main, nprocs=4)", Frequency.ONCE),
+        (f"{MAIN}import multiprocessing\nmultiprocessing.Process(target=main, args=(0,)).start()", Frequency.ONCE),
+        (f"{MAIN}register(main)", Frequency.UNKNOWN),
         ("class C(Callback):\n  def on_train_epoch_end(self):\n    LOOK(1)", Frequency.EPOCH),
         ("for i in range(9):\n    loss = f()\n    loss.backward()\n    LOOK(1)", Frequency.BATCH),
         ("for x in loader:\n    if i % 100 == 0:\n        LOOK(1)", Frequency.EPOCH),
         ("for x in loader:\n    if i % 2 == 0:\n        LOOK(1)", Frequency.BATCH),
+        ("for x in loader:\n    if i % 99 == 0 or i - 1 >= 9 * len(loader):\n        LOOK(1)", Frequency.EPOCH),
+        ("for x in loader:\n    if i % 99 == 0 or i >= 9 * warmup:\n        LOOK(1)", Frequency.BATCH),
+        (f"{EVERY}    return test\nfor x in loader:\n    if every(s, 99):\n        LOOK(1)", Frequency.EPOCH),
+        (f"{EVERY}    return x\nfor x in loader:\n    if every(s, 99):\n        LOOK(1)", Frequency.BATCH),
+        # The step for what several iterations have added up is one of the training.
+        (f"{ADDED_UP}        optimizer.step()\n        LOOK(1)", Frequency.BATCH),
+        (f"{ADDED_UP}        LOOK(1)", Frequency.EPOCH),
         ("for x in loader:\n    if i % 100 != 0:\n        continue\n    LOOK(1)", Frequency.EPOCH),
         ("for x in loader:\n    if rank == 0:\n        LOOK(1)", Frequency.BATCH),
         ("for x in loader:\n    if rank == 0 and i % 50 == 0:\n        LOOK(1)", Frequency.EPOCH),
@@ -362,6 +390,21 @@ class Diffusion:
 """
 
 
+# From each position on, a network makes some more.
+GROWN = """
+net = nn.Linear(8, 8)
+def grow(x):
+    for i in range(9):
+        x = net(x)
+    return x
+def f(x):
+    {size}
+    for t in range(1, n):
+        grow(x[:, :t])
+        LOOK(1)
+"""
+
+
 @pytest.mark.parametrize(
     ("code", "frequency"),
     [
@@ -411,6 +454,11 @@ class Diffusion:
             Frequency.BATCH,
         ),
         ("for x in loader:\n    for i in range(x.shape[axis]):\n        LOOK(1)", Frequency.SAMPLE),
+        # Positions of a tensor are no epochs, whatever is done for each.
+        (GROWN.format(size="n = x.shape[1]"), Frequency.BATCH),
+        (GROWN.format(size="b, n = x.size()"), Frequency.BATCH),
+        (GROWN.format(size="b, n = x.shape[0], x.shape[1]"), Frequency.BATCH),
+        (GROWN.format(size="n = count()"), Frequency.EPOCH),
     ],
 )
 def test_what_a_turn_is_by_what_it_does(code: str, frequency: Frequency) -> None:

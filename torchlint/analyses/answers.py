@@ -17,6 +17,7 @@ from torchlint.facts import ANY, Answers, Asked, Called, Described, Passed, Purp
 from torchlint.finding import Frequency
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.names.bindings import last_part
+from torchlint.semantics.values.lattice import Kind, item_of
 from torchlint.semantics.values.other_files import told
 from torchlint.semantics.values.parameters import is_class_name
 
@@ -171,9 +172,15 @@ def _is_in_a_dataset(call: cst.Call, context: Context) -> bool:
     return class_ is not None and context.classes.is_dataset(class_)
 
 
+# What it helps to know that a sequence holds.
+_HELD = frozenset({Kind.NUMBER, Kind.STRING, Kind.TENSOR, Kind.NDARRAY})
+
+
 def _arguments(call: cst.Call, context: Context) -> Iterator[Passed]:
     for place, argument in enumerate(call.args):
         value = context.value(argument.value)
         keyword = argument.keyword.value if argument.keyword is not None else ""
         if value or keyword:  # what goes into `**` is known only where all of it is
-            yield Passed(None if keyword else place, keyword, value.kind.name, str(value.device.name))
+            item = item_of(value) if value.kind is Kind.SEQUENCE else value
+            held = item.kind.name if item is not value and item.kind in _HELD and item.proven else ""
+            yield Passed(None if keyword else place, keyword, value.kind.name, str(value.device.name), held)

@@ -102,6 +102,11 @@ def _entered(function: cst.FunctionDef, context: Context) -> Iterator[str]:
     for call in context.frequencies.entries(function):
         how = "called" if isinstance(call, cst.Call) else "read"
         yield f"it is {how} on {_line(call, context.spans({call}), context)}{_often(context.frequency(call))}"
+    for call in context.calls.launches(function):
+        yield (
+            f"a process is started with it on {_line(call, context.spans({call}), context)}"
+            f"{_often(context.frequency(call))}"
+        )
     for called in context.elsewhere.callers(function):
         yield f"it is called from {called.where}{_often(called.frequency)}"
 

@@ -37,6 +37,9 @@ def _walks_a_tensor(iterated: cst.BaseExpression, context: Context) -> bool:
     match iterated:
         case cst.Call(func=cst.Name(value="enumerate" | "zip"), args=args):
             return any(_walks_a_tensor(argument.value, context) for argument in args)
+        case cst.Call(func=cst.Attribute(value=cut, attr=cst.Name(value="split" | "chunk" | "unbind"))):
+            if context.kind(cut) is Kind.TENSOR:
+                return True  # pieces of one tensor
     return context.kind(iterated) is Kind.TENSOR
 
 

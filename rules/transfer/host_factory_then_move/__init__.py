@@ -44,7 +44,7 @@ _TINY = 100
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the move of what a factory makes: in the same expression, or by the next use of the name it is given."""
     from torchlint.analyses.tensors.element_counts import amount
-    from torchlint.analyses.tensors.factories import factory
+    from torchlint.analyses.tensors.factories import factory, is_made_on_a_gpu_by_default
     from torchlint.analyses.transfer.moves import move
     from torchlint.semantics.execution.first_time import is_for_another
 
@@ -58,6 +58,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if number == 0 or is_for_another(moved.call, context.names):
         return
     doubts = tuple(dict.fromkeys(_doubts(made, moved, number, context)))
+    if is_made_on_a_gpu_by_default(context):
+        return
     verb = "drawn" if made.sameness is Sameness.RANDOM else "allocated" if made.successor == "empty" else "filled"
     yield Flag(
         moved.call,

@@ -54,14 +54,15 @@ _ARRAY = Message(
 @RULE.on(Call("torch.arange"), Call("torch.randperm"), Call("torch.randint"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the factory of an index that only indexes tensors of the device; the fix makes it there."""
-    from torchlint.analyses.tensors.factories import Sameness
+    from torchlint.analyses.tensors.factories import Sameness, is_made_on_a_gpu_by_default
     from torchlint.edits.expressions import with_argument
     from torchlint.edits.messages import every
 
     from .indices import device, host_index, is_sure  # the model's parts load LibCST
 
     found = host_index(node, context)
-    if found is None:
+    # Asked in any case: whether the tensor is on a device other files may say, and that they are asked but once.
+    if is_made_on_a_gpu_by_default(context) or found is None:
         return
     how_often = max(map(context.frequency, (node, *found.indexed)))
     indexed = found.indexed[0]

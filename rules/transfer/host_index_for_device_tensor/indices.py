@@ -9,6 +9,7 @@ import libcst as cst
 
 from torchlint.analyses.provenance.network import is_with_the_network
 from torchlint.analyses.tensors.aliasing import reflects
+from torchlint.analyses.tensors.array_elements import may_be_a_number
 from torchlint.analyses.tensors.factories import Factory, factory, is_whole
 from torchlint.analyses.tensors.host_computed import is_computed_on_host
 from torchlint.semantics.names.bindings import dotted
@@ -83,7 +84,7 @@ def array_index(subscript: cst.Subscript, context: Context) -> cst.BaseExpressio
     """The array of NumPy that indexes a tensor of the device, if any; it is not assigned to, nor moved at once."""
     for part in subscript.slice:
         match part.slice:
-            case cst.Index(value=value) if context.kind(value) is Kind.NDARRAY:
+            case cst.Index(value=value) if context.kind(value) is Kind.NDARRAY and not may_be_a_number(value, context):
                 is_there = _is_on_device(subscript.value, context) and not _is_moved(subscript, context)
                 return value if is_there else None
     return None

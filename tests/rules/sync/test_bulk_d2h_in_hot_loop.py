@@ -74,8 +74,31 @@ RULE = "bulk-d2h-in-hot-loop"
                 for i in range(boxes.shape[0]):
                     results[names[i]] = convert(boxes[i].cpu().numpy())  # <- bulk-d2h-in-hot-loop
         """,
+        """
+        import torch
+        from torch.utils.data import DataLoader
+        @torch.no_grad()
+        def evaluate(model, samples, evaluator):
+            found = []
+            others = []
+            for x in DataLoader(samples, 8):
+                found += [model(x.cuda()).squeeze().cpu()]  # <- bulk-d2h-in-hot-loop?
+                others += other(model(x.cuda()).squeeze().cpu())
+            return evaluator.eval(torch.cat(found))
+        """,
+        """
+        import torch
+        @torch.no_grad()
+        def score(model, loader, scores, text):
+            for x, y, lengths in loader:
+                rows = model(x.cuda())
+                for row, target in zip(rows.split(lengths), y):
+                    scores.append((row.argmax(-1) == target.cuda()).cpu())  # <- bulk-d2h-in-hot-loop
+                for word in text.split(","):
+                    scores.append(f(word).argmax(-1).cpu())
+        """,
     ],
-    ids=["list", "tolist", "meter", "count", "named count", "loss", "pieces"],
+    ids=["list", "tolist", "meter", "count", "named count", "loss", "pieces", "added to a list", "pieces of a split"],
 )
 def test_copies(code: str) -> None:
     check_snippet(code, RULE)

@@ -16,6 +16,29 @@ RULE = "item-in-eval-loop"
     "code",
     [
         """
+        import numpy, torch
+        class Trainer:
+            def __init__(self, model, criterion, loader, device, config):
+                self.model, self.criterion, self.loader, self.device = model, criterion, loader, device
+                self.config = config
+            @torch.no_grad()
+            def step(self, batch):
+                outputs = self.model["net"](*batch.to(self.device))
+                extra = 0.0
+                real, fake = self.criterion["adv"](outputs, batch)
+                total = extra + self.config["weight"] * real
+                if self.config["more"]:
+                    total += self.config["more"] * extra
+                loss = real + fake
+                other = extra + self.config["weight"]
+                self.total["loss"] += loss.item()  # <- item-in-eval-loop
+                self.total["all"] += total.item()  # <- item-in-eval-loop
+                self.total["other"] += other.item()
+            def evaluate(self):
+                for batch in self.loader["dev"]:
+                    self.step(batch)
+        """,
+        """
         import torch
         class Trainer:
             def __init__(self, model, criterion, loader, device):
@@ -89,7 +112,7 @@ RULE = "item-in-eval-loop"
                     yield names[labels[i].item()]  # <- item-in-eval-loop
         """,
     ],
-    ids=["criteria", "count", "loss", "eval mode", "unknown helper", "float", "elements"],
+    ids=["sums of losses", "criteria", "count", "loss", "eval mode", "unknown helper", "float", "elements"],
 )
 def test_reads_at_each_batch(code: str) -> None:
     check_snippet(code, RULE)

@@ -1402,6 +1402,44 @@ def test_the_same_value_in_each_iteration(lines: tuple[str, ...], is_certain: bo
     check_snippet(code.replace(".item()", f".item(){mark}"), "item-in-train-loop")
 
 
+def test_a_step_that_adds_up_gradients_in_loops_is_a_step() -> None:
+    """A function that goes over parts of a batch, and takes the step itself, goes over no batches."""
+    code = """
+        import torch
+        def step_of(model, optimizer, parts):
+            def step(x, y):
+                optimizer.zero_grad()
+                for i in range(parts):
+                    loss = torch.nn.functional.mse_loss(model(x[i].cuda()), y[i].cuda())
+                    loss.backward()
+                optimizer.step()
+                return {"loss": loss.item()}  # <- item-in-train-loop?
+            return step
+    """
+    check_snippet(code, RULE)
+    check_snippet(code.replace("optimizer.zero_grad()", "pass").replace("  # <- item-in-train-loop?", ""), RULE)
+
+
+def test_the_step_for_several_backward_passes_is_a_note() -> None:
+    check_snippet(
+        """
+        import torch
+        def train(model, loader, optimizer, criterion, every):
+            for i, (x, y) in enumerate(loader):
+                loss = criterion(model(x.cuda()), y.cuda())
+                loss.backward()
+                if i % every == 0:
+                    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                    optimizer.step()
+                    optimizer.zero_grad()
+                    log(norm.item())  # <- item-in-train-loop?
+                if i % every == 0:
+                    log(loss.item())
+        """,
+        RULE,
+    )
+
+
 def test_a_step_that_is_taken_every_second_turn_is_a_note() -> None:
     """How often it is taken an option decides; what a network is made with on the CPU stays there."""
     check_snippet(

@@ -339,3 +339,33 @@ def test_what_goes_backward_is_a_tensor_whatever_it_is_called() -> None:
     """
     check_snippet(textwrap.dedent(code).format(mark="  # <- tensor-truthiness-branch?", use="y.backward()"), RULE)
     check_snippet(textwrap.dedent(code).format(mark="", use="y.show()"), RULE)
+
+
+@pytest.mark.parametrize(
+    ("size", "mark"), [("candidates.shape[0]", f"{MARK}?"), ("count", ""), ("len(candidates)", "")]
+)
+def test_a_loop_over_positions_waits_for_each_however_often_it_is_entered(size: str, mark: str) -> None:
+    """What is needed and not known to recur is silent; here it recurs in one call."""
+    check_snippet(
+        f"""
+        import random, torch
+        def pick(gtp, candidates: torch.Tensor, taken: torch.Tensor, length: int, count=3):
+            same = (candidates[:, :length] == taken).all(dim=1)
+            seen = []
+            for j in range({size}):
+                if same[j]:{mark}
+                    word = candidates[j, length]
+                    number = word.item()
+                    if number in seen or number == -1:
+                        continue
+                    seen.append(number)
+                    if random.random() <= gtp[number]:
+                        taken = torch.cat((taken, word[None]), dim=0)
+                        break
+                    gtp[number] = 0
+                    gtp = gtp / gtp.sum()
+            return taken
+        register(pick)
+        """,
+        RULE,
+    )

@@ -1516,6 +1516,54 @@ def test_a_part_that_several_turns_may_change_is_carried(header: str, is_flagged
     check_snippet(code, RULE)
 
 
+@pytest.mark.parametrize(
+    ("rows", "is_flagged"), [("[read(target) for target in targets]", False), ("torch.stack(targets)", True)]
+)
+def test_rows_of_a_list_may_be_of_any_length(rows: str, is_flagged: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if is_flagged else ""
+    check_snippet(
+        f"""
+        import torch
+        def loss_of(scores: torch.Tensor, targets):
+            scores = scores.cuda()
+            rows = {rows}
+            total = 0
+            for i in range(scores.size(0)):{mark}
+                row = rows[i]
+                total = total + (scores[i] - row[0]).abs().sum()
+            return total
+        """,
+        RULE,
+    )
+
+
+@pytest.mark.parametrize(
+    ("update", "is_flagged"),
+    [
+        ("out[labels[i]] = torch.max(out[labels[i]], x[i])", True),
+        ("out[labels[i]] = out[labels[i]] + x[i]", True),
+        ("out[labels[i]] = out[labels[i]].maximum(x[i])", True),
+        ("out[labels[i]] = torch.sigmoid(out[labels[i]]) * x[i]", False),
+        ("out[labels[i]] = out[labels[i]] * 0.9 + x[i]", False),
+        ("out[labels[i]] = torch.max(out[others[i]], x[i])", False),
+    ],
+)
+def test_a_part_that_takes_a_sum_or_a_maximum_waits_for_no_other_turn(update: str, is_flagged: bool) -> None:  # noqa: FBT001
+    mark = f"  # <- {RULE}" if is_flagged else ""
+    check_snippet(
+        f"""
+        import torch
+        def reduce(x: torch.Tensor, labels: torch.Tensor, others: torch.Tensor):
+            x = x.cuda()
+            out = torch.zeros(10, x.size(1), device=x.device)
+            for i in range(x.size(0)):{mark}
+                {update}
+            return out
+        """,
+        RULE,
+    )
+
+
 def test_what_the_loop_calls_may_take_a_batch() -> None:
     """A function that is not in sight may take all rows at once; rows of sizes of their own make no batch."""
     check_snippet(

@@ -61,6 +61,8 @@ def _goes_over_batches(node: cst.CSTNode, context: Context) -> bool:
     function = context.function(node)
     if not isinstance(function, cst.FunctionDef) or context.loop(node) is not None:
         return False
+    if context.frequencies.adds_up_in_loops(function):
+        return False
     loops = (loop for loop in descendants_in_scope(function.body) if isinstance(loop, (cst.For, cst.While)))
     return any(context.frequencies.loop_kind(loop) is not LoopKind.OTHER for loop in loops)
 

@@ -354,10 +354,18 @@ def _is_element(tensor: cst.BaseExpression, loop: cst.For | Comprehension, conte
 
 
 def is_appended(read: cst.CSTNode, context: Context) -> bool:
-    """Whether the value goes into a list as it is: `chosen.append(index.item())`."""
-    argument = context.parent(read)
-    call = context.parent(argument) if isinstance(argument, cst.Arg) else None
-    return isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.attr.value == "append"
+    """Whether the value goes into a list as it is: `chosen.append(index.item())`, `chosen += [index.item()]`."""
+    match context.parent(read):
+        case cst.Arg() as argument:
+            call = context.parent(argument)
+            return (
+                isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) and call.func.attr.value == "append"
+            )
+        case cst.Element() as element:
+            listed = context.parent(element)
+            added = context.parent(listed) if isinstance(listed, cst.List) and len(listed.elements) == 1 else None
+            return isinstance(added, cst.AugAssign) and isinstance(added.operator, cst.AddAssign)
+    return False
 
 
 def _innermost(node: cst.CSTNode, context: Context) -> cst.For | Comprehension | None:  # type: ignore[valid-type]

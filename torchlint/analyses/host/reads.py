@@ -10,6 +10,7 @@ from torchlint.analyses.execution.training_steps import is_in_training
 from torchlint.analyses.tensors.host_resident import stays_on_host
 from torchlint.finding import Frequency
 from torchlint.semantics.flow.origins import Through
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.functions import ACTING_METHOD, CRITERION_CALL, ENVIRONMENT_STEP
 from torchlint.semantics.knowledge.conventions.packages import ARRAY_PACKAGE
@@ -193,18 +194,43 @@ def _is_read_of_a_batch(node: cst.BaseExpression, context: Context) -> bool:
         return True
     if not isinstance(node, cst.Name) or context.frequency(node) < Frequency.BATCH:
         return False
+    return _holds_what_tensors_give(node, context)
+
+
+@query(bottom=False)
+def _holds_what_tensors_give(node: cst.Name, context: Context) -> bool:
+    """Whether all that the name is bound to is computed of tensors: by calls that take some, or by arithmetic."""
     origins = context.bound_to(node, Through.PARTS)
     calls = [origin.node for origin in origins.found if isinstance(origin.node, cst.Call)]
-    return (
-        bool(calls)
-        and len(calls) == len(context.binders(node))
-        and any(
-            context.kind(argument.value) is Kind.TENSOR or _is_criterion(call.func)
-            for call in calls
-            for argument in call.args
+    if bool(calls) and len(calls) == len(context.binders(node)):
+        return any(_takes_a_tensor(call, context) for call in calls) and not all(
+            _is_made_of_host_tensors(call, context) for call in calls
         )
-        and not all(_is_made_of_host_tensors(call, context) for call in calls)
+    binders = context.binders(node)
+    added = [binder for binder in binders if isinstance(binder, cst.AugAssign)]
+    bound = [origin.node for origin in origins.found if isinstance(origin.node, cst.BinaryOperation)]
+    # What is added to a sum of tensors leaves it one.
+    return (
+        bool(bound)
+        and len(bound) + len(added) == len(binders)
+        and all(_is_computed_with_such(each, context) for each in bound)
     )
+
+
+def _is_computed_with_such(node: cst.BaseExpression, context: Context) -> bool:
+    """`real_loss + weight * fake_loss`, where one of them is what a call gives for tensors: so is the sum."""
+    match node:
+        case cst.BinaryOperation(left=left, right=right):
+            return _is_computed_with_such(left, context) or _is_computed_with_such(right, context)
+        case cst.Name():
+            return _holds_what_tensors_give(node, context)
+        case cst.Call():
+            return _takes_a_tensor(node, context) and not _is_made_of_host_tensors(node, context)
+    return False
+
+
+def _takes_a_tensor(call: cst.Call, context: Context) -> bool:
+    return any(context.kind(argument.value) is Kind.TENSOR or _is_criterion(call.func) for argument in call.args)
 
 
 def _is_computed_in_a_network(node: cst.BaseExpression, context: Context) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
-from torchlint.semantics.names.bindings import Binder, Binding, dotted
+from torchlint.semantics.names.bindings import Binder, Binding, dotted, final_part
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import Loop, descendants
 
@@ -37,6 +37,8 @@ _SUMS = (cst.AddAssign, cst.SubtractAssign, cst.MultiplyAssign, cst.BitOrAssign,
 _FOLDS = frozenset(
     "max min maximum minimum logaddexp logical_or logical_and cat concat concatenate stack add fmax fmin union".split()
 )
+# Those that one operation does for elements at places that may be the same: `index_add_`, `index_reduce_`.
+_REDUCTIONS = frozenset("max min maximum minimum add".split())
 # What may be asked of a tensor, and done to a list, at any turn.
 _HARMLESS = frozenset(
     "shape device dtype ndim size dim numel append extend add insert new_zeros new_ones new_tensor type".split()
@@ -129,8 +131,8 @@ def _from_before(node: cst.Name, body: _Body) -> list[Binding]:
     ]
 
 
-def _is_folded(node: cst.Name, body: _Body) -> bool:
-    """Whether the name is only read to be added to: `s = s + x`, `best = torch.maximum(best, x)`."""
+def _is_folded(node: cst.BaseExpression, body: _Body, folds: AbstractSet[str] = _FOLDS) -> bool:
+    """Whether it is only read to be added to: `s = s + x`, `best[j] = torch.maximum(best[j], x)`."""
     child: cst.CSTNode = node
     ways: set[str] = set()
     for above in body.context.ancestors(node):
@@ -139,14 +141,14 @@ def _is_folded(node: cst.Name, body: _Body) -> bool:
                 ways.add(type(above.operator).__name__)
             case cst.BinaryOperation(operator=cst.Subtract(), left=left) if left is child:
                 ways.add("Add")
-            case cst.Call(func=func) if (dotted(func) or "").rpartition(".")[2] in _FOLDS:
+            case cst.Call(func=func) if final_part(func) in folds:
                 ways.add("fold")
             case cst.Arg() | cst.Tuple() | cst.List() | cst.Element():
                 pass
-            case cst.Attribute(attr=cst.Name(value=method)) if method in _FOLDS:
+            case cst.Attribute(attr=cst.Name(value=method)) if method in folds:
                 pass
-            case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]):
-                return name == node.value and len(ways) == 1
+            case cst.Assign(targets=[cst.AssignTarget(target=target)]):
+                return len(ways) == 1 and body.context.code(target) == body.context.code(node)
             case _:
                 return False
         child = above
@@ -226,7 +228,10 @@ def _by_elements(body: _Body) -> Iterator[Carried]:
         if isinstance(node, (cst.Name, cst.Attribute)) and node not in writes and is_read(node, body.context):
             places = written.get(dotted(node) or "")
             if places is not None and not _is_harmless(node, body):
-                place, _ = _place(_whole(node, body), body)
+                whole = _whole(node, body)
+                if _is_folded(whole, body, _REDUCTIONS):
+                    continue
+                place, _ = _place(whole, body)
                 if (
                     () in places
                     or (

@@ -116,6 +116,8 @@ def _is_item(item: cst.BaseExpression, container: cst.BaseExpression, turn: Turn
         return False
     if context.kind(item) in (Kind.TENSOR, Kind.MAPPING, Kind.MODULE, Kind.DISTRIBUTION):
         return True
+    if _is_kept_of_a_list(item, container, context):
+        return True
     child: cst.CSTNode = item
     above = context.parent(item)
     while isinstance(above, cst.Subscript) and above.value is child:
@@ -132,6 +134,21 @@ def _is_item(item: cst.BaseExpression, container: cst.BaseExpression, turn: Turn
             return func is child
         case cst.For(iter=iterated) | cst.CompFor(iter=iterated):
             return iterated is child
+    return False
+
+
+def _is_kept_of_a_list(item: cst.BaseExpression, container: cst.BaseExpression, context: Context) -> bool:
+    """`row = rows[i]`, of a list for certain, whose parts are taken: rows of a list may be of any length."""
+    value = context.value(container)
+    if value.kind is not Kind.SEQUENCE or not value.proven or context.kind(item) in (Kind.NUMBER, Kind.STRING):
+        return False
+    match context.parent(item):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]) as statement:
+            return any(
+                isinstance(above := context.parent(use), cst.Subscript) and above.value is use
+                for use in context.names.spelt(name)
+                if any(binder is statement for binder in context.binders(use))
+            )
     return False
 
 

@@ -77,6 +77,23 @@ UNSEEN = frozenset({Doubt.RATE_UNKNOWN, Doubt.UNCALLED})
 """The doubts of a function of which nobody sees how often it runs."""
 
 
+def seen_to_recur(node: cst.CSTNode, doubts: Iterable[Doubt], context: Context) -> tuple[Doubt, ...]:
+    """The doubts, without that of how often a function runs where a loop in it waits for each position of a tensor.
+
+    That of a value which is needed says enough: there are as many waits as positions, however often it is called.
+    """
+    found = tuple(doubts)
+    if Doubt.RATE_UNKNOWN not in found or _NEEDED.isdisjoint(found):
+        return found
+    loop = context.loop(node)
+    if loop is None or not context.frequencies.goes_along_an_axis(loop):
+        return found
+    return tuple(doubt for doubt in found if doubt is not Doubt.RATE_UNKNOWN)
+
+
+_NEEDED = frozenset({Doubt.VALUE_DECIDES, Doubt.HOST_NEEDS_IT})
+
+
 @query(bottom=False)
 def _waits_for_people(body: cst.BaseSuite, context: Context) -> bool:
     """Whether each iteration of a loop asks somebody for a line: `text = input("> ")`."""
@@ -100,7 +117,7 @@ def with_its_device(
     node: cst.CSTNode, tensor: cst.BaseExpression, doubts: Iterable[Doubt], context: Context
 ) -> tuple[Doubt, ...]:
     """The doubts, each once; where there are any, with that of a tensor of which nothing says where it is."""
-    found = dict.fromkeys(doubts)
+    found = dict.fromkeys(seen_to_recur(node, doubts, context))
     is_unclear = bool(found) or is_of_torch_alone(tensor, context)
     # In a training step that runs for each batch, what is computed is on the device that the model is on.
     if is_unclear and context.device(tensor) is Device.UNKNOWN and not is_in_training(node, context):

@@ -260,3 +260,19 @@ def _size(node: cst.BaseExpression, context: Context) -> Sameness | None:
             if value.kind is not Kind.NUMBER:
                 return None
     return Sameness.INTEGRAL if value.proven else Sameness.ROUNDED
+
+
+def is_made_on_a_gpu_by_default(context: Context) -> bool:
+    """Whether a program that the file is part of has factories make tensors there: `torch.set_default_device("cuda")`.
+
+    Asked last, since other files have to say so.
+    """
+    calls = (call for name in _DEFAULTS for call in context.elsewhere.program_calls(name))
+    return any(
+        argument.place == 0 and Device[argument.device] not in (Device.CPU, Device.UNKNOWN)
+        for call in calls
+        for argument in call.arguments or ()
+    )
+
+
+_DEFAULTS = ("torch.set_default_device", "torch.set_default_tensor_type")

@@ -213,6 +213,9 @@ class _Way:
             case cst.Attribute():
                 return any(node.deep_equals(size) for size in self._sizes())
             case cst.Name():
+                function = self.context.function(node)
+                if self.context.kind(node) is Kind.UNKNOWN and isinstance(function, cst.FunctionDef):
+                    self.context.elsewhere.callers(function)  # what they pass would tell
                 key = ("host number", node, self.made)
                 return self.context.kinds.settled(key, False, self._is_bound_to_number, node)  # noqa: FBT003
         return False

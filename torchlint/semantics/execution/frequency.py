@@ -293,10 +293,11 @@ class Frequencies:
             # A loop that goes backward itself takes steps, whatever it looks at now and then.
             if self._has_a_backward(loop.body) or self._adds_up_gradients(loop, loops) or self._acts(loop):
                 return LoopKind.BATCH
-            return LoopKind.EPOCH
+            return LoopKind.BATCH if self.goes_along_an_axis(loop) else LoopKind.EPOCH
         kinds = [self._callee_loops(call) for call in calls]
         if LoopKind.EPOCH in kinds:
-            return LoopKind.BATCH if self._has_a_backward(loop.body) else LoopKind.EPOCH
+            is_of_parts = self._has_a_backward(loop.body) or self.goes_along_an_axis(loop)
+            return LoopKind.BATCH if is_of_parts else LoopKind.EPOCH
         if isinstance(loop, cst.For) and is_short(loop.iter):
             return LoopKind.OTHER
         if self.steps(loop.body) or LoopKind.BATCH in kinds:
@@ -305,6 +306,40 @@ class Frequencies:
         if self._runs_a_module(loop) or any(map(self.stepping.takes_the_next_batch, nexts)):
             return LoopKind.BATCH
         return LoopKind.BATCH if self._acts(loop) else LoopKind.OTHER
+
+    def goes_along_an_axis(self, loop: cst.For | cst.While) -> bool:
+        """`for t in range(x.shape[1])`: positions of a tensor, whatever is done for each, are no epochs."""
+        match loop:
+            case cst.For(iter=cst.Call(func=cst.Name(value="range"), args=[*_, _] as args)):
+                return self._is_extent(args[min(len(args), 2) - 1].value)
+        return False
+
+    def _is_extent(self, node: cst.BaseExpression) -> bool:
+        """Whether this is the size of a tensor along an axis, or a name for one: `batch, length = x.size()`."""
+        match node:
+            case cst.Subscript(value=owner):
+                return is_shape(owner)
+            case cst.Call(func=cst.Attribute(attr=cst.Name(value="size")), args=[_]):
+                return True
+            case cst.Name():
+                bindings = self.names.reaching(node)
+                return bool(bindings) and all(
+                    binding.value is not None and self._is_bound_to_extent(binding.value, binding.path)
+                    for binding in bindings
+                )
+        return False
+
+    def _is_bound_to_extent(self, value: cst.BaseExpression, path: tuple[int, ...]) -> bool:
+        match value, path:
+            case cst.Tuple(elements=elements), (place,) if 0 <= place < len(elements):
+                return self._is_bound_to_extent(elements[place].value, ())
+            case _, (_,):
+                return is_shape(value)
+            case cst.Subscript(value=owner), ():
+                return is_shape(owner)
+            case cst.Call(func=cst.Attribute(attr=cst.Name(value="size")), args=[_]), ():
+                return True
+        return False
 
     def _is_limited_within(self, node: cst.CSTNode, loop: cst.For | cst.While) -> bool:
         """Whether only some turns of the loop come to the node."""
@@ -739,7 +774,13 @@ class Frequencies:
             return known
         # What calls itself goes through something nested: who calls it from outside says how often.
         outside = [node for node in self.entries(function) if not self.tree.within(node, function)]
-        best = max((self._entered_by(node, function) for node in outside), default=Frequency.UNKNOWN)
+        best = max(
+            (
+                *(self._entered_by(node, function) for node in outside),
+                *map(self.frequency, self.calls.launches(function)),  # once in each process
+            ),
+            default=Frequency.UNKNOWN,
+        )
         if best < Frequency.BATCH:
             for call in self.elsewhere.callers(function):
                 if call.frequency > best:
@@ -904,6 +945,22 @@ class Frequencies:
         takes_one = bool(names & apis.BACKWARD_METHODS) and bool(names & {"step", "zero_grad"})
         return takes_one and not self._makes_an_optimizer(function)
 
+    def adds_up_in_loops(self, function: cst.FunctionDef) -> bool:
+        """Whether a function goes backward in loops alone and takes the step after them: one of a training, in parts.
+
+        A scheduler is stepped too, but has no gradients to zero.
+        """
+        owners: dict[str, set[str]] = {"step": set(), "zero_grad": set()}
+        for call in self._straight(function.body):
+            name = method_name(call.func)
+            if name in owners and isinstance(call.func, cst.Attribute):
+                owners[name].add(dotted(call.func.value) or "")
+        if not (owners["step"] & owners["zero_grad"]) - {""} or self._makes_an_optimizer(function):
+            return False
+        return any(
+            isinstance(node, Loop) and self._goes_backward(node.body) for node in descendants_in_scope(function.body)
+        )
+
     def _makes_an_optimizer(self, function: cst.FunctionDef) -> bool:
         return any(
             (self.names.qualified(node.func) or "").startswith("torch.optim.")
@@ -989,16 +1046,20 @@ class Frequencies:
             if isinstance(above, (*Loop, cst.FunctionDef)):
                 return False
             if isinstance(above, cst.If) and child is above.body and self.is_rate_limit(above.test):
-                return self._goes_backward(above.body)
+                return self._takes_a_step(above)
             child = above
         return False
+
+    def _takes_a_step(self, branch: cst.If) -> bool:
+        """Whether the branch trains: it goes backward, or takes the step for what several iterations have added up."""
+        return self._goes_backward(branch.body) or self._takes_steps(branch.body)
 
     def _limits(self, branch: cst.If | cst.IfExp) -> bool:
         """Whether a branch is taken only now and then.
 
         One that trains is a step of its own, every second turn or so: `if step % policy_delay == 0`.
         """
-        is_step = isinstance(branch, cst.If) and self._goes_backward(branch.body)
+        is_step = isinstance(branch, cst.If) and self._takes_a_step(branch)
         return not is_step and (self.is_rate_limit(branch.test) or self._is_of_the_first_turns(branch.test))
 
     def _is_of_the_first_turns(self, test: cst.BaseExpression) -> bool:
@@ -1063,13 +1124,14 @@ class Frequencies:
         return False
 
     def _divides(self, call: cst.Call) -> bool:
-        """`divisible_by(step, 100)`, of a function that returns `a % b == 0` and nothing else."""
+        """`divisible_by(step, 100)`, of a function that returns `a % b == 0`, or a name for it, and nothing else."""
         function = self.calls.target(call)
         if function is None or any(_is_small(argument.value) for argument in call.args):
             return False
         returned = [node.value for node in descendants_in_scope(function.body) if isinstance(node, cst.Return)]
         answer = returned[0] if len(returned) == 1 else None
-        return isinstance(answer, (cst.Comparison, cst.UnaryOperation)) and self.is_rate_limit(answer)
+        is_asked = isinstance(answer, (cst.Comparison, cst.UnaryOperation, cst.BooleanOperation, cst.Name))
+        return is_asked and answer is not None and self.is_rate_limit(answer)
 
     def _holds_a_limit(self, name: cst.Name) -> bool:
         """Whether every binding of a name is such a condition: `log = step % 100 == 0`."""
@@ -1151,15 +1213,32 @@ def _is_now_and_then(part: cst.BaseExpression) -> bool:
     match part:
         case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=cst.Equal(), comparator=right)]):
             return _is_counter(left) or _is_counter(right)
+        case cst.Comparison(
+            left=left,
+            comparisons=[cst.ComparisonTarget(operator=cst.GreaterThan() | cst.GreaterThanEqual(), comparator=right)],
+        ):
+            return _is_counter(left) and _is_a_length(right)  # `step >= epochs * len(loader)`: the last one
     return isinstance(part, cst.Name) or (
         isinstance(part, cst.Attribute)
         and (LAST_TURN.suggests(part.attr.value) or LIMIT_FLAG.suggests(part.attr.value))
     )
 
 
+def _is_a_length(node: cst.BaseExpression) -> bool:
+    """`len(loader)`, `epochs * len(loader) - 1`."""
+    match node:
+        case cst.Call(func=cst.Name(value="len")):
+            return True
+        case cst.BinaryOperation(left=left, operator=cst.Multiply(), right=right):
+            return _is_a_length(left) or _is_a_length(right)
+        case cst.BinaryOperation(left=left, operator=cst.Add() | cst.Subtract()):
+            return _is_a_length(left)
+    return False
+
+
 def _is_counter(node: cst.BaseExpression) -> bool:
     """Whether this counts turns, by its name: `step`, `batch_idx`, `i + 1`; a rank does not."""
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Add, cst.Subtract)):
         return _is_counter(node.left)
     name = (dotted(node) or "").rpartition(".")[2]
     return COUNTER.suggests(name if len(name) == 1 else name.lower())

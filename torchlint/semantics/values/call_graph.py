@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.knowledge import apis
 from torchlint.semantics.names.bindings import Binder, Names, last_part, parameters
 from torchlint.semantics.names.classes import Classes, is_static
 from torchlint.semantics.values.lattice import Kind
@@ -102,6 +103,18 @@ class Calls:
             return ()
         return tuple(
             call for call in self._of_instances if self._is_wrapped(function, self.kinds.value(call.func).definition)
+        )
+
+    def launches(self, function: cst.FunctionDef) -> tuple[cst.Call, ...]:
+        """The calls that start processes or threads which run the function: `spawn(main)`, `Process(target=main)`."""
+        return tuple(
+            call
+            for name in self.names.spelt(function.name.value)
+            if isinstance(handed := self.tree.parent(name), cst.Arg)
+            and handed.value is name
+            and isinstance(call := self.tree.parent(handed), cst.Call)
+            and (_is_started(handed, call) or self.names.qualified(call.func) in apis.LAUNCHERS)
+            and self.kinds.value(name).definition is function
         )
 
     def _is_wrapped(self, function: cst.FunctionDef, partial: cst.CSTNode | None) -> bool:
@@ -279,3 +292,15 @@ class Calls:
         if place is not None and place < len(positional):
             return positional[place].value
         return parameter.default
+
+
+def _is_started(handed: cst.CSTNode | None, call: cst.Call) -> bool:
+    """`Process(target=main)`, whatever context makes it."""
+    class_ = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
+    return (
+        isinstance(handed, cst.Arg)
+        and handed.keyword is not None
+        and handed.keyword.value == "target"
+        and isinstance(class_, cst.Name)
+        and class_.value in ("Process", "Thread")
+    )

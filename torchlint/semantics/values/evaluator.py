@@ -23,6 +23,7 @@ from torchlint.semantics.knowledge.conventions.values import (
 from torchlint.semantics.knowledge.torch_signatures import MODULES
 from torchlint.semantics.names.bindings import Binder, Binding, Names, dotted, last_part
 from torchlint.semantics.names.classes import AttributeSet, Classes, class_attribute
+from torchlint.semantics.names.entries import entry
 from torchlint.semantics.names.loop_headers import walks_keys
 from torchlint.semantics.values.annotations import Annotations
 from torchlint.semantics.values.calls import Results
@@ -90,7 +91,8 @@ _CONSTANTS = {"None": NONE, "True": NUMBER, "False": NUMBER}
 
 # What lists, mappings, arrays and texts have, and no tensor.
 _OF_NO_TENSOR = frozenset(
-    "copy append extend insert items keys lower upper strip lstrip rstrip startswith endswith encode splitlines".split()
+    "copy append extend insert items keys **x "
+    "lower upper strip lstrip rstrip startswith endswith encode splitlines".split()
 )
 
 
@@ -112,8 +114,11 @@ class Kinds:
         # What is found by node and otherwise, such as the callers of a function, may depend on each other.
         questions = Questions()
         self.settled, self._known = questions.settled, questions.known
+        operators = Operators(self.value).handlers
+        self._of_a_part = operators[cst.Subscript]
         self._handlers: dict[type[cst.CSTNode], Callable[..., Value]] = {
-            **Operators(self.value).handlers,
+            **operators,
+            cst.Subscript: self._subscript,
             cst.Name: self._name,
             cst.Attribute: self._attribute,
             cst.Call: Results(self, self.operands, self.evidence, program).value,
@@ -144,6 +149,10 @@ class Kinds:
         finally:
             self._waits = outer
         return value
+
+    def _subscript(self, node: cst.Subscript) -> Value:
+        written = entry(node, self.tree, self.names)
+        return self._of_a_part(node) if written is None else self.value(written)
 
     # Names
 

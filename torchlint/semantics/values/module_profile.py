@@ -55,15 +55,22 @@ class Program:
 
     @cached_property
     def is_whole_script(self) -> bool:
-        """Whether the module is a program that builds what it runs: it makes a model or an optimizer and loops."""
+        """Whether the module is a program that builds what it runs: it makes a model or an optimizer and loops.
+
+        A layer that is called where it is made, `nn.Softmax(dim=1)(x)`, is a way to write a function, and no model.
+        """
         makes = {
             self.names.qualified(call.func) or ""
             for call in self.tree.of(cst.Call)
-            if not self.tree.enclosing_class(call)
+            if not self.tree.enclosing_class(call) and not self._is_called_at_once(call)
         }
         return any(
             (name[:9] == "torch.nn." and name[9:] in MODULES) or name.startswith("torch.optim.") for name in makes
         ) and bool(self.tree.of(cst.For) or self.tree.of(cst.While))
+
+    def _is_called_at_once(self, call: cst.Call) -> bool:
+        above = self.tree.parent(call)
+        return isinstance(above, cst.Call) and above.func is call
 
     @cached_property
     def changes_default_device(self) -> bool:

@@ -105,7 +105,7 @@ class Operators:
     def _string(self, node: cst.SimpleString) -> Value:
         text = node.evaluated_value
         if isinstance(text, str):
-            if text.startswith(("cuda", "mps", "xpu", "hpu", "npu")):
+            if text.startswith(("cuda", "mps", "xpu", "hpu", "npu", "torch.cuda.")):
                 return Value(Kind.STRING, Device.ACCELERATOR)
             if text == "cpu":
                 return Value(Kind.STRING, Device.CPU)

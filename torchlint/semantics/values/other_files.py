@@ -110,8 +110,12 @@ class Elsewhere:
 
         That it matters is noted.
         """
+        return bool(self.program_calls(function))
+
+    def program_calls(self, function: str) -> tuple[Called, ...]:
+        """The calls of this function of torch in the programs that the file is part of; that they matter is noted."""
         self._functions.add(function)
-        return bool(self.facts.of(function))
+        return self.facts.of(function)
 
     def passed(self, function: cst.FunctionDef, place: int | None, keyword: str) -> Value:
         """What all callers elsewhere pass for a parameter, at this position behind `self`, or by its name."""
@@ -200,4 +204,7 @@ def _passed(call: Called, place: int | None, keyword: str) -> Value:
 
 def _value(argument: Passed) -> Value:
     kind = Kind[argument.kind]
-    return UNKNOWN if kind is Kind.UNKNOWN else Value(kind, Device[argument.device], rank=Rank.CALLED)
+    if kind is Kind.UNKNOWN:
+        return UNKNOWN
+    item = Value(Kind[argument.item], rank=Rank.CALLED) if argument.item else None
+    return Value(kind, Device[argument.device], item=item, rank=Rank.CALLED)

@@ -174,15 +174,11 @@ class Parameters:
     def _from_launchers(self, function: cst.FunctionDef, parameter: cst.Param) -> list[Value]:
         """What those pass that start processes: `spawn(main, args=(path,))` calls `main(number, path)` in each."""
         place = next((place for place, found in enumerate(parameters(function)) if found is parameter), None)
+        if place is None or self.kinds.calls is None:
+            return []
         values = []
-        for name in self.kinds.names.spelt(function.name.value):
-            handed = self.tree.parent(name)
-            call = self.tree.parent(handed) if isinstance(handed, cst.Arg) and handed.value is name else None
-            if place is None or not isinstance(call, cst.Call) or self.kinds.value(name).definition is not function:
-                continue
+        for call in self.kinds.calls.launches(function):
             launcher = self.kinds.names.qualified(call.func) or ""
-            if not _is_started(handed, call) and launcher not in apis.LAUNCHERS:
-                continue
             given = argument(call, "args")
             if given is None and launcher in apis.LAUNCHERS and len(call.args) > 1 and call.args[1].keyword is None:
                 given = call.args[1].value
@@ -190,18 +186,6 @@ class Parameters:
             numbered = (NUMBER, *passed) if launcher in apis.SPAWNERS else passed
             values.append(numbered[place] if place < len(numbered) else UNKNOWN)
         return values
-
-
-def _is_started(handed: cst.CSTNode | None, call: cst.Call) -> bool:
-    """`Process(target=main)`, whatever context makes it."""
-    class_ = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
-    return (
-        isinstance(handed, cst.Arg)
-        and handed.keyword is not None
-        and handed.keyword.value == "target"
-        and isinstance(class_, cst.Name)
-        and class_.value in ("Process", "Thread")
-    )
 
 
 def _is_main_guard(test: cst.BaseExpression) -> bool:

@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from torchlint.syntax.tree import Tree
 
 # What a batch that is a mapping is used for, and what lists and models have too.
-_OF_A_MAPPING = frozenset("items keys values get update pop append extend insert".split())
+_OF_A_MAPPING = frozenset("items keys values get update pop append extend insert **x".split())
 # A loop takes batches of it, such a loop calls it with them, and something is moved to it.
 WALKED, CALLED, PLACE, GPU = "for batch in x", "x(batch)", "to x: ", "cuda(x)"
+# It is spread over the keywords of a call, as a mapping alone can be.
+SPREAD = "**x"
 _OF_OTHERS_TOO = frozenset(
     [*"sort split index count copy to cpu cuda float half .device .dtype .data".split(), WALKED, CALLED, GPU]
 )
@@ -186,6 +188,9 @@ class Evidence:
                 found.setdefault(place.value, []).append((place, f"{PLACE}{moved}"))
             for gpu in _gpus(call):
                 found.setdefault(gpu.value, []).append((gpu, GPU))
+            for argument in call.args:
+                if argument.star == "**" and isinstance(argument.value, cst.Name):
+                    found.setdefault(argument.value.value, []).append((argument.value, SPREAD))
         for subscript in self.tree.of(cst.Subscript):
             if isinstance(subscript.value, cst.Name) and has_several_axes(subscript):
                 found.setdefault(subscript.value.value, []).append((subscript.value, "x[:, i]"))
