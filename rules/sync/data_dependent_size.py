@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.rule import Call, Doubt, Flag, Message, Method, Rule, Status
+from torchlint.rule import Call, Doubt, Flag, Message, Method, Rule
 
 from ._shared.doubts import WAIT_DOUBTS, weighed
 
@@ -20,7 +20,6 @@ RULE = Rule(
     group="sync",
     summary="The size of the result depends on the data, and PyTorch reads it back from the GPU.",
     since="0.2.0",
-    status=Status.PREVIEW,
     yields_to=(
         "graph-break-in-compiled",
         "item-in-train-loop",

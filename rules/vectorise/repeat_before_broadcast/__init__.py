@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Doubt, Flag, Message, Method, Replace, Rule, Status
+from torchlint.rule import Applicability, Doubt, Flag, Message, Method, Replace, Rule
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -18,7 +18,6 @@ RULE = Rule(
     group="vectorise",
     summary="`repeat` writes a tensor out several times for an operation that reads a view as well.",
     since="0.2.0",
-    status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
     unsafe="gradients are added in another order, and an axis that `repeat` adds fails",
     eager=True,
