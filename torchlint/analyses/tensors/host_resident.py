@@ -60,7 +60,7 @@ def _is_asked_to_be_there(name: cst.Name, context: Context) -> bool:
 
 def _is_of_the_branch(owner: cst.BaseExpression, call: cst.Call, context: Context) -> bool:
     """Whether a method computes with what is asked to be there: `x.reshape(-1)` in the branch for those on the CPU."""
-    if method_name(call.func) in ("to", "cuda", "type") or not any(where in context.source.text for where in _WHERE):
+    if method_name(call.func) in ("to", "cuda", "type"):
         return False
     match owner:
         case cst.Call(func=cst.Attribute(value=inner)):
