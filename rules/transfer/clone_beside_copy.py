@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -18,7 +18,6 @@ RULE = Rule(
     group="transfer",
     summary="A tensor is cloned right before or after it is moved or cast, and so copied twice.",
     since="0.2.0",
-    status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
     unsafe="`copy=True` fails for what is no tensor",
     yields_to=("bulk-d2h-in-hot-loop", "copy-through-pageable-memory", "device-round-trip", "nonblocking-d2h-read"),
@@ -37,9 +36,14 @@ RULE = Rule(
 )
 _TWICE = Message(
     "twice",
-    "`{copied}` copies the tensor twice{often}: once to clone it, and once to {act} it",
+    "`{copied}` copies the tensor twice{often}{where}: once to clone it, and once to {act} it",
     help="use `{instead}`, which copies once and always",
 )
+_WHERE = {
+    Doubt.DEVICE_UNKNOWN: " if it is on another device",
+    Doubt.DATA_UNKNOWN: " if it is of another type",
+    Doubt.SMALL: "",
+}
 _MOVES = frozenset({"to", "cpu", "cuda"})
 
 
@@ -73,6 +77,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         _TWICE.of(
             copied=context.shown(pair.whole),
             often=how_often(node, context),
+            where=_WHERE[doubts[0]] if doubts else "",
             act="cast" if is_cast else "move",
             instead=instead,
         ),
