@@ -62,7 +62,6 @@ _OF_RULE = {
     "leafness-lost-by-move": Event.OTHER,
     "load-without-map-location": Event.OTHER,
     "cast-after-creation": Event.ALLOCATE,
-    "clone-beside-copy": Event.COPY,
     "tensor-from-list-of-arrays": Event.OTHER,
     "array-from-list-of-tensors": Event.WAIT,
     "dataloader-not-pinned": Event.COPY,
