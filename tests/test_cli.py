@@ -375,6 +375,7 @@ def test_config(project: Path, capsys: Capture, arguments: list[str]) -> None:
         "host-index-for-device-tensor",
         "device-round-trip",
         "constant-tensor-in-hot-path",
+        "clone-beside-copy",
     ]
     assert cli.run(["config", *arguments, "--isolated"]) == 0
     assert json.loads(capsys.readouterr().out)["file"] is None

@@ -204,7 +204,7 @@ class TestSelection:
             (
                 "select = ['TL30']\nignore = ['TL301', 'TL305', 'TL307']",
                 {},
-                ["TL302", "TL303", "TL306", "TL308", "TL309"],
+                ["TL302", "TL303", "TL304", "TL306", "TL308", "TL309"],
             ),
             ("select = ['sync']\nignore = ['TL']\nextend-select = ['TL303']", {}, ["TL303"]),
             ("select = ['item-in-train-loop']", {"extend_select": ("TL302",)}, ["TL301", "TL302"]),

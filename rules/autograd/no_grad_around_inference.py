@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Doubt, Flag, Message, Node, Rule, Status
+from torchlint.rule import Doubt, Flag, Message, Node, Rule
 from torchlint.semantics.knowledge.conventions.texts import SHARDED_MODEL
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ RULE = Rule(
     group="autograd",
     summary="Pure inference under `torch.no_grad()` counts versions and tracks views; `inference_mode` does not.",
     since="0.2.0",
-    status=Status.PREVIEW,
     doubts=((Doubt.HOST_BOUND, ""), (Doubt.RARE, ""), (Doubt.NAMED_RARE, "")),
 )
 _TRACKED = Message(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Doubt
-from torchlint.rule import Call, Flag, Message, Method, Rule, Status
+from torchlint.rule import Call, Flag, Message, Method, Rule
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -21,7 +21,6 @@ RULE = Rule(
     group="data",
     summary="A dataset builds the same tokenizer, model or transform for every sample.",
     since="0.2.0",
-    status=Status.PREVIEW,
     doubts=(
         (Doubt.WORK_UNKNOWN, ""),
         (Doubt.RATE_UNKNOWN, ""),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Doubt
-from torchlint.rule import Call, Flag, Message, Method, Rule, Status
+from torchlint.rule import Call, Flag, Message, Method, Rule
 from torchlint.semantics.flow.query import query
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ RULE = Rule(
     group="distributed",
     summary="Each parameter or gradient is sent by a collective of its own.",
     since="0.2.0",
-    status=Status.PREVIEW,
     yields_to=("collective-every-step-for-logging",),
     doubts=(
         (Doubt.RATE_UNKNOWN, ""),

@@ -47,6 +47,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     wrapper = _wrapper(context)
     if wrapper is None or SYNCING_FRAMEWORK.suggests(context.program.code):
         return
+    if _is_in_a_context_of_the_model(node, context):
+        return
     sharded = (Doubt.COSTS_MEMORY,) if wrapper in _SHARDING else ()
     inner = context.loop(node)
     loop = context.frequencies.batch_loop(node)
@@ -66,6 +68,18 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         others = [call for call in _calls(loop, ("backward",), context) if not _is_held_back(call, loop, context)]
         if others and others[0] is node:
             yield Flag(node, _ALL_REDUCED.of(), places=tuple(others[1:]), doubts=sharded)
+
+
+def _is_in_a_context_of_the_model(node: cst.Call, context: Context) -> bool:
+    """Whether a `with` around it is given a model, and may hold the exchange back: `with ddp_sync(model, is_last):`."""
+    from torchlint.semantics.values.lattice import Kind  # the model's parts load LibCST
+
+    return any(
+        isinstance(item.item, cst.Call)
+        and any(context.kind(argument.value) is Kind.MODULE for argument in item.item.args)
+        for block in context.around(node, cst.With)
+        for item in block.items
+    )
 
 
 def _holds_no_step(loop: cst.For | cst.While, node: cst.Call, context: Context) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Doubt, Flag, Message, Method, Rule, Status
+from torchlint.rule import Call, Doubt, Flag, Message, Method, Rule
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -18,7 +18,6 @@ RULE = Rule(
     group="modules",
     summary="A triangular mask is built again at each call, though it depends on a length alone.",
     since="0.2.0",
-    status=Status.PREVIEW,
     eager=True,
     doubts=(
         (Doubt.SIZE_UNKNOWN, ""),

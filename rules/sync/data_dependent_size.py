@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.rule import Call, Doubt, Flag, Message, Method, Rule, Status
+from torchlint.rule import Call, Doubt, Flag, Message, Method, Rule
 
 from ._shared.doubts import WAIT_DOUBTS, weighed
 
@@ -20,7 +20,6 @@ RULE = Rule(
     group="sync",
     summary="The size of the result depends on the data, and PyTorch reads it back from the GPU.",
     since="0.2.0",
-    status=Status.PREVIEW,
     yields_to=(
         "graph-break-in-compiled",
         "item-in-train-loop",
@@ -45,7 +44,7 @@ _FIXED = "compute with the mask itself, or use `torch.nonzero_static` with a fix
 _HELPED = Message(
     "helped",
     "`{call}` reads the largest index back from the GPU{often} to learn how long its result is",
-    help="pass `{keyword}=`, which the CPU knows",
+    help="pass `{keyword}=`, {known}",
 )
 
 
@@ -142,9 +141,32 @@ def check_helper(call: cst.Call, context: Context) -> Iterator[Flag]:
 
     if not is_device_tensor(tensor, context) or is_in_sample_code(call, context):
         return
-    said = _HELPED.of(call=context.shown(call), often=how_often(call, context), keyword=helper.size)
+    is_counted = _is_counted_in_sight(tensor, context)
+    said = _HELPED.of(
+        call=context.shown(call),
+        often=how_often(call, context),
+        keyword=helper.size,
+        known="which the CPU knows" if is_counted else "if the CPU knows it",
+    )
     is_optional = (Doubt.OPTION_DECIDES,) if size is not None else ()
-    yield Flag(call, said, doubts=weighed(RULE, (*is_optional, *_of_the_place(call, tensor, context))))
+    unknown = () if is_counted else (Doubt.DATA_UNKNOWN,)
+    yield Flag(call, said, doubts=weighed(RULE, (*is_optional, *unknown, *_of_the_place(call, tensor, context))))
+
+
+def _is_counted_in_sight(index: cst.BaseExpression, context: Context) -> bool:
+    """Whether the file shows where the numbers come from: `torch.unique(…, return_inverse=True)`, a batch of graphs."""
+    from torchlint.semantics.flow.origins import Through
+
+    match index:
+        case cst.Subscript(value=owner):
+            return _is_counted_in_sight(owner, context)
+        case cst.Attribute():
+            return True
+    origins = context.origins(index, Through.PARTS | Through.PARAMETERS | Through.UPDATES)
+    return not origins.lost and all(
+        isinstance(origin.node, (cst.Call, cst.Attribute)) and context.parameter(origin.node) is None
+        for origin in origins.found
+    )
 
 
 def _may_be_left_out(size: cst.BaseExpression, context: Context) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Doubt, Flag, Message, Method, Rule, Status
+from torchlint.rule import Doubt, Flag, Message, Method, Rule
 
 from ._shared.doubts import READ_DOUBTS
 
@@ -20,7 +20,6 @@ RULE = Rule(
     group="sync",
     summary="Several values are read one by one every batch, and each read synchronizes with the GPU.",
     since="0.2.0",
-    status=Status.PREVIEW,
     yields_to=("repeated-item", "per-step-nan-check", "item-comprehension"),
     doubts=READ_DOUBTS,
 )

@@ -33,6 +33,8 @@ _COPIES = Message(
     help="use {view}, which copies nothing",
 )
 _PIECES = frozenset({"unbind", "chunk", "split", "tensor_split"})
+# Nested tensors are taken apart and stacked to be tensors of one shape.
+_NESTED = "torch.nested"
 
 
 @RULE.on(Call("torch.stack"), Call("torch.cat"), Call("torch.concat"), Call("torch.concatenate"))
@@ -47,6 +49,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if found is None:
         return
     tensor, way, axis, number = found
+    if way == "unbind" and _NESTED in context.program.code:
+        return
     joined = _integer(context.argument(node, "dim", 1), context)
     if axis is None or joined is None:
         return

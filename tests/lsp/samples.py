@@ -9,7 +9,7 @@ from torch import nn
 
 def evaluate(model: nn.Module, loader: torch.utils.data.DataLoader) -> float:
     total = 0.0
-    with torch.no_grad():
+    with torch.inference_mode():
         for inputs, targets in loader:
             total += nn.functional.mse_loss(model(inputs), targets).item()
     return total

@@ -71,6 +71,7 @@ _OF_RULE = {
     "numpy-growth-in-loop": Event.ALLOCATE,
     "broadcast-pairwise-distance": Event.ALLOCATE,
     "joined-pieces": Event.ALLOCATE,
+    "repeat-before-broadcast": Event.ALLOCATE,
     "inverse-then-matmul": Event.COMPUTE,
     "diag-of-matmul": Event.COMPUTE,
     "elementwise-fill": Event.COMPUTE,

@@ -120,6 +120,14 @@ def test_other_wrappers(line: str, by: str) -> None:
     check_snippet(head + body, RULE)
 
 
+def test_a_context_that_is_given_the_model_may_hold_the_exchange_back() -> None:
+    body = POSITIVE["by number"].replace("        loss.backward()  # <- ddp-accumulation-syncs", "{backward}")
+    held = "        with exchanged(model, i % accumulation == 0):\n            loss.backward()"
+    check_snippet(HEAD + body.format(backward=held), RULE)
+    other = "        with exchanged(loader):\n            loss.backward()  # <- ddp-accumulation-syncs"
+    check_snippet(HEAD + body.format(backward=other), RULE)
+
+
 def test_look_alikes_obey_the_laws() -> None:
     check_snippet(files("torchlint.fixtures").joinpath("ddp_accumulation_syncs/ok.py").read_text("utf-8"), RULE)
 

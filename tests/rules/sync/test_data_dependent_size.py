@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from laws import check_snippet
+from twins import findings
 
 RULE = "data-dependent-size"
 MARK = "  # <- data-dependent-size"
@@ -98,12 +99,14 @@ class Net(nn.Module):
 @pytest.mark.parametrize(
     "line",
     [
-        "return global_mean_pool(x, batch)" + MARK,
+        "return global_mean_pool(x, batch)" + MARK + "?",
         "return global_mean_pool(x, batch, size=None)" + MARK + "?",
-        "return degree(edges[0])" + MARK,
-        "return scatter(x, batch, dim=0, reduce='sum')" + MARK,
-        "return scatter_mean(x, batch, dim=0)" + MARK,
+        "return degree(edges[0])" + MARK + "?",
+        "return scatter(x, batch, dim=0, reduce='sum')" + MARK + "?",
+        "return scatter_mean(x, batch, dim=0)" + MARK + "?",
         "return maybe_num_nodes(edges, num_nodes)" + MARK + "?",
+        f"_, same = torch.unique(edges, return_inverse=True){MARK}?\n        return scatter_mean(x, same, dim=0)"
+        + MARK,
         "return global_mean_pool(x, batch, 8)",
         "return global_mean_pool(x, None)",
         "return degree(edges[0], x.size(0))",
@@ -113,3 +116,19 @@ class Net(nn.Module):
 )
 def test_helpers_that_look_for_the_largest_index(line: str) -> None:
     check_snippet(GRAPHS.format(line=line), RULE)
+
+
+def test_a_size_that_nothing_in_sight_knows_is_told_as_that() -> None:
+    (found,) = findings(GRAPHS.format(line="return global_mean_pool(x, batch)"), RULE)
+    assert found.help == "pass `size=`, if the CPU knows it"
+
+
+@pytest.mark.parametrize("asked", ["if x.is_cuda:", "if not x.is_cpu:"])
+def test_the_branch_for_tensors_on_the_cpu(asked: str) -> None:
+    lines = (
+        asked,
+        "    return torch.histc(x, 8)",
+        "else:",
+        "    return torch.bincount(x.reshape(-1).long(), minlength=8)",
+    )
+    check_snippet(module(*lines), RULE)

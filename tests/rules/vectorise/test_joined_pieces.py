@@ -48,3 +48,9 @@ def test_it_is_the_tensor_itself(joined: str) -> None:
 )
 def test_what_needs_a_copy(joined: str) -> None:
     check_snippet(program(joined), RULE)
+
+
+def test_nested_tensors_become_one_of_one_shape() -> None:
+    check_snippet(
+        program("torch.stack(x.unbind())").replace("import torch\n", "import torch\nimport torch.nested\n"), RULE
+    )

@@ -36,6 +36,8 @@ def stays_on_host(node: cst.BaseExpression, context: Context) -> bool:
             bindings = context.reaching(node)
             is_left = bool(bindings) and all(_is_left(binding, context) for binding in bindings)
             return is_left or _is_on_host(node, context) or _is_asked_to_be_there(node, context)
+        case cst.Call(func=cst.Attribute(value=owner)) if _is_of_the_branch(owner, node, context):
+            return True
         case cst.Call() | cst.BinaryOperation() | cst.UnaryOperation() if _tells(context):
             names = [part for part in descendants(node) if isinstance(part, cst.Name)]
             arrays = [name for name in names if _is_on_host(name, context)]
@@ -54,6 +56,18 @@ def _is_on_host(name: cst.Name, context: Context) -> bool:
 def _is_asked_to_be_there(name: cst.Name, context: Context) -> bool:
     """Whether this is the branch for tensors on the CPU: `if x.is_cuda: … else: f(x)`."""
     return any(_tells_where(test, name, context) is holds for test, holds in context.conditions(name))
+
+
+def _is_of_the_branch(owner: cst.BaseExpression, call: cst.Call, context: Context) -> bool:
+    """Whether a method computes with what is asked to be there: `x.reshape(-1)` in the branch for those on the CPU."""
+    if method_name(call.func) in ("to", "cuda", "type"):
+        return False
+    match owner:
+        case cst.Call(func=cst.Attribute(value=inner)):
+            return _is_of_the_branch(inner, owner, context)
+        case cst.Name():
+            return _is_asked_to_be_there(owner, context)
+    return False
 
 
 def _tells_where(test: cst.BaseExpression, name: cst.Name, context: Context) -> bool | None:
