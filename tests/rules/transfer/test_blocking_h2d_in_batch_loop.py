@@ -196,11 +196,60 @@ def test_a_type_of_the_gpu_is_held_to_what_a_move_is() -> None:
     check_snippet(head, RULE)
 
 
-@pytest.mark.parametrize(("pin", "mark"), [("", ""), (", pin_memory=True", MARK), (", pin_memory=data.pin", MARK)])
+@pytest.mark.parametrize(("pin", "mark"), [("", NOTE), (", pin_memory=True", MARK), (", pin_memory=data.pin", MARK)])
 def test_the_loaders_of_the_file_speak_for_one_out_of_sight(pin: str, mark: str) -> None:
     made = f"def loaders(data):\n    return DataLoader(data, 8{pin}), DataLoader(data, 16)\n"
     made = made.replace("16)", "16, pin_memory=True)") if pin else made
     check_snippet(step(f"x = x.to(device){mark}") + made, RULE)
+
+
+ANEW = """
+import torch
+from torch.utils.data import DataLoader
+def train(model, data, others, device):
+    loader, other = DataLoader(data, 8, pin_memory=True), DataLoader(others, 8, pin_memory=data.pin)
+    batches = iter(loader)
+    while True:
+        try:
+            batch = next(batches)
+        except StopIteration:
+            batches = iter({again})
+            batch = next(batches)
+        x, y = [part.to(device) for part in batch]{mark}
+        model(x, y).backward()
+"""
+
+
+@pytest.mark.parametrize(("again", "mark"), [("loader", MARK), ("data", "")])
+def test_an_iterator_that_is_begun_anew(again: str, mark: str) -> None:
+    check_snippet(ANEW.format(again=again, mark=mark), RULE)
+
+
+GIVEN = """
+import torch
+from torch.utils.data import DataLoader
+class Batches:
+    def __init__(self, data):
+        self.loader = DataLoader(data, 8, pin_memory=True)
+        self.batches = iter(self.loader)
+    def next(self):
+        try:
+            batch = next(self.batches)
+        except StopIteration:
+            self.batches = iter(self.loader)
+            batch = next(self.batches)
+        return {given}
+def train(model, data, device):
+    batches = Batches(data)
+    while True:
+        x, y = [part.to(device) for part in batches.next()]{mark}
+        model(x, y).backward()
+"""
+
+
+@pytest.mark.parametrize(("given", "mark"), [("batch", MARK), ("[f(part) for part in batch]", ""), ("None", "")])
+def test_a_batch_that_a_method_takes_out_of_a_loader(given: str, mark: str) -> None:
+    check_snippet(GIVEN.format(given=given, mark=mark), RULE)
 
 
 def test_the_keys_of_a_batch_are_no_samples() -> None:

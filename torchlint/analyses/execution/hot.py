@@ -33,7 +33,7 @@ def is_hot(node: cst.CSTNode, context: Context) -> bool:
 def rate_doubts(node: cst.CSTNode, context: Context) -> tuple[Doubt, ...]:
     """Why the node may not run at each batch, in code that is there to train or to serve; none where it `is_hot`."""
     named = (Doubt.NAMED_RARE,) if is_named_diagnostic(node, context) else ()
-    return (*_seen_doubts(node, context), *named)
+    return tuple(dict.fromkeys((*_seen_doubts(node, context), *named)))
 
 
 def _seen_doubts(node: cst.CSTNode, context: Context) -> tuple[Doubt, ...]:
@@ -44,7 +44,7 @@ def _seen_doubts(node: cst.CSTNode, context: Context) -> tuple[Doubt, ...]:
         case Frequency.ONCE:
             return (Doubt.RUNS_ONCE,)
         case Frequency.EPOCH:
-            return (Doubt.RARE,)
+            return (Doubt.NAMED_RARE if context.frequencies.is_epoch_by_name(node) else Doubt.RARE,)
         case Frequency.UNKNOWN | Frequency.CALL if _goes_over_batches(node, context):
             return (Doubt.RARE,)
         case Frequency.UNKNOWN | Frequency.CALL if is_set_up(node, context):

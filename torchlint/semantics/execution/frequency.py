@@ -739,7 +739,10 @@ class Frequencies:
             return known
         # What calls itself goes through something nested: who calls it from outside says how often.
         outside = [node for node in self.entries(function) if not self.tree.within(node, function)]
-        best = max((self._entered_by(node, function) for node in outside), default=Frequency.UNKNOWN)
+        seen = [self._entered_by(node, function) for node in outside]
+        best = max(seen, default=Frequency.UNKNOWN)
+        if best is Frequency.ONCE and self._recurs(outside, seen):
+            best = Frequency.UNKNOWN
         if best < Frequency.BATCH:
             for call in self.elsewhere.callers(function):
                 if call.frequency > best:
@@ -761,6 +764,13 @@ class Frequencies:
         found = self.frequency(node)
         is_sure = not isinstance(node, cst.Call) or found <= Frequency.BATCH or self.calls.target(node) is function
         return found if is_sure else Frequency.BATCH
+
+    def _recurs(self, entries: list[cst.Call | cst.Attribute], seen: list[Frequency]) -> bool:
+        """Whether one of several entries stands in a loop of which nobody sees how often it turns: not once, then."""
+        return any(
+            frequency is Frequency.UNKNOWN and self.loop(node) is not None
+            for node, frequency in zip(entries, seen, strict=True)
+        )
 
     def _of_calls_by_name(self, function: cst.Lambda) -> Frequency:
         """How often the name is called that a lambda is bound to, or what runs it for each element."""
@@ -868,13 +878,13 @@ class Frequencies:
         loops = [node for node in descendants_in_scope(loop.body) if isinstance(node, Loop)]
         if any(self.loop_kind(node) is not LoopKind.OTHER for node in loops):
             return False
-        calls = self._direct_calls(loop)
-        if any(self._callee_loops(call) is LoopKind.EPOCH for call in calls):
+        # What it looks at now and then makes no epoch of it.
+        calls = [call for call in self._direct_calls(loop) if not self._is_limited_within(call, loop)]
+        targets = [(call, self.calls.target(call)) for call in calls]
+        steps = {call for call, target in targets if target is not None and self._is_step(target)}
+        if any(self._callee_loops(call) is LoopKind.EPOCH for call in calls if call not in steps):
             return False
-        targets = [self.calls.target(call) for call in calls]
-        return self._has_a_backward(loop.body) or any(
-            target is not None and self._is_step(target) for target in targets
-        )
+        return bool(steps) or self._has_a_backward(loop.body)
 
     def origin(self, node: cst.CSTNode) -> str:
         """The call in another file that makes the node run as often as it does; nothing where this file says why."""
