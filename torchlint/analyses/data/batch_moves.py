@@ -233,7 +233,7 @@ def _core(node: cst.BaseExpression, context: Context) -> cst.BaseExpression | No
     inner = wrapped(node, context) if isinstance(node, cst.Call) else None
     if inner is not None:
         return _core(inner, context)
-    if not isinstance(node, (cst.Name, cst.Attribute)):
+    if not isinstance(node, cst.Name):
         return node
     origins = context.bound_to(node)
     begun = [origin.node for origin in origins.found]
