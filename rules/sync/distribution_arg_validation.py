@@ -1,4 +1,4 @@
-"""A distribution that checks its parameters on the device at each batch, and waits for the answer."""
+"""A distribution, or a draw, that checks its parameters on the device at each batch, and waits for the answer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Doubt, Flag, Message, Node, Rule
+from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Method, Node, Rule
 from torchlint.semantics.knowledge.conventions.texts import VALIDATION_SETTER
 
 from ._shared.doubts import WAIT_DOUBTS, weighed
@@ -19,10 +19,10 @@ RULE = Rule(
     name="distribution-arg-validation",
     code="TL316",
     group="sync",
-    summary="A distribution created every batch validates its parameters, which synchronizes with the GPU.",
+    summary="A distribution or a draw checks its parameters every batch, which synchronizes with the GPU.",
     since="0.2.0",
     fix=(Applicability.UNSAFE,),
-    doubts=WAIT_DOUBTS,
+    doubts=(*WAIT_DOUBTS, (Doubt.HOST_BOUND, "")),
     unsafe="invalid parameters no longer raise an error",
 )
 _VALIDATES = Message(
@@ -30,6 +30,13 @@ _VALIDATES = Message(
     "`{name}` validates its parameters{often}, which synchronizes with the GPU",
     help="pass `validate_args=False`",
 )
+_DRAWS_CHECKED = Message(
+    "draws-checked",
+    "`{draw}` checks its probabilities{often}, for which it synchronizes with the GPU twice",
+    help="{advice}",
+)
+_OF_ONE = "draw one with `(p / torch.empty_like(p).exponential_()).argmax(-1, keepdim=True)`, which checks nothing"
+_OF_MANY = "draw `n` with `(p / torch.empty_like(p).exponential_()).topk(n).indices`, which checks nothing"
 
 _TOKENS = (b"distributions",)
 _DRAWS = ("sample", "rsample", "sample_n")
@@ -70,6 +77,51 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         edits=(with_argument(node, "validate_args=False", context),),
         doubts=weighed(RULE, _doubts(node, given[0], context)),
     )
+
+
+@RULE.on(Call("torch.multinomial"), Method("multinomial"))
+def check_draw(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Note a draw of device tensors by their probabilities: two checks, but of many with replacement."""
+    from torchlint.analyses.host.reads import is_device_tensor  # the model's parts load LibCST
+    from torchlint.edits.messages import how_often
+
+    is_function = context.qualified_name(node.func) == "torch.multinomial"
+    if context.has_unpacking(node) or not isinstance(node.func, (cst.Attribute, cst.Name)):
+        return
+    if is_function:
+        drawn_from = context.argument(node, "input", 0)
+    else:
+        assert isinstance(node.func, cst.Attribute)
+        drawn_from = node.func.value if context.qualified_name(node.func) is None else None
+    if drawn_from is None or not is_device_tensor(drawn_from, context):
+        return
+    is_one, is_checked = _of_how_many(node, 1 if is_function else 0, context)
+    if not is_checked:
+        return
+    doubts = weighed(RULE, _doubts_of_a_draw(node, drawn_from, context))
+    said = _DRAWS_CHECKED.of(
+        draw=context.shown(node.func), often=how_often(node, context), advice=_OF_ONE if is_one else _OF_MANY
+    )
+    yield Flag(node, said, doubts=doubts)
+
+
+def _of_how_many(draw: cst.Call, place: int, context: Context) -> tuple[bool, bool]:
+    """Whether one is drawn, and whether the draw is checked: `multinomial_out` in ATen/native/Distributions.cpp."""
+    number = context.argument(draw, "num_samples", place)
+    is_one = isinstance(number, cst.Integer) and number.value == "1"
+    replacement = context.argument(draw, "replacement", place + 1)
+    is_without = replacement is None or (isinstance(replacement, cst.Name) and replacement.value == "False")
+    return is_one, is_one or (number is not None and is_without)
+
+
+def _doubts_of_a_draw(draw: cst.Call, drawn_from: cst.BaseExpression, context: Context) -> Iterator[Doubt]:
+    """What speaks against another way to draw: without the checks, the CPU only runs ahead."""
+    from torchlint.analyses.sync.avoidable import wait_doubts
+
+    yield Doubt.HOST_BOUND
+    if _is_read(draw, context):
+        yield Doubt.WAITS_ANYWAY
+    yield from wait_doubts(draw, drawn_from, context)
 
 
 def _distribution(call: cst.Call, context: Context) -> str | None:

@@ -166,3 +166,47 @@ def test_what_is_drawn_is_read(read: str, mark: str) -> None:
         """,
         RULE,
     )
+
+
+DRAWS = """
+import torch
+def generate(model, tokens: torch.Tensor, count, twice=True):
+    model.cuda()
+    tokens = tokens.cuda()
+    for _ in range(count):
+        p = torch.softmax(model(tokens)[:, -1], -1)
+        {line}
+        tokens = torch.cat([tokens, drawn], 1)
+    return tokens
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "drawn = torch.multinomial(p, 1)",
+        "drawn = torch.multinomial(p, num_samples=1, replacement=True)",
+        "drawn = torch.multinomial(p, count)",
+        "drawn = p.multinomial(1)",
+        "drawn = p.multinomial(num_samples=count, replacement=False)",
+    ],
+)
+def test_a_draw_that_checks(line: str) -> None:
+    (found,) = check_snippet(DRAWS.format(line=f"{line}{MARK}?"), RULE).findings
+    assert "twice" in found.message
+    assert ("argmax" in found.help) is ("(p, 1)" in line or "=1" in line or "l(1)" in line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "drawn = torch.multinomial(p, count, replacement=True)",
+        "drawn = torch.multinomial(p, count, replacement=twice)",
+        "drawn = torch.multinomial(p.cpu(), 1)",
+        "drawn = torch.multinomial(*p)",
+        "drawn = torch.multinomial(p, 1); last = drawn.item()",
+        "drawn = count.multinomial(1)",
+    ],
+)
+def test_a_draw_that_does_not_or_is_read_anyway(line: str) -> None:
+    check_snippet(DRAWS.format(line=line), RULE)
