@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
@@ -32,11 +32,12 @@ _VALIDATES = Message(
 )
 _DRAWS_CHECKED = Message(
     "draws-checked",
-    "`{draw}` checks its probabilities{often}, for which it synchronizes with the GPU twice",
+    "`{draw}` checks {checked}{often}, for which it synchronizes with the GPU{times}",
     help="{advice}",
 )
 _OF_ONE = "draw one with `(p / torch.empty_like(p).exponential_()).argmax(-1, keepdim=True)`, which checks nothing"
 _OF_MANY = "draw `n` with `(p / torch.empty_like(p).exponential_()).topk(n).indices`, which checks nothing"
+_OF_NORMAL = "draw with `mean + std * torch.randn_like(std)`, which checks nothing"
 
 _TOKENS = (b"distributions",)
 _DRAWS = ("sample", "rsample", "sample_n")
@@ -75,43 +76,80 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         _VALIDATES.of(name=name, often=how_often(node, context)),
         title="Pass `validate_args=False`",
         edits=(with_argument(node, "validate_args=False", context),),
+        places=tuple(_checks_of_values(node, context)),
         doubts=weighed(RULE, _doubts(node, given[0], context)),
     )
 
 
-@RULE.on(Call("torch.multinomial"), Method("multinomial"))
+@RULE.on(Call("torch.multinomial"), Method("multinomial"), Call("torch.normal"), Method("sample", _TOKENS))
 def check_draw(node: cst.Call, context: Context) -> Iterator[Flag]:
-    """Note a draw of device tensors by their probabilities: two checks, but of many with replacement."""
+    """Note a draw of device tensors that is checked whatever the option says."""
     from torchlint.analyses.host.reads import is_device_tensor  # the model's parts load LibCST
     from torchlint.edits.messages import how_often
 
-    is_function = context.qualified_name(node.func) == "torch.multinomial"
-    if context.has_unpacking(node) or not isinstance(node.func, (cst.Attribute, cst.Name)):
+    if context.has_unpacking(node):
         return
-    if is_function:
-        drawn_from = context.argument(node, "input", 0)
-    else:
-        assert isinstance(node.func, cst.Attribute)
-        drawn_from = node.func.value if context.qualified_name(node.func) is None else None
-    if drawn_from is None or not is_device_tensor(drawn_from, context):
+    draw = _draw(node, context)
+    source = next((given for given in draw.given if is_device_tensor(given, context)), None) if draw else None
+    if draw is None or source is None:
         return
-    is_one, is_checked = _of_how_many(node, 1 if is_function else 0, context)
-    if not is_checked:
-        return
-    doubts = weighed(RULE, _doubts_of_a_draw(node, drawn_from, context))
     said = _DRAWS_CHECKED.of(
-        draw=context.shown(node.func), often=how_often(node, context), advice=_OF_ONE if is_one else _OF_MANY
+        draw=context.shown(node.func),
+        checked="its standard deviation" if draw.is_normal else "its probabilities",
+        often=how_often(node, context),
+        times="" if draw.is_normal else " twice",
+        advice=_OF_NORMAL if draw.is_normal else _OF_ONE if draw.is_one else _OF_MANY,
     )
-    yield Flag(node, said, doubts=doubts)
+    yield Flag(node, said, doubts=weighed(RULE, _doubts_of_a_draw(node, source, context)))
 
 
-def _of_how_many(draw: cst.Call, place: int, context: Context) -> tuple[bool, bool]:
-    """Whether one is drawn, and whether the draw is checked: `multinomial_out` in ATen/native/Distributions.cpp."""
+class _Draw(NamedTuple):
+    """A draw that is checked: of what, and whether by a normal distribution, or of one."""
+
+    given: tuple[cst.BaseExpression, ...]
+    is_normal: bool = False
+    is_one: bool = False
+
+
+def _draw(node: cst.Call, context: Context) -> _Draw | None:
+    """What a call draws from that it checks.
+
+    As `multinomial_out` in ATen/native/Distributions.cpp has it, and `CHECK_NORMAL_TENSOR_STD` in
+    ATen/native/DistributionTemplates.h; `sample` of both distributions comes there.
+    """
+    function = context.qualified_name(node.func)
+    if function == "torch.normal":
+        std = context.argument(node, "std", 1)
+        return _Draw((std,), is_normal=True) if std is not None else None
+    if function == "torch.multinomial":
+        return _multinomial(node, context.argument(node, "input", 0), 1, context)
+    if function is not None or not isinstance(node.func, cst.Attribute):
+        return None
+    if node.func.attr.value == "multinomial":
+        return _multinomial(node, node.func.value, 0, context)
+    if isinstance(node.func.value, cst.Call):
+        return None  # of one that is made here, the finding is there
+    made = context.origins(node.func.value)
+    calls = [call for call in made.nodes if isinstance(call, cst.Call)]
+    names = {_distribution(call, context) for call in calls}
+    if not made.is_complete or len(calls) < len(made.found) or len(names) != 1 or names.isdisjoint(_SAMPLED):
+        return None
+    given = [argument.value for call in calls for argument in call.args]
+    return _Draw(tuple(given), is_normal=names == {"Normal"}, is_one=not node.args)
+
+
+_SAMPLED = frozenset({"Categorical", "Normal"})
+
+
+def _multinomial(draw: cst.Call, drawn_from: cst.BaseExpression | None, place: int, context: Context) -> _Draw | None:
+    """What is drawn from, unless several are drawn with replacement; `place` is that of how many."""
     number = context.argument(draw, "num_samples", place)
+    if drawn_from is None or number is None:
+        return None
     is_one = isinstance(number, cst.Integer) and number.value == "1"
     replacement = context.argument(draw, "replacement", place + 1)
     is_without = replacement is None or (isinstance(replacement, cst.Name) and replacement.value == "False")
-    return is_one, is_one or (number is not None and is_without)
+    return _Draw((drawn_from,), is_one=is_one) if is_one or is_without else None
 
 
 def _doubts_of_a_draw(draw: cst.Call, drawn_from: cst.BaseExpression, context: Context) -> Iterator[Doubt]:
@@ -143,6 +181,20 @@ def _doubts(made: cst.Call, given: cst.BaseExpression, context: Context) -> Iter
     if _is_read_anyway(made, context):
         yield Doubt.WAITS_ANYWAY
     yield from wait_doubts(made, given, context)
+
+
+def _checks_of_values(made: cst.Call, context: Context) -> Iterator[cst.Call]:
+    """Where the distribution checks a value that it is given, further down: `log_prob`, on lines of their own."""
+    line = context.tree.line(made)
+    for use in _uses(made, context):
+        method = context.parent(use)
+        call = context.parent(method) if isinstance(method, cst.Attribute) else None
+        is_check = isinstance(method, cst.Attribute) and method.attr.value in _CHECKING
+        if is_check and isinstance(call, cst.Call) and call.func is method and context.tree.line(call) is not line:
+            yield call
+
+
+_CHECKING = frozenset({"log_prob", "cdf"})
 
 
 def _is_read_anyway(made: cst.CSTNode, context: Context) -> bool:

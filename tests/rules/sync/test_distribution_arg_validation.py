@@ -160,7 +160,7 @@ def test_what_is_drawn_is_read(read: str, mark: str) -> None:
         class Acts(nn.Module):
             def forward(self, x: torch.Tensor):
                 policy = Categorical(logits=x){mark}
-                drawn = policy.sample()
+                drawn = policy.sample(){mark and mark + "?"}
                 self.last = {read}
                 return policy.log_prob(drawn)
         """,
@@ -189,12 +189,36 @@ def generate(model, tokens: torch.Tensor, count, twice=True):
         "drawn = torch.multinomial(p, count)",
         "drawn = p.multinomial(1)",
         "drawn = p.multinomial(num_samples=count, replacement=False)",
+        "policy = torch.distributions.Categorical(p, validate_args=False)\n        drawn = policy.sample()",
     ],
 )
 def test_a_draw_that_checks(line: str) -> None:
     (found,) = check_snippet(DRAWS.format(line=f"{line}{MARK}?"), RULE).findings
     assert "twice" in found.message
-    assert ("argmax" in found.help) is ("(p, 1)" in line or "=1" in line or "l(1)" in line)
+    assert ("topk" in found.help) is ("count" in line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "drawn = torch.normal(0, p)",
+        "drawn = torch.normal(mean=p, std=p)",
+        "noise = torch.distributions.Normal(0, p, validate_args=False)\n        drawn = noise.sample()",
+    ],
+)
+def test_a_draw_of_a_normal_distribution(line: str) -> None:
+    (found,) = check_snippet(DRAWS.format(line=f"{line}{MARK}?"), RULE).findings
+    assert "its standard deviation every batch, for which it synchronizes with the GPU" in found.message
+    assert "randn_like" in found.help
+
+
+def test_the_values_that_a_distribution_checks() -> None:
+    line = (
+        f"policy = torch.distributions.Bernoulli(p){MARK}\n        drawn = policy.sample()\n"
+        "        loss = policy.log_prob(drawn) + policy.entropy()"
+    )
+    (found,) = check_snippet(DRAWS.format(line=line), RULE).findings
+    assert len(found.places) == 1
 
 
 @pytest.mark.parametrize(
@@ -206,6 +230,10 @@ def test_a_draw_that_checks(line: str) -> None:
         "drawn = torch.multinomial(*p)",
         "drawn = torch.multinomial(p, 1); last = drawn.item()",
         "drawn = count.multinomial(1)",
+        "drawn = torch.normal(p, 1.0)",
+        "drawn = torch.distributions.Bernoulli(p, validate_args=False).sample()",
+        "drawn = torch.distributions.Normal(0, p, validate_args=False).rsample()",
+        "drawn = count.sample()",
     ],
 )
 def test_a_draw_that_does_not_or_is_read_anyway(line: str) -> None:

@@ -31,7 +31,7 @@ from torchlint.semantics.knowledge.conventions.functions import (
     VISUALISER,
 )
 from torchlint.semantics.knowledge.conventions.values import LOADER, LOSS
-from torchlint.semantics.names.applied import applied
+from torchlint.semantics.names.applied import APPLYING, applied
 from torchlint.semantics.names.bindings import Binding, Names, dotted, final_part, last_part, method_name
 from torchlint.semantics.names.loop_headers import (
     asks_for_a_list,
@@ -756,8 +756,9 @@ class Frequencies:
         return Frequency.CALL if best is Frequency.UNKNOWN and self._is_called_unseen(function) else best
 
     def entries(self, function: cst.FunctionDef) -> tuple[cst.Call | cst.Attribute, ...]:
-        """What enters the function in this module: calls, also of a `partial` of it, and reads of a property."""
-        return (*self.calls.callers(function), *self.calls.wrapped_callers(function), *self._reads(function))
+        """What enters the function in this module: calls, also of a `partial` of it or by `map`, and property reads."""
+        calls = (*self.calls.callers(function), *self.calls.wrapped_callers(function), *self._maps(function))
+        return (*calls, *self._reads(function))
 
     def _entered_by(self, node: cst.CSTNode, function: cst.FunctionDef) -> Frequency:
         """How often a call, or a read of a property, enters the function; of several in a dictionary it runs one."""
@@ -788,6 +789,19 @@ class Frequencies:
                 ]
                 return max(map(self.frequency, calls), default=Frequency.UNKNOWN)
         return Frequency.UNKNOWN
+
+    def _maps(self, function: cst.FunctionDef) -> list[cst.Call]:
+        """The calls of `map` and the like that run the function for each element: `map(self.moved, arrays)`."""
+        if not any(map(self.names.spelt, APPLYING)):
+            return []
+        found = []
+        for name in self.names.spelt(function.name.value):
+            above = self.tree.parent(name)
+            passed = above if isinstance(above, cst.Attribute) and above.attr is name else name
+            given = applied(passed, self.tree, self.names)
+            if given is not None and self.kinds.value(passed).definition is function:
+                found.append(given.call)
+        return found
 
     def _reads(self, function: cst.FunctionDef) -> list[cst.Attribute]:
         """Where a property is read that the function computes."""
