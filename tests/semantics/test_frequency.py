@@ -545,3 +545,32 @@ for epoch in range(1, epochs + 1):
 def test_an_epoch_that_is_one_step_of_many(body: str, *, is_a_step: bool) -> None:
     node, context = look(STEP.format(body=body))
     assert context.frequencies.is_epoch_by_name(node) is is_a_step
+
+
+MAPPED = """
+import torch
+class Buffer:
+    def moved(self, array):
+        LOOK(1)
+    def sample(self, arrays):
+        {given}
+def train(buffer: Buffer):
+    for x in loader:
+        buffer.sample(x)
+        f(x).backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "frequency"),
+    [
+        ("return tuple(map(self.moved, arrays))", Frequency.BATCH),
+        ("return sorted(arrays, key=self.moved)", Frequency.BATCH),
+        ("return tuple(map(arrays.moved, arrays))", Frequency.UNKNOWN),
+        ("return map(arrays, self.moved)", Frequency.UNKNOWN),
+    ],
+)
+def test_a_function_that_map_runs(given: str, frequency: Frequency) -> None:
+    node, context = look(MAPPED.format(given=given))
+    assert context.frequency(node) is frequency

@@ -704,3 +704,27 @@ def test_a_list_of_what_may_be_an_array(made: str, mark: str) -> None:
                     results.append({{"row": row, "box": box.tolist()}})  # <- bulk-d2h-in-hot-loop{mark}
     """
     check_snippet(code, RULE)
+
+
+@pytest.mark.parametrize(
+    ("lines", "mark"),
+    [
+        ("save_image(fake, path)", "?"),
+        ("if step % 100 == 0:\n            save_image(fake, path)", ""),
+        ("save_image(torch.rand(4, 3, 8, 8), path)", ""),
+    ],
+)
+def test_pictures_that_are_written(lines: str, mark: str) -> None:
+    flagged = lines + (f"  # <- {RULE}{mark}" if mark else "")
+    check_snippet(
+        f"""
+import torch
+from torchvision.utils import save_image
+def generate(model, loader, path):
+    model.cuda()
+    for step, x in enumerate(loader):
+        fake = model(x.cuda())
+        {flagged}
+""",
+        RULE,
+    )

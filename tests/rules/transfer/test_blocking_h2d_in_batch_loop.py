@@ -252,6 +252,56 @@ def test_a_batch_that_a_method_takes_out_of_a_loader(given: str, mark: str) -> N
     check_snippet(GIVEN.format(given=given, mark=mark), RULE)
 
 
+PASSED = """
+import torch
+def there(moved):
+    if torch.cuda.is_available():
+        return {copy}
+    return moved
+def train(model, rows, optimizer):
+    model = there(model)
+    for row in rows:
+        loss = model(there({passed})).sum()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("copy", "passed", "mark"),
+    [
+        ("moved.cuda()", "torch.tensor(row).long()", NOTE),
+        ("moved[1:].cuda()", "torch.tensor(row).long()", NOTE),
+        ("moved.cuda()", "torch.tensor(row, device='cuda')", ""),
+        ("moved.cuda()", "row", NOTE),  # what a step moves piece by piece are tensors
+        ("moved.cuda()", "row.shape", ""),
+        ("moved.cpu()", "torch.tensor(row).long()", ""),
+        ("moved.cuda(non_blocking=True)", "torch.tensor(row).long()", ""),
+    ],
+)
+def test_what_one_of_the_callers_has_on_the_cpu(copy: str, passed: str, mark: str) -> None:
+    check_snippet(PASSED.format(copy=copy + mark, passed=passed), RULE)
+
+
+@pytest.mark.parametrize(
+    ("rows", "mark"), [("torch.randperm(100)[:8]", NOTE), ("step", ""), ("slice(8)", ""), ("[[1, 2]]", "")]
+)
+def test_rows_that_are_picked_on_the_cpu(rows: str, mark: str) -> None:
+    check_snippet(
+        f"""
+        import torch
+        def train(model, optimizer):
+            labels = torch.zeros(100, 3).cumsum(0)
+            for step in range(1000):
+                rows = {rows}
+                loss = model(labels[rows].cuda()).sum(){mark}
+                loss.backward()
+                optimizer.step()
+        """,
+        RULE,
+    )
+
+
 def test_the_keys_of_a_batch_are_no_samples() -> None:
     line = "for key in batch.keys():\n    batch[key] = batch[key].to(device)" + MARK
     (found,) = check_snippet(step(*line.split("\n"), loop="for batch in loader:"), RULE).findings
