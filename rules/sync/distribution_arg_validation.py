@@ -39,6 +39,14 @@ _OF_ONE = "draw one with `(p / torch.empty_like(p).exponential_()).argmax(-1, ke
 _OF_MANY = "draw `n` with `(p / torch.empty_like(p).exponential_()).topk(n).indices`, which checks nothing"
 _OF_NORMAL = "draw with `mean + std * torch.randn_like(std)`, which checks nothing"
 
+_FACTORED = Message(
+    "factored",
+    "`MultivariateNormal` takes the Cholesky factor of its covariance{often}, for which it synchronizes with the GPU",
+    help="{advice}",
+)
+_DIAGONAL = "take `Independent(Normal(mean, variance.sqrt(), validate_args=False), 1)`: the covariance is diagonal"
+_FACTOR_KNOWN = "pass `scale_tril=`, where the factor is known"
+
 _TOKENS = (b"distributions",)
 _DRAWS = ("sample", "rsample", "sample_n")
 _READS = ("item", "tolist", "cpu", "numpy")
@@ -64,9 +72,10 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     name = _distribution(node, context)
     if name is None or context.has_unpacking(node):
         return
-    if context.argument(node, "validate_args", _CHECKED[name]) is not None:
-        return
     if name in _FACTOR and context.argument(node, *_FACTOR[name]) is None:
+        yield from _factored(node, context)
+        return
+    if context.argument(node, "validate_args", _CHECKED[name]) is not None:
         return
     given = [argument.value for argument in node.args if is_device_tensor(argument.value, context)]
     if not given or _is_switched(context) or _is_of_a_compiling_program(context):
@@ -79,6 +88,30 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         places=tuple(_checks_of_values(node, context)),
         doubts=weighed(RULE, _doubts(node, given[0], context)),
     )
+
+
+def _factored(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """A covariance of the device of which the Cholesky factor is taken: of a diagonal one its root is known."""
+    from torchlint.analyses.host.reads import is_device_tensor
+    from torchlint.edits.messages import how_often
+
+    covariance = context.argument(node, "covariance_matrix", 1)
+    if covariance is None or not is_device_tensor(covariance, context):
+        return
+    is_diagonal = context.origins(covariance).every(lambda made: _is_of_a_diagonal(made, context))
+    doubts = () if is_diagonal else (Doubt.DATA_UNKNOWN,)
+    said = _FACTORED.of(often=how_often(node, context), advice=_DIAGONAL if is_diagonal else _FACTOR_KNOWN)
+    yield Flag(node, said, doubts=weighed(RULE, (*doubts, *_doubts(node, covariance, context))))
+
+
+def _is_of_a_diagonal(made: cst.BaseExpression, context: Context) -> bool:
+    """`torch.diag_embed(variance)`, `torch.diag(variance)`, then with an axis more."""
+    match made:
+        case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="unsqueeze" | "to"))):
+            return context.origins(owner).every(lambda inner: _is_of_a_diagonal(inner, context))
+        case cst.Call(func=func):
+            return context.qualified_name(func) in ("torch.diag", "torch.diag_embed")
+    return False
 
 
 @RULE.on(Call("torch.multinomial"), Method("multinomial"), Call("torch.normal"), Method("sample", _TOKENS))

@@ -728,3 +728,33 @@ def generate(model, loader, path):
 """,
         RULE,
     )
+
+
+ACTS = """
+import gymnasium
+import torch
+class Policy:
+    def __init__(self):
+        self.network = torch.nn.Linear(3, 2).cuda()
+    def choose(self, state):
+        with torch.no_grad():
+            action = self.network(torch.as_tensor(state).cuda())
+        return action.cpu().numpy().flatten(){mark}
+def play(steps):
+    environment, policy = gymnasium.make("x"), Policy()
+    state = environment.reset()
+    for step in range(steps):
+        action = policy.choose(state)
+        {use}
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "mark"),
+    [
+        ("state, reward, done, _ = environment.step(action)", f"  # <- {RULE}?"),
+        ("state, reward, done, _ = environment.step(policy.draw()); actions.append(action)", ""),
+    ],
+)
+def test_what_a_function_returns_for_an_environment(use: str, mark: str) -> None:
+    check_snippet(ACTS.format(use=use, mark=mark), RULE)

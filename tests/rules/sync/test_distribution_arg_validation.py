@@ -54,7 +54,6 @@ def test_at_each_batch(line: str, fixed: str) -> None:
         "Categorical(logits=x).sample().item()",
         "Normal(x, std).rsample().detach().cpu().numpy()",
         "torch.distributions.OneHotCategorical(logits=x)",
-        "torch.distributions.MultivariateNormal(x, torch.diag(std))",
         "torch.distributions.MultivariateNormal(x, precision_matrix=std)",
         "torch.distributions.LowRankMultivariateNormal(x, std, std[:, 0])",
         "torch.distributions.RelaxedBernoulli(0.5, logits=x)",
@@ -63,6 +62,21 @@ def test_at_each_batch(line: str, fixed: str) -> None:
 )
 def test_decided_or_elsewhere(line: str) -> None:
     check_snippet(module(line), RULE)
+
+
+@pytest.mark.parametrize(
+    ("covariance", "mark"),
+    [
+        ("torch.diag(std)", MARK),
+        ("torch.diag_embed(std)", MARK),
+        ("torch.diag(std).unsqueeze(0)", MARK),
+        ("std @ std.T", MARK + "?"),
+        ("torch.eye(3)", ""),
+        ("torch.diag(std), validate_args=False", MARK),
+    ],
+)
+def test_a_covariance_of_which_the_factor_is_taken(covariance: str, mark: str) -> None:
+    check_snippet(module(f"torch.distributions.MultivariateNormal(x, {covariance}){mark}"), RULE)
 
 
 def test_switched_off_for_all() -> None:
