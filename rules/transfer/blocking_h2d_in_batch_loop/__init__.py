@@ -162,7 +162,11 @@ def _copied(node: cst.Call, context: Context, doubts: tuple[Doubt, ...]) -> Iter
     """The note, where the copy is known to recur: once made where it is needed, it costs microseconds."""
     from torchlint.edits.messages import of_a_batch
 
-    if not _SELDOM.isdisjoint(doubts) or context.frequencies.is_of_the_first_time(node):
+    from .host_memory import is_drawn
+
+    if context.frequencies.is_of_the_first_time(node):
+        return
+    if not _SELDOM.isdisjoint(doubts) and not is_drawn(node, context):
         return
     said = _OWN.of(copy=context.shown(node), often=of_a_batch(node, context))
     yield Flag(node, said, doubts=(Doubt.HOST_BOUND, *doubts))

@@ -78,6 +78,23 @@ def _is_made_for_a_step(node: cst.BaseExpression, context: Context) -> bool:
     return is_there and context.frequency(node) >= Frequency.BATCH and not is_for_samples(node, context)
 
 
+def is_drawn(call: cst.Call, context: Context) -> bool:
+    """Whether the function draws what it copies, or which rows of what it holds: each call gives others.
+
+    `rows = np.random.randint(0, self.size, n); return torch.as_tensor(self.states[rows], device=device)`
+    """
+    function = context.function(call)
+    return isinstance(function, cst.FunctionDef) and any(
+        isinstance(part, cst.Call)
+        and (context.qualified_name(part.func) or "").startswith(_DRAWING)
+        and context.function(part) is function
+        for part in context.ingredients(call)
+    )
+
+
+_DRAWING = ("numpy.random.", "random.", "torch.randint", "torch.randperm", "torch.multinomial")
+
+
 def is_told(func: cst.BaseExpression, context: Context) -> bool:
     """Whether what is moved is such a tensor on every way that leads there."""
     return isinstance(func, cst.Attribute) and context.value(func.value).also is Also.NOTHING

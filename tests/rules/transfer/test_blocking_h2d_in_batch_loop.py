@@ -302,6 +302,35 @@ def test_rows_that_are_picked_on_the_cpu(rows: str, mark: str) -> None:
     )
 
 
+DRAWN = """
+import random
+import numpy as np
+import torch
+class Memory:
+    def __init__(self, size):
+        self.states = np.zeros((size, 4))
+        self.rows = np.arange(size)
+    def sample(self, number):
+        rows = {rows}
+        return torch.as_tensor(self.states[rows], device="cuda"){mark}
+    def reset(self):
+        self.rows = np.random.permutation(self.rows)
+"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "mark"),
+    [
+        ("np.random.randint(0, len(self.states), number)", NOTE),
+        ("np.array(random.sample(range(8), number))", NOTE),
+        ("self.rows[:number]", ""),
+        ("np.arange(number)", ""),
+    ],
+)
+def test_what_is_drawn_anew_each_time_though_nobody_is_seen_to_call(rows: str, mark: str) -> None:
+    check_snippet(DRAWN.format(rows=rows, mark=mark), RULE)
+
+
 def test_the_keys_of_a_batch_are_no_samples() -> None:
     line = "for key in batch.keys():\n    batch[key] = batch[key].to(device)" + MARK
     (found,) = check_snippet(step(*line.split("\n"), loop="for batch in loader:"), RULE).findings

@@ -66,12 +66,15 @@ def _goes_over_batches(node: cst.CSTNode, context: Context) -> bool:
 
 
 def _is_called_by_nobody(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the function around the node is not seen to be called, and nothing says that somebody else does."""
+    """Whether the function around the node is not seen to be called, and nothing says that somebody else does.
+
+    Whoever is handed an object may call its methods, in files that know nothing of its class: of these nobody can say.
+    """
     function = context.function(node)
     if not isinstance(function, cst.FunctionDef) or context.frequencies.entry(function) is not Frequency.UNKNOWN:
         return False
     name = function.name.value
-    if name.startswith("__"):
+    if name.startswith("__") or (context.classes.owner(function) is not None and not name.startswith("_")):
         return False
     return not (
         context.calls.callers(function) or context.elsewhere.callers(function) or context.uses.of(name, function)
