@@ -78,9 +78,10 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if not _may_be_pinned(move, sources, context):
         return
     if state is Pinned.NO:
-        # Where the loaders of the file only speak for one out of sight, that one may pin.
-        unseen = () if sources.calls else (Doubt.DATA_UNKNOWN,)
-        yield from _copied(node, context, (*unseen, *_doubts(node, context)))
+        if sources.calls:
+            yield from _copied(node, context, tuple(_doubts(node, context)))
+        elif context.elsewhere.never_pins:  # the loaders of the file alone do not speak for one out of sight
+            yield from _copied(node, context, (Doubt.DATA_UNKNOWN, *_doubts(node, context)))
         return
     shown, often = context.shown(node), of_a_batch(node, context)
     on_cuda = is_for_cuda(node, context)

@@ -196,7 +196,7 @@ def test_a_type_of_the_gpu_is_held_to_what_a_move_is() -> None:
     check_snippet(head, RULE)
 
 
-@pytest.mark.parametrize(("pin", "mark"), [("", NOTE), (", pin_memory=True", MARK), (", pin_memory=data.pin", MARK)])
+@pytest.mark.parametrize(("pin", "mark"), [("", ""), (", pin_memory=True", MARK), (", pin_memory=data.pin", MARK)])
 def test_the_loaders_of_the_file_speak_for_one_out_of_sight(pin: str, mark: str) -> None:
     made = f"def loaders(data):\n    return DataLoader(data, 8{pin}), DataLoader(data, 16)\n"
     made = made.replace("16)", "16, pin_memory=True)") if pin else made
