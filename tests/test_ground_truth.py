@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -99,7 +100,21 @@ def test_a_program_is_counted_and_compared_and_kept(recipe: Path) -> None:
     assert "train.py:" not in held
     again = run(recipe, "--known")
     assert row in again.stdout
-    assert row.rsplit("|", 4)[0] in run(recipe, "--recheck", "--only", "one").stdout
+    assert row.rsplit("|", 7)[0] in run(recipe, "--recheck", "--only", "one").stdout
+
+
+def test_what_is_seldom_is_what_check_says_and_the_run_bears_out() -> None:
+    tool = importlib.import_module("tools.ground_truth")
+    program = tool.Program("a", "vision", "a/b", "0" * 40, "a.py")
+    rare = "TL301 item-in-train-loop: this runs only now and then (rare) | TL303 repeated-item: it stands alone (of)"
+    other = "TL303 repeated-item: it stands alone (of) | TL301 item-in-train-loop: this runs only once (runs-once)"
+    lines = tuple(
+        tool.Line("a.py", row, waits, "", "", "", silence, checkpoint=False)
+        for row, (waits, silence) in enumerate([(2, rare), (10, rare), (2, other), (2, "")], 1)
+    )
+    result = tool.Result(program, steps=10, lines=lines)
+    assert [line.line for line in result.seldom] == [1]
+    assert [line.line for line in result.counted if line.named] == [4]
 
 
 def test_the_recipe_names_programs_of_many_kinds() -> None:

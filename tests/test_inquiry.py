@@ -653,6 +653,14 @@ def test_paths_are_shown_from_where_the_run_is(folder: Path, capsys: Capture, mo
     assert found(capsys, ".") == EXPECTED
 
 
+def may_be_pinned(capsys: Capture, *arguments: str) -> int:
+    """How many copies of batches come from memory that may be pinned: of others a note says that they wait."""
+    assert run(["check", "--output-format", "json", "--select", "TL203", *arguments]) in (0, 1)
+    copies = json.loads(capsys.readouterr().out)
+    assert len(copies) == 3
+    return sum("host-bound" not in each["doubts"] for each in copies)
+
+
 LOADERS = (
     "from torch.utils.data import DataLoader\n\n\ndef loaders(dataset, **options):\n    return DataLoader(dataset{})\n"
 )
@@ -672,25 +680,25 @@ def test_the_loaders_of_the_project_speak_for_one_out_of_sight(
     folder: Path, capsys: Capture, data: str, count: int
 ) -> None:
     write(folder, train=TRAIN, utils=UTILS, data=data)
-    assert len(found(capsys, "--select", "TL203")) == count
-    assert len(found(capsys, "--select", "TL203", "train.py")) == count
+    assert may_be_pinned(capsys) == count
+    assert may_be_pinned(capsys, "train.py") == count
 
 
 def test_a_loader_in_sight_speaks_for_itself(folder: Path, capsys: Capture) -> None:
     made = "from torch.utils.data import DataLoader\nimport options\n\n\ndef begin(model, dataset, *others):\n"
     made += "    train(model, DataLoader(dataset, **options.of_loaders), *others)\n"
     write(folder, train=f"{TRAIN}\n\n{made}", utils=UTILS, data=LOADERS.format(""))
-    assert len(found(capsys, "--select", "TL203")) == 3
+    assert may_be_pinned(capsys) == 3
 
 
 def test_only_the_files_around_speak_for_a_loader_out_of_sight(folder: Path, capsys: Capture) -> None:
     write(folder, train=TRAIN, utils=UTILS, main="from train import train\nfrom data import loaders\n")
     write(folder, data=LOADERS.format(""), other=LOADERS.format(", pin_memory=True"))
-    assert found(capsys, "--select", "TL203") == []
+    assert may_be_pinned(capsys) == 0
     write(folder, second="from train import train\nimport other\n")
-    assert len(found(capsys, "--select", "TL203")) == 3
+    assert may_be_pinned(capsys) == 3
     write(folder, second="import other\n", main="from train import train\n")
-    assert len(found(capsys, "--select", "TL203")) == 3
+    assert may_be_pinned(capsys) == 3
 
 
 def test_a_program_that_compiles_checks_no_distributions(folder: Path, capsys: Capture) -> None:

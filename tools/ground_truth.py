@@ -9,6 +9,10 @@ counts: `--results` is a folder for these, so that the same command goes on wher
 `check` is asked again, and with `--known` nothing.
 
 A third of the programs, by a hash of their names, is held out: of these the tables tell numbers and no lines.
+
+A line counts as `seldom` where `check` is silent because it runs once or now and then, and the run bears that out: it
+waited less than once a step. To print a loss every hundred steps is what the rules advise, so the tables give what is
+named of all lines, and of those that recur.
 """
 
 from __future__ import annotations
@@ -37,6 +41,7 @@ _STEPS = 10
 _TIMEOUT_S = 400
 _HELD_OUT_OF = 3
 _WAITS = "syncs"
+_RARE = ("(rare)", "(runs-once)")
 
 # Checkpoints are read and written as a whole, now and then; no rule is to name them.
 _CHECKPOINT = re.compile(
@@ -110,6 +115,13 @@ class Line:
         """Whether a rule names it as waiting or copying."""
         return not self.silence
 
+    @property
+    def is_said_to_be_rare(self) -> bool:
+        """Whether the rule that came nearest to naming it was silent for how seldom it runs."""
+        from torchlint.spoken import AND
+
+        return self.silence.partition(AND)[0].endswith(_RARE)
+
 
 @dataclass(frozen=True)
 class Result:
@@ -120,6 +132,11 @@ class Result:
     lines: tuple[Line, ...] = ()
     unmet: tuple[dict[str, Any], ...] = ()
     failed: str = ""
+
+    @property
+    def seldom(self) -> list[Line]:
+        """What `check` leaves out because it runs once or now and then, and what waited less than once a step."""
+        return [line for line in self.counted if line.is_said_to_be_rare and line.waits < self.steps]
 
     @property
     def counted(self) -> list[Line]:
@@ -332,8 +349,11 @@ def _line_of(result: Result) -> str:
 
 def _table(results: Sequence[Result]) -> Iterator[str]:
     """One row a program, and the sums of what is open and held out."""
-    yield "| program | kind | steps | lines that wait | named | waits | named | false | held out |"
-    yield "|---|---|--:|--:|--:|--:|--:|--:|---|"
+    yield (
+        "| program | kind | steps | lines that wait | named | waits | named | false "
+        "| seldom | named of the others | of their waits | held out |"
+    )
+    yield "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|"
     ran = [result for result in results if not result.failed]
     for result in ran:
         program = result.program
@@ -356,7 +376,10 @@ def _figures(results: Sequence[Result]) -> str:
     waits, of_named = (sum(line.waits for line in each) for each in (lines, named))
     false = sum(len(result.false) for result in results)
     by_line = f"{len(named)} ({_share(len(named), len(lines))})"
-    return f"{len(lines)} | {by_line} | {waits} | {_share(of_named, waits)} | {false}"
+    seldom = [line for result in results for line in result.seldom]
+    others, of_others = len(lines) - len(seldom), waits - sum(line.waits for line in seldom)
+    recurring = f"{len(seldom)} | {_share(len(named), others)} | {_share(of_named, of_others)}"
+    return f"{len(lines)} | {by_line} | {waits} | {_share(of_named, waits)} | {false} | {recurring}"
 
 
 def _shape(text: str) -> str:

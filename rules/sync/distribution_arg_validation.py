@@ -1,13 +1,13 @@
-"""A distribution that checks its parameters on the device at each batch, and waits for the answer."""
+"""A distribution, or a draw, that checks its parameters on the device at each batch, and waits for the answer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Doubt, Flag, Message, Node, Rule
+from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Method, Node, Rule
 from torchlint.semantics.knowledge.conventions.texts import VALIDATION_SETTER
 
 from ._shared.doubts import WAIT_DOUBTS, weighed
@@ -19,10 +19,10 @@ RULE = Rule(
     name="distribution-arg-validation",
     code="TL316",
     group="sync",
-    summary="A distribution created every batch validates its parameters, which synchronizes with the GPU.",
+    summary="A distribution or a draw checks its parameters every batch, which synchronizes with the GPU.",
     since="0.2.0",
     fix=(Applicability.UNSAFE,),
-    doubts=WAIT_DOUBTS,
+    doubts=(*WAIT_DOUBTS, (Doubt.HOST_BOUND, "")),
     unsafe="invalid parameters no longer raise an error",
 )
 _VALIDATES = Message(
@@ -30,6 +30,22 @@ _VALIDATES = Message(
     "`{name}` validates its parameters{often}, which synchronizes with the GPU",
     help="pass `validate_args=False`",
 )
+_DRAWS_CHECKED = Message(
+    "draws-checked",
+    "`{draw}` checks {checked}{often}, for which it synchronizes with the GPU{times}",
+    help="{advice}",
+)
+_OF_ONE = "draw one with `(p / torch.empty_like(p).exponential_()).argmax(-1, keepdim=True)`, which checks nothing"
+_OF_MANY = "draw `n` with `(p / torch.empty_like(p).exponential_()).topk(n).indices`, which checks nothing"
+_OF_NORMAL = "draw with `mean + std * torch.randn_like(std)`, which checks nothing"
+
+_FACTORED = Message(
+    "factored",
+    "`MultivariateNormal` takes the Cholesky factor of its covariance{often}, for which it synchronizes with the GPU",
+    help="{advice}",
+)
+_DIAGONAL = "take `Independent(Normal(mean, variance.sqrt(), validate_args=False), 1)`: the covariance is diagonal"
+_FACTOR_KNOWN = "pass `scale_tril=`, where the factor is known"
 
 _TOKENS = (b"distributions",)
 _DRAWS = ("sample", "rsample", "sample_n")
@@ -56,9 +72,10 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     name = _distribution(node, context)
     if name is None or context.has_unpacking(node):
         return
-    if context.argument(node, "validate_args", _CHECKED[name]) is not None:
-        return
     if name in _FACTOR and context.argument(node, *_FACTOR[name]) is None:
+        yield from _factored(node, context)
+        return
+    if context.argument(node, "validate_args", _CHECKED[name]) is not None:
         return
     given = [argument.value for argument in node.args if is_device_tensor(argument.value, context)]
     if not given or _is_switched(context) or _is_of_a_compiling_program(context):
@@ -68,8 +85,114 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         _VALIDATES.of(name=name, often=how_often(node, context)),
         title="Pass `validate_args=False`",
         edits=(with_argument(node, "validate_args=False", context),),
+        places=tuple(_checks_of_values(node, context)),
         doubts=weighed(RULE, _doubts(node, given[0], context)),
     )
+
+
+def _factored(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """A covariance of the device of which the Cholesky factor is taken: of a diagonal one its root is known."""
+    from torchlint.analyses.host.reads import is_device_tensor
+    from torchlint.edits.messages import how_often
+
+    covariance = context.argument(node, "covariance_matrix", 1)
+    if covariance is None or not is_device_tensor(covariance, context):
+        return
+    is_diagonal = context.origins(covariance).every(lambda made: _is_of_a_diagonal(made, context))
+    doubts = () if is_diagonal else (Doubt.DATA_UNKNOWN,)
+    said = _FACTORED.of(often=how_often(node, context), advice=_DIAGONAL if is_diagonal else _FACTOR_KNOWN)
+    yield Flag(node, said, doubts=weighed(RULE, (*doubts, *_doubts(node, covariance, context))))
+
+
+def _is_of_a_diagonal(made: cst.BaseExpression, context: Context) -> bool:
+    """`torch.diag_embed(variance)`, `torch.diag(variance)`, then with an axis more."""
+    match made:
+        case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="unsqueeze" | "to"))):
+            return context.origins(owner).every(lambda inner: _is_of_a_diagonal(inner, context))
+        case cst.Call(func=func):
+            return context.qualified_name(func) in ("torch.diag", "torch.diag_embed")
+    return False
+
+
+@RULE.on(Call("torch.multinomial"), Method("multinomial"), Call("torch.normal"), Method("sample", _TOKENS))
+def check_draw(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Note a draw of device tensors that is checked whatever the option says."""
+    from torchlint.analyses.host.reads import is_device_tensor  # the model's parts load LibCST
+    from torchlint.edits.messages import how_often
+
+    if context.has_unpacking(node):
+        return
+    draw = _draw(node, context)
+    source = next((given for given in draw.given if is_device_tensor(given, context)), None) if draw else None
+    if draw is None or source is None:
+        return
+    said = _DRAWS_CHECKED.of(
+        draw=context.shown(node.func),
+        checked="its standard deviation" if draw.is_normal else "its probabilities",
+        often=how_often(node, context),
+        times="" if draw.is_normal else " twice",
+        advice=_OF_NORMAL if draw.is_normal else _OF_ONE if draw.is_one else _OF_MANY,
+    )
+    yield Flag(node, said, doubts=weighed(RULE, _doubts_of_a_draw(node, source, context)))
+
+
+class _Draw(NamedTuple):
+    """A draw that is checked: of what, and whether by a normal distribution, or of one."""
+
+    given: tuple[cst.BaseExpression, ...]
+    is_normal: bool = False
+    is_one: bool = False
+
+
+def _draw(node: cst.Call, context: Context) -> _Draw | None:
+    """What a call draws from that it checks.
+
+    As `multinomial_out` in ATen/native/Distributions.cpp has it, and `CHECK_NORMAL_TENSOR_STD` in
+    ATen/native/DistributionTemplates.h; `sample` of both distributions comes there.
+    """
+    function = context.qualified_name(node.func)
+    if function == "torch.normal":
+        std = context.argument(node, "std", 1)
+        return _Draw((std,), is_normal=True) if std is not None else None
+    if function == "torch.multinomial":
+        return _multinomial(node, context.argument(node, "input", 0), 1, context)
+    if function is not None or not isinstance(node.func, cst.Attribute):
+        return None
+    if node.func.attr.value == "multinomial":
+        return _multinomial(node, node.func.value, 0, context)
+    if isinstance(node.func.value, cst.Call):
+        return None  # of one that is made here, the finding is there
+    made = context.origins(node.func.value)
+    calls = [call for call in made.nodes if isinstance(call, cst.Call)]
+    names = {_distribution(call, context) for call in calls}
+    if not made.is_complete or len(calls) < len(made.found) or len(names) != 1 or names.isdisjoint(_SAMPLED):
+        return None
+    given = [argument.value for call in calls for argument in call.args]
+    return _Draw(tuple(given), is_normal=names == {"Normal"}, is_one=not node.args)
+
+
+_SAMPLED = frozenset({"Categorical", "Normal"})
+
+
+def _multinomial(draw: cst.Call, drawn_from: cst.BaseExpression | None, place: int, context: Context) -> _Draw | None:
+    """What is drawn from, unless several are drawn with replacement; `place` is that of how many."""
+    number = context.argument(draw, "num_samples", place)
+    if drawn_from is None or number is None:
+        return None
+    is_one = isinstance(number, cst.Integer) and number.value == "1"
+    replacement = context.argument(draw, "replacement", place + 1)
+    is_without = replacement is None or (isinstance(replacement, cst.Name) and replacement.value == "False")
+    return _Draw((drawn_from,), is_one=is_one) if is_one or is_without else None
+
+
+def _doubts_of_a_draw(draw: cst.Call, drawn_from: cst.BaseExpression, context: Context) -> Iterator[Doubt]:
+    """What speaks against another way to draw: without the checks, the CPU only runs ahead."""
+    from torchlint.analyses.sync.avoidable import wait_doubts
+
+    yield Doubt.HOST_BOUND
+    if _is_read(draw, context):
+        yield Doubt.WAITS_ANYWAY
+    yield from wait_doubts(draw, drawn_from, context)
 
 
 def _distribution(call: cst.Call, context: Context) -> str | None:
@@ -91,6 +214,20 @@ def _doubts(made: cst.Call, given: cst.BaseExpression, context: Context) -> Iter
     if _is_read_anyway(made, context):
         yield Doubt.WAITS_ANYWAY
     yield from wait_doubts(made, given, context)
+
+
+def _checks_of_values(made: cst.Call, context: Context) -> Iterator[cst.Call]:
+    """Where the distribution checks a value that it is given, further down: `log_prob`, on lines of their own."""
+    line = context.tree.line(made)
+    for use in _uses(made, context):
+        method = context.parent(use)
+        call = context.parent(method) if isinstance(method, cst.Attribute) else None
+        is_check = isinstance(method, cst.Attribute) and method.attr.value in _CHECKING
+        if is_check and isinstance(call, cst.Call) and call.func is method and context.tree.line(call) is not line:
+            yield call
+
+
+_CHECKING = frozenset({"log_prob", "cdf"})
 
 
 def _is_read_anyway(made: cst.CSTNode, context: Context) -> bool:

@@ -538,3 +538,87 @@ class Stream:
     loop = context.loop(node)
     assert loop is not None
     assert (context.frequencies.loop_kind(loop).name == "EPOCH") is is_of_epochs
+
+
+TOLD_TWICE = """
+def mark(x):
+    LOOK(1)
+mark(a)
+{more}
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "frequency"),
+    [
+        ("", Frequency.ONCE),
+        ("mark(b)", Frequency.ONCE),
+        ("for label in range(10):\n    mark(label)", Frequency.UNKNOWN),
+        ("for label in range(10):\n    mark(label)\n    break", Frequency.ONCE),
+    ],
+)
+def test_called_once_here_and_in_a_loop_there(more: str, frequency: Frequency) -> None:
+    node, context = look(TOLD_TWICE.format(more=more))
+    assert context.frequency(node) is frequency
+
+
+STEP = """
+import torch
+from torch.utils.data import DataLoader
+def train(x, y):
+    LOOK(1)
+    hidden, loss = None, 0
+    for place in range(20):
+        out, hidden = model(x[:, place], hidden)
+        loss += criterion(out, y[:, place])
+    loss.backward()
+    optimizer.step()
+def generate():
+    for place in range(20):
+        x = model(x)
+for epoch in range(1, epochs + 1):
+    {body}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "is_a_step"),
+    [
+        ("train(x, y)", True),
+        ("train(x, y)\n    if epoch % 100 == 0:\n        generate()", True),
+        ("train(x, y)\n    generate()", False),
+        ("for x, y in DataLoader(data):\n        train(x, y)", False),
+    ],
+)
+def test_an_epoch_that_is_one_step_of_many(body: str, *, is_a_step: bool) -> None:
+    node, context = look(STEP.format(body=body))
+    assert context.frequencies.is_epoch_by_name(node) is is_a_step
+
+
+MAPPED = """
+import torch
+class Buffer:
+    def moved(self, array):
+        LOOK(1)
+    def sample(self, arrays):
+        {given}
+def train(buffer: Buffer):
+    for x in loader:
+        buffer.sample(x)
+        f(x).backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "frequency"),
+    [
+        ("return tuple(map(self.moved, arrays))", Frequency.BATCH),
+        ("return sorted(arrays, key=self.moved)", Frequency.BATCH),
+        ("return tuple(map(arrays.moved, arrays))", Frequency.UNKNOWN),
+        ("return map(arrays, self.moved)", Frequency.UNKNOWN),
+    ],
+)
+def test_a_function_that_map_runs(given: str, frequency: Frequency) -> None:
+    node, context = look(MAPPED.format(given=given))
+    assert context.frequency(node) is frequency

@@ -98,6 +98,27 @@ def test_the_host_is_left_as_it_was() -> None:
     assert left.cpu().tolist() == [1, 1]
 
 
+def indexed(place: str) -> None:
+    table = torch.ones(4, 3, device=place, requires_grad=True)
+    rows = torch.arange(2)
+    picked = table[rows]  # INDEX
+    handed = picked.sin()
+    handed.register_hook(lambda slope: print(slope.sum().item()))  # HOOK
+    handed.sum().backward()  # BACKWARD
+
+
+def test_what_a_gradient_waits_for_counts_where_its_operation_stands(capsys: pytest.CaptureFixture[str]) -> None:
+    with simulated_cuda() as device:
+        indexed("cuda")
+        syncs, launches = at(device, "syncs"), at(device, "launches")
+        copies = at(device, "h2d_pageable")
+    assert syncs == {line("INDEX", indexed): 2, line("HOOK", indexed): 1}
+    assert copies == {line("INDEX", indexed): 2}
+    assert line("BACKWARD", indexed) in launches
+    assert capsys.readouterr().out == "6.0\n"
+    assert not torch.is_anomaly_enabled()
+
+
 def test_an_error_ends_the_simulation() -> None:
     with pytest.raises(ZeroDivisionError), simulated_cuda():
         _ = 1 / 0

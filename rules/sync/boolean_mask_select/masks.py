@@ -80,7 +80,7 @@ def is_mask(node: cst.BaseExpression, context: Context) -> bool:
         case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=name))):
             if name in _MADE:
                 return context.kind(node) is Kind.TENSOR
-            if name == "to" and any(last_part(argument.value) == "bool" for argument in node.args):
+            if name in ("to", "type") and any(last_part(argument.value) == "bool" for argument in node.args):
                 return context.kind(node) is Kind.TENSOR
             if name == "to" and not all(last_part(argument.value) in _PLACES for argument in node.args):
                 return False  # `mask.to(torch.float32)`, `mask.to(x)`; `mask.to(x.device)` stays one

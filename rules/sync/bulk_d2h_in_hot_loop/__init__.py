@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Doubt, Flag, Message, Method, Rule, Said
+from torchlint.rule import Call, Doubt, Flag, Message, Method, Rule, Said
 from torchlint.semantics.knowledge.conventions.values import HYPOTHESES
 from torchlint.semantics.values.lattice import Device, Kind
 
@@ -95,6 +95,22 @@ def _detour(node: cst.Call, tensor: cst.BaseExpression, context: Context) -> tup
         return _BACK.of(copy=code, often=often), (Doubt.SMALL,) if is_small else ()
     reduction = reduced_by(node, tensor, context)
     return (_REDUCED.of(copy=code, often=often, reduction=reduction), ()) if reduction else None
+
+
+@RULE.on(Call("torchvision.utils.save_image"))
+def check_picture(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Note a picture of tensors of the device that is written at each step."""
+    from torchlint.analyses.host.reads import is_device_tensor
+    from torchlint.analyses.sync.avoidable import wait_doubts
+    from torchlint.edits.messages import how_often
+
+    tensor = context.argument(node, "tensor", 0)
+    if tensor is None or context.has_unpacking(node) or not is_device_tensor(tensor, context):
+        return
+    said = _COPIED.of(
+        copy=context.shown(node.func), often=how_often(node, context), advice="write one picture of several of them"
+    )
+    yield Flag(node, said, doubts=weighed(RULE, (Doubt.HOST_NEEDS_IT, *wait_doubts(node, tensor, context))))
 
 
 _NEEDED = frozenset({Doubt.HOST_NEEDS_IT, Doubt.VALUE_DECIDES})

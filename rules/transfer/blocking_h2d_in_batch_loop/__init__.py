@@ -78,8 +78,10 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if not _may_be_pinned(move, sources, context):
         return
     if state is Pinned.NO:
-        if sources.calls:  # not where the loaders of the file only speak for one out of sight
+        if sources.calls:
             yield from _copied(node, context, tuple(_doubts(node, context)))
+        elif context.elsewhere.never_pins:  # the loaders of the file alone do not speak for one out of sight
+            yield from _copied(node, context, (Doubt.DATA_UNKNOWN, *_doubts(node, context)))
         return
     shown, often = context.shown(node), of_a_batch(node, context)
     on_cuda = is_for_cuda(node, context)
@@ -134,12 +136,16 @@ def _of_the_host(node: cst.Call, context: Context) -> Iterator[Flag]:
     """A note on data that the host made for the step, or has computed with: nothing of it is in pinned memory."""
     from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
 
-    from .host_memory import is_copy_from_the_host, is_told
+    from .host_memory import is_copy_from_the_host, is_passed_from_the_host, is_told
     from .worth import is_without_cuda
 
-    if is_copy_from_the_host(node, context) and not is_without_cuda(node, context):
+    if is_without_cuda(node, context):
+        return
+    if is_copy_from_the_host(node, context):
         told = () if is_told(node.func, context) else (Doubt.DATA_UNKNOWN,)
         yield from _copied(node, context, (*told, *rate_doubts(node, context)))
+    elif is_passed_from_the_host(node, context):
+        yield from _copied(node, context, (Doubt.DATA_UNKNOWN, *rate_doubts(node, context)))
 
 
 @RULE.on(Node("Call", _TYPES), Call("torch.tensor"), Call("torch.as_tensor"), Call("torch.asarray"))
@@ -157,7 +163,11 @@ def _copied(node: cst.Call, context: Context, doubts: tuple[Doubt, ...]) -> Iter
     """The note, where the copy is known to recur: once made where it is needed, it costs microseconds."""
     from torchlint.edits.messages import of_a_batch
 
-    if not _SELDOM.isdisjoint(doubts) or context.frequencies.is_of_the_first_time(node):
+    from .host_memory import is_drawn
+
+    if context.frequencies.is_of_the_first_time(node):
+        return
+    if not _SELDOM.isdisjoint(doubts) and not is_drawn(node, context):
         return
     said = _OWN.of(copy=context.shown(node), often=of_a_batch(node, context))
     yield Flag(node, said, doubts=(Doubt.HOST_BOUND, *doubts))

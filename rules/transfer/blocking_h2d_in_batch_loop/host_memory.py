@@ -9,6 +9,8 @@ import libcst as cst
 from torchlint.analyses.data.batch_moves import is_left_to_others, is_to_accelerator
 from torchlint.analyses.data.sample_code import is_for_samples
 from torchlint.analyses.tensors.factories import factory
+from torchlint.finding import Frequency
+from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.values.lattice import Also, Device, Kind
 
@@ -31,20 +33,66 @@ def is_copy_from_the_host(call: cst.Call, context: Context) -> bool:
     value = context.value(call.func.value)
     if value.kind is not Kind.TENSOR or value.device is not Device.CPU or value.batch:
         return False
-    if not context.origins(call.func.value).every(_is_computed):
+    if not context.origins(call.func.value).every(lambda made: _is_computed(made, context)):
         return False
     # Last what may ask for callers in other files.
     return not _is_of_a_factory(call.func.value, context) and not is_for_samples(call, context)
 
 
-def _is_computed(made: cst.BaseExpression) -> bool:
-    """Whether a call or an operator gives it, or slices take it out of a tensor: what a loop picks may be anything."""
+def _is_computed(made: cst.BaseExpression, context: Context) -> bool:
+    """Whether a call or an operator gives it, or slices or an index of many: what a loop picks may be anything."""
     match made:
         case cst.Call() | cst.BinaryOperation() | cst.UnaryOperation() | cst.Comparison():
             return True
         case cst.Subscript(slice=[_, _, *_] as parts):
             return any(isinstance(part.slice, cst.Slice) for part in parts)
+        case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=index))]):
+            value = context.value(index)
+            return value.kind is Kind.TENSOR and not value.scalar
     return False
+
+
+def is_passed_from_the_host(call: cst.Call, context: Context) -> bool:
+    """Whether the call moves what its function is passed, or a part of it, and one of the callers has it on the CPU.
+
+    Others may pass what is there already. What takes the callers' tensors as they are, a loader's among them, is meant.
+    """
+    if not isinstance(call.func, cst.Attribute) or is_left_to_others(context.program.code):
+        return False
+    moved = call.func.value
+    while isinstance(moved, cst.Subscript):
+        moved = moved.value
+    if not isinstance(moved, cst.Name) or context.parameter(moved) is None or not is_to_accelerator(call, context):
+        return False
+    here = context.function(call)
+    return any(
+        context.function(passed) is not here and _is_made_for_a_step(passed, context)
+        for passed in context.origins(moved, Through.PARAMETERS).nodes
+    )
+
+
+def _is_made_for_a_step(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether this is a tensor of each step that lies on the CPU."""
+    value = context.value(node)
+    is_there = value.kind is Kind.TENSOR and value.device is Device.CPU and value.also is Also.NOTHING
+    return is_there and context.frequency(node) >= Frequency.BATCH and not is_for_samples(node, context)
+
+
+def is_drawn(call: cst.Call, context: Context) -> bool:
+    """Whether the function draws what it copies, or which rows of what it holds: each call gives others.
+
+    `rows = np.random.randint(0, self.size, n); return torch.as_tensor(self.states[rows], device=device)`
+    """
+    function = context.function(call)
+    return isinstance(function, cst.FunctionDef) and any(
+        isinstance(part, cst.Call)
+        and (context.qualified_name(part.func) or "").startswith(_DRAWING)
+        and context.function(part) is function
+        for part in context.ingredients(call)
+    )
+
+
+_DRAWING = ("numpy.random.", "random.", "torch.randint", "torch.randperm", "torch.multinomial")
 
 
 def is_told(func: cst.BaseExpression, context: Context) -> bool:

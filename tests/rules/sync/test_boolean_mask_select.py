@@ -115,15 +115,16 @@ def test_all_that_one_mask_selects_is_one_finding() -> None:
                 weights[few] = 0
                 weights[few] += 1  # <- boolean-mask-select
                 kinds = weights[i, few.bool(), :]  # <- boolean-mask-select?
+                kept = scores[torch.floor(scores + 0.9).type(torch.bool)]  # <- boolean-mask-select?
                 if few.any():
                     kinds = kinds[few]
-                return edges, weights, kinds, scores[i], scores[:, i]
+                return edges, weights, kinds, kept, scores[i], scores[:, i]
         def anywhere(x, y):
             return x[y > 0]
         """,
         RULE,
     )
-    assert [len(finding.places) for finding in result.findings if finding.rule == RULE] == [1, 0, 0]
+    assert [len(finding.places) for finding in result.findings if finding.rule == RULE] == [1, 0, 0, 0]
 
 
 @pytest.mark.parametrize(

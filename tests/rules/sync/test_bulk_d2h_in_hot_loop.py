@@ -727,3 +727,57 @@ def test_a_list_of_what_may_be_an_array(made: str, mark: str) -> None:
                     results.append({{"row": row, "box": box.tolist()}})  # <- bulk-d2h-in-hot-loop{mark}
     """
     check_snippet(code, RULE)
+
+
+@pytest.mark.parametrize(
+    ("lines", "mark"),
+    [
+        ("save_image(fake, path)", "?"),
+        ("if step % 100 == 0:\n            save_image(fake, path)", ""),
+        ("save_image(torch.rand(4, 3, 8, 8), path)", ""),
+    ],
+)
+def test_pictures_that_are_written(lines: str, mark: str) -> None:
+    flagged = lines + (f"  # <- {RULE}{mark}" if mark else "")
+    check_snippet(
+        f"""
+import torch
+from torchvision.utils import save_image
+def generate(model, loader, path):
+    model.cuda()
+    for step, x in enumerate(loader):
+        fake = model(x.cuda())
+        {flagged}
+""",
+        RULE,
+    )
+
+
+ACTS = """
+import gymnasium
+import torch
+class Policy:
+    def __init__(self):
+        self.network = torch.nn.Linear(3, 2).cuda()
+    def choose(self, state):
+        with torch.no_grad():
+            action = self.network(torch.as_tensor(state).cuda())
+        return action.cpu().numpy().flatten(){mark}
+def play(steps):
+    environment, policy = gymnasium.make("x"), Policy()
+    state = environment.reset()
+    for step in range(steps):
+        action = policy.choose(state)
+        {use}
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "mark"),
+    [
+        ("state, reward, done, _ = environment.step(action)", f"  # <- {RULE}?"),
+        ("state, reward, done, _ = environment.step(policy.draw()); actions.append(action)", ""),
+    ],
+)
+def test_what_a_function_returns_for_an_environment(use: str, mark: str) -> None:
+    check_snippet(ACTS.format(use=use, mark=mark), RULE)

@@ -54,7 +54,6 @@ def test_at_each_batch(line: str, fixed: str) -> None:
         "Categorical(logits=x).sample().item()",
         "Normal(x, std).rsample().detach().cpu().numpy()",
         "torch.distributions.OneHotCategorical(logits=x)",
-        "torch.distributions.MultivariateNormal(x, torch.diag(std))",
         "torch.distributions.MultivariateNormal(x, precision_matrix=std)",
         "torch.distributions.LowRankMultivariateNormal(x, std, std[:, 0])",
         "torch.distributions.RelaxedBernoulli(0.5, logits=x)",
@@ -63,6 +62,21 @@ def test_at_each_batch(line: str, fixed: str) -> None:
 )
 def test_decided_or_elsewhere(line: str) -> None:
     check_snippet(module(line), RULE)
+
+
+@pytest.mark.parametrize(
+    ("covariance", "mark"),
+    [
+        ("torch.diag(std)", MARK),
+        ("torch.diag_embed(std)", MARK),
+        ("torch.diag(std).unsqueeze(0)", MARK),
+        ("std @ std.T", MARK + "?"),
+        ("torch.eye(3)", ""),
+        ("torch.diag(std), validate_args=False", MARK),
+    ],
+)
+def test_a_covariance_of_which_the_factor_is_taken(covariance: str, mark: str) -> None:
+    check_snippet(module(f"torch.distributions.MultivariateNormal(x, {covariance}){mark}"), RULE)
 
 
 def test_switched_off_for_all() -> None:
@@ -160,9 +174,81 @@ def test_what_is_drawn_is_read(read: str, mark: str) -> None:
         class Acts(nn.Module):
             def forward(self, x: torch.Tensor):
                 policy = Categorical(logits=x){mark}
-                drawn = policy.sample()
+                drawn = policy.sample(){mark and mark + "?"}
                 self.last = {read}
                 return policy.log_prob(drawn)
         """,
         RULE,
     )
+
+
+DRAWS = """
+import torch
+def generate(model, tokens: torch.Tensor, count, twice=True):
+    model.cuda()
+    tokens = tokens.cuda()
+    for _ in range(count):
+        p = torch.softmax(model(tokens)[:, -1], -1)
+        {line}
+        tokens = torch.cat([tokens, drawn], 1)
+    return tokens
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "drawn = torch.multinomial(p, 1)",
+        "drawn = torch.multinomial(p, num_samples=1, replacement=True)",
+        "drawn = torch.multinomial(p, count)",
+        "drawn = p.multinomial(1)",
+        "drawn = p.multinomial(num_samples=count, replacement=False)",
+        "policy = torch.distributions.Categorical(p, validate_args=False)\n        drawn = policy.sample()",
+    ],
+)
+def test_a_draw_that_checks(line: str) -> None:
+    (found,) = check_snippet(DRAWS.format(line=f"{line}{MARK}?"), RULE).findings
+    assert "twice" in found.message
+    assert ("topk" in found.help) is ("count" in line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "drawn = torch.normal(0, p)",
+        "drawn = torch.normal(mean=p, std=p)",
+        "noise = torch.distributions.Normal(0, p, validate_args=False)\n        drawn = noise.sample()",
+    ],
+)
+def test_a_draw_of_a_normal_distribution(line: str) -> None:
+    (found,) = check_snippet(DRAWS.format(line=f"{line}{MARK}?"), RULE).findings
+    assert "its standard deviation every batch, for which it synchronizes with the GPU" in found.message
+    assert "randn_like" in found.help
+
+
+def test_the_values_that_a_distribution_checks() -> None:
+    line = (
+        f"policy = torch.distributions.Bernoulli(p){MARK}\n        drawn = policy.sample()\n"
+        "        loss = policy.log_prob(drawn) + policy.entropy()"
+    )
+    (found,) = check_snippet(DRAWS.format(line=line), RULE).findings
+    assert len(found.places) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "drawn = torch.multinomial(p, count, replacement=True)",
+        "drawn = torch.multinomial(p, count, replacement=twice)",
+        "drawn = torch.multinomial(p.cpu(), 1)",
+        "drawn = torch.multinomial(*p)",
+        "drawn = torch.multinomial(p, 1); last = drawn.item()",
+        "drawn = count.multinomial(1)",
+        "drawn = torch.normal(p, 1.0)",
+        "drawn = torch.distributions.Bernoulli(p, validate_args=False).sample()",
+        "drawn = torch.distributions.Normal(0, p, validate_args=False).rsample()",
+        "drawn = count.sample()",
+    ],
+)
+def test_a_draw_that_does_not_or_is_read_anyway(line: str) -> None:
+    check_snippet(DRAWS.format(line=line), RULE)

@@ -203,6 +203,134 @@ def test_the_loaders_of_the_file_speak_for_one_out_of_sight(pin: str, mark: str)
     check_snippet(step(f"x = x.to(device){mark}") + made, RULE)
 
 
+ANEW = """
+import torch
+from torch.utils.data import DataLoader
+def train(model, data, others, device):
+    loader, other = DataLoader(data, 8, pin_memory=True), DataLoader(others, 8, pin_memory=data.pin)
+    batches = iter(loader)
+    while True:
+        try:
+            batch = next(batches)
+        except StopIteration:
+            batches = iter({again})
+            batch = next(batches)
+        x, y = [part.to(device) for part in batch]{mark}
+        model(x, y).backward()
+"""
+
+
+@pytest.mark.parametrize(("again", "mark"), [("loader", MARK), ("data", "")])
+def test_an_iterator_that_is_begun_anew(again: str, mark: str) -> None:
+    check_snippet(ANEW.format(again=again, mark=mark), RULE)
+
+
+GIVEN = """
+import torch
+from torch.utils.data import DataLoader
+class Batches:
+    def __init__(self, data):
+        self.loader = DataLoader(data, 8, pin_memory=True)
+        self.batches = iter(self.loader)
+    def next(self):
+        try:
+            batch = next(self.batches)
+        except StopIteration:
+            self.batches = iter(self.loader)
+            batch = next(self.batches)
+        return {given}
+def train(model, data, device):
+    batches = Batches(data)
+    while True:
+        x, y = [part.to(device) for part in batches.next()]{mark}
+        model(x, y).backward()
+"""
+
+
+@pytest.mark.parametrize(("given", "mark"), [("batch", MARK), ("[f(part) for part in batch]", ""), ("None", "")])
+def test_a_batch_that_a_method_takes_out_of_a_loader(given: str, mark: str) -> None:
+    check_snippet(GIVEN.format(given=given, mark=mark), RULE)
+
+
+PASSED = """
+import torch
+def there(moved):
+    if torch.cuda.is_available():
+        return {copy}
+    return moved
+def train(model, rows, optimizer):
+    model = there(model)
+    for row in rows:
+        loss = model(there({passed})).sum()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("copy", "passed", "mark"),
+    [
+        ("moved.cuda()", "torch.tensor(row).long()", NOTE),
+        ("moved[1:].cuda()", "torch.tensor(row).long()", NOTE),
+        ("moved.cuda()", "torch.tensor(row, device='cuda')", ""),
+        ("moved.cuda()", "row", NOTE),  # what a step moves piece by piece are tensors
+        ("moved.cuda()", "row.shape", ""),
+        ("moved.cpu()", "torch.tensor(row).long()", ""),
+        ("moved.cuda(non_blocking=True)", "torch.tensor(row).long()", ""),
+    ],
+)
+def test_what_one_of_the_callers_has_on_the_cpu(copy: str, passed: str, mark: str) -> None:
+    check_snippet(PASSED.format(copy=copy + mark, passed=passed), RULE)
+
+
+@pytest.mark.parametrize(
+    ("rows", "mark"), [("torch.randperm(100)[:8]", NOTE), ("step", ""), ("slice(8)", ""), ("[[1, 2]]", "")]
+)
+def test_rows_that_are_picked_on_the_cpu(rows: str, mark: str) -> None:
+    check_snippet(
+        f"""
+        import torch
+        def train(model, optimizer):
+            labels = torch.zeros(100, 3).cumsum(0)
+            for step in range(1000):
+                rows = {rows}
+                loss = model(labels[rows].cuda()).sum(){mark}
+                loss.backward()
+                optimizer.step()
+        """,
+        RULE,
+    )
+
+
+DRAWN = """
+import random
+import numpy as np
+import torch
+class Memory:
+    def __init__(self, size):
+        self.states = np.zeros((size, 4))
+        self.rows = np.arange(size)
+    def sample(self, number):
+        rows = {rows}
+        return torch.as_tensor(self.states[rows], device="cuda"){mark}
+    def reset(self):
+        self.rows = np.random.permutation(self.rows)
+"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "mark"),
+    [
+        ("np.random.randint(0, len(self.states), number)", NOTE),
+        ("np.array(random.sample(range(8), number))", NOTE),
+        ("self.rows[:number]", ""),
+        ("np.arange(number)", ""),
+    ],
+)
+def test_what_is_drawn_anew_each_time_though_nobody_is_seen_to_call(rows: str, mark: str) -> None:
+    check_snippet(DRAWN.format(rows=rows, mark=mark), RULE)
+
+
 def test_the_keys_of_a_batch_are_no_samples() -> None:
     line = "for key in batch.keys():\n    batch[key] = batch[key].to(device)" + MARK
     (found,) = check_snippet(step(*line.split("\n"), loop="for batch in loader:"), RULE).findings

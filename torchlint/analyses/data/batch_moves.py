@@ -23,7 +23,7 @@ from torchlint.semantics.knowledge.conventions.values import DTYPE_NAME, SETTING
 from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import Binder, Binding, dotted
 from torchlint.semantics.values.lattice import Device, Kind
-from torchlint.syntax.tree import descendants
+from torchlint.syntax.tree import descendants, descendants_in_scope
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -186,6 +186,8 @@ def _origin(node: cst.BaseExpression, context: Context) -> _Taken | None:
             return _part_of(_origin(owner, context))
         case cst.Call(func=cst.Name(value="next"), args=[cst.Arg(value=first)]):
             return (first, False) if _is_loader(first, context) else None
+        case cst.Call():
+            return _returned(node, context)
         case cst.Name():
             origins = context.bound_to(node, Through.PARTS | Through.ELEMENTS | Through.PARAMETERS)
             found = {
@@ -193,6 +195,16 @@ def _origin(node: cst.BaseExpression, context: Context) -> _Taken | None:
             }
             return _either(found, context) if origins.is_complete else None
     return None
+
+
+def _returned(call: cst.Call, context: Context) -> _Taken | None:
+    """What a function of the project gives that only takes it out of a loader: `return next(self.batches)`."""
+    function = context.calls.target(call)
+    if function is None:
+        return None
+    returns = [node for node in descendants_in_scope(function.body) if isinstance(node, cst.Return)]
+    found = {_origin(node.value, context) if node.value is not None else None for node in returns}
+    return _either(found, context)
 
 
 def _is_own_call(passed: cst.BaseExpression, name: cst.Name, context: Context) -> bool:
@@ -208,21 +220,46 @@ def _either(found: set[_Taken | None], context: Context) -> _Taken | None:
     if len(found) <= 1:
         return next(iter(found), None)
     taken = [one for one in found if one is not None]
-    cores = [_core(loader, context) for loader, _ in taken]
-    first = cores[0]
-    is_one = isinstance(first, cst.Name) and all(
-        isinstance(core, cst.Name) and core.value == first.value and context.holds_the_same(core, first)
-        for core in cores[1:]
-    )
-    if len(taken) < len(found) or not is_one or len({is_part for _, is_part in taken}) > 1:
+    cores = [core for loader, _ in taken if (core := _core(loader, context)) is not None]
+    is_one = len(cores) == len(found) and _are_one(cores, context)
+    if not is_one or len({is_part for _, is_part in taken}) > 1:
         return None
     return min(taken, key=lambda one: context.tree.place(one[0]))
 
 
-def _core(node: cst.BaseExpression, context: Context) -> cst.BaseExpression:
-    """`loader` of `tqdm(enumerate(loader))`."""
+@query(bottom=None)
+def _core(node: cst.BaseExpression, context: Context) -> cst.BaseExpression | None:
+    """`loader` of `tqdm(enumerate(loader))`, and of `batches` where that is `iter(loader)`, begun anew or not."""
     inner = wrapped(node, context) if isinstance(node, cst.Call) else None
-    return node if inner is None else _core(inner, context)
+    if inner is not None:
+        return _core(inner, context)
+    if not isinstance(node, cst.Name):
+        return node
+    origins = context.bound_to(node)
+    begun = [origin.node for origin in origins.found]
+    if not origins.is_complete or not begun or not all(_is_iterator(each, context) for each in begun):
+        return node
+    cores = [core for each in begun if (core := _core(each, context)) is not None]
+    return cores[0] if _are_one(cores, context) else node
+
+
+def _is_iterator(node: cst.BaseExpression, context: Context) -> bool:
+    return isinstance(node, cst.Call) and context.qualified_name(node.func) == "iter" and len(node.args) == 1
+
+
+def _are_one(cores: list[cst.BaseExpression], context: Context) -> bool:
+    """Whether all of these are names of the same, or one attribute of the object itself."""
+    match cores[0] if cores else None:
+        case cst.Name(value=name) as first:
+            return all(
+                isinstance(core, cst.Name) and core.value == name and context.holds_the_same(core, first)
+                for core in cores[1:]
+            )
+        case cst.Attribute(value=cst.Name() as owner) as first if context.classes.self_class(owner) is not None:
+            function = context.function(first)
+            code = context.code(first)
+            return all(context.code(core) == code and context.function(core) is function for core in cores[1:])
+    return False
 
 
 def _part_of(taken: _Taken | None) -> _Taken | None:

@@ -33,7 +33,7 @@ def is_hot(node: cst.CSTNode, context: Context) -> bool:
 def rate_doubts(node: cst.CSTNode, context: Context) -> tuple[Doubt, ...]:
     """Why the node may not run at each batch, in code that is there to train or to serve; none where it `is_hot`."""
     named = (Doubt.NAMED_RARE,) if is_named_diagnostic(node, context) else ()
-    return (*_seen_doubts(node, context), *named)
+    return tuple(dict.fromkeys((*_seen_doubts(node, context), *named)))
 
 
 def _seen_doubts(node: cst.CSTNode, context: Context) -> tuple[Doubt, ...]:
@@ -44,7 +44,7 @@ def _seen_doubts(node: cst.CSTNode, context: Context) -> tuple[Doubt, ...]:
         case Frequency.ONCE:
             return (Doubt.RUNS_ONCE,)
         case Frequency.EPOCH:
-            return (Doubt.RARE,)
+            return (Doubt.NAMED_RARE if context.frequencies.is_epoch_by_name(node) else Doubt.RARE,)
         case Frequency.UNKNOWN | Frequency.CALL if _goes_over_batches(node, context):
             return (Doubt.RARE,)
         case Frequency.UNKNOWN | Frequency.CALL if is_set_up(node, context):
@@ -68,12 +68,15 @@ def _goes_over_batches(node: cst.CSTNode, context: Context) -> bool:
 
 
 def _is_called_by_nobody(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the function around the node is not seen to be called, and nothing says that somebody else does."""
+    """Whether the function around the node is not seen to be called, and nothing says that somebody else does.
+
+    Whoever is handed an object may call its methods, in files that know nothing of its class: of these nobody can say.
+    """
     function = context.function(node)
     if not isinstance(function, cst.FunctionDef) or context.frequencies.entry(function) is not Frequency.UNKNOWN:
         return False
     name = function.name.value
-    if name.startswith("__"):
+    if name.startswith("__") or (context.classes.owner(function) is not None and not name.startswith("_")):
         return False
     return not (
         context.calls.callers(function) or context.elsewhere.callers(function) or context.uses.of(name, function)

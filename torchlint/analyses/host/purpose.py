@@ -113,6 +113,8 @@ def _passed_to(call: cst.Call, context: Context) -> Purpose | None:
         return Purpose.NEEDED
     if CPU_OPERATION.suggests(last):
         return Purpose.NEEDED  # an operation that only the CPU has
+    if context.frequencies.stepping.is_step(call):
+        return Purpose.NEEDED  # what is done next, an environment has to be told
     if isinstance(call.func, cst.Attribute) and context.kind(call.func.value) is Kind.TENSOR:
         return Purpose.DEFER if last in _ARITHMETIC else Purpose.NEEDED
     if root == "torch" and last in ("tensor", "as_tensor", "full", "full_like"):

@@ -66,8 +66,6 @@ def read_rate(node: cst.CSTNode, context: Context) -> Iterator[Doubt]:
         if Doubt.RARE in outside or Doubt.RUNS_ONCE in outside:
             yield Doubt.RARE
             return
-    if doubts == (Doubt.RARE,) and context.frequencies.is_epoch_by_name(node):
-        doubts = (Doubt.NAMED_RARE,)
     yield from doubts
     if context.frequencies.is_every_nth_step(node):
         yield Doubt.OPTION_DECIDES

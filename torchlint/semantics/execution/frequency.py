@@ -31,7 +31,7 @@ from torchlint.semantics.knowledge.conventions.functions import (
     VISUALISER,
 )
 from torchlint.semantics.knowledge.conventions.values import LOADER, LOSS
-from torchlint.semantics.names.applied import applied
+from torchlint.semantics.names.applied import APPLYING, applied
 from torchlint.semantics.names.bindings import Binding, Names, dotted, final_part, last_part, method_name
 from torchlint.semantics.names.loop_headers import (
     asks_for_a_list,
@@ -774,13 +774,11 @@ class Frequencies:
             return known
         # What calls itself goes through something nested: who calls it from outside says how often.
         outside = [node for node in self.entries(function) if not self.tree.within(node, function)]
-        best = max(
-            (
-                *(self._entered_by(node, function) for node in outside),
-                *map(self.frequency, self.calls.launches(function)),  # once in each process
-            ),
-            default=Frequency.UNKNOWN,
-        )
+        seen = [self._entered_by(node, function) for node in outside]
+        launched = map(self.frequency, self.calls.launches(function))  # once in each process
+        best = max((*seen, *launched), default=Frequency.UNKNOWN)
+        if best is Frequency.ONCE and self._recurs(outside, seen):
+            best = Frequency.UNKNOWN
         if best < Frequency.BATCH:
             for call in self.elsewhere.callers(function):
                 if call.frequency > best:
@@ -794,14 +792,22 @@ class Frequencies:
         return Frequency.CALL if best is Frequency.UNKNOWN and self._is_called_unseen(function) else best
 
     def entries(self, function: cst.FunctionDef) -> tuple[cst.Call | cst.Attribute, ...]:
-        """What enters the function in this module: calls, also of a `partial` of it, and reads of a property."""
-        return (*self.calls.callers(function), *self.calls.wrapped_callers(function), *self._reads(function))
+        """What enters the function in this module: calls, also of a `partial` of it or by `map`, and property reads."""
+        calls = (*self.calls.callers(function), *self.calls.wrapped_callers(function), *self._maps(function))
+        return (*calls, *self._reads(function))
 
     def _entered_by(self, node: cst.CSTNode, function: cst.FunctionDef) -> Frequency:
         """How often a call, or a read of a property, enters the function; of several in a dictionary it runs one."""
         found = self.frequency(node)
         is_sure = not isinstance(node, cst.Call) or found <= Frequency.BATCH or self.calls.target(node) is function
         return found if is_sure else Frequency.BATCH
+
+    def _recurs(self, entries: list[cst.Call | cst.Attribute], seen: list[Frequency]) -> bool:
+        """Whether one of several entries stands in a loop of which nobody sees how often it turns: not once, then."""
+        return any(
+            frequency is Frequency.UNKNOWN and self.loop(node) is not None
+            for node, frequency in zip(entries, seen, strict=True)
+        )
 
     def _of_calls_by_name(self, function: cst.Lambda) -> Frequency:
         """How often the name is called that a lambda is bound to, or what runs it for each element."""
@@ -819,6 +825,19 @@ class Frequencies:
                 ]
                 return max(map(self.frequency, calls), default=Frequency.UNKNOWN)
         return Frequency.UNKNOWN
+
+    def _maps(self, function: cst.FunctionDef) -> list[cst.Call]:
+        """The calls of `map` and the like that run the function for each element: `map(self.moved, arrays)`."""
+        if not any(map(self.names.spelt, APPLYING)):
+            return []
+        found = []
+        for name in self.names.spelt(function.name.value):
+            above = self.tree.parent(name)
+            passed = above if isinstance(above, cst.Attribute) and above.attr is name else name
+            given = applied(passed, self.tree, self.names)
+            if given is not None and self.kinds.value(passed).definition is function:
+                found.append(given.call)
+        return found
 
     def _reads(self, function: cst.FunctionDef) -> list[cst.Attribute]:
         """Where a property is read that the function computes."""
@@ -909,13 +928,13 @@ class Frequencies:
         loops = [node for node in descendants_in_scope(loop.body) if isinstance(node, Loop)]
         if any(self.loop_kind(node) is not LoopKind.OTHER for node in loops):
             return False
-        calls = self._direct_calls(loop)
-        if any(self._callee_loops(call) is LoopKind.EPOCH for call in calls):
+        # What it looks at now and then makes no epoch of it.
+        calls = [call for call in self._direct_calls(loop) if not self._is_limited_within(call, loop)]
+        targets = [(call, self.calls.target(call)) for call in calls]
+        steps = {call for call, target in targets if target is not None and self._is_step(target)}
+        if any(self._callee_loops(call) is LoopKind.EPOCH for call in calls if call not in steps):
             return False
-        targets = [self.calls.target(call) for call in calls]
-        return self._has_a_backward(loop.body) or any(
-            target is not None and self._is_step(target) for target in targets
-        )
+        return bool(steps) or self._has_a_backward(loop.body)
 
     def origin(self, node: cst.CSTNode) -> str:
         """The call in another file that makes the node run as often as it does; nothing where this file says why."""

@@ -1,4 +1,4 @@
-"""What runs a lambda for each element of something: `map(lambda t: t.item(), tensors)`."""
+"""What runs a lambda, or a function, for each element of something: `map(lambda t: t.item(), tensors)`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 _FIRST = ("map", "filter")
 _BY_KEY = ("sorted", "min", "max")
+APPLYING = (*_FIRST, *_BY_KEY)
+"""The functions of Python that do so."""
 
 
 class Applied(NamedTuple):
@@ -21,8 +23,8 @@ class Applied(NamedTuple):
     iterables: tuple[cst.BaseExpression, ...]
 
 
-def applied(function: cst.Lambda, tree: Tree, names: Names) -> Applied | None:
-    """What runs the lambda for each element: `map`, `filter`, or `sorted` and the like that it is the key of."""
+def applied(function: cst.BaseExpression, tree: Tree, names: Names) -> Applied | None:
+    """What runs a function for each element: `map`, `filter`, or `sorted` and the like that it is the key of."""
     argument = tree.parent(function)
     call = tree.parent(argument) if isinstance(argument, cst.Arg) else None
     if not isinstance(call, cst.Call) or any(given.star for given in call.args):

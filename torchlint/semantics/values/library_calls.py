@@ -199,7 +199,7 @@ class Libraries:
             return self._factory(node, rest)
         if rest.startswith("cuda.") and rest.endswith("Tensor"):
             return tensor(Device.ACCELERATOR)
-        if rest == "from_numpy":
+        if rest == "from_numpy" or (rest.startswith("sparse.") and rest[7:] in apis.LEGACY_TENSORS):
             return tensor(Device.CPU)
         if rest.endswith("_like"):
             template = self.operands.first(node)

@@ -84,6 +84,8 @@ def simulated_cuda() -> Iterator[SimulatedDevice]:
         stack.callback(casts.remove)
         stack.callback(composites.register()._destroy)  # noqa: SLF001 - no public name
         patches.enter(stack, casts)
+        # Each node of a graph keeps the lines that made it, for what its gradient waits for.
+        stack.enter_context(torch.autograd.set_detect_anomaly(True, check_nan=False))
         stack.enter_context(OnDevice())
         patches.mark_thread(simulating=True)
         stack.callback(patches.mark_thread, simulating=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import sysconfig
 from collections import Counter
@@ -26,6 +27,11 @@ KINDS = (
     "allocations",
     "empty_cache",
 )
+
+_WAITS = frozenset({"syncs", "h2d_pageable", "h2d_pinned", "h2d_bytes", "d2h", "d2h_bytes"})
+# The function of torch/autograd/graph.py below which the engine runs the nodes of a graph in the thread that calls it.
+_ENGINE = "_engine_run_backward"
+_ENTRY = re.compile(r'\s*File "([^"]+)", line (\d+)')
 
 _NOBODYS = (f"{Path(torch.__file__).parent}{os.sep}", f"{Path(__file__).parent.parent}{os.sep}")
 _STANDARD = tuple({f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib")})
@@ -53,10 +59,14 @@ class Ledger:
         self._sites.clear()
 
     def note(self, kind: str, number: int = 1) -> None:
-        """Count `number` of `kind`, at the line of the user's code that runs now."""
+        """Count `number` of `kind`, at the line of the user's code that runs now.
+
+        A wait or a copy in a backward pass counts for the line whose operation it is the gradient of, where autograd
+        has kept it: of an index on the CPU that was copied for `x[rows]`, the gradient copies again.
+        """
         children.use()
         self._totals[kind] += number
-        file, line = _user_line()
+        file, line = _user_line(of_the_forward_pass=kind in _WAITS)
         self._sites[file, line, kind] += number
 
     def counts(self) -> dict[str, int]:
@@ -75,7 +85,7 @@ class Ledger:
         ]
 
 
-def _user_line() -> tuple[str, int]:
+def _user_line(*, of_the_forward_pass: bool) -> tuple[str, int]:
     """The innermost line of the user's own files; where there is none, of an installed package."""
     frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 - the documented way to a stack without a traceback
     library: tuple[str, int] | None = None
@@ -85,8 +95,22 @@ def _user_line() -> tuple[str, int]:
             return file, frame.f_lineno
         if owner is _Owner.LIBRARY and library is None:
             library = file, frame.f_lineno
+        if of_the_forward_pass and library is None and frame.f_code.co_name == _ENGINE and (found := _forward_line()):
+            return found
         frame = frame.f_back
     return library or ("", 0)
+
+
+def _forward_line() -> tuple[str, int] | None:
+    """The user's line whose operation the engine takes the gradient of, as anomaly mode keeps it with each node."""
+    node = torch._C._current_autograd_node()  # noqa: SLF001 - what anomaly mode itself asks
+    kept = node.metadata.get("traceback_", ()) if node is not None else ()
+    for entry in reversed(kept):
+        match = _ENTRY.match(entry)
+        owner, file = _owner(match[1]) if match is not None else (_Owner.NOBODY, "")
+        if match is not None and owner is _Owner.USER:
+            return file, int(match[2])
+    return None
 
 
 @cache
