@@ -28,6 +28,11 @@ _ANOMALY = Message(
     "anomaly detection synchronizes with the GPU after every operation of the backward pass",
     help="turn it on only to find a NaN",
 )
+_TRACEBACKS = Message(
+    "tracebacks",
+    "anomaly detection keeps a traceback for every operation",
+    help="turn it on only to find out where an operation stands",
+)
 _SETTERS = ("torch.autograd.set_detect_anomaly", "torch.autograd.anomaly_mode.set_detect_anomaly")
 _CONTEXTS = ("torch.autograd.detect_anomaly", "torch.autograd.anomaly_mode.detect_anomaly")
 _TRAINER = "lightning.pytorch.Trainer"
@@ -47,12 +52,15 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     if _is_asked_for(node, context):
         return
+    checked = context.argument(node, "check_nan", 0 if name in _CONTEXTS else 1)
+    is_unchecked = isinstance(checked, cst.Name) and checked.value == "False"
+    # Who has nothing checked wants the tracebacks.
     yield Flag(
         node,
-        _ANOMALY.of(),
+        (_TRACEBACKS if is_unchecked else _ANOMALY).of(),
         title="Turn anomaly detection off",
         edits=edits,
-        doubts=(Doubt.MEANT,) if _is_for_faults(node, context) else (),
+        doubts=(Doubt.MEANT,) if is_unchecked or _is_for_faults(node, context) else (),
     )
 
 

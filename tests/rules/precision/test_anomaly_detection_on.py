@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from laws import check_snippet
 
+from torchlint.finding import Doubt
+
 RULE = "anomaly-detection-on"
 MARK = "  # <- anomaly-detection-on"
 TOP = "import torch\nimport lightning.pytorch as pl\nfrom torch.autograd import detect_anomaly, set_detect_anomaly\n"
@@ -34,6 +36,13 @@ def test_left_on(line: str, fixed: str) -> None:
 )
 def test_around_the_training(code: str) -> None:
     check_snippet(f"{TOP}{code}\n", RULE)
+
+
+@pytest.mark.parametrize("call", ["set_detect_anomaly(True, check_nan=False)", "detect_anomaly(False)"])
+def test_who_has_nothing_checked_wants_the_tracebacks(call: str) -> None:
+    (finding,) = check_snippet(f"{TOP}with {call}:{MARK}?\n    loss.backward()\n", RULE).findings
+    assert finding.message == "anomaly detection keeps a traceback for every operation"
+    assert finding.doubts == (Doubt.MEANT,)
 
 
 @pytest.mark.parametrize(
