@@ -112,6 +112,7 @@ def test_moves_left_alone(line: str) -> None:
         ("x = torch.cat([x, y]).to(device)" + NOTE,),
         ("x = x.float().to(device)" + NOTE,),
         ("y = torch.from_numpy(np.ones(3)).to(device)" + NOTE,),
+        ("y = torch.sparse.FloatTensor(x, y).to(device)" + NOTE,),
         ("y = torch.as_tensor(np.ones(3), device=device)" + NOTE,),
         ("FloatTensor = torch.cuda.FloatTensor if data else torch.FloatTensor", "y = FloatTensor(np.ones(3))" + NOTE),
         ("FloatTensor = torch.cuda.FloatTensor if data else torch.FloatTensor", "y = x.type(FloatTensor)" + NOTE),
