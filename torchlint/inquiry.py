@@ -69,6 +69,7 @@ class Inquiry:
         # On what other files' functions and classes give hangs what a file said that its own do.
         self._passes_on: dict[str, tuple[str, ...] | None] = {}
         self._settled: dict[str, dict[str, Returned]] = {}
+        self._circular: set[str] = set()
         self._imports: dict[str, dict[str, tuple[str, str]]] = {}
         self._waiting: dict[str, set[str]] = {}
         self._tests: dict[str, bool] = {}
@@ -211,13 +212,19 @@ class Inquiry:
         """
         given: dict[tuple[str, str], Returned] = {}
         passed_on: dict[str, tuple[str, ...]] = {}
+        tried: set[tuple[str, tuple[str, ...]]] = set()
         circles = PASSES
         for _ in range(len(self._found) + PASSES):
             while news := {file for file, _ in self._homes({**wanted, **passed_on})} - passed_on.keys():
                 passed_on.update((file, self._passed_on(file) or ()) for file in news)
             unsettled = sorted(file for file in passed_on if self._settled_answer(file) is None)
             # Those of a circle hang on each other: they are asked where nobody else is left.
-            ready = [file for file in unsettled if self._is_settled(passed_on[file], file)]
+            ready = [
+                file
+                for file in unsettled
+                if (file, passed_on[file]) not in tried and self._is_settled(passed_on[file], file)
+            ]
+            tried.update((file, passed_on[file]) for file in ready)
             asking = ready or unsettled
             circles -= not ready
             asked = {
@@ -261,13 +268,15 @@ class Inquiry:
                 waiting.pop()
                 continue
             names = self._passed_on(current)
-            if names is None:
+            if names is None or current in self._circular:
+                self._circular |= above if names is not None else set()
                 return None
             homes = {name: home for name in names if (home := self._home(name, current)) is not None}
             further = {home[0] for home in homes.values()} - self._settled.keys()
             if further:
                 above.add(current)
                 if not above.isdisjoint(further):
+                    self._circular |= above
                     return None
                 waiting += sorted(further)
                 continue
