@@ -145,8 +145,9 @@ if __name__ == "__main__":
     ours, theirs = context.Pipe()
     process = context.Process(target=serve, args=(theirs,), daemon=True)
     process.start()
+    theirs.close()  # else nobody hears that it died
     assert ours.recv() is None
-    ours.send([pool.Job("a.py", b"x = 1", None)])
+    ours.send(pool.Job("a.py", b"x = 1", None))
     print("theirs:", ours.recv())
     process.kill()
     parse("x = 1")
