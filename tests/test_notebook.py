@@ -337,8 +337,8 @@ def test_a_fix_that_changes_what_a_cell_shows_is_unsafe(
 def test_ignores_work_in_cells() -> None:
     rules = active("host-factory-then-move", "unused-ignore")
     silent = CELLS[3] + "  # torchlint: ignore[host-factory-then-move]"
-    assert lint(source(CELLS[0], silent), rules) == Result()
-    assert lint(source("# torchlint: file-ignore[host-factory-then-move]", *CELLS), rules) == Result()
+    assert lint(source(CELLS[0], silent), rules).is_clean
+    assert lint(source("# torchlint: file-ignore[host-factory-then-move]", *CELLS), rules).is_clean
     needless = source(CELLS[0], "x = 1\ny = 2  # torchlint: ignore[host-factory-then-move]")
     done = fix(needless, rules, Applicability.SAFE)
     assert done.source.notebook is not None

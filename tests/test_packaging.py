@@ -38,8 +38,9 @@ for package in ("torchlint.rules", "torchlint.fixtures"):
                 print(f"{name}/{entry.name}")
 """
 
-# What is installed besides what is measured, and that. The aim for the first is 3 MB; it was 4.0 when this was written.
-MOST_BYTES = 4_300_000
+# What is installed besides what is measured, and that. The aim for the first is 3 MB; it was 4.0 when this was written,
+# and is 4.32 since a corpus can be checked, without the schemas that the commands print.
+MOST_BYTES = 4_330_000
 MOST_FIXTURES = 1_200_000
 
 # Building takes seconds; on one worker the artefacts are built once.

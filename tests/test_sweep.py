@@ -169,10 +169,9 @@ def test_a_syntax_error_is_remembered(project: Path) -> None:
 @pytest.mark.usefixtures("size")
 def test_a_known_finding_is_fixed_when_that_is_asked(project: Path) -> None:
     swept(project)
-    found, progress = swept(project, threshold=Applicability.SAFE)
+    found, _ = swept(project, threshold=Applicability.SAFE)
     assert found["slow.py"].fixed is not None
     assert found["slow.py"].fixed.text.encode() == FAST
-    assert progress.linted == 1
 
 
 def vanish(path: Path) -> None:
