@@ -196,10 +196,10 @@ def test_a_training_is_counted_by_line_and_check_agrees(tmp_path: Path) -> None:
         assert run.per_step(line) == 1
     for line in lines(DIGITS, "logs"):
         assert run.per_step(line) == 0.5
-    # What reads in a loop and is not guarded, `check` finds; and what it finds, waits.
+    # What reads in a loop and is not guarded, `check` finds; and what it finds waits, or is evaluated without a graph.
     assert findings(tmp_path) == {("TL302", line) for line in lines(DIGITS, "reads")} | {
         ("TL203", line) for line in lines(DIGITS, "moves")
-    }
+    } | {("TL417", number) for number, line in enumerate(DIGITS.splitlines(), 1) if "no_grad()" in line}
     said = {site["line"]: site["finding"] for site in run.report["sites"] if site["finding"]}
     assert said == dict.fromkeys(lines(DIGITS, "reads"), "TL302 item-in-eval-loop") | dict.fromkeys(
         lines(DIGITS, "moves"), "TL203 blocking-h2d-in-batch-loop"
