@@ -81,6 +81,17 @@ def test_a_package_hands_on_what_it_imports() -> None:
     assert callers(found, "pkg/utils.py", "f") == [("train.py", "pkg.f")]
 
 
+def test_an_import_goes_on_behind_a_backslash() -> None:
+    found = project(
+        a="from utils import Meter, \\\n    f as g, h\ng(1)\nh(1)",
+        b="from \\\n  utils \\\r\n import f\nf(1)",
+        c="import os, \\\n  utils\nutils.h(1)",
+        utils="def f(x): pass\ndef h(x): pass",
+    )
+    assert callers(found, "utils.py", "f") == [("a.py", "utils.f"), ("b.py", "utils.f")]
+    assert callers(found, "utils.py", "h") == [("a.py", "utils.h"), ("c.py", "utils.h")]
+
+
 def test_a_method_needs_its_class_and_a_call() -> None:
     found = project(
         a="from utils import Meter\nmeter = Meter()\nmeter.update(1)",

@@ -104,6 +104,37 @@ def test_a_file_is_linted_once_where_it_hangs_on_what_others_give(
     assert len(counts) == len(list(project.glob("*.py")))
 
 
+@pytest.mark.parametrize(
+    ("imports", "otherwise"),
+    [
+        ("from part5 import part5", "from part5 import *"),
+        ("from part5 import part5", "from part5 import \\\n    part5"),
+    ],
+)
+def test_it_is_told_what_it_imports_in_another_way(
+    project: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, imports: str, otherwise: str
+) -> None:
+    (project / "main.py").write_text(MAIN.replace(imports, otherwise))
+    counts = linted(monkeypatch)
+    assert [code for _, _, code, _, _ in found(capsys, ".", "--no-cache", "--jobs", "1")] == ["TL203"]
+    assert {name: count for name, count in counts.items() if count != 1} == {}
+
+
+def test_what_nobody_calls_is_not_asked(project: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = "\n".join(f"from filler{number} import *" for number in range(sweep.FEW))
+    (project / "all.py").write_text(f"import torch\n{names}\n{FILLER.format(number='')}")
+    asked: set[str] = set()
+    outcome = pool.outcome
+
+    def noted(job: Job) -> Outcome:
+        asked.update([job.shown] if job.asked.returns else [])
+        return outcome(job)
+
+    monkeypatch.setattr(pool, "outcome", noted)
+    assert found(capsys, ".", "--no-cache", "--jobs", "1")
+    assert asked == {f"part{number}.py" for number in range(LENGTH)}
+
+
 def test_it_is_the_same_however_it_is_asked(project: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = found(capsys, ".", "--no-cache", "--jobs", "1")
     assert at_once

@@ -111,8 +111,13 @@ class Inquiry:
             self._remember(_key(file), data, known, part)
 
     def given(self, file: Found) -> Facts:
-        """What calls give of what the file imports by name, as far as answers are at hand that nothing can change."""
+        """What calls give of what the file imports from others, as far as answers are at hand and settled."""
+        from torchlint.project import joined
+
         found = {}
+        for base, home in self._project.starred(_key(file)):
+            for known_as, returned in (self._settled_answer(home) or {}).items():
+                found[joined(base, known_as)] = returned
         for name, (home, known_as) in self._imported(_key(file)).items():
             given = self._settled_answer(home)
             if given is not None and known_as in given:
@@ -120,8 +125,10 @@ class Inquiry:
         return Facts(returns=tuple(sorted(found.items())))
 
     def hangs_on(self, file: Found, others: Collection[Path]) -> bool:
-        """Whether one of the others defines what the file imports by name."""
-        return any(self._found[home].path in others for home, _ in self._imported(_key(file)).values())
+        """Whether one of the others defines what the file imports."""
+        homes = {home for home, _ in self._imported(_key(file)).values()}
+        homes.update(home for _, home in self._project.starred(_key(file)))
+        return any(self._found[home].path in others for home in homes)
 
     def _imported(self, key: str) -> dict[str, tuple[str, str]]:
         """The qualified names of what a file imports by name, with the file that defines each and its name there."""

@@ -10,15 +10,19 @@ from typing import NamedTuple
 from torchlint.facts import ANY
 from torchlint.source import is_notebook
 
+# What may stand between two words of a statement: a backslash ends the line and not the statement.
+_GAP = rb"(?:[ \t]|\\\r?\n)"
 # `from a.b import (c, d as e)`, with what is in the parentheses, and `import a.b as c, d`.
 _IMPORT = re.compile(
-    rb"^[ \t]*(?:from[ \t]+(?P<base>[\w.]+)[ \t]+import[ \t]*(?P<names>\([^)]*\)|[^\n#;]*)"
-    rb"|import[ \t]+(?P<modules>[\w. \t,]+))",
+    rb"^[ \t]*(?:from" + _GAP + rb"+(?P<base>[\w.]+)" + _GAP + rb"+import" + _GAP + rb"*"
+    rb"(?P<names>\([^)]*\)|(?:[^\n#;\\]+|\\\r?\n|\\)*)"
+    rb"|import" + _GAP + rb"+(?P<modules>(?:\\\r?\n|[\w. \t,])+))",
     re.MULTILINE,
 )
 _NAME = re.compile(rb"[A-Za-z_]\w*(?:[ \t]+as[ \t]+\w+)?")
 # What follows `re.` is Python's own: `re.compile(` is no call of `torch.compile`.
 _CALLED = re.compile(rb"(?<!\bre\.)\b([A-Za-z_]\w*)[ \t]*\(")
+_DEFINED = re.compile(rb"^(?:class|(?:async[ \t]+)?def)[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 _SUFFIX = ".py"
 # Through how many modules a name is followed that each imports from the next.
 _HANDED_ON = 4
@@ -37,19 +41,24 @@ class Outline(NamedTuple):
     """What the text of a file says without a parse: its imports, and every name before an opening parenthesis.
 
     A name that an import gives to something counts as what it was before: `from a import b as c` and `c(` call `b`.
-    `pins` says whether it speaks of `pin_memory`.
+    `pins` says whether it speaks of `pin_memory`; `defined` are the functions and classes at the start of a line.
     """
 
     imports: tuple[Import, ...] = ()
     called: frozenset[str] = frozenset()
     pins: bool = False
+    defined: frozenset[str] = frozenset()
 
 
 def outline(data: bytes) -> Outline:
     """The outline of a file with these bytes."""
     called = {name.decode() for name in set(_CALLED.findall(data))}
-    called |= {name for name, renamed in _renamed(data) if renamed in called}
-    return Outline(tuple(dict.fromkeys(_imports(data))), frozenset(called), b"pin_memory" in data)
+    imports: dict[Import, None] = {}
+    for import_, renamed in _imports(data):
+        imports.setdefault(import_)
+        called |= {name for name, other in renamed if other in called}
+    defined = frozenset(name.decode() for name in _DEFINED.findall(data))
+    return Outline(tuple(imports), frozenset(called), b"pin_memory" in data, defined)
 
 
 class Project:
@@ -93,11 +102,12 @@ class Project:
 
     def is_called(self, path: str, by: Container[str] | None = None) -> bool:
         """Whether a file, or one of some, calls anything that it may have from this one."""
+        defined = self._files[path].defined
         return any(
-            (known := self._brought_by(importer, base)) is None or not known.isdisjoint(self._files[importer].called)
+            not self._files[importer].called.isdisjoint(defined if brought is None else defined & brought)
             for importer, bases in self._importers.get(path, {}).items()
             if by is None or importer in by
-            for base in bases
+            for brought in (self._brought_by(importer, base) for base in bases)
         )
 
     def callers(self, path: str, functions: Iterable[str]) -> Iterator[tuple[str, str, str]]:
@@ -125,7 +135,7 @@ class Project:
                 if words <= called:
                     for base in sorted(bases):
                         if self._brings(importer, base, function.partition(".")[0]):
-                            yield importer, _inner(base, function), function
+                            yield importer, joined(base, function), function
 
     def in_order(self, paths: Iterable[str]) -> list[str]:
         """The paths, each behind those that its file imports, as far as files do not import each other in a circle."""
@@ -149,7 +159,13 @@ class Project:
         """The qualified names that a file gives to what it imports by name, most of it from elsewhere."""
         for base, names in self._files[path].imports:
             if names and self.resolve(base, path) is not None:
-                yield from (_inner(base, name) for name in names)
+                yield from (joined(base, name) for name in names)
+
+    def starred(self, path: str) -> Iterator[tuple[str, str]]:
+        """The modules of which a file imports all there is, by `*`, each with the file that it is."""
+        for base, names in self._files[path].imports:
+            if names == () and (home := self.resolve(base, path)) is not None and home != path:
+                yield base, home
 
     def _programs(self, path: str) -> list[str]:
         """The files that import this one, those that import them, and so on."""
@@ -173,7 +189,7 @@ class Project:
             listed = [found.names for found in self._files[importer].imports if found.base == base]
             is_whole = not listed or any(not names for names in listed)
             by_module = any(
-                _inner(found.base, other) == base
+                joined(found.base, other) == base
                 for found in self._files[importer].imports
                 for other in found.names or ()
             )
@@ -196,7 +212,7 @@ class Project:
             origin = next((found.base for found in imports if last in (found.names or ())), None)
             if origin is None:
                 return path, last
-            name, importer = f"{origin}{'' if origin.endswith('.') else '.'}{last}", path
+            name, importer = joined(origin, last), path
         return None
 
     @cached_property
@@ -224,7 +240,7 @@ class Project:
             if target is not None:
                 yield base, target
             for name in names or ():
-                inner = _inner(base, name)
+                inner = joined(base, name)
                 module = self.resolve(inner, importer)
                 if module is not None and module != target:
                     yield inner, module
@@ -269,33 +285,25 @@ class Project:
         return None
 
 
-def _inner(base: str, name: str) -> str:
+def joined(base: str, name: str) -> str:
     """`a.b` of `from a import b`, `.b` of `from . import b`."""
     return f"{base}{name}" if base.endswith(".") else f"{base}.{name}"
 
 
-def _renamed(data: bytes) -> Iterator[tuple[str, str]]:
-    """What imports give another name to, with that name: `b` and `c` of `from a import b as c`."""
-    for match in _IMPORT.finditer(data):
-        if match["names"] is not None and b" as " in match["names"]:
-            for found in _NAME.findall(_without_comments(match["names"])):
-                name, *renamed = found.decode(errors="replace").split()
-                if renamed:
-                    yield name, renamed[-1]
+def _bare(names: bytes) -> bytes:
+    """The names without comments, and without the backslashes that end a line of them."""
+    return re.sub(rb"#[^\n]*|\\\r?\n", b" ", names)
 
 
-def _without_comments(names: bytes) -> bytes:
-    return re.sub(rb"#[^\n]*", b"", names)
-
-
-def _imports(data: bytes) -> Iterator[Import]:
+def _imports(data: bytes) -> Iterator[tuple[Import, list[tuple[str, str]]]]:
+    """Each import, with what it gives another name to and that name: `b` and `c` of `from a import b as c`."""
     for match in _IMPORT.finditer(data):
         if match["modules"] is not None:
-            for module in match["modules"].split(b","):
+            for module in _bare(match["modules"]).split(b","):
                 name = module.split()[0] if module.split() else b""
                 if name:
-                    yield Import(name.decode(errors="replace"), None)
+                    yield Import(name.decode(errors="replace"), None), []
         else:
-            listed = _NAME.findall(_without_comments(match["names"]))
-            names = tuple(name.split()[0].decode(errors="replace") for name in listed)
-            yield Import(match["base"].decode(errors="replace"), names)
+            listed = [each.decode(errors="replace").split() for each in _NAME.findall(_bare(match["names"]))]
+            renamed = [(name, other[-1]) for name, *other in listed if other]
+            yield Import(match["base"].decode(errors="replace"), tuple(name for name, *_ in listed)), renamed

@@ -6,12 +6,17 @@ happens when this module is imported: `parsing` calls it in processes that are t
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
 from abc import ABCMeta
 from functools import cache, lru_cache
-from typing import Any
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
 
 import libcst as cst
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def parse(text: str) -> cst.Module:
@@ -31,11 +36,28 @@ def parse(text: str) -> cst.Module:
     for name, kind in _SHARED.items():
         setattr(cst, name, lru_cache(maxsize=None)(kind))
     try:
-        return cst.parse_module(text)
+        return _native()(text)
     finally:
         _NAMES["by_hand"] = True
         for name, kind in _SHARED.items():
             setattr(cst, name, kind)
+
+
+@cache
+def _native() -> Callable[[str], cst.Module]:
+    """LibCST's parser, which imports LibCST for every node that it makes, where such an import costs nothing.
+
+    It takes `__import__` from the built-in names of the code that calls it, and the module itself from `sys.modules`:
+    that it is called is all that it wants of the function, and nothing is called faster that takes any arguments.
+    """
+    from libcst import native  # type: ignore[attr-defined]
+
+    def parse_natively(text: str) -> cst.Module:
+        module: cst.Module = native.parse_module(text, encoding="utf-8")
+        return module
+
+    names = {**vars(builtins), "__import__": "".format}
+    return FunctionType(parse_natively.__code__, {"__builtins__": names}, closure=parse_natively.__closure__)
 
 
 @cache
