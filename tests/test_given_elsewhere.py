@@ -178,7 +178,9 @@ def test_a_file_is_parsed_once_where_it_is_linted_and_asked(
         ("from parts import make\nmake()\n", "parts", True),
         ("from parts import make\nprint(make)\n", "parts", False),
         ("import parts\nparts.make()\n", "parts", True),
-        ("from parts import *\n", "parts", True),
+        ("from parts import *\nmake()\n", "parts", True),
+        ("from parts import *\nprint(make)\n", "parts", False),
+        ("import parts\nparts.other()\n", "parts", False),
         ("print()\n", "parts", False),
     ],
 )

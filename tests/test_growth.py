@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks.growth import SHAPES, Shape
+from torchlint.finding import Applicability
+from torchlint.fixer import fix
 from torchlint.linter import lint
 from torchlint.registry import all_rules
 from torchlint.settings import Settings
@@ -30,14 +32,20 @@ LINEAR = (
     "prints in a loop",
     "branches",
     "try statements",
+    "modules",
+    "factories",
+    "comparisons",
+    "factories in a fix",
+    "comments that ignore in a fix",
     "codes in a comment",
     "comments on a line",
 )
 ALL = Settings(tuple(rule.name for rule in all_rules()))
 
 
-def _calls(text: str) -> int:
-    """How many functions of Python are called to check the text."""
+def _calls(shape: Shape, size: int) -> int:
+    """How many functions of Python are called to check a program of this size, or to fix it."""
+    source = SourceFile("program.py", shape.files(size)["program.py"])
     count = 0
 
     def note(_frame: FrameType, event: str, _argument: object) -> None:
@@ -47,7 +55,10 @@ def _calls(text: str) -> int:
     before = sys.getprofile()
     sys.setprofile(note)
     try:
-        assert not lint(SourceFile("program.py", text), ALL).diagnostics
+        if shape.command == "fix":
+            assert not fix(source, ALL, Applicability.UNSAFE).result.diagnostics
+        else:
+            assert not lint(source, ALL).diagnostics
     finally:
         sys.setprofile(before)
     return count
@@ -55,7 +66,7 @@ def _calls(text: str) -> int:
 
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape.name in LINEAR], ids=lambda shape: shape.name)
 def test_check_grows_as_the_file_does(shape: Shape) -> None:
-    _calls(shape.files(10)["program.py"])  # what is loaded late
-    counts = [_calls(shape.files(size)["program.py"]) for size in (30, 60, 120)]
+    _calls(shape, 10)  # what is loaded late
+    counts = [_calls(shape, size) for size in (30, 60, 120)]
     exponent = math.log2((counts[2] - counts[1]) / (counts[1] - counts[0]))
     assert exponent <= 1.15, counts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from torchlint.engine import is_applicable
 from torchlint.facts import NOTHING
-from torchlint.finding import Applicability, Diagnostic, Edit, Fault, Finding, Result
+from torchlint.finding import Applicability, Diagnostic, Edit, Fault, Finding, Result, Span
 from torchlint.linter import lint
 
 if TYPE_CHECKING:
@@ -89,12 +90,17 @@ def _apply_together(source: SourceFile, findings: Iterable[Finding]) -> tuple[li
     """As many of the findings' fixes as do not meet each other, and the source with them."""
     chosen: list[Finding] = []
     taken: list[Edit] = []
+    imports: set[Edit] = set()
+    spans: list[Span] = []
     for finding in findings:
         edits = edits_of(source, finding)
-        new = [edit for edit in edits if not (_is_import(edit) and edit in taken)]
-        if _is_sound(edits) and not any(_meet(edit, other) for edit in new for other in taken):
+        new = [edit for edit in edits if edit not in imports]
+        if _is_sound(edits) and not any(_meets(edit.span, spans) for edit in new):
             chosen.append(finding)
             taken += new
+            imports.update(filter(_is_import, new))
+            for edit in new:
+                insort(spans, edit.span)
     return chosen, source.edited(taken)
 
 
@@ -134,9 +140,15 @@ def _is_import(edit: Edit) -> bool:
 _IMPORT = re.compile(r"\s*(?:from\s+[\w.]+\s+)?import\s+[^\n;]+\n?\s*")
 
 
-def _meet(one: Edit, other: Edit) -> bool:
-    """Whether two edits overlap, or an insertion touches the other, which leaves their order open."""
-    a, b = sorted((one.span, other.span))
+def _meets(span: Span, others: list[Span]) -> bool:
+    """Whether a span meets one of the others, which are sorted and leave each other alone: one next to it would be."""
+    place = bisect_right(others, span)
+    return any(_meet(span, other) for other in others[max(place - 1, 0) : place + 1])
+
+
+def _meet(one: Span, other: Span) -> bool:
+    """Whether edits of two spans overlap, or an insertion touches the other, which leaves their order open."""
+    a, b = sorted((one, other))
     if a.start == a.end or b.start == b.end:
         return b.start <= a.end
     return b.start < a.end

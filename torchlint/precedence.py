@@ -29,25 +29,25 @@ def settled(
     """
     spans = [subjects(flag) for _, flag in flagged]
     rows = [row(each[0].start) for each in spans]
+    by_rule: dict[str, list[int]] = {}
+    for place, (rule, _) in enumerate(flagged):
+        by_rule.setdefault(rule.name, []).append(place)
     known: dict[int, bool] = {}
 
-    return [each for place, each in enumerate(flagged) if _speaks(place, flagged, spans, rows, known)]
+    def speaks(one: int) -> bool:
+        """Whether no other flag that speaks takes precedence over one."""
+        if one not in known:
+            rule, flag = flagged[one]
+            known[one] = not any(
+                (bool(flag.doubts) or not flagged[other][1].doubts)
+                and (rows[other] == rows[one] or any(_overlap(spans[one][0], span) for span in spans[other]))
+                and speaks(other)
+                for name in rule.yields_to
+                for other in by_rule.get(name, ())
+            )
+        return known[one]
 
-
-def _speaks(
-    one: int, flagged: Sequence[Flagged], spans: Sequence[Sequence[Span]], rows: Sequence[int], known: dict[int, bool]
-) -> bool:
-    """Whether no other flag that speaks takes precedence over one."""
-    if one not in known:
-        rule, flag = flagged[one]
-        known[one] = not any(
-            flagged[other][0].name in rule.yields_to
-            and (bool(flag.doubts) or not flagged[other][1].doubts)
-            and (rows[other] == rows[one] or any(_overlap(spans[one][0], span) for span in spans[other]))
-            and _speaks(other, flagged, spans, rows, known)
-            for other in range(len(flagged) if rule.yields_to else 0)
-        )
-    return known[one]
+    return [each for place, each in enumerate(flagged) if speaks(place)]
 
 
 def merged(findings: Iterable[Finding], row: Callable[[int], int]) -> list[Finding]:

@@ -12,7 +12,7 @@ from torchlint.finding import Frequency
 from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.knowledge.conventions.functions import SUPPRESSING_CONTEXT
 from torchlint.semantics.names.bindings import final_part
-from torchlint.syntax.tree import Comprehension, descendants_in_scope
+from torchlint.syntax.tree import descendants_in_scope
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -90,15 +90,7 @@ class Keeper:
     def _is_captured(self) -> bool:
         """Whether a function inside looks at the name: it may do so at any time."""
         names = self.context.names
-        scope = names.scope_of(self.place)
-        for node in names.spelt(self.name):
-            if names.lookup(node)[0] is scope:
-                inner = names.scope_of(node)
-                while isinstance(inner.node, Comprehension) and inner.parent is not None:
-                    inner = inner.parent
-                if inner is not scope:
-                    return True
-        return False
+        return names.is_captured(self.name, names.scope_of(self.place))
 
     def _is_reflected(self) -> bool:
         """Whether the function looks at its names by other means."""

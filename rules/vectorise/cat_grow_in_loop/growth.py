@@ -27,6 +27,7 @@ from torchlint.syntax.tree import descendants, descendants_in_scope
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
+    from torchlint.semantics.flow.uses import Variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,27 +112,37 @@ def _missing(test: cst.BaseExpression) -> bool | None:
 # The loop
 
 
+def _is_begun(
+    statement: cst.Assign, mentions: list[Variable], loop: cst.For | cst.While, context: Context
+) -> bool | None:
+    """Whether something in the loop begins what grows there; None if anything else happens to it."""
+    is_begun = False
+    for name in mentions:
+        if context.tree.within(name, loop) and not context.tree.within(name, statement):
+            if not _begins(name, statement, loop, context):
+                return None
+            is_begun = True
+    return is_begun
+
+
 def _loop(statement: cst.Assign, target: cst.Name, context: Context) -> tuple[cst.For | cst.While, bool, _Turns] | None:
     """The outermost loop in which the name does nothing but grow, if it may have many turns, and if a branch begins."""
-    mentions = context.uses.mentions(target)
+    loop = context.loop(statement)
+    mentions = context.uses.mentions(target) if loop is not None else None
     scope = context.names.scope_of(target)
     if mentions is None or scope.is_class or target.value in scope.globals | scope.nonlocals:
         return None
-    if any(context.names.scope_of(name) is not scope for name in mentions) or _is_reflected(scope.node, context):
-        return None
     found: tuple[cst.For | cst.While, bool] | None = None
     turns = _Turns.FEW
-    loop = context.loop(statement)
-    while loop is not None:
-        inside = [name for name in mentions if context.tree.within(name, loop)]
-        others = [name for name in inside if not context.tree.within(name, statement)]
-        begins = [name for name in others if _begins(name, statement, loop, context)]
-        if len(begins) < len(others):
-            break
-        found = loop, bool(begins)
+    while loop is not None and (is_begun := _is_begun(statement, mentions, loop, context)) is not None:
+        found = loop, is_begun
         turns = max(turns, _turns(loop, context))
         loop = context.loop(loop)
-    return None if found is None or turns is _Turns.FEW else (*found, turns)
+    if found is None or any(context.names.scope_of(name) is not scope for name in mentions):
+        return None
+    if _is_reflected(scope.node, context):
+        return None
+    return None if turns is _Turns.FEW else (*found, turns)
 
 
 @query(bottom=False)

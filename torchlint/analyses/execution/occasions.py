@@ -139,7 +139,7 @@ def is_preparation(node: cst.CSTNode, context: Context) -> bool:
     """Whether the node is not part of what a program is there for: it tries out, exports, or makes first weights."""
     if is_export(context) or is_trial(node, context):
         return True
-    if context.tree.enclosing_class(node) is None and _checks_gradients(context):
+    if context.tree.enclosing_class(node) is None and context[_GradientChecks].are_made:
         return True
     function = context.function(node)
     return isinstance(function, cst.FunctionDef) and (
@@ -154,10 +154,12 @@ def is_named_preparation(node: cst.CSTNode, context: Context) -> bool:
     return isinstance(function, cst.FunctionDef) and any(word.suggests(function.name.value) for word in words)
 
 
-def _checks_gradients(context: Context) -> bool:
+class _GradientChecks:
     """Whether the file calls `torch.autograd.gradcheck`: it runs once, on small tensors."""
-    checks = ("torch.autograd.gradcheck", "torch.autograd.gradgradcheck")
-    return any(context.qualified_name(call.func) in checks for call in context.tree.of(cst.Call))
+
+    def __init__(self, context: Context) -> None:
+        checks = ("torch.autograd.gradcheck", "torch.autograd.gradgradcheck")
+        self.are_made = any(context.qualified_name(call.func) in checks for call in context.tree.of(cst.Call))
 
 
 def _stands_for_an_operator(function: cst.FunctionDef, context: Context) -> bool:

@@ -70,14 +70,15 @@ def conditions(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpressi
 
 def joined(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
     """What `and`, `or` and `not` join, one by one."""
-    kind = type(test)
-    if kind is cst.BooleanOperation:
-        yield from joined(test.left)  # type: ignore[attr-defined]
-        yield from joined(test.right)  # type: ignore[attr-defined]
-    elif kind is cst.UnaryOperation and type(test.operator) is cst.Not:  # type: ignore[attr-defined]
-        yield from joined(test.expression)  # type: ignore[attr-defined]
-    else:
-        yield test
+    waiting = [test]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, cst.BooleanOperation):
+            waiting += [part.right, part.left]
+        elif isinstance(part, cst.UnaryOperation) and isinstance(part.operator, cst.Not):
+            waiting.append(part.expression)
+        else:
+            yield part
 
 
 def _is_joined(node: cst.CSTNode, context: Context) -> bool:

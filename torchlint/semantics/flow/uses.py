@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import libcst as cst
 
@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 Variable: TypeAlias = "cst.Name | cst.Attribute"
 
 
+class _OfSelf(NamedTuple):
+    """The mentions of an attribute on `self`: by the class around, by those that it is derived from, and all others."""
+
+    direct: dict[int, list[cst.Attribute]]
+    below: dict[int, list[cst.Attribute]]
+    others: list[cst.Attribute]
+
+
 class Uses:
     """The reads of names and attributes in one module."""
 
@@ -28,6 +36,7 @@ class Uses:
         self._expressions: dict[str, list[cst.Name]] = {}
         self._reads: dict[str, dict[int, list[cst.Name]]] = {}
         self._mentions: dict[tuple[Scope | None, str], list[Variable]] = {}
+        self._of_self: dict[str, _OfSelf] = {}
 
     def _named(self, text: str) -> list[cst.Name]:
         """The expressions that are a name of this text."""
@@ -100,9 +109,13 @@ class Uses:
 
     def of_attribute(self, class_: cst.ClassDef, name: str) -> list[Variable] | None:
         """As `mentions`, for the attribute of a class's instances."""
-        found: list[Variable] = []
+        of_self = self._on_self(name)
         family = {id(base) for base in self.classes.lineage(class_)}
-        for attribute in self.attributes(name):
+        found = [
+            *of_self.below.get(id(class_), ()),
+            *(each for base in family for each in of_self.direct.get(base, ())),
+        ]
+        for attribute in of_self.others:
             owner = self.owner(attribute)
             if owner is None:
                 # On something unknown an attribute of that name matters only where it is called.
@@ -111,7 +124,23 @@ class Uses:
                     return None
             elif id(owner) in family or any(base is class_ for base in self.classes.lineage(owner)):
                 found.append(attribute)
-        return found
+        return sorted({id(each): each for each in found}.values(), key=self.tree.place)
+
+    def _on_self(self, name: str) -> _OfSelf:
+        """The mentions of an attribute of this name, sorted by the class whose `self` they stand on."""
+        known = self._of_self.get(name)
+        if known is None:
+            known = self._of_self[name] = _OfSelf({}, {}, [])
+            for attribute in self.attributes(name):
+                base = attribute.value
+                class_ = self.classes.self_class(base) if isinstance(base, cst.Name) else None
+                if class_ is None:
+                    known.others.append(attribute)
+                    continue
+                known.direct.setdefault(id(class_), []).append(attribute)
+                for above in self.classes.lineage(class_):
+                    known.below.setdefault(id(above), []).append(attribute)
+        return known
 
     def owner(self, attribute: cst.Attribute) -> cst.ClassDef | None:
         """The class of this module from whose instance an attribute is read, where that is known."""

@@ -76,6 +76,7 @@ class Names:
         self._bound: dict[tuple[Scope, str], tuple[Binding, ...]] = {}
         self._using: dict[str, dict[int, list[cst.Name]]] = {}
         self._reaching: dict[cst.Name, tuple[Binding, ...]] = {}
+        self._captured: dict[tuple[str, int], bool] = {}
         self.flow = Reaching(tree, self.scope_of, self.lookup)
         self._qualified: dict[cst.CSTNode, str | None] = {}
         self.star_imports: list[str] = []
@@ -329,6 +330,23 @@ class Names:
     def spelt(self, text: str) -> list[cst.Name]:
         """Every node that is a name of this text, whatever it stands for, in source order."""
         return self._spelt.get(text, [])
+
+    def is_captured(self, text: str, scope: Scope) -> bool:
+        """Whether a function or class inside a scope looks at its name; what a comprehension does is done there."""
+        key = text, id(scope)
+        found = self._captured.get(key)
+        if found is None:
+            found = self._captured[key] = any(
+                self.lookup(name)[0] is scope and self._scope_around(name) is not scope for name in self.spelt(text)
+            )
+        return found
+
+    def _scope_around(self, name: cst.Name) -> Scope:
+        """The scope that a name stands in; of a comprehension, the one around that."""
+        scope = self.scope_of(name)
+        while isinstance(scope.node, Comprehension) and scope.parent is not None:
+            scope = scope.parent
+        return scope
 
     @cached_property
     def _spelt(self) -> dict[str, list[cst.Name]]:

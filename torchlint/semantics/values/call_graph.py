@@ -109,13 +109,20 @@ class Calls:
         """The calls that start processes or threads which run the function: `spawn(main)`, `Process(target=main)`."""
         return tuple(
             call
-            for name in self.names.spelt(function.name.value)
-            if isinstance(handed := self.tree.parent(name), cst.Arg)
-            and handed.value is name
-            and isinstance(call := self.tree.parent(handed), cst.Call)
-            and (_is_started(handed, call) or self.names.qualified(call.func) in apis.LAUNCHERS)
-            and self.kinds.value(name).definition is function
+            for handed, call in self._handed.get(function.name.value, ())
+            if (_is_started(handed, call) or self.names.qualified(call.func) in apis.LAUNCHERS)
+            and self.kinds.value(handed.value).definition is function
         )
+
+    @cached_property
+    def _handed(self) -> dict[str, list[tuple[cst.Arg, cst.Call]]]:
+        """The arguments that are a name, by the name, each with its call."""
+        found: dict[str, list[tuple[cst.Arg, cst.Call]]] = {}
+        for call in self.tree.of(cst.Call):
+            for argument in call.args:
+                if isinstance(argument.value, cst.Name):
+                    found.setdefault(argument.value.value, []).append((argument, call))
+        return found
 
     def _is_wrapped(self, function: cst.FunctionDef, partial: cst.CSTNode | None) -> bool:
         return (

@@ -107,6 +107,7 @@ class Questions:
     def _agreed(self, key: Hashable, depth: int) -> Any:  # noqa: ANN401 - as the question says
         """Settle the questions that depend on each other and on none further out."""
         group = self._taken(depth)
+        order = {asked: place for place, asked in enumerate(group)}
         outer, outer_reads, kept = self._floor, self._reads, self._rounds
         self._rounds = {**kept, **{asked: (entry.bottom, depth) for asked, entry in group.items()}}
         self._groups += 1
@@ -116,7 +117,7 @@ class Questions:
         try:
             while stale:
                 changed: dict[Hashable, Any] = {}
-                for asked in [asked for asked in group if asked in stale]:
+                for asked in sorted(stale, key=order.__getitem__):
                     self._reads = set()
                     answer = group[asked].find(group[asked].argument)
                     for read in self._reads:
@@ -131,6 +132,7 @@ class Questions:
                         changed[asked] = answer if changes[asked] < _MOST_CHANGES else group[asked].ends.top
                 joined = self._taken(depth)
                 group.update(joined)
+                order.update((asked, len(order) + place) for place, asked in enumerate(joined))
                 changed.update((asked, entry.bottom) for asked, entry in joined.items())
                 self._rounds.update((asked, (answer, depth)) for asked, answer in changed.items())
                 stale = set(joined).union(*(readers.get(asked, ()) for asked in changed))

@@ -10,6 +10,8 @@ from functools import cached_property, lru_cache, wraps
 from typing import TypeVar
 
 T = TypeVar("T")
+# What is longer is code, of which few pieces are asked about twice.
+_LONGEST_NAME = 100
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Convention:
 
     def suggests(self, text: str) -> bool:
         """Whether a name or a text follows the convention."""
-        found = text in self.names if self.names else self._compiled.search(text) is not None
+        found = text in self.names if self.names else self._first_in(text) is not None
         return found and _counts(self)
 
     def suggests_any(self, names: Iterable[str]) -> bool:
@@ -38,12 +40,28 @@ class Convention:
 
     def found_in(self, text: str) -> str:
         """What in the text follows the convention: the first of it, "" where there is nothing."""
-        found = self._compiled.search(text)
-        return found[0] if found is not None and _counts(self) else ""
+        found = self._first_in(text)
+        return found if found is not None and _counts(self) else ""
 
     def removed_from(self, text: str) -> str:
         """The text without what follows the convention."""
         return self._compiled.sub("", text) if self.suggests(text) else text
+
+    def _first_in(self, text: str) -> str | None:
+        """What the pattern describes first, remembered: names recur, from file to file too, and the code of a file."""
+        return self._in_a_name(text) if len(text) < _LONGEST_NAME else self._in_a_text(text)
+
+    @cached_property
+    def _in_a_name(self) -> Callable[[str], str | None]:
+        return lru_cache(maxsize=4096)(self._searched)
+
+    @cached_property
+    def _in_a_text(self) -> Callable[[str], str | None]:
+        return lru_cache(maxsize=1)(self._searched)
+
+    def _searched(self, text: str) -> str | None:
+        found = self._compiled.search(text)
+        return found[0] if found is not None else None
 
     @cached_property
     def _compiled(self) -> re.Pattern[str]:
