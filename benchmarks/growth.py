@@ -226,7 +226,7 @@ SHAPES = (
     Shape("modules", 1000, blocks(MODULE, "M{n}()(x)")),
     Shape("classes in a chain", 1000, blocks(CLASS, "C{n}()(x)")),
     Shape("functions in a chain", 2000, blocks(CHAIN, "f{n}(x)")),
-    Shape("functions in a clique", 60, clique),
+    Shape("functions in a clique", 120, clique),
     Shape("functions that return through calls", 400, blocks(RETURNING, "r{n}(x, x)")),
     Shape("loaders", 1000, blocks(LOADER)),
     Shape("moves", 4000, lines("y{i} = x.to('cpu').cuda()")),

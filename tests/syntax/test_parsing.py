@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from torchlint.framed import send
 from torchlint.lsp.analysis import Rest
-from torchlint.lsp.worker import _send
 from torchlint.registry import all_rules
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -160,7 +160,7 @@ if __name__ == "__main__":
 
 def test_those_of_the_language_server_are(tmp_path: Path) -> None:
     orders = io.BytesIO()
-    _send(orders, Rest())  # lints, so that what is needed is loaded
+    send(orders, Rest())  # lints, so that what is needed is loaded
     done = run(f"{TELLS_AT_ITS_END}\nfrom torchlint.lsp.worker import main; main()", tmp_path, orders.getvalue())
     assert done.returncode == 0, done.stderr
     assert b"untouched: False" in done.stderr

@@ -10,7 +10,6 @@ import gc
 import os
 import pickle
 import signal
-import struct
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeAlias
 
 from torchlint.corpus.texts import Checked, Step, Text, Watch, lint
 from torchlint.engine import examine
+from torchlint.framed import receive, receive_bytes, send
 from torchlint.settings import Settings
 from torchlint.source import SourceFile
 from torchlint.syntax.parsing import own_process
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from torchlint.config import Overrides
     from torchlint.pool import Outcome
 
-_LENGTH = struct.Struct("<Q")
 # What it exits with where Python had no memory left: what it holds by then is of no use any more.
 OUT_OF_MEMORY = 77
 
@@ -87,34 +86,6 @@ class Done(NamedTuple):
 Message: TypeAlias = "Ready | Begun | Kept | Done"
 
 
-def send(stream: BinaryIO, message: object) -> None:
-    """Write a message."""
-    send_bytes(stream, pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL))
-    stream.flush()
-
-
-def send_bytes(stream: BinaryIO, data: bytes) -> None:
-    """Write bytes, which may not be sent until a message is."""
-    stream.write(_LENGTH.pack(len(data)))
-    stream.write(data)
-
-
-def receive(stream: BinaryIO) -> object:
-    """The next message. Raises `EOFError` where there is none."""
-    return pickle.loads(_receive_bytes(stream))  # noqa: S301 - from the other end of a pipe that nobody else holds
-
-
-def _receive_bytes(stream: BinaryIO) -> bytes:
-    head = stream.read(_LENGTH.size)
-    if len(head) < _LENGTH.size:
-        raise EOFError
-    (length,) = _LENGTH.unpack(head)
-    data = stream.read(length)
-    if len(data) < length:
-        raise EOFError
-    return data
-
-
 def main() -> None:
     """Serve on the standard streams, which nothing else can write to from here on."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
@@ -135,7 +106,7 @@ def _serve(orders: BinaryIO, answers: BinaryIO) -> None:
     while True:
         order = receive(orders)
         assert isinstance(order, Order)
-        files = {number: Text(path, _receive_bytes(orders)) for number, path in order.paths.items()}
+        files = {number: Text(path, receive_bytes(orders)) for number, path in order.paths.items()}
         checked = _checked(order, files, start, answers)
         del order, files
         gc.collect()

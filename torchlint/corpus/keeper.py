@@ -22,11 +22,9 @@ from torchlint.corpus.inside import (
     Order,
     Ready,
     Start,
-    receive,
-    send,
-    send_bytes,
 )
 from torchlint.corpus.texts import Checked, Status, Step, Text
+from torchlint.framed import receive, send, send_bytes
 
 if TYPE_CHECKING:
     from torchlint.config import Overrides

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import gc
 import os
-import pickle
-import struct
 import subprocess
 import sys
 import threading
@@ -17,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+from torchlint.framed import receive, send
 from torchlint.lsp.analysis import Analyst, Inquire, Lint, Linted, Repair, Rest
 from torchlint.syntax.parsing import own_process
 
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from torchlint.lsp.analysis import Order
     from torchlint.source import SourceFile
 
-_LENGTH = struct.Struct("<Q")
 # Python would look for modules in the folder it is started in, which is the user's.
 _START = f"import sys; sys.path[:] = filter(None, sys.path); from {__name__} import main; main()"
 # Seconds after which nobody waits for a document any more, or for a project.
@@ -102,8 +100,8 @@ class Worker:
         watch = threading.Timer(seconds, give_up)
         watch.start()
         try:
-            _send(cast("BinaryIO", process.stdin), order)
-            is_done, answer = cast("tuple[bool, Any]", _receive(cast("BinaryIO", process.stdout)))
+            send(cast("BinaryIO", process.stdin), order)
+            is_done, answer = cast("tuple[bool, Any]", receive(cast("BinaryIO", process.stdout)))
         except (OSError, EOFError, ValueError):
             with self._lock:
                 self._process = None
@@ -137,24 +135,6 @@ def _bury(process: subprocess.Popen[bytes]) -> int:
     return process.wait()
 
 
-def _send(stream: BinaryIO, message: object) -> None:
-    data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
-    stream.write(_LENGTH.pack(len(data)) + data)
-    stream.flush()
-
-
-def _receive(stream: BinaryIO) -> object:
-    """The next message. Raises `EOFError` where there is none."""
-    head = stream.read(_LENGTH.size)
-    if len(head) < _LENGTH.size:
-        raise EOFError
-    (length,) = _LENGTH.unpack(head)
-    data = stream.read(length)
-    if len(data) < length:
-        raise EOFError
-    return pickle.loads(data)  # noqa: S301 - from the other end of a pipe that nobody else holds
-
-
 def serve(orders: BinaryIO, answers: BinaryIO) -> None:
     """Carry out one order after another, until there are no more."""
     analyst = Analyst()
@@ -162,7 +142,7 @@ def serve(orders: BinaryIO, answers: BinaryIO) -> None:
     lints = 0
     while True:
         try:
-            order = _receive(orders)
+            order = receive(orders)
         except EOFError:
             return
         try:
@@ -171,7 +151,7 @@ def serve(orders: BinaryIO, answers: BinaryIO) -> None:
             answer = False, _described(error)
         lints += 1
         try:
-            _send(answers, answer)
+            send(answers, answer)
         except OSError:
             return  # nobody listens any more
         if isinstance(order, Inquire) or lints % _LINTS_BETWEEN_COLLECTIONS == 0:

@@ -23,7 +23,7 @@ from torchlint.semantics.knowledge.conventions.values import (
 from torchlint.semantics.knowledge.torch_signatures import MODULES
 from torchlint.semantics.names.bindings import Binder, Binding, Names, dotted, last_part
 from torchlint.semantics.names.classes import AttributeSet, Classes, class_attribute
-from torchlint.semantics.names.entries import entry
+from torchlint.semantics.names.entries import Entries
 from torchlint.semantics.names.loop_headers import walks_keys
 from torchlint.semantics.values.annotations import Annotations
 from torchlint.semantics.values.calls import Results
@@ -102,6 +102,7 @@ class Kinds:
     def __init__(self, tree: Tree, names: Names, classes: Classes, program: Program, elsewhere: Elsewhere) -> None:
         self.tree = tree
         self.names = names
+        self._entries = Entries(tree, names)
         self.classes = classes
         self.elsewhere = elsewhere
         self.calls: Calls | None = None  # set by the context: calls and kinds need each other
@@ -151,7 +152,7 @@ class Kinds:
         return value
 
     def _subscript(self, node: cst.Subscript) -> Value:
-        written = entry(node, self.tree, self.names)
+        written = self._entries.entry(node)
         return self._of_a_part(node) if written is None else self.value(written)
 
     # Names
