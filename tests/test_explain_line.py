@@ -71,7 +71,7 @@ def test_a_warning_and_who_was_silent(capsys: Capture) -> None:
     assert "item-in-train-loop  warning     `loss.item()` synchronizes with the GPU every batch\n" in out
     assert "item-in-eval-loop   silent      not so: the node runs in code that takes no step" in out
     words = " ".join(out.split())
-    assert "behind `eval()` (is_evaluating) since " in words
+    assert "after `eval()` (is_evaluating) since " in words
     assert "since a backward pass or an optimizer's step is taken in the loop, directly or one call away" in words
     assert max(map(len, out.partition("\n\n")[2].splitlines())) <= 100
 
