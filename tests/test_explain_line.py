@@ -168,6 +168,8 @@ def test_rules_that_look_for_something_else_are_named_in_one_line(folder: Path, 
         ("train.py:99", "train.py:99: no code that can be read begins on this line"),
         ("train.py:2", "train.py:2: no code that can be read begins on this line"),
         ("gone.py:1", "gone.py: no such file or directory"),
+        ("Gone.py:1", "Gone.py: no such file or directory"),
+        (r"C:\gone\Train.py:1", r"C:\gone\Train.py: no such file or directory"),
         ("train.py:0", "train.py:0: no code that can be read begins on this line"),
     ],
 )
