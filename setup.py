@@ -1,4 +1,7 @@
-"""Finds the packages; the folders `rules` and `fixtures` install as `torchlint.rules` and `torchlint.fixtures`.
+"""Finds the packages, and packs what they hold beside code: the pages of `rules`, and all of `fixtures`.
+
+The two folders install as `torchlint.rules` and `torchlint.fixtures` where torchlint is editable. In a wheel the pages
+and the fixtures are two files, which `torchlint.shipped` reads.
 
 With SOURCE_DATE_EPOCH set, the same tree gives the same wheel and source distribution, byte for byte.
 """
@@ -6,16 +9,43 @@ With SOURCE_DATE_EPOCH set, the same tree gives the same wheel and source distri
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import re
+import shutil
 import tarfile
 from pathlib import Path
 
 from setuptools import find_packages, setup
 from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
 REPOSITORY = "https://github.com/torchlint/torchlint"
+
+
+class Build(build_py):
+    """What is built: the code, and beside it the pages and the fixtures, each of them as one file."""
+
+    def run(self) -> None:
+        """Build; what is editable finds pages and fixtures where they are."""
+        if not self.editable_mode:  # what an earlier build left would be built again
+            shutil.rmtree(self.build_lib, ignore_errors=True)
+        super().run()
+        if not self.editable_mode:
+            for folder, target in self._packed().items():
+                self.mkpath(str(target.parent))
+                target.write_bytes(packed(Path(folder), "*.md" if folder == "rules" else "*"))
+
+    def get_outputs(self, include_bytecode: bool = True) -> list[str]:  # noqa: FBT001, FBT002 - setuptools calls it so
+        """The paths of all that is built."""
+        return [
+            *super().get_outputs(include_bytecode),
+            *([] if self.editable_mode else map(str, self._packed().values())),
+        ]
+
+    def _packed(self) -> dict[str, Path]:
+        return {folder: Path(self.build_lib, "torchlint", f"{folder}.json.gz") for folder in ("fixtures", "rules")}
 
 
 class Source(sdist):
@@ -56,6 +86,16 @@ def mode(found: int, *, is_folder: bool) -> int:
     return 0o755 if is_folder or found & 0o100 else 0o644
 
 
+def packed(folder: Path, pattern: str) -> bytes:
+    """The texts of the files below a folder, by their POSIX paths in it: the same bytes for the same files."""
+    texts = {
+        path.relative_to(folder).as_posix(): path.read_bytes().decode()
+        for path in sorted(folder.rglob(pattern))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    return gzip.compress(json.dumps(texts, ensure_ascii=False, sort_keys=True).encode(), 9, mtime=0)
+
+
 def readme() -> str:
     """README.md for a package index, where a relative link leads nowhere."""
 
@@ -68,7 +108,7 @@ def readme() -> str:
 
 
 setup(
-    cmdclass={"bdist_wheel": Wheel, "sdist": Source},
+    cmdclass={"bdist_wheel": Wheel, "build_py": Build, "sdist": Source},
     long_description=readme(),
     long_description_content_type="text/markdown",
     packages=[

@@ -600,6 +600,16 @@ def test_arguments_from_a_file(project: Path, capsys: Capture) -> None:
     assert codes(capsys, "@arguments.txt") == ["TL201"]
 
 
+def test_arguments_of_a_file_that_powershell_wrote(project: Path, capsys: Capture) -> None:
+    """With a mark and the line ends of Windows they are taken; in UTF-16, as `>` writes them there, it is said."""
+    words = "\ufeff--select\r\nTL201\r\nslow.py\r\n"
+    (project / "arguments.txt").write_bytes(words.encode())
+    assert codes(capsys, "@arguments.txt") == ["TL201"]
+    (project / "arguments.txt").write_bytes(words.encode("utf-16-le"))
+    assert cli.run(["@arguments.txt"]) == 2
+    assert capsys.readouterr().err.endswith("cannot read arguments from this file: not UTF-8; save it as UTF-8\n")
+
+
 def test_a_defect_is_one_line_and_a_traceback_when_asked_for(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: object) -> int:
         raise KeyError("on\ntwo lines")

@@ -71,7 +71,7 @@ def test_a_warning_and_who_was_silent(capsys: Capture) -> None:
     assert "item-in-train-loop  warning     `loss.item()` synchronizes with the GPU every batch\n" in out
     assert "item-in-eval-loop   silent      not so: the node runs in code that takes no step" in out
     words = " ".join(out.split())
-    assert "behind `eval()` (is_evaluating) since " in words
+    assert "after `eval()` (is_evaluating) since " in words
     assert "since a backward pass or an optimizer's step is taken in the loop, directly or one call away" in words
     assert max(map(len, out.partition("\n\n")[2].splitlines())) <= 100
 
@@ -168,6 +168,8 @@ def test_rules_that_look_for_something_else_are_named_in_one_line(folder: Path, 
         ("train.py:99", "train.py:99: no code that can be read begins on this line"),
         ("train.py:2", "train.py:2: no code that can be read begins on this line"),
         ("gone.py:1", "gone.py: no such file or directory"),
+        ("Gone.py:1", "Gone.py: no such file or directory"),
+        (r"C:\gone\Train.py:1", r"C:\gone\Train.py: no such file or directory"),
         ("train.py:0", "train.py:0: no code that can be read begins on this line"),
     ],
 )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import re
+import statistics
 import string
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,6 +24,21 @@ RULES = [rule for rule in all_rules() if rule.checks]
 UNUSUAL = re.compile(
     r"\b(behind the loop|at each turn|per turn|each turn|CPU wait|makes the CPU|anew|spelt out|written out|nobody takes|"
     r"gives back|gone over|goes over|run dry|silences)\b"
+)
+
+# What pages and documents say in other words, since their readers have words for it.
+AVOIDED = re.compile(
+    r"\b(behind the (?:loop|step)|(?:at each|per|each) turn|makes? the CPU wait|lets it go on|anew|spelt out|written out|"
+    r"nobody takes|gives back what it compiled|(?:is|are) no leaf|silences nothing|records a graph|to learn (?:whether|how)|"
+    r"launches kernels for each|nearest one above|what became of each|forget the results|as its author runs it|"
+    r"main process loads each batch|subtracts the bias again|in front of the loop)\b",
+    re.IGNORECASE,
+)
+ROOT = Path(__file__).parents[1]
+PAGES = sorted(
+    path
+    for pattern in ("*.md", "docs/**/*.md", "editors/*.md", "editors/vscode/*.md", "rules/*/*.md", "benchmarks/*.md")
+    for path in ROOT.glob(pattern)
 )
 
 
@@ -65,6 +82,18 @@ def test_a_rule_with_an_unsafe_fix_says_what_may_differ(rule: Rule) -> None:
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_summaries_use_the_words_of_the_field(rule: Rule) -> None:
     assert not UNUSUAL.search(rule.summary), rule.summary
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_pages_use_the_words_of_the_field(path: Path) -> None:
+    prose = re.sub(r"^```.*?^```$", "", path.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    found = {match[0]: prose[: match.start()].count("\n") + 1 for match in AVOIDED.finditer(re.sub(r"\s", " ", prose))}
+    assert found == {}
+
+
+def test_half_of_the_headlines_are_much_shorter() -> None:
+    lengths = [len(quoted(message.headline)) for rule in RULES for message in messages(rule)]
+    assert statistics.median(lengths) <= 60
 
 
 def test_values_go_in_by_name() -> None:

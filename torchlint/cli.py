@@ -80,8 +80,12 @@ def _expanded(arguments: Iterable[str]) -> list[str]:
     for argument in arguments:
         if argument.startswith("@") and len(argument) > 1:
             try:
-                expanded += Path(argument[1:]).read_text(encoding="utf-8").splitlines()
-            except (OSError, UnicodeDecodeError) as error:
+                # With the mark that PowerShell and Windows' editors begin a file with, or without.
+                expanded += Path(argument[1:]).read_text(encoding="utf-8-sig").splitlines()
+            except UnicodeDecodeError:
+                wrong = "cannot read arguments from this file: not UTF-8; save it as UTF-8"
+                raise click.UsageError(f"{argument}: {wrong}") from None
+            except OSError as error:
                 raise click.UsageError(f"{argument}: cannot read arguments from this file: {error}") from None
         else:
             expanded.append(argument)
@@ -99,7 +103,8 @@ def _described(error: click.ClickException) -> str:
     if option is not None and context is not None and option.name is not None:
         source = context.get_parameter_source(option.name)
         message += f" (from {option.envvar})" if source is click.core.ParameterSource.ENVIRONMENT else ""
-    return message[:1].lower() + message[1:]
+    # What click says begins with a word, what is said of a file with its path, which may begin with a capital.
+    return message[:1].lower() + message[1:] if message.partition(" ")[0].isalpha() else message
 
 
 def _meant(name: str, names: Iterable[str], otherwise: str) -> str:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from importlib.resources import files
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
+
+from torchlint import shipped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -298,24 +299,21 @@ def schema() -> dict[str, Any]:
 
 def is_measurable(rule: Rule) -> bool:
     """Whether there is something to measure: only the rules that come with torchlint have it."""
-    return (files("torchlint.fixtures") / rule.module / "slow.py").is_file()
+    return shipped.has("fixtures", f"{rule.module}/slow.py")
 
 
 def evidence_of(rule: Rule) -> tuple[Evidence, ...]:
     """What was measured of a rule, one per device, sorted by the device's name. Raises `EvidenceError`."""
-    folder = files("torchlint.fixtures") / rule.module / FOLDER
-    if not folder.is_dir():
-        return ()
-    found = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".json")), key=lambda entry: entry.name)
-    return tuple(read(entry.read_bytes(), f"{rule.module}/{FOLDER}/{entry.name}") for entry in found)
+    folder = f"{rule.module}/{FOLDER}"
+    found = (f"{folder}/{name}" for name in shipped.names("fixtures", folder) if name.endswith(".json"))
+    return tuple(read(shipped.read("fixtures", path), path) for path in found)
 
 
 def pair(rule: Rule) -> dict[str, str]:
     """The digests of the rule's files as they are now: `sha256_before` and `sha256_after`."""
-    folder = files("torchlint.fixtures") / rule.module
     return {
-        "sha256_before": digest((folder / "slow.py").read_bytes()),
-        "sha256_after": digest((folder / "fast.py").read_bytes()),
+        "sha256_before": digest(shipped.read("fixtures", f"{rule.module}/slow.py")),
+        "sha256_after": digest(shipped.read("fixtures", f"{rule.module}/fast.py")),
     }
 
 

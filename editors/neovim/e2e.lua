@@ -190,7 +190,7 @@ expect("the finding names its source, page and frequency", function()
   return first.source == "torchlint"
     and first.severity == vim.diagnostic.severity.WARN
     and sent.codeDescription.href:find("item", 1, true)
-    and first.message:find("per batch", 1, true)
+    and first.message:find("every batch", 1, true)
 end, function()
   return first
 end)

@@ -1,4 +1,4 @@
-"""Attention spelt out, which puts a weight for each pair of tokens into memory, several times."""
+"""Hand-written attention, which materializes the full attention matrix several times."""
 
 from __future__ import annotations
 

@@ -71,6 +71,18 @@ async def test_what_is_not_the_users_is_left_alone(tmp_path: Path, profile: Prof
         assert await seen.hover(own, SLOW) is not None
 
 
+@pytest.mark.parametrize("uri", ["file:///c%3A/Users/me/a%20b/train.py", "file:///C:/Users/me/train.py"])
+async def test_as_windows_writes_it(tmp_path: Path, uri: str) -> None:
+    """Wherever it is opened, the document is looked at, and its fixes go to the URI that the editor knows it by."""
+    async with editor(tmp_path, VS_CODE) as seen:
+        seen.open(uri, TRAIN)
+        assert await seen.rows(uri) == FOUND
+        assert await seen.hover(uri, SLOW) is not None
+        (action,) = await seen.actions(uri, 1, ["source.fixAll"], ())
+        seen.take(action.edit)
+        assert seen.documents[uri].text == ALL_SAFE
+
+
 HARDLY = (
     "",
     "train.py",

@@ -21,8 +21,12 @@ def page(rule: Rule) -> str | None:
     """
     from importlib.resources import files  # 10 ms that only explaining and SARIF need
 
+    from torchlint import shipped  # as above
+
     package = rule.checks[0][1].__module__.rpartition(".")[0] if rule.checks else f"{PACK}.{rule.group}"
     try:
+        if package.startswith(f"{PACK}."):
+            return shipped.read("rules", rule.path).decode()
         return (files(package) / f"{rule.module}.md").read_text("utf-8")
     except (FileNotFoundError, ModuleNotFoundError, TypeError, ValueError):  # no such page, no such package
         return None

@@ -6,7 +6,7 @@ import libcst as cst
 
 
 def integer(node: cst.CSTNode) -> int | None:
-    """The whole number that is spelt out, with its sign."""
+    """The literal whole number, with its sign."""
     match node:
         case cst.Integer(value=text):
             return int(text.replace("_", ""), 0)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from torchlint import shipped
 from torchlint.registry import find
 from torchlint.verify import ablation, checks
 from torchlint.verify.ablation import ALL
@@ -54,9 +54,8 @@ def metric(rule: str) -> str:
 
 @cache
 def _of_pair(rule: str) -> dict[str, Any]:
-    source = files("torchlint.fixtures") / find(rule).module / "slow.py"
     try:
-        return declaration(source.read_bytes(), rule)
+        return declaration(shipped.read("fixtures", f"{find(rule).module}/slow.py"), rule)
     except (OSError, WorkloadError):
         return {}
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from torchlint import shipped
 from torchlint.evidence import Metric, NumericsClass, digest
 from torchlint.finding import Applicability
 
@@ -41,12 +41,10 @@ class Workload:
 
 def workload(rule: Rule) -> Workload:
     """The workload of a rule; its fast file is made by the fixer, if it can. Raises `WorkloadError`."""
-    folder = files("torchlint.fixtures") / rule.module
-    where = f"fixtures/{rule.module}/slow.py"
-    slow = (folder / "slow.py").read_bytes()
-    declared = declaration(slow, where)
+    slow = shipped.read("fixtures", f"{rule.module}/slow.py")
+    declared = declaration(slow, f"fixtures/{rule.module}/slow.py")
     fixable = [applicability for applicability in rule.fix if applicability > Applicability.DISPLAY]
-    fast = _fixed(rule, slow, min(fixable)) if fixable else (folder / "fast.py").read_bytes()
+    fast = _fixed(rule, slow, min(fixable)) if fixable else shipped.read("fixtures", f"{rule.module}/fast.py")
     return Workload(
         rule=rule,
         slow=slow,

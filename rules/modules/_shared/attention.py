@@ -1,4 +1,4 @@
-"""Attention that is spelt out: `softmax(q @ k.transpose(-2, -1)) @ v`, over statements and names."""
+"""Hand-written attention: `softmax(q @ k.transpose(-2, -1)) @ v`, over statements and names."""
 
 from __future__ import annotations
 

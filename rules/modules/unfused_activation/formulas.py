@@ -1,4 +1,4 @@
-"""Activations that are spelt out: which one a formula is, told by its values at a few points."""
+"""Activations written by hand: which one a formula is, told by its values at a few points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Root mean square norms that are spelt out: `x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)`."""
+"""Root mean square norms written by hand: `x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)`."""
 
 from __future__ import annotations
 

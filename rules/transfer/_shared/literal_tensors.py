@@ -82,7 +82,7 @@ def constant(call: cst.Call, context: Context) -> Constant | None:
 
 
 def _is_a_trial_of_the_device(call: cst.Call, context: Context) -> bool:
-    """Whether the tensor is made to see where it comes to be: nobody takes it, or only its device."""
+    """Whether the tensor is made to see where it comes to be: it is discarded, or only its device is read."""
     match context.parent(call):
         case cst.Expr():
             return True

@@ -34,6 +34,7 @@ _LEGACY = (f"torch.{family}{name}" for family in ("", "cuda.") for name in sorte
 @RULE.on(Call("torch.tensor"), Call("torch.as_tensor"), Call("torch.asarray"), *map(Call, _LEGACY))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a constructor that is given a list of arrays; the fix makes one array of them first."""
+    from torchlint.edits.messages import every
     from torchlint.finding import Frequency
 
     from .arrays import is_list_of_arrays, is_of_examples, name_of  # the model's parts load LibCST
@@ -44,7 +45,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     how_often = context.frequency(node)
     if how_often < Frequency.BATCH and is_of_examples(data, context):
         return
-    often = f" {how_often}" if how_often >= Frequency.BATCH else ""
+    often = every(how_often) if how_often >= Frequency.BATCH else ""
     numpy = name_of("numpy", node, context)
     shown = f"{numpy or 'numpy'}.array"
     yield Flag(

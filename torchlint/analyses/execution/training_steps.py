@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def is_evaluating(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the node runs in code that takes no step: without autograd, or in a loop over batches behind `eval()`."""
+    """Whether the node runs in code that takes no step: without autograd, or in a loop over batches after `eval()`."""
     node = _run_by(node, context)
     loop = context.frequencies.batch_loop(node)
     if loop is not None and trains(loop, context):

@@ -225,7 +225,7 @@ class Constructions:
         return False
 
     def parts(self, value: cst.BaseExpression) -> list[cst.CSTNode]:
-        """The elements of a list; what is not spelt out is one part that is no expression."""
+        """The elements of a list; what is not literal is one part that is no expression."""
         match value:
             case cst.List(elements=elements) | cst.Tuple(elements=elements):
                 return [element.value if isinstance(element, cst.Element) else element for element in elements]
