@@ -51,7 +51,7 @@ def _lines(explained: _Explained, style: Style, width: int) -> list[str]:
         return [*lines, "", "  the file holds tests, which are not checked unless `--include-tests` is given"]
     if not explained.found:
         return [*lines, "", "  no rule looks at anything that begins on this line"]
-    shown = [verdict for verdict in explained.found if not _is_elsewhere(verdict)]
+    shown = [verdict for verdict in explained.found if not is_elsewhere(verdict)]
     widest = max((len(verdict.rule.name) for verdict in shown), default=0)
     lines.append("")
     for verdict in shown:
@@ -59,10 +59,10 @@ def _lines(explained: _Explained, style: Style, width: int) -> list[str]:
         outcome = style.paint(f"{verdict.outcome.value:{_WIDEST}}", _INKS[verdict.outcome])
         indent = " " * (len(name) + _WIDEST + 6)
         first, *more = [
-            line for said in (_said(verdict), *_because(verdict)) for line in _wrapped(said, width - len(indent))
+            line for words in (said(verdict), *because(verdict)) for line in _wrapped(words, width - len(indent))
         ]
         lines += [f"  {style.paint(name, BOLD)}  {outcome}  {first}", *(f"{indent}{line}" for line in more)]
-    others = [verdict.rule.code for verdict in explained.found if _is_elsewhere(verdict)]
+    others = [verdict.rule.code for verdict in explained.found if is_elsewhere(verdict)]
     if others:
         lines.append(f"  not what these look for: {', '.join(others)}")
     return lines
@@ -73,7 +73,7 @@ def _wrapped(words: str, width: int) -> list[str]:
     return [lines[0], *(f"  {line}" for line in lines[1:])]
 
 
-def _is_elsewhere(verdict: Verdict) -> bool:
+def is_elsewhere(verdict: Verdict) -> bool:
     """Whether the rule saw at once that this is nothing for it."""
     is_code = bool(verdict.reasons) and verdict.reasons[0].is_code
     return verdict.outcome is Outcome.SILENT and (is_code or verdict.words == NOTHING)
@@ -82,14 +82,15 @@ def _is_elsewhere(verdict: Verdict) -> bool:
 _WIDEST = max(len(outcome.value) for outcome in Outcome)
 
 
-def _said(verdict: Verdict) -> str:
+def said(verdict: Verdict) -> str:
     """What a rule says, or the nearest reason why not, with its id."""
     if verdict.outcome is Outcome.SILENT and verdict.reasons and verdict.reasons[0].words == verdict.words:
         return f"{verdict.words} ({verdict.reasons[0].id})"
     return verdict.words
 
 
-def _because(verdict: Verdict) -> list[str]:
+def because(verdict: Verdict) -> list[str]:
+    """What the nearest reason rests on, or what a note doubts."""
     if verdict.outcome is Outcome.NOTE:
         return [f"but {reason.words} ({reason.id})" for reason in verdict.reasons]
     further = [reason for reason in verdict.reasons if reason.words != verdict.words and not reason.is_code]

@@ -141,6 +141,19 @@ def test_open_files_are_asked_as_they_are(tmp_path: Path, is_workspace: bool) ->
     assert analyst.inquire(Inquire(at, HELPER.encode(), questions, {})) == NOTHING
 
 
+def test_a_text_that_cannot_be_decoded_again_asks_what_it_asked(tmp_path: Path) -> None:
+    write(tmp_path / "torchlint.toml", "")
+    write(tmp_path / "train.py", TRAINING)
+    at = place(tmp_path, "helper.py")
+    analyst, source = Analyst(), SourceFile("helper.py", HELPER)
+    questions = analyst.lint(Lint(at, source)).result.questions
+    facts = analyst.inquire(
+        Inquire(at, b"# coding: base64\n" + HELPER.encode(), questions._replace(returns=("a.b",)), {})
+    )
+    (finding,) = analyst.lint(Lint(at, source, facts)).result.findings
+    assert (finding.code, finding.origin) == ("TL301", "train.py:13")
+
+
 def test_what_is_no_file_asks_nobody(tmp_path: Path) -> None:
     at = Place(str(tmp_path), None, "Untitled-1")
     questions = Analyst().lint(Lint(at, SourceFile("Untitled-1", HELPER))).result.questions

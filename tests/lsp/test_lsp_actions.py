@@ -278,6 +278,29 @@ async def test_a_hover_elsewhere_says_nothing(tmp_path: Path) -> None:
         assert await seen.ask(lsp.TEXT_DOCUMENT_HOVER, params) is None
 
 
+async def test_a_hover_says_why_nothing_is_reported(tmp_path: Path) -> None:
+    async with editor(tmp_path, VS_CODE) as seen:
+        uri = seen.open("train.py", TRAIN + LOGGING)
+        hover = await seen.hover(uri, "print(loss.item())")
+        assert hover is not None
+        assert isinstance(hover.contents, lsp.MarkupContent)
+        head, _, *lines = hover.contents.value.split("\n")
+        assert head == "**Nothing reported** · runs per epoch"
+        (said,) = [line for line in lines if line.startswith("- **TL301** [item-in-train-loop](https://")]
+        assert said.endswith("to read a value now and then is what the rule advises (rare)")
+        # No rule asks for more there, or what it asks for is only not there.
+        assert await seen.hover(uri, "loss.backward()  # a step") is None
+
+
+LOGGING = """
+
+def log(model, loader):
+    for number, batch in enumerate(loader):
+        loss = model(batch.cuda(non_blocking=True)).mean()
+        loss.backward()  # a step
+        if number % 100 == 0:
+            print(loss.item())
+"""
 RESULT = Verified(
     rule="host-factory-then-move",
     code="TL201",

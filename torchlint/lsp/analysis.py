@@ -83,11 +83,20 @@ class Repair(NamedTuple):
     facts: Facts = NOTHING
 
 
+class Explain(NamedTuple):
+    """An order to say why nothing is reported of a line of a source, by its row."""
+
+    place: Place
+    source: SourceFile
+    row: int
+    facts: Facts = NOTHING
+
+
 class Rest(NamedTuple):
     """An order to get ready for the next one: to load what linting loads, and to let go of what is not needed."""
 
 
-Order: TypeAlias = "Lint | Inquire | Repair | Rest"
+Order: TypeAlias = "Lint | Inquire | Repair | Explain | Rest"
 
 
 class Linted(NamedTuple):
@@ -127,6 +136,15 @@ class Analyst:
             return order.source
         settings = config.settings_for(Path(order.place.file))
         return fix(order.source, settings, Applicability.SAFE, order.facts).source
+
+    def explain(self, order: Explain) -> str:
+        """Why nothing is reported of a line, in Markdown; empty where no rule looks for anything on it."""
+        from torchlint.lsp.silence import silence  # what watches checks, which is seldom asked
+
+        config, _ = self._for(order.place).config(order.place.file)
+        if self._is_excluded(order.place):
+            return ""
+        return silence(order.source, config.settings_for(Path(order.place.file)), order.facts, order.row)
 
     def inquire(self, order: Inquire) -> Facts:
         """What other files say to what a document wants to know. Files that are open count as they are there."""

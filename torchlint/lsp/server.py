@@ -370,14 +370,18 @@ async def pull(params: lsp.DocumentDiagnosticParams) -> lsp.DocumentDiagnosticRe
 
 @server.feature(lsp.TEXT_DOCUMENT_HOVER)
 async def hovered(params: lsp.HoverParams) -> lsp.Hover | None:
-    """What is known of the findings at a place."""
+    """What is known of the findings at a place, or why there is none on the line."""
     known = await server.session.analysed(params.text_document.uri)
     if known is None:
         return None
     unit, view = known
-    found = _at(unit, view, params.text_document.uri, lsp.Range(params.position, params.position))
+    uri, range_ = params.text_document.uri, lsp.Range(params.position, params.position)
+    found = _at(unit, view, uri, range_)
     if not found:
-        return None
+        span = _span(view, uri, range_)
+        row = view.source.position(span.start)[0] if span is not None else 0
+        text = await server.session.explained(unit, view, row) if row else ""
+        return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text)) if text else None
     texts = [hover(finding, verification.words_for(finding, unit, view)) for finding in found]
     _, range_ = view.location(found[0].span)
     return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, "\n\n---\n\n".join(texts)), range_)
@@ -452,14 +456,21 @@ def debug_information() -> str:
 
 def _at(unit: Unit, view: View, uri: str, range_: lsp.Range) -> list[Finding]:
     """The findings that a range of a document touches."""
+    span = _span(view, uri, range_)
+    if span is None:
+        return []
+    found = unit.current(view)
+    return [finding for finding in found if finding.span.start <= span.end and span.start <= finding.span.end]
+
+
+def _span(view: View, uri: str, range_: lsp.Range) -> Span | None:
+    """Where a range of a document is in the source; None for a document that is no part of it."""
     document = server.session.documents.get(uri)
     start = view.start(uri)
     if document is None or start is None:
-        return []
+        return None
     span = document.text.span(range_)
-    span = Span(span.start + start, span.end + start)
-    found = unit.current(view)
-    return [finding for finding in found if finding.span.start <= span.end and span.start <= finding.span.end]
+    return Span(span.start + start, span.end + start)
 
 
 def _to_verify(unit: Unit) -> dict[str, Any]:

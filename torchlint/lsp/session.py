@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from torchlint.finding import Fault
 from torchlint.globs import posix
-from torchlint.lsp.analysis import Inquire, Lint, Place, Repair
+from torchlint.lsp.analysis import Explain, Inquire, Lint, Place, Repair
 from torchlint.lsp.documents import Documents, path_of
 from torchlint.lsp.settings import ClientSettings
 from torchlint.lsp.unit import Part, Unit, View
@@ -161,6 +161,14 @@ class Session:
         except AnalysisError as error:
             self._complain(str(error))
             return None
+
+    async def explained(self, unit: Unit, view: View, row: int) -> str:
+        """Why nothing is reported of a row of the source, in Markdown; empty where there is nothing to say."""
+        try:
+            return await self._typing.explain(Explain(self.place(unit.uri), view.source, row, unit.facts))
+        except AnalysisError as error:
+            self._complain(str(error))
+            return ""
 
     def view(self, unit: Unit) -> View | None:
         """The source that a unit is now; None once it is closed."""

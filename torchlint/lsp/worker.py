@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from torchlint.framed import receive, send
-from torchlint.lsp.analysis import Analyst, Inquire, Lint, Linted, Repair, Rest
+from torchlint.lsp.analysis import Analyst, Explain, Inquire, Lint, Linted, Repair, Rest
 from torchlint.syntax.parsing import own_process
 
 if TYPE_CHECKING:
@@ -64,6 +64,10 @@ class Worker:
     async def repair(self, order: Repair) -> SourceFile:
         """A source with all safe fixes applied. Raises `AnalysisError`."""
         return cast("SourceFile", await self._ask(order))
+
+    async def explain(self, order: Explain) -> str:
+        """Why nothing is reported of a line. Raises `AnalysisError`."""
+        return cast("str", await self._ask(order))
 
     async def rest(self) -> None:
         """Make it ready for the next order."""
@@ -166,6 +170,8 @@ def _carried_out(analyst: Analyst, order: object) -> object:
             return analyst.inquire(order)
         case Repair():
             return analyst.repair(order)
+        case Explain():
+            return analyst.explain(order)
         case Rest():
             analyst.rest()
             gc.collect()
