@@ -147,9 +147,10 @@ def test_a_text_that_cannot_be_decoded_again_asks_what_it_asked(tmp_path: Path) 
     at = place(tmp_path, "helper.py")
     analyst, source = Analyst(), SourceFile("helper.py", HELPER)
     questions = analyst.lint(Lint(at, source)).result.questions
-    facts = analyst.inquire(
-        Inquire(at, b"# coding: base64\n" + HELPER.encode(), questions._replace(returns=("a.b",)), {})
-    )
+    write(tmp_path / "made.py", "import torch\n\n\ndef make():\n    return torch.zeros(3)\n")
+    wanted = questions._replace(returns=("made.make",))
+    facts = analyst.inquire(Inquire(at, b"# coding: base64\nimport made\n" + HELPER.encode(), wanted, {}))
+    assert [name for name, _ in facts.returns] == ["made.make"]
     (finding,) = analyst.lint(Lint(at, source, facts)).result.findings
     assert (finding.code, finding.origin) == ("TL301", "train.py:13")
 
