@@ -23,7 +23,7 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -122,8 +122,8 @@ def tasks(folder: Path, sample: int = sys.maxsize) -> list[Task]:
         chosen = [chosen[number * len(chosen) // sample] for number in range(sample)]
     questions = [Question(file, wanted) for file in chosen if (wanted := _linted(alone[file]).questions)]
 
-    def again(file: File, facts: Facts) -> Wanted:
-        return _linted(replace(alone[file], facts=facts)).questions
+    def again(news: Mapping[File, Facts]) -> Mapping[File, Wanted]:
+        return {file: _linted(replace(alone[file], facts=facts)).questions for file, facts in news.items()}
 
     facts = Inquiry(files, configs, folder, None, 1).settled(questions, again)
     return [replace(alone[file], facts=facts.get(file.path, NOTHING)) for file in chosen]

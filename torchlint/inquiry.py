@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from torchlint.cache import digest
 from torchlint.contents import Contents
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 ROUNDS = 3
 # Through how many files what a call gives is passed on. Files that import each other in a circle may never agree.
 PASSES = 20
+
+
+# What files want to know where they are told this.
+Again: TypeAlias = "Callable[[Mapping[Found, Facts]], Mapping[Found, Wanted]]"
 
 
 class Question(NamedTuple):
@@ -137,25 +141,30 @@ class Inquiry:
             self._imports[key] = {name: home for name in names if (home := self._home(name, key)) is not None}
         return self._imports[key]
 
-    def settled(self, questions: Iterable[Question], again: Callable[[Found, Facts], Wanted]) -> dict[Path, Facts]:
-        """As `facts`, where what a file wants to know may hang on what calls give: it is looked at `again` with that.
+    def settled(
+        self,
+        questions: Iterable[Question],
+        again: Again,
+        known: Mapping[Found, Facts | None] = MappingProxyType({}),
+    ) -> dict[Path, Facts]:
+        """As `facts`, where what files want to know may hang on what calls give: they are looked at `again` with that.
 
-        A file is first told what calls give, until it wants to know of no more of them, and only then of the rest.
+        A file is first told what calls give, until it wants to know of no more of them, and only then of the rest. What
+        each wants to know at first it has asked where this was `known`, nothing for most; with None it is asked again.
         """
-        asking = {question.file: question.wanted for question in questions}
-        known: dict[Found, Facts] = {}
+        wanted = {question.file: question.wanted for question in questions}
+        known = dict(known)
+        asking: Collection[Found] = wanted
         for _ in range(PASSES):
-            given = self.facts(Question(file, wanted.of_returns) for file, wanted in asking.items())
-            news = {
-                file: given.get(file.path, NOTHING)
-                for file in asking
-                if given.get(file.path, NOTHING) != known.get(file, NOTHING)
-            }
+            given = self.facts(Question(file, wanted[file].of_returns) for file in asking)
+            told = {file: given.get(file.path, NOTHING) for file in asking}
+            news = {file: facts for file, facts in told.items() if facts != known.get(file, NOTHING)}
             if not news:
                 break
             known.update(news)
-            asking.update({file: again(file, facts) for file, facts in news.items()})
-        return self.facts(Question(file, wanted) for file, wanted in asking.items())
+            asking = again(news)
+            wanted.update(asking)
+        return self.facts(Question(file, each) for file, each in wanted.items())
 
     def facts(self, questions: Iterable[Question]) -> dict[Path, Facts]:
         """What is known of callers and classes, by file; files of which nothing is are left out."""

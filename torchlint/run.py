@@ -415,7 +415,9 @@ def facts_of(
     cache = Cache(configs.for_directory(order.cwd).cache_folder) if order.cache else None
     try:
         inquiry = Inquiry((*others, file), configs, order.cwd, cache, order.jobs)
-        found = inquiry.settled([Question(file, wanted)], lambda _file, facts: again(facts))
+        found = inquiry.settled(
+            [Question(file, wanted)], lambda news: {file: again(facts) for file, facts in news.items()}
+        )
     finally:
         if cache is not None:
             cache.close()

@@ -16,7 +16,7 @@ from torchlint import regular
 from torchlint.configfile import reason
 from torchlint.engine import is_applicable, mentions, names_torch, speaks_of_tensors
 from torchlint.facts import NOTHING, Asked, Facts
-from torchlint.finding import Applicability, Diagnostic, Fault, Result, Severity
+from torchlint.finding import NOTHING_WANTED, Applicability, Diagnostic, Fault, Result, Severity
 from torchlint.registry import find, prefixes
 from torchlint.source import is_notebook
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from torchlint.cache import Cache, Stamp
     from torchlint.config import Configs
     from torchlint.discover import Found
+    from torchlint.finding import Wanted
     from torchlint.fixer import Fixed
     from torchlint.inquiry import Inquiry, Question
     from torchlint.pool import Job, Outcome, Outcomes
@@ -259,32 +260,31 @@ class Sweep:
                     yield swept
 
     def _asked(self) -> Iterator[Swept]:
-        """The files whose result hangs on others, now that these are known.
+        """The files whose result hangs on others, now that these are known."""
+        from torchlint.inquiry import Question
 
-        As in `Inquiry.settled`, a file is first told what calls give, until it wants to know of no more of them.
-        """
-        from torchlint.inquiry import PASSES, Question
+        asking = {swept.file: swept for swept in self._asking}
+        answered: list[Swept] = []
 
-        ready: list[Swept] = []
-        for _ in range(PASSES):
-            asking, self._asking = self._asking, []
-            given = self._inquiry.facts(Question(one.file, one.result.questions.of_returns) for one in asking)
+        def again(news: Mapping[Found, Facts]) -> Mapping[Found, Wanted]:
             jobs = []
-            for swept in asking:
-                facts = given.get(swept.file.path, NOTHING)
-                known = swept if swept.facts == facts else self._looked_up(swept, facts)
-                if known is None:
-                    jobs.append(self._job(swept.file, swept.data)._replace(facts=facts))
+            for file, facts in news.items():
+                known = self._looked_up(asking[file], facts)
+                if known is not None:
+                    asking[file] = known
                 else:
-                    (ready if known is swept else self._asking).append(known)
+                    jobs.append(self._job(file, asking.pop(file).data)._replace(facts=facts))
+            self._asking = []
             if jobs:
-                yield from self._lint(iter(jobs))
-            if not self._asking:
-                break
-        ready += self._asking
-        known_of = self._inquiry.facts(map(_question, ready))
+                answered.extend(self._lint(iter(jobs)))
+            asking.update((swept.file, swept) for swept in self._asking)
+            return {file: asking[file].result.questions if file in asking else NOTHING_WANTED for file in news}
+
+        questions = [Question(file, swept.result.questions) for file, swept in asking.items()]
+        known_of = self._inquiry.settled(questions, again, {file: swept.facts for file, swept in asking.items()})
+        yield from answered
         jobs = []
-        for swept in ready:
+        for swept in asking.values():
             facts = known_of.get(swept.file.path, NOTHING)
             known = swept if swept.facts == facts else self._looked_up(swept, facts)
             if known is None or self._is_to_be_fixed(known.result):

@@ -173,14 +173,14 @@ class Analyst:
             if cache is not None:
                 cache.close()
 
-    def _wanted(self, order: Inquire, file: Found, facts: Facts) -> Wanted:
+    def _wanted(self, order: Inquire, news: Mapping[Found, Facts]) -> Mapping[Found, Wanted]:
         """What a document wants to know where others say this."""
         config, _ = self._for(order.place).config(order.place.file)
         try:
             source = SourceFile.from_bytes(order.place.shown, order.data)
         except DecodeError:
-            return order.wanted
-        return lint(source, config.settings_for(file.path), facts).questions
+            return dict.fromkeys(news, order.wanted)
+        return {file: lint(source, config.settings_for(file.path), facts).questions for file, facts in news.items()}
 
     @staticmethod
     def rest() -> None:

@@ -18,7 +18,7 @@ from torchlint.source import DecodeError, SourceFile, is_notebook
 from torchlint.verified import place
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from torchlint.config import Config, Overrides
     from torchlint.finding import Wanted
@@ -216,8 +216,8 @@ def _linted(files: Sequence[_File], found: Sequence[Found], configs: Configs, ro
     ]
     known = {file.found: file for file in files}
 
-    def wanted(found: Found, facts: Facts) -> Wanted:
-        return lint(known[found].source, known[found].settings, facts).questions
+    def wanted(news: Mapping[Found, Facts]) -> Mapping[Found, Wanted]:
+        return {file: lint(known[file].source, known[file].settings, facts).questions for file, facts in news.items()}
 
     answers = Inquiry(found, configs, root, None, 1).settled(questions, wanted) if questions else {}
     linted = []

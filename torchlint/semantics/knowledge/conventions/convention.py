@@ -49,24 +49,22 @@ class Convention:
 
     def _first_in(self, text: str) -> str | None:
         """What the pattern describes first, remembered: names recur, from file to file too, and the code of a file."""
-        return self._in_a_name(text) if len(text) < _LONGEST_NAME else self._in_a_text(text)
-
-    @cached_property
-    def _in_a_name(self) -> Callable[[str], str | None]:
-        return lru_cache(maxsize=4096)(self._searched)
-
-    @cached_property
-    def _in_a_text(self) -> Callable[[str], str | None]:
-        return lru_cache(maxsize=1)(self._searched)
-
-    def _searched(self, text: str) -> str | None:
-        found = self._compiled.search(text)
-        return found[0] if found is not None else None
+        search = _in_a_name if len(text) < _LONGEST_NAME else _in_a_text
+        return search(self._compiled, text)
 
     @cached_property
     def _compiled(self) -> re.Pattern[str]:
         # A file asks for a few of all patterns, and `--help` for none.
         return re.compile(self.pattern, re.IGNORECASE if self.ignore_case else 0)
+
+
+def _searched(pattern: re.Pattern[str], text: str) -> str | None:
+    found = pattern.search(text)
+    return found[0] if found is not None else None
+
+
+_in_a_name = lru_cache(maxsize=1 << 15)(_searched)
+_in_a_text = lru_cache(maxsize=64)(_searched)
 
 
 @contextmanager
