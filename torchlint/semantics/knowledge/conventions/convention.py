@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, wraps
+from functools import lru_cache, wraps
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -45,21 +45,22 @@ class Convention:
 
     def removed_from(self, text: str) -> str:
         """The text without what follows the convention."""
-        return self._compiled.sub("", text) if self.suggests(text) else text
+        return _compiled(self.pattern, self.ignore_case).sub("", text) if self.suggests(text) else text
 
     def _first_in(self, text: str) -> str | None:
         """What the pattern describes first, remembered: names recur, from file to file too, and the code of a file."""
         search = _in_a_name if len(text) < _LONGEST_NAME else _in_a_text
-        return search(self._compiled, text)
-
-    @cached_property
-    def _compiled(self) -> re.Pattern[str]:
-        # A file asks for a few of all patterns, and `--help` for none.
-        return re.compile(self.pattern, re.IGNORECASE if self.ignore_case else 0)
+        return search(self.pattern, self.ignore_case, text)
 
 
-def _searched(pattern: re.Pattern[str], text: str) -> str | None:
-    found = pattern.search(text)
+@lru_cache(maxsize=None)
+def _compiled(pattern: str, ignore_case: bool) -> re.Pattern[str]:  # noqa: FBT001 - as the field
+    # A file asks for a few of all patterns, and `--help` for none.
+    return re.compile(pattern, re.IGNORECASE if ignore_case else 0)
+
+
+def _searched(pattern: str, ignore_case: bool, text: str) -> str | None:  # noqa: FBT001 - as above
+    found = _compiled(pattern, ignore_case).search(text)
     return found[0] if found is not None else None
 
 
