@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache, wraps
+from functools import cache, lru_cache, wraps
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ class Convention:
         return search(self.pattern, self.ignore_case, text)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _compiled(pattern: str, ignore_case: bool) -> re.Pattern[str]:  # noqa: FBT001 - as the field
     # A file asks for a few of all patterns, and `--help` for none.
     return re.compile(pattern, re.IGNORECASE if ignore_case else 0)
