@@ -178,24 +178,6 @@ class Net:
 def first(self, x: torch.Tensor):
     return x.sort(dim=1)[0][:, : self.max_boxes]
 """,
-    "captured": """\
-torch._dynamo.config.capture_scalar_outputs = True
-import torch
-
-
-@torch.compile
-def f(x: torch.Tensor, flag):
-    y = x.sin()
-    y = y * y.sum().item()
-""",
-    "cell-mark": """\
-from torch.utils.data import DataLoader
-
-get_ipython().run_line_magic('time', '')
-loader = DataLoader(dataset, num_workers=4)
-for batch in loader:
-    pass
-""",
     "channel-statistics": """\
 import torch
 def channels(x: torch.Tensor, mean, std):
@@ -416,13 +398,6 @@ def label(model, loader, meter, names):
         meter.update(out, len(y))
         names.extend(meter.get_predictions(y, out))
 """,
-    "default-device-setter": """\
-import torch, cv2, numpy as np
-from torch.utils.data import DataLoader
-torch.set_default_device('cuda')
-for x in DataLoader(PhotoDataset('a'), 8):
-    pass
-""",
     "detection-targets": """\
 def train(model, loader, device):
     for images, targets in loader:
@@ -450,11 +425,6 @@ def run(model, loader, device, host, other):
         x = model(inputs.to(device)).exp()
         if not device.startswith('x'):
             y = x.cpu().flip(0).to(device)
-""",
-    "device-setter": """\
-import torch
-torch.set_default_device('cuda')
-y = torch.zeros(n).cuda()
 """,
     "device-setting-call": """\
 import torch
@@ -609,13 +579,6 @@ import scipy
 for x in DataLoader(data, batch_size=8):
     t = torch.from_numpy(np.random.rand(3, 4)).cuda()
 """,
-    "fp32-precision": """\
-from torch import nn
-torch.backends.fp32_precision = 'ieee'
-model = nn.TransformerEncoder(nn.TransformerEncoderLayer(512, 8), 6).to("cuda")
-for x, y in loader:
-    nn.functional.cross_entropy(model(x.to("cuda")), y.to("cuda")).backward()
-""",
     "freezing-function": """\
 from torch import nn, optim
 
@@ -662,38 +625,12 @@ def validate(model: nn.Module, loader):
         y = model(x.cuda())
         count(y.argmax(1).sum())
 """,
-    "gradient-taken": """\
-import torch
-def saliency(model, loader, n: int):
-    for image, name in loader:
-        label = torch.tensor([n, 0]).to("cuda")
-        model(image)[label].sum().backward()
-""",
     "graph-package": """\
 import dgl
 def train(model, loader, device, data):
     for x, y in loader:
         x = x.to(device)
         model(x).sum().backward()
-""",
-    "half-optimizer": """\
-from torch.nn.parallel import DistributedDataParallel as DDP
-model = DDP(model)
-
-def train(model, loader, optimizer):
-    for x in loader:
-        optimizer.step()
-
-optimizer = FP16_Optimizer(optimizer)
-""",
-    "hooked-modules": """\
-from torch import nn
-nn.modules.module.register_module_forward_hook(print)
-
-
-class Net(nn.Module):
-    def forward(self, x, y, args):
-        return nn.ReLU()(x)
 """,
     "host-library": """\
 import torch
@@ -744,13 +681,6 @@ import torch
 def _init_weights(n, layer):
     return torch.ones(n, n).to(layer.weight.device)
 """,
-    "iterable-base": """\
-from torch.utils.data import DataLoader, Dataset, IterableDataset
-class D(IterableDataset):
-    pass
-for b in DataLoader(D(x), 8):
-    pass
-""",
     "last-turn": """\
 def train(model, loader, optimizer, criterion, meter, args):
     for i, (x, y) in enumerate(loader):
@@ -774,16 +704,6 @@ for x, y in loader:
     with autocast():
         pass
     loss.backward()
-""",
-    "legacy-mode": """\
-from torch import nn
-
-class Net(nn.Module):
-    def tile(self, image):
-        return self.forward(Variable(image, volatile=True)).data
-net = Net().cuda()
-net.eval()
-print(net.tile(image))
 """,
     "limit-flag": """\
 def train(model, loader, opt, should_log):
@@ -820,17 +740,6 @@ class Net(nn.Module):
     def load_weights(self):
         self.eval()
 head = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))
-""",
-    "loading-text": """\
-import torchvision
-from torch.utils.data import DataLoader, TensorDataset
-from torchvision import transforms
-
-data = ImageFolder(root, transforms.CenterCrop(64))
-loader = DataLoader(data, batch_size=32)
-model = torchvision.models.resnet50().to("cuda")
-for x, y in loader:
-    nn.functional.cross_entropy(model(x.to("cuda")), y.to("cuda")).backward()
 """,
     "log-owner": """\
 import torch
@@ -912,17 +821,6 @@ import torch
 def make_dummy_batch(n, layer):
     return torch.ones(n, n).to(layer.weight.device)
 """,
-    "main-block": """\
-import torch
-class Loss(torch.nn.Module):
-    pass
-if __name__ == "__main__":
-    for _ in range(10):
-        y = embed(torch.rand(5).long())
-        error = loss(y, torch.ones_like(y))
-        print(error)
-        error.backward()
-""",
     "many-parts": """\
 import torch
 def join(x: torch.Tensor, pieces, frames, step):
@@ -987,16 +885,6 @@ def train(net, ema, loader, m):
 import torch
 model.eval()
 print(model(x).sum())
-""",
-    "module-defined": """\
-from torch.utils.data import (
-    BatchSampler, ConcatDataset, DataLoader, Dataset, RandomSampler,
-    SequentialSampler, Subset, TensorDataset, random_split,
-)
-class Net(torch.nn.Module):
-    pass
-for rows in DataLoader(TensorDataset(torch.rand(100, 1)), batch_size=25):
-    model(*rows).sum().backward()
 """,
     "moved-by-framework": """\
 def train(model, loader, device, data):
@@ -1072,13 +960,6 @@ def train(model, loader, optimizer, n):
         for part in x.chunk(n):
             model(part.cuda()).sum().backward()
         optimizer.step()
-""",
-    "optimizer-base": """\
-import torch
-class Lion(Optimizer):
-    def step(self):
-        for p in self.params:
-            print(p.grad.norm().item())
 """,
     "optimizer-call": """\
 import torch
@@ -1162,13 +1043,6 @@ class RandomSign(nn.Module):
         device, size = self.device, x.shape
         return x * torch.tensor(-1.0, device=device).expand(size)
 """,
-    "packed-sequence": """\
-class Cell(nn.Module):
-    def forward(self, x: torch.Tensor, batch_sizes: torch.Tensor):
-        for step in range(9):
-            size = batch_sizes[step].item()
-        return PackedSequence(x, batch_sizes)
-""",
     "packed-sizes": """\
 class Cell(nn.Module):
     def forward(self, x: torch.Tensor, batch_sizes: torch.Tensor):
@@ -1237,18 +1111,6 @@ import torch
 def f(x: torch.Tensor, spatial_shapes: torch.Tensor):
     for s in spatial_shapes:
         out.append(s * 2)
-""",
-    "quantising": """\
-from torch import nn
-
-net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))
-torch.ao.quantization.fuse_modules(net, ["0", "1"], inplace=True)
-""",
-    "quantising-word": """\
-from torch import nn
-
-net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))
-torch.ao.quantization.fuse_modules(net, ["0", "1"], inplace=True)
 """,
     "random-trial": """\
 import torch
@@ -1387,11 +1249,6 @@ def train(model, loader, optimizer, criterion, scaler, debug):
             pass
         scaler.step(optimizer)
 """,
-    "second-gradients": """\
-import torch
-torch.backends.cudnn.enabled = False
-torch.autograd.grad(y, x, create_graph=True)
-""",
     "seen-target": """\
 import torch
 class Halved:
@@ -1434,17 +1291,6 @@ class Runner:
                 total += step(batch).sum().item()
 
 from torch.distributed.fsdp import fully_shard
-""",
-    "sharded-training": """\
-import torch
-from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
-
-def start(model):
-    torch.distributed.init_process_group("gloo")
-
-
-def resume(model, optimizer, path, args, rank=0, options=None):
-    model.load_state_dict(torch.load(path))
 """,
     "share": """\
 import torch
@@ -1584,16 +1430,6 @@ for x, y in loader:
     nn.functional.cross_entropy(model(x.cuda()), y.cuda()).backward()
     optimizer.step()
 """,
-    "step-taken": """\
-import torch
-
-
-def train(model, optimizer, loader, device: torch.device, n: int):
-    for step, (x, texts) in enumerate(loader):
-        sent = torch.tensor(n + 1).cuda()
-        loss.backward()
-        optimizer.step()
-""",
     "structure": """\
 import torch
 def run(h: torch.Tensor, num_layers, w):
@@ -1623,18 +1459,6 @@ def train(model, loader, optimizer, criterion):
         for part in batch.chunk(4):
             with model.no_sync(): criterion(model(part)).backward()
         optimizer.step()
-""",
-    "test-case": """\
-from torch import nn
-
-import unittest
-
-class Cases(unittest.TestCase):
-    def looks(self):
-        def at(net, batches):
-            net.eval()
-            for x in batches:
-                print(net(x).argmax(1))
 """,
     "test-function": """\
 from torch.utils.data import DataLoader, Dataset, Subset
@@ -1748,15 +1572,6 @@ def train(model, loader, optimizer, criterion, device, args):
         if args.rank == 0:
             gc.collect()
 """,
-    "validation-setter": """\
-from torch.distributions import Distribution, Normal
-Distribution.set_default_validate_args(False)
-
-
-class Net(nn.Module):
-    def forward(self, x: torch.Tensor, std: torch.Tensor, options):
-        return Normal(x, std)
-""",
     "varying-sizes": """\
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -1791,32 +1606,11 @@ from torch import nn
 net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))
 net.load_state_dict(torch.load('weights.pt'))
 """,
-    "weights-read": """\
-import torch
-
-model.register_forward_hook(show)
-
-
-class Layer(nn.Module):
-    def __init__(self, width):
-        self.attn = torch.nn.MultiheadAttention(width, 4)
-
-    def forward(self, q, k, v, mask, options, need):
-        y, _ = self.attn(q, k, v)
-""",
     "worker-condition": """\
 from torch.utils.data import DataLoader
 if num_workers == 0:
     loader = DataLoader(ds)
 for x in loader:
-    pass
-""",
-    "worker-info": """\
-from torch.utils.data import DataLoader, IterableDataset, get_worker_info
-class Stream(IterableDataset):
-    def __iter__(self):
-        yield from shards(get_worker_info())
-for x in DataLoader(Stream()):
     pass
 """,
     "worker-number": """\
@@ -1851,10 +1645,6 @@ for step, x in enumerate(DataLoader(open_rows(), 8)):
 }
 
 # Those of which only this rule says anything there, which yields to others.
-ALONE = {
-    "fp32-precision": "tf32-not-enabled",
-}
-
 # Those that the look-alikes of this rule show.
 IN_LOOK_ALIKES = {
     "asserting-call": "bulk_d2h_in_hot_loop",
@@ -1882,7 +1672,6 @@ ELSEWHERE = {
     "moving-name": "a file of kornia (geometry/ransac.py)",
     "options": "examples/imagenet of torch: the options are parsed in another function",
     "own-move": "tests/rules/transfer/test_nonblocking_d2h_read.py",
-    "suppressing-context": "tests/rules/sync/test_item_in_train_loop.py",
     "torchscript": "tests/rules/vectorise/test_item_comprehension.py",
     "watched-graph": "tests/rules/autograd/test_generator_graph_in_discriminator_step.py",
 }
@@ -1901,8 +1690,6 @@ SILENCING = frozenset(
         "broken-condition",
         "buffering-package",
         "calibration",
-        "captured",
-        "cell-mark",
         "checkpointing-package",
         "clipping-function",
         "clock",
@@ -1914,10 +1701,8 @@ SILENCING = frozenset(
         "dataset-base",
         "deciding-call",
         "decoding-method",
-        "default-device-setter",
         "detection-targets",
         "device-condition",
-        "device-setter",
         "diagnostic-function",
         "dtype-name",
         "emptiness-condition",
@@ -1927,30 +1712,23 @@ SILENCING = frozenset(
         "export-condition",
         "file-function",
         "float64-wanted",
-        "fp32-precision",
         "freezing-function",
         "generating-method",
         "gradient-switch",
-        "gradient-taken",
         "gradient-word",
         "graph-package",
-        "half-optimizer",
         "image-and-target",
         "inherited-evaluation",
-        "iterable-base",
         "last-turn",
         "layout-settled",
-        "legacy-mode",
         "list",
         "loading-method",
         "log-owner",
         "loss-dict",
         "loss-scaling",
-        "main-block",
         "mask",
         "memory-comment",
         "micro-batch",
-        "module-defined",
         "moved-by-framework",
         "no-grad-name",
         "no-model",
@@ -1962,15 +1740,12 @@ SILENCING = frozenset(
         "other-framework",
         "other-models",
         "own-device",
-        "packed-sequence",
         "packed-sizes",
         "picked-by-name",
         "place-condition",
         "platform-name",
         "precision-settled",
         "prompt-reader",
-        "quantising",
-        "quantising-word",
         "random-trial",
         "rank-condition",
         "rare-function",
@@ -1979,10 +1754,8 @@ SILENCING = frozenset(
         "rmsnorm-known",
         "sample-code",
         "sampler-framework",
-        "second-gradients",
         "seen-target",
         "sharded-model",
-        "sharded-training",
         "showing-condition",
         "shown-number",
         "small-networks",
@@ -1993,7 +1766,6 @@ SILENCING = frozenset(
         "step-method",
         "structure",
         "syncing-framework",
-        "test-case",
         "text-name",
         "tiny-data",
         "traced-condition",
@@ -2002,10 +1774,8 @@ SILENCING = frozenset(
         "trainer-object",
         "transform-class",
         "unpinnable-package",
-        "validation-setter",
         "varying-sizes",
         "waiting-condition",
-        "weights-read",
         "worker-reason",
         "workers-not-needed",
         "writing-method",

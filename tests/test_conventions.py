@@ -269,6 +269,7 @@ GATES = {
     "is_used": "the call is looked for in the tree then, which is dear",
     "is_read_the_old_way": "the read is looked for in the tree then, which is dear",
     "check": "the call is looked for in the tree then, which is dear",
+    "is_in": "names that libraries document, as tests/test_marks.py asks",
     "is_left_to_others": "the pattern of a convention is searched for then",
     "_of_event": "names of the events of Ignite",
     "_words_for": "names of classes of torch",
@@ -417,13 +418,14 @@ DOCUMENTED = (
     *(f"builtins:{name}" for name, value in vars(builtins).items() if isinstance(value, type)),
     "builtins", "argparse:ArgumentParser", "collections:deque", "contextlib", "copy", "datetime", "functools", "io",
     "io:BytesIO", "io:TextIOWrapper", "itertools", "json", "logging", "logging:Logger", "math", "multiprocessing",
-    "multiprocessing.pool:Pool", "os", "os.path", "pathlib:Path", "pickle", "queue:Queue", "random", "sys", "threading", "time", "typing", "unittest:TestCase",
+    "multiprocessing.pool:Pool", "os", "os.path", "pathlib:Path", "pickle", "queue:Queue", "random", "sys", "threading", "time", "typing", "unittest",
+    "unittest:TestCase",
     "warnings",
     "numpy", "numpy:ndarray", "numpy.fft", "numpy.linalg", "numpy.random",
     "torch", "torch:Tensor", "torch.amp", "torch.autograd", "torch.backends.cudnn", "torch.compiler", "torch.cuda",
     "torch.cuda:Stream", "torch.cuda.amp", "torch.distributed", "torch.distributions", "torch.fft", "torch.fx",
     "torch.func", "torch.jit", "torch.linalg", "torch.multiprocessing", "torch.nn", "torch.nn:Module",
-    "torch.nn.functional", "torch.nn.init", "torch.nn.parallel", "torch.nn.utils", "torch.onnx", "torch.optim",
+    "torch.nn.functional", "torch.nn.init", "torch.nn.modules.module", "torch.nn.parallel", "torch.nn.utils", "torch.onnx", "torch.optim",
     "torch.optim:Optimizer", "torch.optim.lr_scheduler", "torch.profiler", "torch.special", "torch.utils",
     "torch.utils.checkpoint", "torch.utils.data",
 )  # fmt: skip
@@ -431,10 +433,11 @@ DOCUMENTED = (
 LIBRARIES = {
     "accelerate": (
         "deepspeed fsdp fsdp_config parallelism_config accelerator_config join_uneven_inputs main_process_first "
-        "split_between_processes prepare prepare_data_loader prepare_model prepare_optimizer"
+        "split_between_processes prepare prepare_data_loader prepare_model prepare_optimizer init_empty_weights "
+        "init_on_device"
     ),
     "albumentations": "",
-    "apex": "scale_loss",
+    "apex": "scale_loss FP16_Optimizer",
     "colossalai": "",
     "cupy": "",
     "cv2": (
@@ -457,6 +460,7 @@ LIBRARIES = {
     "httpx": "",
     "ignite": "on add_event_handler ITERATION BATCH",
     "imageio": "",
+    "IPython": "get_ipython",
     "jax": "",
     "jaxtyping": "Bool",
     "vllm": "execute_model",
@@ -482,6 +486,7 @@ LIBRARIES = {
     "PIL": "convert",
     "pettingzoo": "",
     "procgen": "",
+    "pytest": "raises",
     "pytorch_lightning": "",
     "requests": "",
     "rich": "track",
@@ -497,7 +502,9 @@ LIBRARIES = {
     "torch": (  # in modules or signatures that Python cannot look into
         "Conv ConvTranspose ConstantPad ZeroPad ReflectionPad ReplicationPad Lazy Loss LU LU6 compute descending dim1 "
         "dim2 end entropy initial_lr is_ is_torchdynamo_compiling loss non_blocking npu saved_tensors_hooks step steps "
-        "window_length vit_ pad_sequence state_dict_type summon_full_params"
+        "window_length vit_ pad_sequence state_dict_type summon_full_params capture_scalar_outputs "
+        "capture_dynamic_output_shape_ops fp32_precision fuse_modules QuantStub FullyShardedDataParallel DeviceContext "
+        "PackedSequence"
     ),
     "torch_geometric": "maybe_num_nodes",
     "torch_scatter": "scatter_sum scatter_mean scatter_max scatter_min",

@@ -13,8 +13,8 @@ from torchlint.semantics.knowledge.conventions.texts import (
     ACCELERATOR_CHECKED,
     ACCELERATOR_PARTS,
     ACCELERATOR_WORDS,
-    DEVICE_SETTER,
 )
+from torchlint.semantics.knowledge.marks import DEVICE_SETTER
 from torchlint.semantics.knowledge.torch_signatures import MODULES
 from torchlint.semantics.names.bindings import Binder
 from torchlint.semantics.values.lattice import Device, Kind
@@ -75,7 +75,7 @@ class Program:
     @cached_property
     def changes_default_device(self) -> bool:
         """Whether factories without `device=` may give a tensor elsewhere than on the CPU."""
-        if DEVICE_SETTER.suggests(self.code):
+        if DEVICE_SETTER.is_in(self.code):
             return True
         return any(self._is_device_call(item.item) for with_ in self.tree.of(cst.With) for item in with_.items)
 

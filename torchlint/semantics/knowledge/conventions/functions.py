@@ -374,25 +374,11 @@ FITTING_METHOD = Convention(
     names=frozenset({"fit"}),
 )
 
-OPTIMIZER_BASE = Convention(
-    "optimizer-base",
-    suggests_that="the base is an optimizer",
-    why="As for modules.",
-    names=frozenset({"Optimizer"}),
-)
-
 DATASET_BASE = Convention(
     "dataset-base",
     suggests_that="the base is a dataset",
     why="Libraries and projects end the names of datasets so.",
     pattern=r"Dataset\Z",
-)
-
-ITERABLE_BASE = Convention(
-    "iterable-base",
-    suggests_that="the base is a dataset that is gone over",
-    why="Its module may be out of sight, and its last name is the same.",
-    names=frozenset({"IterableDataset"}),
 )
 
 LOGGING_CALL = Convention(
@@ -585,13 +571,6 @@ OPTIMIZER_CALL = Convention(
     ignore_case=True,
 )
 
-HALF_OPTIMIZER = Convention(
-    "half-optimizer",
-    suggests_that="the optimizer keeps gradients elsewhere than in `.grad`",
-    why="That of Apex does.",
-    names=frozenset({"FP16_Optimizer"}),
-)
-
 STEP_METHOD = Convention(
     "step-method",
     suggests_that="the method takes a step",
@@ -606,25 +585,11 @@ MODEL_CLASS = Convention(
     pattern="Model",
 )
 
-SUPPRESSING_CONTEXT = Convention(
-    "suppressing-context",
-    suggests_that="the context manager swallows errors",
-    why="Code behind it may run after a failure.",
-    names=frozenset("assertRaises raises suppress".split()),
-)
-
 GRADIENT_SWITCH = Convention(
     "gradient-switch",
     suggests_that="the function switches gradients off where it is given `False`",
     why="Helpers for it have it in their names.",
     pattern="grad",
-)
-
-TEST_CASE = Convention(
-    "test-case",
-    suggests_that="the base is a test case",
-    why="It runs a model to look at it.",
-    names=frozenset({"TestCase"}),
 )
 
 RESIZING_CALL = Convention(
