@@ -24,6 +24,29 @@ OF_PYTHON = frozenset({"__main__"})
 
 # By the name of the mark.
 SHOWN: dict[str, str] = {
+    "RANDOM_TRIAL": """\
+import torch
+class Loss(torch.nn.Module):
+    pass
+if __name__ == "__main__":
+    for _ in range(10):
+        y = embed(torch.rand(5).long())
+        error = loss(y, torch.ones_like(y))
+        print(error)
+        error.backward()
+""",
+    "DEVICE_SETTING_CALL": """\
+import torch
+for _ in steps:
+    y = torch.zeros(n); torch.cuda.set_device(1)
+    y = y.cuda()
+""",
+    "TORCHSCRIPT": """\
+import torch
+def numbers(x: torch.Tensor, n: int):
+    return [v.item() for v in x.view(-1).float()]
+scripted = torch.jit.script(numbers)
+""",
     "CAPTURED": """\
 torch._dynamo.config.capture_scalar_outputs = True
 import torch
@@ -99,15 +122,19 @@ for x, y in loader:
     nn.functional.cross_entropy(model(x.to("cuda")), y.to("cuda")).backward()
 """,
     "MAIN_BLOCK": """\
-import torch
-class Loss(torch.nn.Module):
-    pass
+import fire, torch
+from torch import nn
+from torch.utils.data import DataLoader
+def train(data):
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Conv2d(8, 8, 3), nn.Conv2d(8, 8, 3)).to("cuda")
+    optimizer = torch.optim.Adam(model.parameters())
+    for x, y in DataLoader(data, batch_size=32):
+        loss = nn.functional.cross_entropy(model(x.to("cuda")), y.to("cuda"))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
 if __name__ == "__main__":
-    for _ in range(10):
-        y = embed(torch.rand(5).long())
-        error = loss(y, torch.ones_like(y))
-        print(error)
-        error.backward()
+    fire.Fire()
 """,
     "MODULE_DEFINED": """\
 from torch.utils.data import (

@@ -16,12 +16,7 @@ from torchlint.analyses.tensors.factories import NAMES
 from torchlint.finding import Doubt, Frequency
 from torchlint.semantics.execution.grad_mode import GradMode
 from torchlint.semantics.flow.origins import Through
-from torchlint.semantics.knowledge.conventions.functions import (
-    EVALUATING_WORD,
-    GRADIENT_SWITCH,
-    GRADIENT_WORD,
-    TRACING_CALL,
-)
+from torchlint.semantics.knowledge.conventions.functions import EVALUATING_WORD, GRADIENT_WORD, TRACING_CALL
 from torchlint.semantics.knowledge.conventions.packages import OTHER_MODELS
 from torchlint.semantics.knowledge.conventions.values import NO_MODEL
 from torchlint.semantics.knowledge.marks import LEGACY_MODE
@@ -401,10 +396,6 @@ class Evaluations:
                 case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="requires_grad_"))):
                     if _gives(call, "False"):
                         found += self._held_by(owner, call)
-                case cst.Call(func=func, args=[cst.Arg(value=owner), *_]):
-                    name = dotted(func) or ""
-                    if GRADIENT_SWITCH.suggests(name) and _gives(call, "False"):
-                        found.append(owner)
         for loop in self.context.tree.of(cst.For):
             match loop.iter:
                 case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="parameters" | "named_parameters"))):

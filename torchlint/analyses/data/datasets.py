@@ -17,8 +17,8 @@ from torchlint.analyses.provenance.constants import constant, keywords
 from torchlint.semantics.execution.frequency import LoopKind
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.flow.query import query
-from torchlint.semantics.knowledge.apis import FACTORIES, LEGACY_TENSORS
-from torchlint.semantics.knowledge.conventions.functions import DATASET_BASE, LOADER_HOOK, PROGRESS_BAR
+from torchlint.semantics.knowledge.apis import FACTORIES, LEGACY_TENSORS, LOADER_HOOKS
+from torchlint.semantics.knowledge.conventions.functions import DATASET_BASE, PROGRESS_BAR
 from torchlint.semantics.knowledge.conventions.packages import PROMPT_READER
 from torchlint.semantics.knowledge.marks import WORKER_INFO
 from torchlint.semantics.names.bindings import dotted, last_part
@@ -584,7 +584,7 @@ class _Readers:
         function = self.context.function(node)
         if not isinstance(function, cst.FunctionDef):
             return Reader.UNSEEN
-        if LOADER_HOOK.suggests(function.name.value) and self.context.classes.owner(function) is not None:
+        if function.name.value in LOADER_HOOKS and self.context.classes.owner(function) is not None:
             return Reader.LOOP
         calls = self.context.calls.callers(function)
         found = max((self._unpacked(call, place) for call in calls), default=Reader.UNSEEN)

@@ -23,6 +23,8 @@ CELL_MARK = Mark(("get_ipython(",))
 # Where, or as what, tensors are made that say nothing of it.
 DEFAULT_DEVICE_SETTER = Mark(("set_default_device", "set_default_tensor_type"))
 DEVICE_SETTER = Mark((*DEFAULT_DEVICE_SETTER.names, "DeviceContext", "init_on_device", "init_empty_weights"))
+# What changes the current device, so that a tensor that is made on another line may be on another.
+DEVICE_SETTING_CALL = Mark(("set_device",))
 # The newer option for TF32.
 FP32_PRECISION = Mark(("fp32_precision",))
 GRADIENT_TAKEN = Mark((".backward(",))
@@ -48,10 +50,14 @@ MODULE_DEFINED = Mark(("nn.Module",))
 PACKED_SEQUENCE = Mark(("PackedSequence",))
 # Fusing a layer with its norm needs the bias.
 QUANTISING = Mark(("torch.quantization", "torch.ao.quantization", "fuse_modules", "QuantStub"))
+# Numbers that nobody has measured, on which blocks that try a model out work.
+RANDOM_TRIAL = Mark((".rand",))
 # Gradients of gradients, which the recurrent layers of cuDNN do not have.
 SECOND_GRADIENTS = Mark(("create_graph", "gradgradcheck"))
 # Weights are spread over the processes, and each loads its own part.
 SHARDED_TRAINING = Mark(("torch.distributed.fsdp", "torch.distributed.checkpoint", "FullyShardedDataParallel"))
+# TorchScript knows less of Python.
+TORCHSCRIPT = Mark(("jit",))
 # One switch for all distributions.
 VALIDATION_SETTER = Mark(("set_default_validate_args",))
 # Hooks and second gradients read attention weights, which are not there without `need_weights`.

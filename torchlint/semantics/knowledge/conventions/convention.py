@@ -41,10 +41,6 @@ class Convention:
         found = self._compiled.search(text)
         return found[0] if found is not None and _counts(self) else ""
 
-    def removed_from(self, text: str) -> str:
-        """The text without what follows the convention."""
-        return self._compiled.sub("", text) if self.suggests(text) else text
-
     @cached_property
     def _compiled(self) -> re.Pattern[str]:
         # A file asks for a few of all patterns, and `--help` for none.

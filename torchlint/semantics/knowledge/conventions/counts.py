@@ -36,22 +36,6 @@ SHOWN_NUMBER = Convention(
     ignore_case=True,
 )
 
-CAP = Convention(
-    "cap",
-    suggests_that="a number limits what is kept",
-    why="It may be as large as what is sorted.",
-    pattern="max|limit|nms|cap(acity)?$|keep|ratio|frac|percent|quantile|drop|half|len|size|total|budget",
-    ignore_case=True,
-)
-
-SHARE = Convention(
-    "share",
-    suggests_that="a number is a share of what is sorted",
-    why="`topk` gains nothing for a large share.",
-    pattern="ratio|frac|percent|quantile|half",
-    ignore_case=True,
-)
-
 BATCH_SIZE = Convention(
     "batch-size",
     suggests_that="a number is that of the samples of a batch",
@@ -115,11 +99,4 @@ WORKER_NUMBER = Convention(
     suggests_that="a number is that of workers",
     why="Its name may stand in the place of the number.",
     pattern="worker",
-)
-
-MICRO_BATCH = Convention(
-    "micro-batch",
-    suggests_that="a number is the size of a micro-batch",
-    why="It has a few samples, each of them large.",
-    pattern="micro",
 )

@@ -34,13 +34,6 @@ DRAWS_SAMPLES = Convention(
     ignore_case=True,
 )
 
-TRAINING_CODE = Convention(
-    "training-code",
-    suggests_that="the loop trains",
-    why="A loop that shows a few batches does not.",
-    pattern=r"\.backward\(|\.step\(|train",
-)
-
 ACCELERATED_TRAINING = Convention(
     "accelerated-training",
     suggests_that="the file trains on an accelerator",
@@ -91,20 +84,6 @@ PICKED_BY_NAME = Convention(
     suggests_that="functions of the file are picked by their names",
     why="A function that nobody names may run.",
     pattern=r"\bglobals\(\)(\.get\(|\[)|(?<![.\w])eval\(",
-)
-
-ACCELERATOR_CHECK = Convention(
-    "accelerator-check",
-    suggests_that="a line speaks of an accelerator and puts nothing on it",
-    why="Seeds are set for all devices.",
-    pattern=r"assert [\w.]*cuda\.is_available\(\).*|[\w.]*cuda\.manual_seed(_all)?\(",
-)
-
-ACCELERATOR_CHECKED = Convention(
-    "accelerator-checked",
-    suggests_that="the file has such a line",
-    why="One of these stands in each of them.",
-    pattern=r"cuda\.is_available\(\)|cuda\.manual_seed",
 )
 
 APPLE_DEVICE = Convention(
@@ -271,13 +250,6 @@ SPARSE_GRADIENTS = Convention(
     pattern="sparse=(?!False)",
 )
 
-DEVICE_SETTING_CALL = Convention(
-    "device-setting-call",
-    suggests_that="the code sets the current device",
-    why="A tensor that is made on another line may be on another device.",
-    pattern="set_device",
-)
-
 EPOCH_TEXT = Convention(
     "epoch-text",
     suggests_that="the code depends on the epoch",
@@ -285,25 +257,11 @@ EPOCH_TEXT = Convention(
     pattern="epoch",
 )
 
-RANDOM_TRIAL = Convention(
-    "random-trial",
-    suggests_that="the code works on random numbers",
-    why="Blocks that try a model out do.",
-    pattern=r"\.rand",
-)
-
 CUDA_TEXT = Convention(
     "cuda-text",
     suggests_that="the file speaks of CUDA",
     why="A file that does not may run on the CPU only.",
     pattern="cuda",
-)
-
-TORCHSCRIPT = Convention(
-    "torchscript",
-    suggests_that="the file is compiled by TorchScript",
-    why="It knows less of Python.",
-    pattern="jit",
 )
 
 SHARDED_MODEL = Convention(
