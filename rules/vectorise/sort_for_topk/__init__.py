@@ -41,7 +41,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     found = partial_sort(node, context)
     if found is None or runs_rarely(node, context):
         return
-    is_bound = _removes(node, context)
+    is_bound = found.is_bound or _removes(node, context)
     part = found.parts[0]
     largest = "" if found.is_descending != part.is_last else ", largest=False"
     yield Flag(

@@ -11,6 +11,7 @@ import libcst as cst
 from torchlint.analyses.batching.extent import is_sure_tensor
 from torchlint.analyses.tensors.ranks import has_one_axis
 from torchlint.semantics.flow.origins import Through
+from torchlint.semantics.knowledge.conventions.counts import CAP
 from torchlint.semantics.names.bindings import Binder
 from torchlint.syntax.literals import integer
 from torchlint.syntax.tree import descendants
@@ -39,13 +40,17 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """`call` sorts `tensor` along `axis`; `parts` are all that is used of it."""
+    """`call` sorts `tensor` along `axis`; `parts` are all that is used of it.
+
+    `is_bound`: the names say that their number may be as large as that of what is sorted.
+    """
 
     call: cst.Call
     tensor: cst.BaseExpression
     axis: cst.BaseExpression | None
     is_descending: bool
     parts: tuple[Part, ...]
+    is_bound: bool
 
 
 def partial_sort(call: cst.Call, context: Context) -> Sort | None:
@@ -80,7 +85,8 @@ def partial_sort(call: cst.Call, context: Context) -> Sort | None:
     if len({(context.code(part.count), part.is_last) for part in parts}) > 1 or not is_sure_tensor(tensor, context):
         return None
     is_descending = isinstance(descending, cst.Name) and descending.value == "True"
-    return Sort(call, tensor, axis, is_descending, parts)
+    is_bound = any(CAP.suggests(context.uncommented(part.count)) for part in parts)
+    return Sort(call, tensor, axis, is_descending, parts, is_bound)
 
 
 def _is_large(count: cst.BaseExpression, context: Context) -> bool:

@@ -117,6 +117,12 @@ def test_silent(expression: str) -> None:
     )
 
 
+@pytest.mark.parametrize("count", ["self.max_boxes", "self.rank_budget"])
+def test_what_is_called_a_bound_is_noted(count: str) -> None:
+    code = f"import torch\ndef first(self, x: torch.Tensor):\n    return x.sort(dim=1)[0][:, : {count}]  # <- {RULE}?\n"
+    check_snippet(code, RULE)
+
+
 def test_look_alikes_obey_the_laws() -> None:
     check_snippet(files("torchlint.fixtures").joinpath("sort_for_topk/ok.py").read_text("utf-8"), RULE)
 

@@ -36,6 +36,14 @@ SHOWN_NUMBER = Convention(
     ignore_case=True,
 )
 
+CAP = Convention(
+    "cap",
+    suggests_that="a number limits what is kept",
+    why="It may be as large as what is sorted.",
+    pattern="max|limit|nms|cap(acity)?$|keep|ratio|frac|percent|quantile|drop|half|len|size|total|budget",
+    ignore_case=True,
+)
+
 BATCH_SIZE = Convention(
     "batch-size",
     suggests_that="a number is that of the samples of a batch",
