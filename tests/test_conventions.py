@@ -19,7 +19,7 @@ import pytest
 from torchlint.semantics.knowledge.conventions import comments, every
 from torchlint.semantics.knowledge.conventions.convention import Convention, remembered, switched_off, watched
 from torchlint.semantics.knowledge.conventions.functions import EVALUATING_WORD, FALLBACK
-from torchlint.semantics.knowledge.conventions.texts import ACCELERATOR_CHECK, WEIGHT_LOADER
+from torchlint.semantics.knowledge.conventions.texts import WEIGHT_LOADER
 
 ROOT = Path(__file__).resolve().parents[1]
 CONVENTIONS = every()
@@ -33,6 +33,7 @@ ANALYSIS = sorted(
 # Regular expressions over something else than names and texts that people choose, by what holds them.
 EXPRESSIONS = {
     "_TOKEN": "tokens of Python",
+    "_PUTS_NOTHING": "functions of torch.cuda",
     "_BLANK": "blanks and comments between statements",
     "_START": "first lines of statements",
     "_INDENTED": "an indented line",
@@ -48,7 +49,6 @@ EXPRESSIONS = {
     "_MAX_POOLS": "qualified names of torch's layers",
     "_AVERAGE_POOLS": "qualified names of torch's layers",
     "shown": "comments within a code that a message shows",
-    "_is_asked_for": "an option of argparse that has the name of an attribute",
     "has_few_gradients": "calls of `requires_grad_` on one name",
     "in_place_of": "what stands beside a code",
 }
@@ -113,18 +113,16 @@ def test_what_suggests() -> None:
     assert FALLBACK.suggests("my_fallback")
     assert WEIGHT_LOADER.found_in("x = load_weights(y)") == "load_weights"
     assert WEIGHT_LOADER.found_in("x = 1") == ""
-    assert ACCELERATOR_CHECK.removed_from("torch.cuda.manual_seed(1)") == "1)"
 
 
 def test_a_convention_that_is_switched_off_suggests_nothing() -> None:
     with switched_off(FALLBACK):
         assert not FALLBACK.suggests("my_fallback")
         assert EVALUATING_WORD.suggests("eval")
-        with switched_off(EVALUATING_WORD, WEIGHT_LOADER, ACCELERATOR_CHECK):
+        with switched_off(EVALUATING_WORD, WEIGHT_LOADER):
             assert not FALLBACK.suggests("my_fallback")
             assert not EVALUATING_WORD.suggests_any({"eval"})
             assert WEIGHT_LOADER.found_in("load_weights(y)") == ""
-            assert ACCELERATOR_CHECK.removed_from("torch.cuda.manual_seed(1)") == "torch.cuda.manual_seed(1)"
         assert EVALUATING_WORD.suggests("eval")
     assert FALLBACK.suggests("my_fallback")
 
@@ -176,7 +174,7 @@ def test_no_convention_hears_what_is_there_for_people(path: Path) -> None:
             case ast.Call(func=ast.Name(id="is_meant"), args=[_, _], keywords=said):
                 heard_here = {ast.unparse(each.value) for each in said}
                 assert heard_here <= heard, f"{path}:{node.lineno}"
-            case ast.Call(func=ast.Attribute(value=owner, attr="suggests" | "found_in" | "removed_from"), args=[given]):
+            case ast.Call(func=ast.Attribute(value=owner, attr="suggests" | "found_in"), args=[given]):
                 where = f"{path}:{node.lineno}: {ast.unparse(node)}"
                 assert ast.unparse(owner) not in heard or path.stem == "meant", where
                 assert "source.text" not in ast.unparse(given), where
@@ -269,6 +267,8 @@ GATES = {
     "is_used": "the call is looked for in the tree then, which is dear",
     "is_read_the_old_way": "the read is looked for in the tree then, which is dear",
     "check": "the call is looked for in the tree then, which is dear",
+    "mentions_accelerator": "functions of torch.cuda",
+    "is_in": "names that libraries document, as tests/test_marks.py asks",
     "is_left_to_others": "the pattern of a convention is searched for then",
     "_of_event": "names of the events of Ignite",
     "_words_for": "names of classes of torch",
@@ -417,13 +417,14 @@ DOCUMENTED = (
     *(f"builtins:{name}" for name, value in vars(builtins).items() if isinstance(value, type)),
     "builtins", "argparse:ArgumentParser", "collections:deque", "contextlib", "copy", "datetime", "functools", "io",
     "io:BytesIO", "io:TextIOWrapper", "itertools", "json", "logging", "logging:Logger", "math", "multiprocessing",
-    "multiprocessing.pool:Pool", "os", "os.path", "pathlib:Path", "pickle", "queue:Queue", "random", "sys", "threading", "time", "typing", "unittest:TestCase",
+    "multiprocessing.pool:Pool", "os", "os.path", "pathlib:Path", "pickle", "queue:Queue", "random", "sys", "threading", "time", "typing", "unittest",
+    "unittest:TestCase",
     "warnings",
     "numpy", "numpy:ndarray", "numpy.fft", "numpy.linalg", "numpy.random",
     "torch", "torch:Tensor", "torch.amp", "torch.autograd", "torch.backends.cudnn", "torch.compiler", "torch.cuda",
     "torch.cuda:Stream", "torch.cuda.amp", "torch.distributed", "torch.distributions", "torch.fft", "torch.fx",
     "torch.func", "torch.jit", "torch.linalg", "torch.multiprocessing", "torch.nn", "torch.nn:Module",
-    "torch.nn.functional", "torch.nn.init", "torch.nn.parallel", "torch.nn.utils", "torch.onnx", "torch.optim",
+    "torch.nn.functional", "torch.nn.init", "torch.nn.modules.module", "torch.nn.parallel", "torch.nn.utils", "torch.onnx", "torch.optim",
     "torch.optim:Optimizer", "torch.optim.lr_scheduler", "torch.profiler", "torch.special", "torch.utils",
     "torch.utils.checkpoint", "torch.utils.data",
 )  # fmt: skip
@@ -431,10 +432,11 @@ DOCUMENTED = (
 LIBRARIES = {
     "accelerate": (
         "deepspeed fsdp fsdp_config parallelism_config accelerator_config join_uneven_inputs main_process_first "
-        "split_between_processes prepare prepare_data_loader prepare_model prepare_optimizer"
+        "split_between_processes prepare prepare_data_loader prepare_model prepare_optimizer init_empty_weights "
+        "init_on_device"
     ),
     "albumentations": "",
-    "apex": "scale_loss",
+    "apex": "scale_loss FP16_Optimizer",
     "colossalai": "",
     "cupy": "",
     "cv2": (
@@ -457,8 +459,15 @@ LIBRARIES = {
     "httpx": "",
     "ignite": "on add_event_handler ITERATION BATCH",
     "imageio": "",
+    "IPython": "get_ipython",
     "jax": "",
     "jaxtyping": "Bool",
+    "jittor": "",
+    "megengine": "",
+    "mindspore": "",
+    "mxnet": "",
+    "oneflow": "",
+    "paddle": "",
     "vllm": "execute_model",
     "torchtext": "",
     "torchtyping": "TensorType",
@@ -471,7 +480,7 @@ LIBRARIES = {
         "on_train_batch_start on_train_end on_train_start on_train_epoch_start on_train_epoch_end "
         "on_validation_batch_end on_validation_batch_start on_validation_end on_validation_start "
         "on_validation_epoch_start on_validation_epoch_end test_epoch_end training_epoch_end validation_epoch_end "
-        "train_dataloader val_dataloader LightningModule LightningDataModule dp setup teardown init_module "
+        "train_dataloader val_dataloader test_dataloader predict_dataloader LightningModule LightningDataModule dp setup teardown init_module "
         "no_backward_sync"
     ),
     "lightning_fabric": "",
@@ -482,6 +491,7 @@ LIBRARIES = {
     "PIL": "convert",
     "pettingzoo": "",
     "procgen": "",
+    "pytest": "raises",
     "pytorch_lightning": "",
     "requests": "",
     "rich": "track",
@@ -497,10 +507,12 @@ LIBRARIES = {
     "torch": (  # in modules or signatures that Python cannot look into
         "Conv ConvTranspose ConstantPad ZeroPad ReflectionPad ReplicationPad Lazy Loss LU LU6 compute descending dim1 "
         "dim2 end entropy initial_lr is_ is_torchdynamo_compiling loss non_blocking npu saved_tensors_hooks step steps "
-        "window_length vit_ pad_sequence state_dict_type summon_full_params"
+        "window_length vit_ pad_sequence state_dict_type summon_full_params capture_scalar_outputs "
+        "capture_dynamic_output_shape_ops fp32_precision fuse_modules QuantStub FullyShardedDataParallel DeviceContext "
+        "PackedSequence"
     ),
     "torch_geometric": "maybe_num_nodes",
-    "torch_scatter": "scatter_sum scatter_mean scatter_max scatter_min",
+    "torch_scatter": "scatter_sum scatter_mean scatter_max scatter_min segment_csr segment_coo",
     "torchaudio": "",
     "torchmetrics": "compute",
     "torchvision": (
@@ -512,7 +524,7 @@ LIBRARIES = {
     "transformers": (
         "bf16 bf16_full_eval compute_loss dataloader_num_workers do_train fp16 fp16_full_eval half_precision_backend "
         "jit_mode_eval load_in_4bit load_in_8bit no_cuda on_epoch_begin on_epoch_end on_step_begin on_step_end "
-        "on_train_begin prediction_step quantization_config tf32 torch_dtype use_cpu use_mps_device generate"
+        "on_train_begin prediction_step quantization_config tf32 torch_dtype use_cpu use_mps_device generate _init_weights"
     ),
     "trl": "unwrap_model_for_generation",
     "wandb": "",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from laws import active, unmarked
-from shown_conventions import ALONE, ELSEWHERE, IN_LOOK_ALIKES, SHOWN, SILENCING
+from shown_conventions import ELSEWHERE, IN_LOOK_ALIKES, SHOWN, SILENCING
 
 from torchlint import linter
 from torchlint.registry import all_rules
@@ -37,7 +37,6 @@ def test_each_convention_changes_something(id_: str) -> None:
 
 def test_all_are_shown() -> None:
     assert sorted((*SHOWN, *IN_LOOK_ALIKES, *ELSEWHERE)) == sorted(CONVENTIONS)
-    assert SHOWN.keys() >= ALONE.keys()
     assert SHOWN.keys() | IN_LOOK_ALIKES.keys() >= SILENCING
 
 
@@ -46,8 +45,7 @@ def program(convention: Convention) -> tuple[str, Settings]:
     module = IN_LOOK_ALIKES.get(convention.id)
     if module is not None:
         return unmarked((FIXTURES / module / "ok.py").read_text("utf-8")), active(module.replace("_", "-"))
-    alone = ALONE.get(convention.id)
-    return SHOWN[convention.id], active(*([alone] if alone else [rule.name for rule in all_rules()]))
+    return SHOWN[convention.id], active(*(rule.name for rule in all_rules()))
 
 
 def told(text: str, settings: Settings) -> tuple[Finding, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Call, Doubt, Flag, Message, Method, Rule, Status
-from torchlint.semantics.knowledge.conventions.functions import GROUPED_REDUCTION
+from torchlint.semantics.knowledge.apis import GROUPED_REDUCTIONS
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -52,7 +52,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     if not _is_normalised(node, context):
         return
-    is_dense = not any(GROUPED_REDUCTION.suggests(_last(each, context)) for each in made)
+    is_dense = not any(_last(each, context).endswith(GROUPED_REDUCTIONS) for each in made)
     doubts = (*rate_doubts(node, context), Doubt.SIZE_UNKNOWN)
     yield Flag(
         made[0],
@@ -130,7 +130,7 @@ def _is_maximum_of(call: cst.Call, x: cst.BaseExpression, context: Context) -> b
             of = call.func.value if isinstance(call.func, cst.Attribute) else None
             given = call.args
         return of is not None and of.deep_equals(x) and bool(given)
-    if not GROUPED_REDUCTION.suggests(last):
+    if not last.endswith(GROUPED_REDUCTIONS):
         return False
     reduce = context.argument(call, "reduce")
     is_max = last.endswith("max") or (
@@ -179,7 +179,7 @@ def _is_summed(place: cst.BaseExpression, context: Context) -> bool:
             reduce = context.argument(call, "reduce")
             is_sum = isinstance(reduce, cst.SimpleString) and reduce.evaluated_value in ("sum", "add")
             last = _last(call, context)
-            return GROUPED_REDUCTION.suggests(last) and (is_sum or last.endswith(("_add", "_sum")))
+            return last.endswith(GROUPED_REDUCTIONS) and (is_sum or last.endswith(("_add", "_sum")))
     return False
 
 

@@ -10,7 +10,6 @@ import libcst as cst
 from torchlint.finding import Doubt
 from torchlint.rule import Flag, Message, Method, Rule, Status
 from torchlint.semantics.knowledge.conventions.conditions import ACCUMULATION_CONDITION
-from torchlint.semantics.knowledge.conventions.counts import MICRO_BATCH
 from torchlint.semantics.knowledge.conventions.texts import SYNCING_FRAMEWORK
 
 if TYPE_CHECKING:
@@ -53,11 +52,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     inner = context.loop(node)
     loop = context.frequencies.batch_loop(node)
     if inner is not None and _holds_no_step(inner, node, context):
-        named = any(isinstance(part, cst.Name) and MICRO_BATCH.suggests(part.value) for part in _head(inner))
         if not _is_stepped_behind(inner, context):
-            if not named:
-                return
-            sharded = (Doubt.BY_CONVENTION, *sharded)
+            return
         yield Flag(node, _ALL_REDUCED.of(), doubts=sharded)
     elif loop is not None:
         steps = list(_calls(loop, ("step",), context))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Applicability, Doubt, Flag, Message, Node, NodeEdit, Replace, Rule
-from torchlint.semantics.knowledge.conventions.texts import QUANTISING, QUANTISING_WORD, WEIGHT_LOADER
+from torchlint.semantics.knowledge.conventions.texts import WEIGHT_LOADER
+from torchlint.semantics.knowledge.marks import QUANTISING
 
 if TYPE_CHECKING:
     from torchlint.facts import Wrapper
@@ -36,7 +37,7 @@ _OPTIONAL = Message(
 def check(_: cst.Module, context: Context) -> Iterator[Flag]:
     """Flag each layer with a bias, all of whose output goes into norms that subtract a channel's mean."""
     text = context.program.code
-    if QUANTISING_WORD.suggests(text) and QUANTISING.suggests(text):
+    if QUANTISING.is_in(text):
         return
     from torchlint.analyses.layers.norms import (  # the model's parts load LibCST
         freezes_norms,

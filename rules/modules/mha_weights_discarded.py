@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Applicability, Flag, Message, Node, NodeEdit, Replace, Rule
-from torchlint.semantics.knowledge.conventions.texts import WEIGHTS_READ
+from torchlint.semantics.knowledge.marks import WEIGHTS_READ
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -43,7 +43,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Flag]:
     needed = context.argument(call, "need_weights", _NEED_WEIGHTS)
     if context.has_unpacking(call) or (needed is not None and not _is_true(needed)):
         return
-    if WEIGHTS_READ.suggests(context.program.code):
+    if WEIGHTS_READ.is_in(context.program.code):
         return
     from torchlint.edits.messages import how_often  # the model's parts load LibCST
 

@@ -9,7 +9,7 @@ import libcst as cst
 
 from torchlint.rule import Applicability, Flag, Message, Node, Replace, Rule, Status
 from torchlint.semantics.knowledge.conventions.comments import CUDNN_REASON
-from torchlint.semantics.knowledge.conventions.texts import SECOND_GRADIENTS
+from torchlint.semantics.knowledge.marks import SECOND_GRADIENTS
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -72,7 +72,7 @@ def _is_explained(node: cst.Assign, context: Context) -> bool:
 
 def _is_needed(context: Context) -> bool:
     """Whether the file takes gradients of gradients, which cuDNN's recurrent layers do not have."""
-    return SECOND_GRADIENTS.suggests(context.program.code)
+    return SECOND_GRADIENTS.is_in(context.program.code)
 
 
 def _is_set_again(node: cst.Assign, context: Context) -> bool:

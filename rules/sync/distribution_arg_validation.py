@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Method, Node, Rule
-from torchlint.semantics.knowledge.conventions.texts import VALIDATION_SETTER
+from torchlint.semantics.knowledge.marks import VALIDATION_SETTER
 
 from ._shared.doubts import WAIT_DOUBTS, weighed
 
@@ -258,7 +258,7 @@ def _uses(node: cst.CSTNode, context: Context) -> list[cst.Name]:
 
 def _is_switched(context: Context) -> bool:
     """Whether the file decides for all distributions whether they check."""
-    return VALIDATION_SETTER.suggests(context.program.code)
+    return VALIDATION_SETTER.is_in(context.program.code)
 
 
 def _is_of_a_compiling_program(context: Context) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torchlint.rule import Applicability, Call, Doubt, Flag, Message, NodeEdit, Replace, Rule
 from torchlint.semantics.knowledge.apis import OF_LISTS
-from torchlint.semantics.knowledge.conventions.texts import TORCHSCRIPT
+from torchlint.semantics.knowledge.marks import TORCHSCRIPT
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -98,7 +98,7 @@ def _is_same(found: Constant, context: Context) -> bool:
     """Whether it is the same tensor for certain: `uint64` is strict, and TorchScript's `full` makes no leaves."""
     dtype = context.argument(found.call, "dtype", 1)
     is_strict = dtype is not None and context.qualified_name(dtype) == "torch.uint64"
-    is_leaf = context.argument(found.call, "requires_grad") is not None and TORCHSCRIPT.suggests(context.program.code)
+    is_leaf = context.argument(found.call, "requires_grad") is not None and TORCHSCRIPT.is_in(context.program.code)
     return _is_small(found.value) and not is_leaf and not is_strict
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule, Status
-from torchlint.semantics.knowledge.conventions.texts import TORCHSCRIPT
+from torchlint.semantics.knowledge.marks import TORCHSCRIPT
 
 if TYPE_CHECKING:
     from torchlint.analyses.batching.comprehension_reads import Listing
@@ -63,7 +63,7 @@ def _is_safe(found: Listing, numbers: Numbers | None, context: Context) -> bool:
     from torchlint.analyses.tensors.ranks import Numbers
 
     # TorchScript has no `tolist()` without an annotation.
-    if numbers is None or TORCHSCRIPT.suggests(context.program.code):
+    if numbers is None or TORCHSCRIPT.is_in(context.program.code):
         return False
     return not found.conversion or numbers is not Numbers.ANY
 

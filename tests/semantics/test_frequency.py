@@ -148,6 +148,7 @@ for i, x in enumerate(loader):
         ("for x in loader:\n    n, c = x.shape\n    for i in range(n):\n        LOOK(1)", Frequency.SAMPLE),
         ("for x in loader:\n    for i, row in enumerate(x):\n        LOOK(1)", Frequency.SAMPLE),
         ("for x in loader:\n    for i in range(x.shape[1]):\n        LOOK(1)", Frequency.BATCH),
+        ("for x in loader:\n    for i in range(x.size(1)):\n        LOOK(1)", Frequency.BATCH),
         ("for x in loader:\n    for i in range(1, x.size(-1)):\n        LOOK(1)", Frequency.BATCH),
         ("for x in loader:\n    n = x.size(2)\n    for i in range(n):\n        LOOK(1)", Frequency.BATCH),
         (

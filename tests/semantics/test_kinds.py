@@ -18,6 +18,24 @@ from torch.utils.data import DataLoader
 
 FIELDS = "from dataclasses import dataclass\nfrom typing import NamedTuple\n"
 
+OWN_LOADER = """
+class Mine(DataLoader):
+    def __iter__(self):
+        for i, b in enumerate(super().__iter__()):
+            LOOK(b)
+"""
+BOUND_BY_THE_INNERMOST = """
+def f():
+    x = "none"
+    def g():
+        def h():
+            nonlocal x
+            x = 3
+        h()
+    g()
+    LOOK(x)
+"""
+
 JAXTYPED = "from typing import Optional\nfrom jaxtyping import Int\nfrom torch import Tensor\n"
 
 
@@ -250,6 +268,17 @@ JAXTYPED = "from typing import Optional\nfrom jaxtyping import Int\nfrom torch i
         ("from functools import partial\nf = partial(f)\nLOOK(f())", Kind.UNKNOWN, None),
         ("def f(xs):\n    for loader in xs:\n        LOOK(loader)", Kind.LOADER, None),
         ("def f(a, x):\n    y = a(x.cpu())\n    LOOK(y)\n    y.backward()", Kind.TENSOR, Device.UNKNOWN),
+        ("def f(x: tuple[torch.Tensor, ...]):\n    LOOK(x[3])", Kind.TENSOR, None),
+        ("def f(x: tuple[torch.Tensor, int]):\n    LOOK(x[1])", Kind.NUMBER, None),
+        ("def f(x: tuple[torch.Tensor, int, int]):\n    LOOK(x[2])", Kind.NUMBER, None),
+        ("LOOK(next(iter([torch.zeros(3)])))", Kind.TENSOR, Device.CPU),
+        ("it = iter([torch.zeros(3)])\nLOOK(next(it))", Kind.TENSOR, Device.CPU),
+        ("import cv2\nLOOK(cv2.imread('a.png'))", Kind.NDARRAY, None),
+        ("def f(loader):\n    for i, b in enumerate(loader):\n        LOOK(i)", Kind.NUMBER, None),
+        (OWN_LOADER, Kind.TENSOR, None),
+        (BOUND_BY_THE_INNERMOST, Kind.UNKNOWN, None),
+        ("def f(x, n):\n    y = torch.relu(x[:, 0] + n)\n    LOOK(x)", Kind.TENSOR, None),
+        ("def f(x, n):\n    y = torch.relu(x[:, 0] + n)\n    LOOK(n)", Kind.UNKNOWN, None),
     ],
 )
 def test_kind_and_device(code: str, kind: Kind, device: Device | None) -> None:

@@ -16,16 +16,10 @@ from torchlint.analyses.tensors.factories import NAMES
 from torchlint.finding import Doubt, Frequency
 from torchlint.semantics.execution.grad_mode import GradMode
 from torchlint.semantics.flow.origins import Through
-from torchlint.semantics.knowledge.conventions.functions import (
-    EVALUATING_WORD,
-    GRADIENT_SWITCH,
-    GRADIENT_WORD,
-    TEST_CASE,
-    TRACING_CALL,
-)
+from torchlint.semantics.knowledge.conventions.functions import EVALUATING_WORD, GRADIENT_WORD, TRACING_CALL
 from torchlint.semantics.knowledge.conventions.packages import OTHER_MODELS
-from torchlint.semantics.knowledge.conventions.texts import LEGACY_MODE
 from torchlint.semantics.knowledge.conventions.values import NO_MODEL
+from torchlint.semantics.knowledge.marks import LEGACY_MODE
 from torchlint.semantics.names.bindings import dotted
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
@@ -156,7 +150,7 @@ class Evaluations:
     def is_of_a_test_case(self, function: cst.FunctionDef) -> bool:
         """Whether a `unittest.TestCase` holds the function, itself or in a method: it runs a model to look at it."""
         return any(
-            isinstance(base, str) and TEST_CASE.suggests(base.rpartition(".")[2])
+            isinstance(base, str) and base.rpartition(".")[2] == "TestCase"
             for class_ in self.context.around(function, cst.ClassDef)
             for base in self.context.classes.lineage(class_)
         )
@@ -341,7 +335,7 @@ class Evaluations:
         target = self.context.calls.target(call)
         if target is None or target.name.value in ("__init__", "forward") or self.within(target):
             return False
-        if LEGACY_MODE.suggests(self.context.program.code) and LEGACY_MODE.suggests(self.context.uncommented(target)):
+        if LEGACY_MODE.is_in(self.context.program.code) and LEGACY_MODE.is_in(self.context.uncommented(target)):
             return False  # another rule speaks of it
         return any(
             isinstance(inner, cst.Call) and self.is_model_call(inner) and self.context.grad(inner) is GradMode.ON
@@ -402,10 +396,6 @@ class Evaluations:
                 case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="requires_grad_"))):
                     if _gives(call, "False"):
                         found += self._held_by(owner, call)
-                case cst.Call(func=func, args=[cst.Arg(value=owner), *_]):
-                    name = dotted(func) or ""
-                    if GRADIENT_SWITCH.suggests(name) and _gives(call, "False"):
-                        found.append(owner)
         for loop in self.context.tree.of(cst.For):
             match loop.iter:
                 case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="parameters" | "named_parameters"))):

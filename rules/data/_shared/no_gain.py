@@ -11,13 +11,9 @@ from torchlint.analyses.provenance.constants import constant
 from torchlint.semantics.flow.origins import Origin, Through
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.functions import IDENTITY_COLLATE
-from torchlint.semantics.knowledge.conventions.texts import (
-    ACCELERATED_TRAINING,
-    DEFAULT_DEVICE_SETTER,
-    GRADIENT_TAKEN,
-    MODULE_DEFINED,
-)
-from torchlint.semantics.knowledge.conventions.values import INDEX_LIST, MADE_UP_DATA, REPLAY_BUFFER
+from torchlint.semantics.knowledge.conventions.texts import ACCELERATED_TRAINING
+from torchlint.semantics.knowledge.conventions.values import MADE_UP_DATA, REPLAY_BUFFER
+from torchlint.semantics.knowledge.marks import DEFAULT_DEVICE_SETTER, GRADIENT_TAKEN, MODULE_DEFINED
 from torchlint.semantics.names.bindings import dotted, last_part
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants
@@ -34,7 +30,7 @@ _IN_ONE_OF = Through.PARTS | Through.ELEMENTS | Through.CONTEXTS
 def is_on_the_cpu(context: Context) -> bool:
     """Whether the file defines a model and trains it, without a word of an accelerator."""
     text = context.program.code
-    return MODULE_DEFINED.suggests(text) and GRADIENT_TAKEN.suggests(text) and not ACCELERATED_TRAINING.suggests(text)
+    return MODULE_DEFINED.is_in(text) and GRADIENT_TAKEN.is_in(text) and not ACCELERATED_TRAINING.suggests(text)
 
 
 def is_made_up(loader: cst.Call, dataset: cst.BaseExpression, context: Context) -> bool:
@@ -133,7 +129,7 @@ def is_drawn_on_device(loader: cst.Call, context: Context) -> bool:
 
     Or the file has all tensors made there: `torch.set_default_device("cuda")`.
     """
-    if DEFAULT_DEVICE_SETTER.suggests(context.program.code) and any(
+    if DEFAULT_DEVICE_SETTER.is_in(context.program.code) and any(
         _sets_default(call, context) for call in context.tree.of(cst.Call)
     ):
         return True
@@ -169,9 +165,9 @@ def may_cost_nothing(loader: cst.Call, dataset: cst.BaseExpression, context: Con
 
 
 def is_named_in_memory(loader: cst.Call, dataset: cst.BaseExpression, context: Context) -> bool:
-    """Whether a dataset is named like a list of numbers or a buffer, or nobody collates its samples, by a name."""
+    """Whether a dataset is named like a buffer, or nobody collates its samples, by a name."""
     collate, name = context.argument(loader, "collate_fn", 6), dotted(dataset) or ""
-    if REPLAY_BUFFER.suggests(name) or (collate is None and INDEX_LIST.suggests(name)):
+    if REPLAY_BUFFER.suggests(name):
         return True
     return collate is not None and IDENTITY_COLLATE.suggests((dotted(collate) or "").rpartition(".")[2])
 
@@ -281,5 +277,5 @@ def _is_from_elsewhere(dataset: cst.BaseExpression, context: Context) -> bool:
         isinstance(function, cst.FunctionDef)
         and context.classes.owner(function) is None
         and not list(context.calls.callers(function))
-        and not GRADIENT_TAKEN.suggests(context.uncommented(function))
+        and not GRADIENT_TAKEN.is_in(context.uncommented(function))
     )

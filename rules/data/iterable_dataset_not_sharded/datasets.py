@@ -8,7 +8,6 @@ import libcst as cst
 
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.flow.query import query
-from torchlint.semantics.knowledge.conventions.functions import ITERABLE_BASE
 from torchlint.semantics.knowledge.conventions.texts import DRAWS_SAMPLES, SHARES_SAMPLES
 from torchlint.semantics.knowledge.conventions.values import SAMPLE_SOURCE
 from torchlint.semantics.names.bindings import last_part
@@ -32,7 +31,7 @@ def repeats_in_workers(dataset: cst.Call, context: Context) -> bool:
         return False
     own = [part for part in context.classes.lineage(class_) if not isinstance(part, str)]
     others = [base for base in context.classes.lineage(class_) if isinstance(base, str)]
-    if not any(ITERABLE_BASE.suggests(base.rpartition(".")[2]) for base in others):
+    if not any(base.rpartition(".")[2] == "IterableDataset" for base in others):
         return False
     if any(not base.startswith(("torch.utils.data.", "typing.", "object", "abc.")) for base in others):
         return False

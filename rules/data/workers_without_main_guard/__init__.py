@@ -9,8 +9,8 @@ import libcst as cst
 
 from torchlint.rule import Call, Flag, Message, Rule
 from torchlint.semantics.knowledge.conventions.functions import FITTING_METHOD
-from torchlint.semantics.knowledge.conventions.texts import CELL_MARK
 from torchlint.semantics.knowledge.conventions.values import PLATFORM_NAME
+from torchlint.semantics.knowledge.marks import CELL_MARK
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -57,7 +57,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 
 def _is_of_cells(context: Context) -> bool:
-    return context.source.notebook is not None or CELL_MARK.suggests(context.program.code)
+    return context.source.notebook is not None or CELL_MARK.is_in(context.program.code)
 
 
 def _is_read_on_import(context: Context) -> bool:

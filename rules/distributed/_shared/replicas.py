@@ -9,12 +9,7 @@ import libcst as cst
 
 from torchlint.semantics.execution.grad_mode import GradMode
 from torchlint.semantics.flow.guards import Role
-from torchlint.semantics.knowledge.conventions.functions import (
-    DISTRIBUTED_CALL,
-    HALF_OPTIMIZER,
-    OPTIMIZER_CALL,
-    TRAINING_CALL,
-)
+from torchlint.semantics.knowledge.conventions.functions import DISTRIBUTED_CALL, OPTIMIZER_CALL, TRAINING_CALL
 from torchlint.semantics.knowledge.conventions.packages import BUFFERING_PACKAGE
 from torchlint.semantics.knowledge.conventions.values import TRAINER_OBJECT
 from torchlint.semantics.values.lattice import Device
@@ -111,7 +106,7 @@ def keeps_gradients_elsewhere(context: Context) -> bool:
     if BUFFERING_PACKAGE.suggests_any(context.names.imported):
         return True
     return any(
-        HALF_OPTIMIZER.suggests_any((_last(call.func), (context.qualified_name(call.func) or "").rpartition(".")[2]))
+        "FP16_Optimizer" in (_last(call.func), (context.qualified_name(call.func) or "").rpartition(".")[2])
         or (context.qualified_name(call.func) or "").startswith(("torch.distributed.autograd.", "deepspeed.initialize"))
         or (
             isinstance(call.func, cst.Attribute)

@@ -9,7 +9,7 @@ import libcst as cst
 
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.knowledge.conventions.conditions import RANK_CONDITION
-from torchlint.semantics.knowledge.conventions.functions import DECIDING_CALL, REDUCING_FUNCTION
+from torchlint.semantics.knowledge.conventions.functions import REDUCING_FUNCTION
 from torchlint.semantics.names.bindings import last_part, method_name
 from torchlint.syntax.tree import descendants, descendants_in_scope
 
@@ -72,6 +72,10 @@ def is_only_told(node: cst.BaseExpression, context: Context) -> bool:
     )
 
 
+# What computes or decides with what it is given, so that a sum over the processes is needed.
+_DECIDING = frozenset("allclose backward isfinite isinf isnan step".split())
+
+
 def _is_told(node: cst.BaseExpression, context: Context) -> bool:
     loop = context.enclosing(node, cst.For)
     if loop is not None and context.tree.within(node, loop.iter):
@@ -81,7 +85,7 @@ def _is_told(node: cst.BaseExpression, context: Context) -> bool:
         return all(is_only_told(use, context) for use in context.uses.of(node.value, taker))
     match taker, context.parent(taker) if taker is not None else None:
         case cst.Arg(), cst.Call(func=func):
-            return not DECIDING_CALL.suggests_any((last_part(func), method_name(func)))
+            return _DECIDING.isdisjoint((last_part(func), method_name(func)))
         case ((cst.FormattedStringExpression() | cst.AugAssign() | cst.Expr()), _):
             return True
     return False

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.knowledge.conventions.texts import HOOKED_MODULES
+from torchlint.semantics.knowledge.marks import HOOKED_MODULES
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -91,7 +91,7 @@ def is_scaled_by_numbers(made: cst.Call) -> bool:
 
 def is_tampered_with(context: Context) -> bool:
     """Whether the file hooks into all modules, or puts something in the place of torch's own layers or functions."""
-    return HOOKED_MODULES.suggests(context.program.code) or any(
+    return HOOKED_MODULES.is_in(context.program.code) or any(
         isinstance(node.target, cst.Attribute) and (context.qualified_name(node.target) or "").startswith("torch.nn.")
         for node in context.tree.of(cst.AssignTarget)
     )

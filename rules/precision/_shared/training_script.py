@@ -10,7 +10,8 @@ from torchlint.finding import Frequency
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.functions import MODEL_CLASS, STEP_METHOD
 from torchlint.semantics.knowledge.conventions.packages import SMALL_NETWORKS
-from torchlint.semantics.knowledge.conventions.texts import MAIN_BLOCK, PRECISION_SETTLED, TINY_DATA
+from torchlint.semantics.knowledge.conventions.texts import PRECISION_SETTLED, TINY_DATA
+from torchlint.semantics.knowledge.marks import MAIN_BLOCK
 from torchlint.semantics.names.bindings import dotted
 from torchlint.semantics.values.lattice import Device, Kind
 
@@ -49,7 +50,7 @@ def is_first_step(call: cst.Call, context: Context) -> bool:
 def _is_script(call: cst.Call, context: Context) -> bool:
     """Whether the file runs the call by itself."""
     function = context.function(call)
-    if function is None or MAIN_BLOCK.suggests(context.program.code):
+    if function is None or MAIN_BLOCK.is_in(context.program.code):
         return True
     if not isinstance(function, cst.FunctionDef):
         return False

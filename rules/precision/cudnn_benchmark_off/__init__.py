@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchlint.rule import Flag, Message, Method, Rule, Status
-from torchlint.semantics.knowledge.conventions.texts import BENCHMARK_SETTLED, LOADING_TEXT, VARYING_SIZES
+from torchlint.semantics.knowledge.conventions.texts import BENCHMARK_SETTLED, VARYING_SIZES
+from torchlint.semantics.knowledge.marks import LOADING_TEXT
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -39,7 +40,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from .image_sizes import has_one_size  # the model's parts load LibCST
 
     text = context.program.code
-    if not LOADING_TEXT.suggests(text) or BENCHMARK_SETTLED.suggests(text) or VARYING_SIZES.suggests(text):
+    if not LOADING_TEXT.is_in(text) or BENCHMARK_SETTLED.suggests(text) or VARYING_SIZES.suggests(text):
         return
     if is_tiny(context) or not has_one_size(context) or not (convolves(context) or _calls_a_maker(context)):
         return

@@ -8,8 +8,8 @@ import libcst as cst
 
 from torchlint.analyses.execution.compiled import Compiled
 from torchlint.semantics.flow.guards import Role
-from torchlint.semantics.knowledge.conventions.texts import CAPTURED
 from torchlint.semantics.knowledge.conventions.values import LOGGER
+from torchlint.semantics.knowledge.marks import CAPTURED
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants_in_scope
 
@@ -37,7 +37,7 @@ _JUDGEMENTS = frozenset({"equal", "allclose"})
 def breaks(context: Context) -> Iterator[tuple[cst.BaseExpression, str]]:
     """The expressions that break a graph, and what they do, in source order."""
     compiled = context[Compiled]
-    captures = CAPTURED.suggests(context.program.code)
+    captures = CAPTURED.is_in(context.program.code)
     functions = compiled.functions - compiled.in_one_graph if compiled.is_used else frozenset()
     for function in sorted(functions, key=context.tree.place):
         if not isinstance(function, cst.FunctionDef) or _is_called_conditionally(function, context):

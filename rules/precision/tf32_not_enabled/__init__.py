@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Applicability, Flag, Message, Method, Rule, Status
-from torchlint.semantics.knowledge.conventions.texts import FP32_PRECISION
+from torchlint.semantics.knowledge.marks import FP32_PRECISION
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -42,7 +42,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from .._shared.training_script import attends, has_settled_on_a_precision, is_first_step
     from .insertion_point import below_imports  # the model's parts load LibCST
 
-    if FP32_PRECISION.suggests(context.program.code) or has_settled_on_a_precision(context):
+    if FP32_PRECISION.is_in(context.program.code) or has_settled_on_a_precision(context):
         return
     if not (attends(context) or _has_large_layers(context)) or not is_first_step(node, context):
         return

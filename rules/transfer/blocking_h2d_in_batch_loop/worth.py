@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.data.idle_loops import computes_nothing
-from torchlint.semantics.knowledge.conventions.conditions import CUDA_FLAG
-from torchlint.semantics.knowledge.conventions.functions import CALIBRATION, SYNCHRONISING_FUNCTION
+from torchlint.semantics.knowledge.conventions.functions import CALIBRATION
 from torchlint.semantics.knowledge.conventions.packages import GRAPH_PACKAGE
-from torchlint.semantics.knowledge.conventions.values import DETECTION_TARGETS, LOSS_DICT
 from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import final_part
 from torchlint.syntax.tree import Loop, children, descendants
@@ -59,8 +57,6 @@ def may_be_an_object(receiver: cst.BaseExpression, context: Context) -> bool:
         return True
     if not isinstance(receiver, cst.Name):
         return False
-    if _is_for_a_detector(receiver, context):
-        return True
     return any(
         _is_piece(binder, context) or _is_beside_pieces(binder, receiver.value) for binder in context.binders(receiver)
     )
@@ -87,29 +83,6 @@ def _is_piece(binder: cst.CSTNode, context: Context) -> bool:
     return False
 
 
-def _is_for_a_detector(name: cst.Name, context: Context) -> bool:
-    """`loss_dict = model(images, targets=targets)`: a detector takes an object that holds boxes and labels."""
-    loop = context.frequencies.batch_loop(name)
-    return (
-        DETECTION_TARGETS.suggests(name.value) and loop is not None and any(map(_gives_losses, descendants(loop.body)))
-    )
-
-
-def _gives_losses(node: cst.CSTNode) -> bool:
-    match node:
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))], value=cst.Call(args=args)) if (
-            LOSS_DICT.suggests(name)
-        ):
-            return any(
-                argument.keyword is not None
-                and isinstance(argument.value, cst.Name)
-                and argument.keyword.value == argument.value.value
-                and DETECTION_TARGETS.suggests(argument.value.value)
-                for argument in args
-            )
-    return False
-
-
 def _is_beside_pieces(binder: cst.CSTNode, name: str) -> bool:
     """Whether another part of the same batch is gone through in the loop: `for target in targets`."""
     if not isinstance(binder, cst.For):
@@ -131,13 +104,10 @@ def _siblings(binder: cst.CSTNode) -> set[str]:
 
 
 def is_waited_for(moved: cst.CSTNode, context: Context) -> bool:
-    """Whether each turn of the loop waits for the device by `torch.cuda.synchronize()`, as a clock needs it.
-
-    Of `time_synchronized()` the name says it.
-    """
+    """Whether each turn of the loop waits for the device by `torch.cuda.synchronize()`, as a clock needs it."""
     loop = context.frequencies.batch_loop(moved)
     return loop is not None and any(
-        SYNCHRONISING_FUNCTION.suggests(final_part(call.func)) for call in _always_called(loop.body)
+        context.qualified_name(call.func) == "torch.cuda.synchronize" for call in _always_called(loop.body)
     )
 
 
@@ -190,8 +160,6 @@ def _asks_for_cuda(test: cst.BaseExpression, context: Context) -> bool | None:
             return True if isinstance(operator, cst.In) and names[0] == "cuda" else None
         case cst.Call(func=func, args=[]):
             return True if context.qualified_name(func) == "torch.cuda.is_available" else None
-        case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
-            return True if CUDA_FLAG.suggests(name.lower()) else None
     return None
 
 

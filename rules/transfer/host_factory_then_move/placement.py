@@ -11,7 +11,7 @@ from torchlint.analyses.tensors.factories import Factory, Sameness
 from torchlint.analyses.transfer.moves import Move, is_plain
 from torchlint.edits.expressions import deleted, space_before_added
 from torchlint.rule import NodeEdit, Replace
-from torchlint.semantics.knowledge.conventions.texts import DEVICE_SETTING_CALL
+from torchlint.semantics.knowledge.marks import DEVICE_SETTING_CALL
 from torchlint.semantics.names.bindings import dotted
 from torchlint.syntax.tree import descendants
 
@@ -186,7 +186,7 @@ def _may_be_asked_earlier(
     between = [*beside, *lines[lines.index(first) + 1 : lines.index(second)]]
     node = moved.destination.node
     if node is None or isinstance(node, (cst.SimpleString, cst.Integer)):
-        return not any(DEVICE_SETTING_CALL.suggests(context.uncommented(line)) for line in between)
+        return not any(DEVICE_SETTING_CALL.is_in(context.uncommented(line)) for line in between)
     if not is_plain(node):
         return False
     asked = {name.value for name in descendants(node) if isinstance(name, cst.Name)}

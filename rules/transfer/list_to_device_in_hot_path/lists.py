@@ -19,7 +19,7 @@ from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.apis import OF_LISTS
 from torchlint.semantics.knowledge.conventions.conditions import TRACED_CONDITION
 from torchlint.semantics.knowledge.conventions.functions import COLLATOR
-from torchlint.semantics.knowledge.conventions.texts import GRADIENT_TAKEN, STEP_TAKEN
+from torchlint.semantics.knowledge.marks import GRADIENT_TAKEN, STEP_TAKEN
 from torchlint.semantics.names.bindings import dotted
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
@@ -288,9 +288,9 @@ def _is_elsewhere(node: cst.Call, context: Context) -> bool:
         # Gradients that nobody steps with are there to be looked at, for one input after the other.
         text = context.program.code
         if (
-            GRADIENT_TAKEN.suggests(text)
-            and not STEP_TAKEN.suggests(text)
-            and GRADIENT_TAKEN.suggests(context.uncommented(function.body))
+            GRADIENT_TAKEN.is_in(text)
+            and not STEP_TAKEN.is_in(text)
+            and GRADIENT_TAKEN.is_in(context.uncommented(function.body))
         ):
             return True
     class_ = context.tree.enclosing_class(node)

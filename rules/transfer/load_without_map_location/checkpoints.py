@@ -9,7 +9,8 @@ import libcst as cst
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.knowledge.conventions.conditions import RANK_CONDITION, SEVERAL_PROCESSES, SINGLED_OUT
 from torchlint.semantics.knowledge.conventions.packages import CHECKPOINTING_PACKAGE
-from torchlint.semantics.knowledge.conventions.texts import CUDA_TEXT, OPTIMIZER_TEXT, SHARDED_TRAINING
+from torchlint.semantics.knowledge.conventions.texts import CUDA_TEXT, OPTIMIZER_TEXT
+from torchlint.semantics.knowledge.marks import SHARDED_TRAINING
 from torchlint.semantics.names.bindings import final_part
 from torchlint.syntax.tree import descendants
 
@@ -29,7 +30,7 @@ _PROCESSES = frozenset(
 def is_loaded_by_each_process(load: cst.Call, context: Context) -> bool:
     """Whether the file sets up several processes, and each of them gets here."""
     text = context.program.code
-    if SHARDED_TRAINING.suggests(text) or CHECKPOINTING_PACKAGE.suggests_any(context.names.imported):
+    if SHARDED_TRAINING.is_in(text) or CHECKPOINTING_PACKAGE.suggests_any(context.names.imported):
         return False
     calls = {context.qualified_name(call.func) for call in context.tree.of(cst.Call)}
     if _is_of_the_cpu(context):

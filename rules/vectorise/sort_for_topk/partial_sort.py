@@ -11,8 +11,7 @@ import libcst as cst
 from torchlint.analyses.batching.extent import is_sure_tensor
 from torchlint.analyses.tensors.ranks import has_one_axis
 from torchlint.semantics.flow.origins import Through
-from torchlint.semantics.knowledge.conventions.counts import CAP, SHARE
-from torchlint.semantics.knowledge.conventions.values import DRAWN_SCORES
+from torchlint.semantics.knowledge.conventions.counts import CAP
 from torchlint.semantics.names.bindings import Binder
 from torchlint.syntax.literals import integer
 from torchlint.syntax.tree import descendants
@@ -43,7 +42,7 @@ class Part:
 class Sort:
     """`call` sorts `tensor` along `axis`; `parts` are all that is used of it.
 
-    `is_bound`: the names say that their number may be as large as that of what is sorted, or that any order would do.
+    `is_bound`: the names say that their number may be as large as that of what is sorted.
     """
 
     call: cst.Call
@@ -86,7 +85,7 @@ def partial_sort(call: cst.Call, context: Context) -> Sort | None:
     if len({(context.code(part.count), part.is_last) for part in parts}) > 1 or not is_sure_tensor(tensor, context):
         return None
     is_descending = isinstance(descending, cst.Name) and descending.value == "True"
-    is_bound = _is_named_drawn(tensor, context) or any(_is_named_bound(part.count, context) for part in parts)
+    is_bound = any(CAP.suggests(context.uncommented(part.count)) for part in parts)
     return Sort(call, tensor, axis, is_descending, parts, is_bound)
 
 
@@ -105,25 +104,12 @@ def _is_share(node: cst.CSTNode) -> bool:
     return False
 
 
-def _is_named_bound(count: cst.BaseExpression, context: Context) -> bool:
-    """Whether the number is called a bound or a share: `[:max_boxes]`."""
-    return CAP.suggests(context.uncommented(count)) or any(
-        isinstance(part, cst.Name) and SHARE.suggests(part.value)
-        for value in context.origins(count).nodes
-        for part in descendants(value)
-    )
-
-
 def _is_drawn(tensor: cst.BaseExpression, context: Context) -> bool:
     """Whether a random order is asked for, `torch.rand(n).argsort()`: that is one of all elements."""
     return any(
         isinstance(part, cst.Call) and (context.qualified_name(part.func) or "") in _DRAWING
         for part in _written(tensor, context)
     )
-
-
-def _is_named_drawn(tensor: cst.BaseExpression, context: Context) -> bool:
-    return any(isinstance(part, cst.Name) and DRAWN_SCORES.suggests(part.value) for part in _written(tensor, context))
 
 
 def _written(tensor: cst.BaseExpression, context: Context) -> Iterator[cst.CSTNode]:

@@ -86,7 +86,7 @@ NEGATIVE = {
     "a barrier for the clock": "dist.barrier()\n        meter.update(time.time() - args.start)",
     "at the end too": "last_batch = i == args.last\n        if last_batch or i % 100 == 0:\n            dist.all_reduce(loss)\n"
     "            print(loss.item())",
-    "at the end, which somebody else tells": "if args.last_batch or i % args.log_interval == 0:\n            dist.all_reduce(loss)\n"
+    "at the end, which somebody else tells": "if last_batch or i % args.log_interval == 0:\n            dist.all_reduce(loss)\n"
     "            print(loss.item())",
     "given back": "dist.all_reduce(loss)\n        yield loss",
 }

@@ -151,10 +151,10 @@ FSDP = {"module": "torch.distributed.fsdp", "wrapper": "FullyShardedDataParallel
     [
         (DDP, "part", f"{BACKWARD}  # <- {RULE}", "optimizer.step()"),
         (DDP, "micro_batch", f"{BACKWARD}  # <- {RULE}", "optimizer.step()"),
-        (DDP, "micro_batch", f"{BACKWARD}  # <- {RULE}?", "pass"),
         (FSDP, "part", f"{BACKWARD}  # <- {RULE}?", "optimizer.step()"),
         # look-alikes
         (DDP, "part", BACKWARD, "pass"),
+        (DDP, "micro_batch", BACKWARD, "pass"),
         (DDP, "part", f"{BACKWARD}; optimizer.step()", "pass"),
         (DDP, "part", f"optimizer.zero_grad(); {BACKWARD}", "optimizer.step()"),
         (DDP, "part", f"with model.no_sync(): {BACKWARD}", "optimizer.step()"),

@@ -17,15 +17,10 @@ from torchlint.analyses.provenance.constants import constant, keywords
 from torchlint.semantics.execution.frequency import LoopKind
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.flow.query import query
-from torchlint.semantics.knowledge.apis import FACTORIES, LEGACY_TENSORS
-from torchlint.semantics.knowledge.conventions.functions import (
-    DATASET_BASE,
-    ITERABLE_BASE,
-    LOADER_HOOK,
-    PROGRESS_BAR,
-)
+from torchlint.semantics.knowledge.apis import FACTORIES, LEGACY_TENSORS, LOADER_HOOKS
+from torchlint.semantics.knowledge.conventions.functions import DATASET_BASE, PROGRESS_BAR
 from torchlint.semantics.knowledge.conventions.packages import PROMPT_READER
-from torchlint.semantics.knowledge.conventions.texts import WORKER_INFO
+from torchlint.semantics.knowledge.marks import WORKER_INFO
 from torchlint.semantics.names.bindings import dotted, last_part
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import Loop, descendants, descendants_in_scope
@@ -317,8 +312,8 @@ def class_work(class_: cst.ClassDef, context: Context) -> Work:
     """What making one sample takes, of a dataset that the module defines."""
     bases = [base for base in context.classes.lineage(class_) if isinstance(base, str)]
     code = context.uncommented(class_)
-    if any(ITERABLE_BASE.suggests(base.rpartition(".")[2]) for base in bases):
-        return Work.UNKNOWN if WORKER_INFO.suggests(code) else Work.STREAMS
+    if any(base.rpartition(".")[2] == "IterableDataset" for base in bases):
+        return Work.UNKNOWN if WORKER_INFO.is_in(code) else Work.STREAMS
     if any(is_put_on_device(node, context) for node in descendants(class_.body)):
         return Work.ON_DEVICE
     getter = context.classes.method(class_, "__getitem__") or context.classes.method(class_, "__getitems__")
@@ -589,7 +584,7 @@ class _Readers:
         function = self.context.function(node)
         if not isinstance(function, cst.FunctionDef):
             return Reader.UNSEEN
-        if LOADER_HOOK.suggests(function.name.value) and self.context.classes.owner(function) is not None:
+        if function.name.value in LOADER_HOOKS and self.context.classes.owner(function) is not None:
             return Reader.LOOP
         calls = self.context.calls.callers(function)
         found = max((self._unpacked(call, place) for call in calls), default=Reader.UNSEEN)

@@ -8,7 +8,7 @@ import libcst as cst
 
 from torchlint.semantics.knowledge.conventions.counts import SHOWN_NUMBER
 from torchlint.semantics.knowledge.conventions.functions import WRITING_METHOD
-from torchlint.semantics.knowledge.conventions.texts import TRAINING_CODE
+from torchlint.semantics.knowledge.marks import GRADIENT_TAKEN
 from torchlint.syntax.tree import descendants
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def computes_nothing(loop: cst.For, context: Context) -> bool:
 
 def takes_few(loop: cst.For, context: Context) -> bool:
     """Whether a loop that runs once and trains nothing ends with so many batches: `if i == shown: break`."""
-    if context.loop(loop) is not None or TRAINING_CODE.suggests(context.uncommented(loop.body)):
+    if context.loop(loop) is not None or GRADIENT_TAKEN.is_in(context.uncommented(loop.body)):
         return False
     match loop:
         case cst.For(

@@ -12,7 +12,6 @@ from torchlint.analyses.iteration.carried import is_read
 from torchlint.analyses.iteration.targets import names_in, picks, picks_one
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.functions import FILE_FUNCTION, RESIZING_CALL, SUPPRESSION
-from torchlint.semantics.knowledge.conventions.packages import ONE_BY_ONE
 from torchlint.semantics.knowledge.conventions.values import LIST, STATELESS_LOSS
 from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import dotted
@@ -50,9 +49,8 @@ def is_mixed(turn: Turn) -> bool:
                     return True
             case cst.While() if not isinstance(turn.loop, cst.While):
                 return True
-            case cst.Call(func=cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)) as func):
-                package = (turn.context.qualified_name(func) or "").partition(".")[0]
-                if FILE_FUNCTION.suggests(name) or ONE_BY_ONE.suggests(package):
+            case cst.Call(func=cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name))):
+                if FILE_FUNCTION.suggests(name):
                     return True
     return False
 

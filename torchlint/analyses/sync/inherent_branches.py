@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -12,7 +11,7 @@ from torchlint.analyses.data.sample_code import is_for_samples
 from torchlint.analyses.iteration.targets import loops_around
 from torchlint.finding import Doubt
 from torchlint.semantics.flow.guards import Role
-from torchlint.semantics.knowledge.conventions.conditions import CHECKING_OPTION, DEBUG_SWITCH, SHOWING_OPTION
+from torchlint.semantics.knowledge.conventions.conditions import CHECKING_OPTION, DEBUG_SWITCH
 from torchlint.semantics.knowledge.conventions.functions import (
     ASSERTING_CALL,
     DYNAMIC_CLASS,
@@ -134,16 +133,8 @@ def switch_doubts(node: cst.CSTNode, context: Context) -> Iterator[Doubt]:
         if isinstance(guard.node, cst.If) and guard.role is Role.TAKEN:
             if _is_off_by_default(guard.node.test, context):
                 yield Doubt.RARE
-            elif DEBUG_SWITCH.suggests(context.uncommented(guard.node.test)) or _is_asked_for(guard.node.test, context):
+            elif DEBUG_SWITCH.suggests(context.uncommented(guard.node.test)):
                 yield Doubt.NAMED_RARE
-
-
-def _is_asked_for(test: cst.BaseExpression, context: Context) -> bool:
-    """`if args.print_loss`, where this file has `add_argument("--print_loss", action="store_true")`."""
-    if not isinstance(test, cst.Attribute) or not SHOWING_OPTION.suggests(test.attr.value):
-        return False
-    option = re.compile(rf"""["']--{test.attr.value.replace("_", "[-_]")}["'][^()]*["']store_true["']""")
-    return option.search(context.program.code) is not None
 
 
 def _is_off_by_default(test: cst.BaseExpression, context: Context) -> bool:

@@ -9,8 +9,8 @@ import libcst as cst
 
 from torchlint.analyses.tensors.host_computed import is_computed_on_host
 from torchlint.semantics.flow.query import query
-from torchlint.semantics.knowledge.conventions.texts import MAIN_BLOCK, PACKED_SEQUENCE, RANDOM_TRIAL
 from torchlint.semantics.knowledge.conventions.values import PACKED_SIZES
+from torchlint.semantics.knowledge.marks import MAIN_BLOCK, PACKED_SEQUENCE, RANDOM_TRIAL
 from torchlint.semantics.names.bindings import Binder, method_name
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants
@@ -87,7 +87,7 @@ _WHERE = {"is_cuda": False, "is_cpu": True}
 
 def _is_of_packed(name: cst.Name, context: Context) -> bool:
     """Whether these are the `batch_sizes` of a `PackedSequence`, which are on the CPU always."""
-    return PACKED_SIZES.suggests(name.value) and PACKED_SEQUENCE.suggests(context.program.code)
+    return PACKED_SIZES.suggests(name.value) and PACKED_SEQUENCE.is_in(context.program.code)
 
 
 def _is_of_a_data_set(node: cst.CSTNode, context: Context) -> bool:
@@ -137,7 +137,7 @@ def _lengths(tree: Tree, names: Names) -> list[cst.Name]:
 
 def _is_tried_out(node: cst.CSTNode, context: Context) -> bool:
     """Whether the main block of a file of modules tries them out on random numbers, and moves nothing anywhere."""
-    if not MAIN_BLOCK.suggests(context.program.code) or not RANDOM_TRIAL.suggests(context.program.code):
+    if not MAIN_BLOCK.is_in(context.program.code) or not RANDOM_TRIAL.is_in(context.program.code):
         return False
     for above in context.around(node, cst.If):
         if "__name__" in context.uncommented(above.test):
@@ -147,7 +147,7 @@ def _is_tried_out(node: cst.CSTNode, context: Context) -> bool:
                 for part in descendants(above.body)
             )
             return (
-                RANDOM_TRIAL.suggests(text)
+                RANDOM_TRIAL.is_in(text)
                 and not is_moving
                 and any(map(context.classes.is_module, context.tree.of(cst.ClassDef)))
             )

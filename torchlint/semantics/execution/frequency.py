@@ -13,13 +13,8 @@ from torchlint.semantics.execution.first_time import is_first_time, makes_an_ent
 from torchlint.semantics.execution.guards import is_missing
 from torchlint.semantics.execution.stepping import Stepping
 from torchlint.semantics.knowledge import apis
-from torchlint.semantics.knowledge.conventions.conditions import LAST_TURN, LIMIT_FLAG
-from torchlint.semantics.knowledge.conventions.counts import (
-    COUNTER,
-    EPOCH,
-    RECURRING_COUNTER,
-    STEP_COUNTER,
-)
+from torchlint.semantics.knowledge.conventions.conditions import LIMIT_FLAG
+from torchlint.semantics.knowledge.conventions.counts import COUNTER, EPOCH, RECURRING_COUNTER, STEP_COUNTER
 from torchlint.semantics.knowledge.conventions.functions import (
     CALLED_METHOD,
     CLIPPING_FUNCTION,
@@ -1237,10 +1232,7 @@ def _is_now_and_then(part: cst.BaseExpression) -> bool:
             comparisons=[cst.ComparisonTarget(operator=cst.GreaterThan() | cst.GreaterThanEqual(), comparator=right)],
         ):
             return _is_counter(left) and _is_a_length(right)  # `step >= epochs * len(loader)`: the last one
-    return isinstance(part, cst.Name) or (
-        isinstance(part, cst.Attribute)
-        and (LAST_TURN.suggests(part.attr.value) or LIMIT_FLAG.suggests(part.attr.value))
-    )
+    return isinstance(part, cst.Name) or (isinstance(part, cst.Attribute) and LIMIT_FLAG.suggests(part.attr.value))
 
 
 def _is_a_length(node: cst.BaseExpression) -> bool:

@@ -219,3 +219,17 @@ NO_GRAD_CONTEXTS = frozenset(
 # Methods that a framework calls at each training step: Lightning's, and those of a `Trainer` that is subclassed.
 TRAINING_METHODS = frozenset({"training_step", "compute_loss"})
 BACKWARD_METHODS = frozenset({"backward", "manual_backward"})
+# Methods that Lightning calls for a loader.
+LOADER_HOOKS = frozenset("train_dataloader val_dataloader test_dataloader predict_dataloader".split())
+# Functions of torch_scatter and torch_geometric that reduce the rows of each group of a tensor to one.
+GROUPED_REDUCTIONS = (
+    "scatter",
+    "scatter_max",
+    "scatter_add",
+    "scatter_sum",
+    "scatter_reduce",
+    "segment_csr",
+    "segment_coo",
+)
+# Frameworks besides PyTorch: a file that computes with one names torch for a comparison.
+OTHER_FRAMEWORKS = frozenset("jax jittor megengine mindspore mxnet oneflow paddle tensorflow".split())

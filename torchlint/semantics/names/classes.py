@@ -12,7 +12,6 @@ from torchlint.semantics.knowledge.apis import DATASET_BASES, MODULE_BASES, TRAI
 from torchlint.semantics.knowledge.conventions.functions import (
     DATASET_BASE,
     NO_MODULE_BASE,
-    OPTIMIZER_BASE,
     TRAINER_CLASS,
 )
 from torchlint.semantics.names.bindings import Binder, Binding, Names, parameters
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from torchlint.facts import Facts
-    from torchlint.semantics.knowledge.conventions.convention import Convention
     from torchlint.syntax.tree import Tree
 
 
@@ -82,12 +80,6 @@ class Classes:
             elif (described := self.facts.described(current)) is not None:
                 waiting += described.bases
 
-    def _inherits(self, class_: cst.ClassDef, wanted: frozenset[str], last_parts: Convention) -> bool:
-        return any(
-            isinstance(base, str) and (base in wanted or last_parts.suggests(base.rpartition(".")[2]))
-            for base in self.lineage(class_)
-        )
-
     def is_module(self, class_: cst.ClassDef) -> bool:
         """Whether instances are `nn.Module`s: by a base, or by `forward` under a base from elsewhere."""
         if any(base in MODULE_BASES for base in self.lineage(class_) if isinstance(base, str)):
@@ -96,7 +88,11 @@ class Classes:
         return bool(known) and self.method(class_, "forward") is not None and not self._is_function(class_)
 
     def _is_function(self, class_: cst.ClassDef) -> bool:
-        return self._inherits(class_, frozenset({"torch.autograd.Function"}), NO_MODULE_BASE)
+        return any(
+            isinstance(base, str)
+            and (base == "torch.autograd.Function" or NO_MODULE_BASE.suggests(base.rpartition(".")[2]))
+            for base in self.lineage(class_)
+        )
 
     def is_dataset(self, class_: cst.ClassDef) -> bool:
         """Whether instances are datasets."""
@@ -114,7 +110,7 @@ class Classes:
 
     def is_optimizer(self, class_: cst.ClassDef) -> bool:
         """Whether instances are optimizers."""
-        return self._inherits(class_, frozenset({"torch.optim.Optimizer"}), OPTIMIZER_BASE)
+        return any(isinstance(base, str) and base.rpartition(".")[2] == "Optimizer" for base in self.lineage(class_))
 
     def is_training_method(self, function: cst.FunctionDef) -> bool:
         """Whether a framework calls the method at each training step, wherever else it is called."""

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.knowledge.conventions.packages import OTHER_FRAMEWORK
-from torchlint.semantics.knowledge.conventions.texts import (
-    ACCELERATOR_CHECK,
-    ACCELERATOR_CHECKED,
-    ACCELERATOR_PARTS,
-    ACCELERATOR_WORDS,
-    DEVICE_SETTER,
-)
+from torchlint.semantics.knowledge.apis import OTHER_FRAMEWORKS
+from torchlint.semantics.knowledge.conventions.texts import ACCELERATOR_PARTS, ACCELERATOR_WORDS
+from torchlint.semantics.knowledge.marks import DEVICE_SETTER
 from torchlint.semantics.knowledge.torch_signatures import MODULES
 from torchlint.semantics.names.bindings import Binder
 from torchlint.semantics.values.lattice import Device, Kind
@@ -24,6 +20,10 @@ if TYPE_CHECKING:
     from torchlint.semantics.names.bindings import Names
     from torchlint.semantics.values.lattice import Value
     from torchlint.syntax.tree import Tree
+
+
+# Lines that ask for an accelerator or seed it, and put nothing there.
+_PUTS_NOTHING = re.compile(r"assert [\w.]*cuda\.is_available\(\).*|[\w.]*cuda\.manual_seed(_all)?\(")
 
 
 class Program:
@@ -43,15 +43,15 @@ class Program:
     def mentions_accelerator(self) -> bool:
         """Whether anything in the file speaks of an accelerator."""
         text = self.code.lower()
-        if ACCELERATOR_CHECKED.suggests(text):
-            text = ACCELERATOR_CHECK.removed_from(text)
+        if "cuda.is_available()" in text or "cuda.manual_seed" in text:
+            text = _PUTS_NOTHING.sub("", text)
         return ACCELERATOR_PARTS.suggests(text) or ACCELERATOR_WORDS.suggests(text)
 
     @cached_property
     def is_of_another_framework(self) -> bool:
         """Whether the file computes with another framework than PyTorch, of which it imports nothing."""
         imported = self.names.imported
-        return OTHER_FRAMEWORK.suggests_any(imported) and imported.isdisjoint({"torch", "lightning"})
+        return not imported.isdisjoint(OTHER_FRAMEWORKS) and imported.isdisjoint({"torch", "lightning"})
 
     @cached_property
     def is_whole_script(self) -> bool:
@@ -75,7 +75,7 @@ class Program:
     @cached_property
     def changes_default_device(self) -> bool:
         """Whether factories without `device=` may give a tensor elsewhere than on the CPU."""
-        if DEVICE_SETTER.suggests(self.code):
+        if DEVICE_SETTER.is_in(self.code):
             return True
         return any(self._is_device_call(item.item) for with_ in self.tree.of(cst.With) for item in with_.items)
 

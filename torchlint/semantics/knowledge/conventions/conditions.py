@@ -32,13 +32,6 @@ SHORT_OF_MEMORY = Convention(
     pattern=r"mem|cpu_cache|offload|vram|oom\b",
 )
 
-CUDA_FLAG = Convention(
-    "cuda-flag",
-    suggests_that="the condition asks for CUDA",
-    why="Options and attributes say so by their names.",
-    names=frozenset("cuda cuda_available has_cuda is_cuda use_cuda use_gpu".split()),
-)
-
 OFFLOADING_OPTION = Convention(
     "offloading-option",
     suggests_that="the condition asks for room on the device",
@@ -60,26 +53,11 @@ CHECKING_OPTION = Convention(
     pattern="debug|anomal|verbos|valid|sanity|check|strict|is_scripting|is_tracing|is_exporting|onnx",
 )
 
-SHOWING_OPTION = Convention(
-    "showing-option",
-    suggests_that="the option asks for something to be shown",
-    why="It is off in long runs.",
-    pattern="print|show|dump|display|monitor|report|^log|_log",
-)
-
 DEBUG_SWITCH = Convention(
     "debug-switch",
     suggests_that="the condition asks for debugging",
     why="It is off in long runs.",
     pattern="debug|verbos",
-)
-
-SHOWING_CONDITION = Convention(
-    "showing-condition",
-    suggests_that="the branch is there to show things",
-    why="What it costs is petty.",
-    pattern="visual|plot|draw|(^|_)viz?s?(_|$)",
-    ignore_case=True,
 )
 
 MEMORY_OPTION = Convention(
@@ -196,20 +174,6 @@ LIMIT_FLAG = Convention(
     pattern="log_now|should_log|do_log|is_last|print_now|debug",
 )
 
-LAST_TURN = Convention(
-    "last-turn",
-    suggests_that="the condition holds at the last turn",
-    why="Flags for it have these names.",
-    names=frozenset("last_batch last_iter last_iteration last_step".split()),
-)
-
-OVERFLOW_CONDITION = Convention(
-    "overflow-condition",
-    suggests_that="the condition asks whether something has gone wrong",
-    why="It is said seldom.",
-    pattern=r"(?<![\w.])(?<!not )[\w.]*overflow",
-)
-
 NORM_CONDITION = Convention(
     "norm-condition",
     suggests_that="the condition asks for a norm",
@@ -239,11 +203,4 @@ BROKEN_CONDITION = Convention(
     suggests_that="the condition asks whether something is wrong",
     why="It seldom is.",
     pattern=r"isnan\(|isinf\(",
-)
-
-NOTHING_THERE = Convention(
-    "nothing-there",
-    suggests_that="the condition asks whether there is nothing",
-    why="It seldom holds.",
-    pattern=r"\A(?:not len\(.*\)|(len\(.*\)|.*\.(numel|nelement)\(\)|.*\.(shape\[0\]|size\(0\))) == 0)\Z",
 )

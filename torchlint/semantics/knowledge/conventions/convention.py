@@ -43,10 +43,6 @@ class Convention:
         found = self._first_in(text)
         return found if found is not None and _counts(self) else ""
 
-    def removed_from(self, text: str) -> str:
-        """The text without what follows the convention."""
-        return _compiled(self.pattern, self.ignore_case).sub("", text) if self.suggests(text) else text
-
     def _first_in(self, text: str) -> str | None:
         """What the pattern describes first, remembered: names recur, from file to file too, and the code of a file."""
         search = _in_a_name if len(text) < _LONGEST_NAME else _in_a_text

@@ -44,14 +44,6 @@ CAP = Convention(
     ignore_case=True,
 )
 
-SHARE = Convention(
-    "share",
-    suggests_that="a number is a share of what is sorted",
-    why="`topk` gains nothing for a large share.",
-    pattern="ratio|frac|percent|quantile|half",
-    ignore_case=True,
-)
-
 BATCH_SIZE = Convention(
     "batch-size",
     suggests_that="a number is that of the samples of a batch",
@@ -115,11 +107,4 @@ WORKER_NUMBER = Convention(
     suggests_that="a number is that of workers",
     why="Its name may stand in the place of the number.",
     pattern="worker",
-)
-
-MICRO_BATCH = Convention(
-    "micro-batch",
-    suggests_that="a number is the size of a micro-batch",
-    why="It has a few samples, each of them large.",
-    pattern="micro",
 )

@@ -95,20 +95,6 @@ COUNTING_FUNCTION = Convention(
     ignore_case=True,
 )
 
-INITIALISER = Convention(
-    "initialiser",
-    suggests_that="the function sets the first weights",
-    why="It runs once for each layer.",
-    names=frozenset("_init_weights init_weights reset_parameters weights_init".split()),
-)
-
-SYNCHRONISING_FUNCTION = Convention(
-    "synchronising-function",
-    suggests_that="the function waits for the device",
-    why="`time_synchronized()` says it by its name.",
-    pattern="synchroni[sz]ed?$|^cuda_sync",
-)
-
 CHANGING_DATASET = Convention(
     "changing-dataset",
     suggests_that="the dataset has a method that changes it between epochs",
@@ -374,25 +360,11 @@ FITTING_METHOD = Convention(
     names=frozenset({"fit"}),
 )
 
-OPTIMIZER_BASE = Convention(
-    "optimizer-base",
-    suggests_that="the base is an optimizer",
-    why="As for modules.",
-    names=frozenset({"Optimizer"}),
-)
-
 DATASET_BASE = Convention(
     "dataset-base",
     suggests_that="the base is a dataset",
     why="Libraries and projects end the names of datasets so.",
     pattern=r"Dataset\Z",
-)
-
-ITERABLE_BASE = Convention(
-    "iterable-base",
-    suggests_that="the base is a dataset that is gone over",
-    why="Its module may be out of sight, and its last name is the same.",
-    names=frozenset({"IterableDataset"}),
 )
 
 LOGGING_CALL = Convention(
@@ -472,20 +444,6 @@ PROGRESS_BAR = Convention(
     pattern="tqdm",
 )
 
-LOADER_HOOK = Convention(
-    "loader-hook",
-    suggests_that="a framework calls the method for a loader",
-    why="The hooks of Lightning end so, and methods of trainers follow them.",
-    pattern=r"_dataloader\Z",
-)
-
-TOKENISING_CALL = Convention(
-    "tokenising-call",
-    suggests_that="the call is that of a tokenizer",
-    why="What it is given is text for a model.",
-    pattern="token",
-)
-
 LOADING_METHOD = Convention(
     "loading-method",
     suggests_that="the method loads weights",
@@ -498,13 +456,6 @@ CRITERION_CALL = Convention(
     suggests_that="what is called computes a loss",
     why="Losses are handed in from other files.",
     pattern="criterion",
-)
-
-MADE_UP_FUNCTION = Convention(
-    "made-up-function",
-    suggests_that="the function works on made up data",
-    why="It runs once.",
-    pattern="dummy",
 )
 
 CALIBRATION = Convention(
@@ -526,13 +477,6 @@ CPU_OPERATION = Convention(
     suggests_that="only the CPU has the operation",
     why="The copy is needed.",
     pattern=r"_cpu\Z",
-)
-
-DECODING_METHOD = Convention(
-    "decoding-method",
-    suggests_that="a meter is asked for more than an average",
-    why="It works on arrays.",
-    pattern=r"\A(?:get_pred|predict|decode)",
 )
 
 FALLBACK = Convention(
@@ -585,13 +529,6 @@ OPTIMIZER_CALL = Convention(
     ignore_case=True,
 )
 
-HALF_OPTIMIZER = Convention(
-    "half-optimizer",
-    suggests_that="the optimizer keeps gradients elsewhere than in `.grad`",
-    why="That of Apex does.",
-    names=frozenset({"FP16_Optimizer"}),
-)
-
 STEP_METHOD = Convention(
     "step-method",
     suggests_that="the method takes a step",
@@ -604,27 +541,6 @@ MODEL_CLASS = Convention(
     suggests_that="what `from_pretrained` gives is a model",
     why="Tokenizers and processors are loaded in the same way.",
     pattern="Model",
-)
-
-SUPPRESSING_CONTEXT = Convention(
-    "suppressing-context",
-    suggests_that="the context manager swallows errors",
-    why="Code behind it may run after a failure.",
-    names=frozenset("assertRaises raises suppress".split()),
-)
-
-GRADIENT_SWITCH = Convention(
-    "gradient-switch",
-    suggests_that="the function switches gradients off where it is given `False`",
-    why="Helpers for it have it in their names.",
-    pattern="grad",
-)
-
-TEST_CASE = Convention(
-    "test-case",
-    suggests_that="the base is a test case",
-    why="It runs a model to look at it.",
-    names=frozenset({"TestCase"}),
 )
 
 RESIZING_CALL = Convention(
@@ -664,23 +580,9 @@ FILE_FUNCTION = Convention(
     ),
 )
 
-DECIDING_CALL = Convention(
-    "deciding-call",
-    suggests_that="the call computes or decides with what it is given",
-    why="A sum over the processes is needed there.",
-    names=frozenset("all_close allclose backward isfinite isinf isnan step".split()),
-)
-
 FUSING_DECORATOR = Convention(
     "fusing-decorator",
     suggests_that="the decorator fuses what the function computes",
     why="Projects wrap that of TorchScript.",
     names=frozenset("jit jit_fuser script".split()),
-)
-
-GROUPED_REDUCTION = Convention(
-    "grouped-reduction",
-    suggests_that="a function reduces the rows of each group of a tensor to one",
-    why="`reduce=` says how, in torch_scatter and torch_geometric.",
-    pattern=r"(?:scatter(?:_max|_add|_sum|_reduce)?|segment_c(?:sr|oo))$",
 )

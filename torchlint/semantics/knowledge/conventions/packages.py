@@ -32,20 +32,6 @@ SMALL_NETWORKS = Convention(
     names=frozenset("dgl gym gymnasium ogb procgen torch_geometric".split()),
 )
 
-ONE_BY_ONE = Convention(
-    "one-by-one",
-    suggests_that="functions of the package take one element at a time",
-    why="No batched operation takes their place.",
-    names=frozenset("PIL cv2 matplotlib pycocotools scipy skimage sklearn torchaudio".split()),
-)
-
-OTHER_FRAMEWORK = Convention(
-    "other-framework",
-    suggests_that="the file computes with another framework",
-    why="It names torch for a comparison.",
-    names=frozenset("jax jittor megengine mindspore mxnet oneflow paddle tensorflow".split()),
-)
-
 PROMPT_READER = Convention(
     "prompt-reader",
     suggests_that="what takes the loader has a language model write an answer to each prompt",

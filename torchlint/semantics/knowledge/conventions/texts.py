@@ -34,20 +34,6 @@ DRAWS_SAMPLES = Convention(
     ignore_case=True,
 )
 
-TRAINING_CODE = Convention(
-    "training-code",
-    suggests_that="the loop trains",
-    why="A loop that shows a few batches does not.",
-    pattern=r"\.backward\(|\.step\(|train",
-)
-
-DEFAULT_DEVICE_SETTER = Convention(
-    "default-device-setter",
-    suggests_that="the file sets where or as what tensors are made",
-    why="Workers that make tensors on a device fail.",
-    pattern="set_default_(device|tensor_type)",
-)
-
 ACCELERATED_TRAINING = Convention(
     "accelerated-training",
     suggests_that="the file trains on an accelerator",
@@ -100,27 +86,6 @@ PICKED_BY_NAME = Convention(
     pattern=r"\bglobals\(\)(\.get\(|\[)|(?<![.\w])eval\(",
 )
 
-ACCELERATOR_CHECK = Convention(
-    "accelerator-check",
-    suggests_that="a line speaks of an accelerator and puts nothing on it",
-    why="Seeds are set for all devices.",
-    pattern=r"assert [\w.]*cuda\.is_available\(\).*|[\w.]*cuda\.manual_seed(_all)?\(",
-)
-
-ACCELERATOR_CHECKED = Convention(
-    "accelerator-checked",
-    suggests_that="the file has such a line",
-    why="One of these stands in each of them.",
-    pattern=r"cuda\.is_available\(\)|cuda\.manual_seed",
-)
-
-DEVICE_SETTER = Convention(
-    "device-setter",
-    suggests_that="the file sets the device on which tensors are made",
-    why="Factories without `device=` give a tensor elsewhere then.",
-    pattern="set_default_device|set_default_tensor_type|DeviceContext|init_on_device|init_empty_weights",
-)
-
 APPLE_DEVICE = Convention(
     "apple-device",
     suggests_that="the file speaks of devices of Apple",
@@ -149,13 +114,6 @@ HALF_PRECISION = Convention(
     pattern=r"autocast|float16|bfloat16|\bhalf\b|fp16|bf16|\bamp\b|16-mixed",
 )
 
-SHARDED_TRAINING = Convention(
-    "sharded-training",
-    suggests_that="weights are spread over the processes",
-    why="Each loads its own part.",
-    pattern=r"torch\.distributed\.fsdp|torch\.distributed\.checkpoint|FullyShardedDataParallel",
-)
-
 WEIGHT_LOADER = Convention(
     "weight-loader",
     suggests_that="the file loads weights",
@@ -164,20 +122,6 @@ WEIGHT_LOADER = Convention(
         r"load_state_dict|load_url|load_checkpoint|load_from_checkpoint|load_pretrained\w*|load_weights|"
         "from_pretrained|PreTrainedModel|build_model_with_cfg"
     ),
-)
-
-QUANTISING_WORD = Convention(
-    "quantising-word",
-    suggests_that="the file quantises",
-    why="One of these stands in each file that does.",
-    pattern="quantization|fuse_modules|QuantStub",
-)
-
-QUANTISING = Convention(
-    "quantising",
-    suggests_that="the file quantises",
-    why="Fusing a layer with its norm needs the bias.",
-    pattern=r"\btorch(\.ao)?\.quantization\b|\bfuse_modules\b|\bQuantStub\b",
 )
 
 LAYOUT_SETTLED = Convention(
@@ -257,13 +201,6 @@ WATCHED_GRAPH = Convention(
     ),
 )
 
-WEIGHTS_READ = Convention(
-    "weights-read",
-    suggests_that="hooks or second gradients read the attention weights",
-    why="They are not there without `need_weights`.",
-    pattern="register_forward_hook|create_graph=True",
-)
-
 ATTENTION_KNOWN = Convention(
     "attention-known",
     suggests_that="the author knows of the fused attention",
@@ -292,13 +229,6 @@ RMSNORM_KNOWN = Convention(
     pattern=r"nn\.RMSNorm\b|\brms_norm(_fn)?\(|[Ff]used_?[Rr][Mm][Ss]|use_kernel_forward_from_hub",
 )
 
-CELL_MARK = Convention(
-    "cell-mark",
-    suggests_that="the file is made of a notebook",
-    why="Its cells are not imported by workers.",
-    pattern=r"get_ipython\(",
-)
-
 OWN_MOVE = Convention(
     "own-move",
     suggests_that="the file asks if memory is pinned, or has a `to` of its own",
@@ -320,20 +250,6 @@ SPARSE_GRADIENTS = Convention(
     pattern="sparse=(?!False)",
 )
 
-DEVICE_SETTING_CALL = Convention(
-    "device-setting-call",
-    suggests_that="the code sets the current device",
-    why="A tensor that is made on another line may be on another device.",
-    pattern="set_device",
-)
-
-PACKED_SEQUENCE = Convention(
-    "packed-sequence",
-    suggests_that="the file packs sequences",
-    why="As the name of their sizes.",
-    pattern="PackedSequence",
-)
-
 EPOCH_TEXT = Convention(
     "epoch-text",
     suggests_that="the code depends on the epoch",
@@ -341,109 +257,11 @@ EPOCH_TEXT = Convention(
     pattern="epoch",
 )
 
-LEGACY_MODE = Convention(
-    "legacy-mode",
-    suggests_that="the file is for a torch before 0.4",
-    why="Another rule speaks of it.",
-    pattern="volatile",
-)
-
-HOOKED_MODULES = Convention(
-    "hooked-modules",
-    suggests_that="the file hooks into all modules",
-    why="Layers may then do more than their classes say.",
-    pattern="register_module_",
-)
-
-GRADIENT_TAKEN = Convention(
-    "gradient-taken",
-    suggests_that="the code takes gradients",
-    why="Only code that does so trains.",
-    pattern=r"\.backward\(",
-)
-
-STEP_TAKEN = Convention(
-    "step-taken",
-    suggests_that="the code takes steps",
-    why="Gradients that nobody steps with are there to be looked at.",
-    pattern=r"\.step\(",
-)
-
-MODULE_DEFINED = Convention(
-    "module-defined",
-    suggests_that="the file defines models",
-    why="With a backward pass, it is a whole training.",
-    pattern=r"nn\.Module",
-)
-
-MAIN_BLOCK = Convention(
-    "main-block",
-    suggests_that="the file is a script",
-    why="What it defines, it runs.",
-    pattern="__main__",
-)
-
-RANDOM_TRIAL = Convention(
-    "random-trial",
-    suggests_that="the code works on random numbers",
-    why="Blocks that try a model out do.",
-    pattern=r"\.rand",
-)
-
 CUDA_TEXT = Convention(
     "cuda-text",
     suggests_that="the file speaks of CUDA",
     why="A file that does not may run on the CPU only.",
     pattern="cuda",
-)
-
-FP32_PRECISION = Convention(
-    "fp32-precision",
-    suggests_that="the author has decided on TF32",
-    why="The newer option has this name.",
-    pattern="fp32_precision",
-)
-
-SECOND_GRADIENTS = Convention(
-    "second-gradients",
-    suggests_that="the file takes gradients of gradients",
-    why="The recurrent layers of cuDNN do not have them.",
-    pattern="create_graph|gradgradcheck",
-)
-
-VALIDATION_SETTER = Convention(
-    "validation-setter",
-    suggests_that="the file decides for all distributions whether they check",
-    why="A second word on it is noise.",
-    pattern="set_default_validate_args",
-)
-
-TORCHSCRIPT = Convention(
-    "torchscript",
-    suggests_that="the file is compiled by TorchScript",
-    why="It knows less of Python.",
-    pattern="jit",
-)
-
-LOADING_TEXT = Convention(
-    "loading-text",
-    suggests_that="the file trains on batches",
-    why="Inputs come in batches of one size then.",
-    pattern="DataLoader",
-)
-
-CAPTURED = Convention(
-    "captured",
-    suggests_that="reads, or results of unknown size, stay in the graph",
-    why="The file sets an option of the compiler.",
-    pattern="capture_scalar_outputs|capture_dynamic_output_shape_ops",
-)
-
-WORKER_INFO = Convention(
-    "worker-info",
-    suggests_that="a dataset asks which worker it is in",
-    why="It may give each its own part.",
-    pattern="get_worker_info",
 )
 
 SHARDED_MODEL = Convention(

@@ -78,13 +78,6 @@ SAMPLE_SOURCE = Convention(
     ignore_case=True,
 )
 
-INDEX_LIST = Convention(
-    "index-list",
-    suggests_that="what a loader is given are numbers",
-    why="Workers gain nothing where a sample is a number.",
-    pattern="(^|_)(idx|idxs|ids|nid|nids|indices)$",
-)
-
 REPLAY_BUFFER = Convention(
     "replay-buffer",
     suggests_that="what a loader is given is filled by the program",
@@ -104,14 +97,6 @@ BACKWARD_LOSS = Convention(
     suggests_that="the name holds a loss, or what computes one",
     why="A sum of losses goes backward term by term.",
     pattern="loss|criterion",
-    ignore_case=True,
-)
-
-DRAWN_SCORES = Convention(
-    "drawn-scores",
-    suggests_that="what is sorted is drawn at random",
-    why="A random order is one of all elements.",
-    pattern="rand|noise|sampl",
     ignore_case=True,
 )
 
@@ -270,20 +255,6 @@ LOSS_WORD = Convention(
     why="A loss is no whole number.",
     pattern="loss",
     ignore_case=True,
-)
-
-DETECTION_TARGETS = Convention(
-    "detection-targets",
-    suggests_that="what a batch holds are the boxes of a detector",
-    why="Detectors take them as a list of dicts.",
-    names=frozenset({"targets"}),
-)
-
-LOSS_DICT = Convention(
-    "loss-dict",
-    suggests_that="the name holds the losses of a detector",
-    why="Detectors give them as a dict.",
-    names=frozenset("loss_dict losses".split()),
 )
 
 TRAINER_OBJECT = Convention(
