@@ -62,6 +62,8 @@ TENSOR_ONLY_METHODS = frozenset(
 )
 # Methods that NumPy's arrays don't have, but other things may: a series has an `abs`, a logger a `log`.
 TENSOR_METHODS_OF_NUMBERS = frozenset("abs exp norm pow sqrt square tanh".split())
+# Those that arrays, series and decimals lack: where more is computed with what they give, a tensor's.
+TENSOR_METHODS_IN_ARITHMETIC = frozenset({"log", "log2", "neg"})
 # Those of them that take nothing by position: with an argument they are functions, as in `backend.relu(x)`.
 TENSOR_METHODS_OF_NOTHING = frozenset(
     "bool byte contiguous data_ptr detach detach_ erf exp_ expm1 is_floating_point log1p long numel relu relu_ "
@@ -119,6 +121,7 @@ LOADERS = frozenset(
     {
         "torch.utils.data.DataLoader",
         "torch_geometric.loader.DataLoader",
+        "torch_geometric.loader.dataloader.DataLoader",
         "torch_geometric.data.DataLoader",
         "torch_geometric.loader.NeighborLoader",
         "torch_geometric.loader.DenseDataLoader",
@@ -130,6 +133,8 @@ LOADERS = frozenset(
 )
 DATASET_BASES = frozenset({"torch.utils.data.Dataset", "torch.utils.data.IterableDataset"})
 SCALERS = frozenset({"torch.cuda.amp.GradScaler", "torch.amp.GradScaler", "torch.GradScaler"})
+# What counts as `range` does, with a bar.
+RANGES = frozenset({"tqdm.trange", "tqdm.auto.trange", "tqdm.notebook.trange", "tqdm.std.trange"})
 # What passes an iterable on, element by element.
 # What runs a model of Transformers or Diffusers, or a part of it.
 RUNNING_METHODS = frozenset({"forward", "generate", "encode", "decode", "predict", "sample"})

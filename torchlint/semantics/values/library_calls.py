@@ -117,6 +117,8 @@ class Libraries:
             return self._torchvision(rest)
         if root == "torchtext" and rest in _TEXT_DATASETS:
             return Value(Kind.DATASET, Device.CPU, qualified=qualified)
+        if qualified in apis.RANGES:
+            return sequence_of(NUMBER)
         if qualified in apis.PASS_THROUGH:
             return self.operands.first(node)
         if root in ("transformers", "timm", "diffusers", "segmentation_models_pytorch") and (
