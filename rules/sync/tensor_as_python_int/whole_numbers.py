@@ -35,7 +35,8 @@ def tensors_as_numbers(node: cst.CSTNode, context: Context) -> Iterator[cst.Base
     for number in wanted:
         if not may_be_tensor(number, context) or _is_other(node, context):
             continue
-        if is_hot_device_tensor(number, context, anytime=True):
+        as_number = isinstance(node, cst.Subscript)  # sizes may be a tuple, `view(shape)`
+        if is_hot_device_tensor(number, context, anytime=True, as_number=as_number):
             yield number
 
 

@@ -785,9 +785,12 @@ class Frequencies:
                     best = call.frequency
                     self._origins[function] = call.where
         if best < Frequency.BATCH and self._is_step(function):
-            # Who calls it once an epoch trains with the whole set at a time.
+            # Who calls it once an epoch trains with the whole set at a time, who does every fifth batch with batches.
             callers = self.calls.callers(function)
-            is_of_epochs = all(map(self.is_named_after_epochs, callers)) if callers else best is Frequency.EPOCH
+            is_thinned = any(call.thinned for call in self.elsewhere.callers(function))
+            is_of_epochs = (
+                all(map(self.is_named_after_epochs, callers)) if callers else best is Frequency.EPOCH and not is_thinned
+            )
             return Frequency.EPOCH if is_of_epochs else Frequency.BATCH
         return Frequency.CALL if best is Frequency.UNKNOWN and self._is_called_unseen(function) else best
 

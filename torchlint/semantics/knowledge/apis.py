@@ -133,6 +133,10 @@ LOADERS = frozenset(
 )
 DATASET_BASES = frozenset({"torch.utils.data.Dataset", "torch.utils.data.IterableDataset"})
 SCALERS = frozenset({"torch.cuda.amp.GradScaler", "torch.amp.GradScaler", "torch.GradScaler"})
+# What gives back an object that was written to a file.
+LOADING_FUNCTIONS = frozenset(
+    {"torch.load", "pickle.load", "pickle.loads", "joblib.load", "dill.load", "cloudpickle.load"}
+)
 # What counts as `range` does, with a bar.
 RANGES = frozenset({"tqdm.trange", "tqdm.auto.trange", "tqdm.notebook.trange", "tqdm.std.trange"})
 # What passes an iterable on, element by element.
@@ -201,6 +205,8 @@ EPISODE_BEGINNINGS = frozenset({"reset", "initial"})
 # Methods by which a library wraps what is trained, and gives it back in the order in which it was given.
 PREPARING_METHODS = frozenset("prepare prepare_model prepare_optimizer setup setup_module setup_optimizers".split())
 LOADER_PREPARING_METHODS = frozenset("prepare_data_loader setup_dataloaders".split())
+# Methods by which Accelerate and Fabric give what they are given, of all processes.
+GATHERING_METHODS = frozenset("gather gather_for_metrics reduce pad_across_processes all_gather all_reduce".split())
 # Methods by which Python makes an object, at the place where its class is called.
 MAKING_METHODS = frozenset("__init__ __new__ __post_init__ __init_subclass__ __set_name__ __class_getitem__".split())
 # What stands above a function and calls it for nobody.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -185,7 +186,8 @@ class Results:
             return sequence(tensor(module.devices), tensor(module.devices, rank=Rank.CALLED))
         if module.qualified.startswith("torch.nn.") and last in MODULES and last not in _ANY_RESULT:
             return tensor(module.devices, scalar=last.endswith("Loss"))
-        return tensor(module.devices, rank=Rank.CALLED, scalar=module.scalar)
+        is_a_loss = module.scalar and module.proven
+        return tensor(module.devices, rank=Rank.PROVEN if is_a_loss else Rank.CALLED, scalar=module.scalar)
 
     def _is_given_on_the_cpu(self, node: cst.Call) -> bool:
         """`model(x.cpu())`, which computes where it is: what a loader yields may be moved by the model itself."""
@@ -202,6 +204,11 @@ class Results:
             return self._moved(node, name, owner)
         if name in _PREPARING and not apis.ENGINE_PACKAGES.isdisjoint(self.names.imported):
             return self._prepared(node, name)
+        if name in apis.GATHERING_METHODS and owner.kind in (Kind.UNKNOWN, Kind.OBJECT) and node.args:
+            given = self._first(node)
+            is_given_tensors = given.kind in (Kind.TENSOR, Kind.SEQUENCE, Kind.MAPPING)
+            if is_given_tensors and not apis.ENGINE_PACKAGES.isdisjoint(self.names.imported):
+                return with_tensors(given, lambda part: replace(part, scalar=False))
         if owner.kind is Kind.TENSOR:
             result = self._tensor_method(node, name, owner)
             if result or owner.proven:

@@ -218,23 +218,27 @@ class Kinds:
     def _is_given_one(self, node: cst.CSTNode) -> bool:
         if not isinstance(node, cst.Call):
             return False
-        for argument in node.args:
-            value = self.value(argument.value)
+        # A method computes with what it is called on.
+        owners = [node.func.value] if isinstance(node.func, cst.Attribute) else []
+        for given in (*owners, *(argument.value for argument in node.args)):
+            value = self.value(given)
             if value.kind is Kind.TENSOR and Device.ACCELERATOR in value.devices:
                 return True
             is_open = value.kind in (Kind.TENSOR, Kind.UNKNOWN) and value.device is Device.UNKNOWN
-            made_by = self._made_by(argument.value) if is_open else ()
+            made_by = self._made_by(given) if is_open else ()
             if any(self.computed_on(made) is not Device.UNKNOWN for made in made_by):
                 return True
         return False
 
     def _made_by(self, node: cst.BaseExpression) -> list[cst.BaseExpression]:
+        while isinstance(node, cst.Subscript):
+            node = node.value
         if not isinstance(node, cst.Name):
             return [node]
         return [
             binding.value
             for binding in self.names.reaching(node)
-            if binding.binder is Binder.ASSIGN and not binding.path and binding.value is not None
+            if binding.binder is Binder.ASSIGN and binding.value is not None
         ]
 
     def binding(self, binding: Binding) -> Value:
