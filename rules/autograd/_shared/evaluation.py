@@ -375,7 +375,13 @@ class Evaluations:
             return False
         value = self.context.value(func)
         may_be = value.kind in (Kind.UNKNOWN, Kind.OBJECT) or (value.kind is Kind.MODULE and not value.proven)
-        return may_be and self.context.origins(func, Through.PARTS).every(self._loads)
+        return may_be and (self._is_unpacked(func) or self.context.origins(func, Through.PARTS).every(self._loads))
+
+    def _is_unpacked(self, func: cst.Name) -> bool:
+        bindings = self.context.reaching(func)
+        return bool(bindings) and all(
+            binding.path and binding.value is not None and self._is_load(binding.value) for binding in bindings
+        )
 
     @cached_property
     def _is_any_loaded(self) -> bool:

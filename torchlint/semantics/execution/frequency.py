@@ -610,9 +610,10 @@ class Frequencies:
         )
 
     def _run(self, call: cst.Call) -> cst.BaseExpression | None:
-        """The model that a call runs: `model(x)`, or one that is known for sure, `vae.decode(x)`."""
-        if self.kinds.value(call.func).kind is Kind.MODULE:
-            return call.func
+        """The model that a call runs: `model(x)`, or one that is known for sure, `vae.decode(x)`; a loss is none."""
+        called = self.kinds.value(call.func)
+        if called.kind is Kind.MODULE:
+            return None if called.scalar and called.proven else call.func
         match call.func:
             case cst.Attribute(value=owner, attr=cst.Name(value=method)) if method in apis.RUNNING_METHODS:
                 value = self.kinds.value(owner)
