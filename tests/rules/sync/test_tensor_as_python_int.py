@@ -218,3 +218,24 @@ def test_a_loop_that_reads_each_element_says_it_already() -> None:
         "x = x + kept",
     )
     check_snippet(code, "python-loop-over-tensor", RULE)
+
+
+def test_what_was_moved_and_bounds_a_slice_is_a_tensor() -> None:
+    """Of what moves to a device, nothing else is a number."""
+    code = """\
+import torch
+
+
+def train(net, loader, optimizer):
+    for batch in loader:
+        batch = [part.to("cuda") for part in batch]
+        texts, lengths, names = batch
+        loss = 0
+        for out, text, length in zip(net(texts), texts, lengths):
+            loss += torch.nn.functional.cross_entropy(out[:length], text[:length])  # <- tensor-as-python-int
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+    check_snippet(code, RULE)
+    check_snippet(code.replace('[part.to("cuda") for part in batch]', "list(batch)").replace(MARK, ""), RULE)

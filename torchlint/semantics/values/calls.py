@@ -129,7 +129,19 @@ class Results:
         return UNKNOWN
 
     def _placed(self, value: Value, node: cst.Call) -> Value:
-        """What another file says that a call gives, where nothing tells on which device: maybe where arguments are."""
+        """What another file says that a call gives, where nothing tells on which device: maybe where arguments are.
+
+        What may be anywhere is where the call says, if it names a device.
+        """
+        named = [
+            given.devices
+            for given in (self.kinds.value(argument.value) for argument in node.args)
+            if given.kind is Kind.DEVICE and given.proven
+        ]
+        if len(named) == 1:
+            return with_tensors(
+                value, lambda part: part.on(named[0]) if part.device in (Device.UNKNOWN, Device.MAYBE) else part
+            )
         devices = self.kinds.computed_on(node)
         return with_tensors(value, lambda part: part.on(devices) if part.devices is Device.UNKNOWN else part)
 
