@@ -22,6 +22,7 @@ JAXTYPED = "from typing import Optional\nfrom jaxtyping import Int\nfrom torch i
 
 
 TURNS = "def f(s):\n  for i in range(9):\n"
+SUMMED = "d = f()\nt = {}\nscaler.scale(t).backward()\nfor k, v in d.items():\n    "
 ENGINE = "from accelerate import Accelerator\na = Accelerator()\n"
 
 
@@ -54,6 +55,12 @@ ENGINE = "from accelerate import Accelerator\na = Accelerator()\n"
         ("def g(v):\n    v = h(v)\n    return v.detach()\ndef f(x):\n    g(x)\n    LOOK(x)", Kind.UNKNOWN, None),
         ("def g(n, v):\n    return v.detach()\ndef f(x):\n    g(x, 1)\n    LOOK(x)", Kind.UNKNOWN, None),
         ("from tqdm.auto import trange\nfor i in trange(9):\n    LOOK(i)", Kind.NUMBER, None),
+        # The backward pass begins at the sum of the values.
+        (f"{SUMMED.format('sum(d.values())')}LOOK(v)", Kind.TENSOR, None),
+        (f"{SUMMED.format('sum(2 * v for v in d.values())')}LOOK(v)", Kind.TENSOR, None),
+        (f"{SUMMED.format('sum(v for v in d.values() if f(v))')}LOOK(v)", Kind.UNKNOWN, None),
+        (f"{SUMMED.format('f(d.values())')}LOOK(v)", Kind.UNKNOWN, None),
+        ("d = f()\nt = sum(d.values())\nprint(t)\nfor k, v in d.items():\n    LOOK(v)", Kind.UNKNOWN, None),
         # What one of several losses gives is one number.
         ("def f(x):\n    c = nn.MSELoss() if x else nn.L1Loss()\n    LOOK(c(x, x))", Kind.TENSOR, None),
         (f"{ENGINE}LOOK(a.gather(torch.zeros(3).cuda()))", Kind.TENSOR, Device.ACCELERATOR),

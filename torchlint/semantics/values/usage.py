@@ -13,7 +13,7 @@ from torchlint.semantics.knowledge.conventions.values import DTYPE_NAME
 from torchlint.semantics.knowledge.torch_signatures import FUNCTIONAL, FUNCTIONS, METHODS
 from torchlint.semantics.names.bindings import Binder, dotted, parameters
 from torchlint.semantics.values.batch_walks import BatchWalks
-from torchlint.semantics.values.lattice import UNKNOWN, Device, Kind, Rank, Value, tensor
+from torchlint.semantics.values.lattice import UNKNOWN, Device, Kind, Rank, Value, mapping_of, tensor
 from torchlint.syntax.literals import integer
 from torchlint.syntax.tree import descendants
 
@@ -35,6 +35,8 @@ _OF_OTHERS_TOO = frozenset(
 )
 # It computes with itself, and more is computed with that: `-x.log()`.
 COMPUTED = "x.log() + y"
+# The backward pass begins at the sum of its values: `sum(x.values()).backward()`.
+SUMMED = "sum(x.values()).backward()"
 # A part that a computed number picks is used as a tensor alone can be.
 PART = "torch(x[i])"
 # The mark of a use that tells nothing.
@@ -195,9 +197,9 @@ class Evidence:
         )
 
     @cached_property
-    def _by_name(self) -> dict[str, list[tuple[cst.Name, str | cst.Call | _GivenPart]]]:
+    def _by_name(self) -> dict[str, list[tuple[cst.Name, str | cst.Call | _GivenPart | _Summed]]]:
         """For each name its uses with their marks; with the call where the name, or a part, is its first argument."""
-        found: dict[str, list[tuple[cst.Name, str | cst.Call | _GivenPart]]] = {}
+        found: dict[str, list[tuple[cst.Name, str | cst.Call | _GivenPart | _Summed]]] = {}
         for call in self.tree.of(cst.Call):
             match call.func:
                 case cst.Attribute(value=cst.Name() as name, attr=cst.Name(value=method)):
@@ -210,6 +212,9 @@ class Evidence:
             match call.args:
                 case [cst.Arg(value=cst.Subscript(value=cst.Name() as name) as part, star=""), *_] if _picks_one(part):
                     found.setdefault(name.value, []).append((name, _GivenPart(call)))
+            summed = _summed(call)
+            if summed is not None:
+                found.setdefault(summed.value, []).append((summed, _Summed(call)))
             for name in _given(call.args[0].value) if call.args else ():
                 found.setdefault(name.value, []).append((name, call))
             for place, moved in _places(call):
@@ -237,10 +242,14 @@ class Evidence:
         for called in self.walks.called:
             yield called, CALLED
 
-    def _told(self, by: str | cst.Call | _GivenPart) -> Iterator[str]:
+    def _told(self, by: str | cst.Call | _GivenPart | _Summed) -> Iterator[str]:
         """The mark itself, or those of a first argument of the call."""
         if isinstance(by, str):
             yield by
+            return
+        if isinstance(by, _Summed):
+            if self._ends_a_graph(by.call):
+                yield SUMMED
             return
         if isinstance(by, _GivenPart):
             if by.call.args[0].keyword is None and self._takes_a_tensor(by.call.func):
@@ -315,6 +324,23 @@ class Evidence:
         functional = name.removeprefix("nn.functional.")
         return name in FUNCTIONS or functional in FUNCTIONAL or functional in apis.FUNCTIONAL_BUILTINS
 
+    def _ends_a_graph(self, made: cst.Call) -> bool:
+        """Whether the backward pass begins at what a call gives, or at the name that it is given."""
+        given = self.tree.parent(made)
+        for call in self.tree.of(cst.Call):
+            match call.func:
+                case cst.Attribute(value=owner, attr=cst.Name(value=method)) if method in apis.BACKWARD_METHODS:
+                    begins = [owner, *(argument.value for argument in call.args[:1])]
+                    if isinstance(owner, cst.Call):  # `scaler.scale(loss).backward()`
+                        begins += [argument.value for argument in owner.args[:1]]
+                    if made in begins or any(
+                        isinstance(name, cst.Name)
+                        and any(binding.node is given and not binding.path for binding in self.names.reaching(name))
+                        for name in begins
+                    ):
+                        return True
+        return False
+
     def _uses_what_it_is_given(self, func: cst.Name) -> bool:
         """Whether a function or lambda of this file takes a tensor first: whatever happens there, it does what shows.
 
@@ -357,6 +383,24 @@ class Evidence:
         return False
 
 
+class _Summed(NamedTuple):
+    """A call of `sum` that goes over the values of the name."""
+
+    call: cst.Call
+
+
+def _summed(call: cst.Call) -> cst.Name | None:
+    """The `x` of `sum(x.values())`, and of `sum(w * v for v in x.values())`."""
+    match call:
+        case cst.Call(func=cst.Name(value="sum"), args=[cst.Arg(value=over), *_]):
+            if isinstance(over, cst.GeneratorExp | cst.ListComp) and not over.for_in.ifs:
+                over = over.for_in.iter
+            match over:
+                case cst.Call(func=cst.Attribute(value=cst.Name() as name, attr=cst.Name(value="values" | "items"))):
+                    return name
+    return None
+
+
 class _GivenPart(NamedTuple):
     """A call whose first argument is a part of the name that a computed number picks."""
 
@@ -389,6 +433,8 @@ def _told_by(methods: frozenset[str]) -> Value:
     """What only something with these methods can be."""
     if "backward()" in methods:
         return tensor(rank=Rank.USED, scalar=True)
+    if SUMMED in methods:
+        return mapping_of(tensor(rank=Rank.USED, scalar=True))
     if methods & apis.TENSOR_ONLY_METHODS or methods & {
         "size(i)",
         "view(i)",
