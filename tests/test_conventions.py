@@ -431,7 +431,8 @@ DOCUMENTED = (
 LIBRARIES = {
     "accelerate": (
         "deepspeed fsdp fsdp_config parallelism_config accelerator_config join_uneven_inputs main_process_first "
-        "split_between_processes prepare prepare_data_loader prepare_model prepare_optimizer"
+        "split_between_processes prepare prepare_data_loader prepare_model prepare_optimizer gather_for_metrics "
+        "pad_across_processes"
     ),
     "albumentations": "",
     "apex": "scale_loss",
