@@ -378,10 +378,8 @@ class Evaluations:
         return may_be and (self._is_unpacked(func) or self.context.origins(func, Through.PARTS).every(self._loads))
 
     def _is_unpacked(self, func: cst.Name) -> bool:
-        bindings = self.context.reaching(func)
-        return bool(bindings) and all(
-            binding.path and binding.value is not None and self._is_load(binding.value) for binding in bindings
-        )
+        binders = self.context.binders(func)
+        return bool(binders) and all(isinstance(each, cst.Assign) and self._is_load(each.value) for each in binders)
 
     @cached_property
     def _is_any_loaded(self) -> bool:
