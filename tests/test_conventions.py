@@ -433,7 +433,7 @@ LIBRARIES = {
     "accelerate": (
         "deepspeed fsdp fsdp_config parallelism_config accelerator_config join_uneven_inputs main_process_first "
         "split_between_processes prepare prepare_data_loader prepare_model prepare_optimizer init_empty_weights "
-        "init_on_device"
+        "init_on_device gather_for_metrics pad_across_processes"
     ),
     "albumentations": "",
     "apex": "scale_loss FP16_Optimizer",

@@ -310,3 +310,76 @@ class Runner:
 """
     write(folder, sampler=sampler, runner=runner)
     assert len(found(capsys, "--select", "TL401", ".")) == count
+
+
+SAMPLING = """\
+import torch
+
+
+def schedule(n, device):
+    return torch.linspace(0, 1, n).to(device)
+
+
+@torch.no_grad()
+def sample(model, x, sigmas):
+    total = 0
+    for i in range(len(sigmas)):
+        x = model(x, sigmas[i])
+        total += sigmas[i].item()
+    return x, total
+"""
+SAMPLED = """\
+import torch
+{imported}
+
+
+def main(model):
+    device = torch.device("{device}")
+    sigmas = {through}schedule(50, device)
+    for x in batches():
+        {through}sample(model, x, sigmas)
+"""
+
+
+@pytest.mark.parametrize(("imported", "through"), [("import k as K", "K.sampling."), ("from k.sampling import *", "")])
+def test_what_a_file_is_given_it_passes_on(folder: Path, capsys: Capture, imported: str, through: str) -> None:  # noqa: F811
+    (folder / "k").mkdir()
+    write(folder, **{"k/__init__": "from . import sampling\n", "k/sampling": SAMPLING})
+    write(folder, main=SAMPLED.format(imported=imported, through=through, device="cuda"))
+    assert [each[:2] for each in found(capsys, "--level", "warning", "--select", "TL302", ".")] == [
+        ("k/sampling.py", "TL302")
+    ]
+    write(folder, main=SAMPLED.format(imported=imported, through=through, device="cpu"))
+    assert found(capsys, "--level", "warning", "--select", "TL302", ".") == []
+
+
+STEP = """\
+class Trainer:
+    def __init__(self, net, optimizer):
+        self.net, self.optimizer = net, optimizer
+
+    def train_step(self, x):
+        self.optimizer.zero_grad()
+        loss = self.net(x.cuda()).mean()
+        loss.backward()
+        self.optimizer.step()
+        return loss.item()
+
+    def show(self, x):
+        return self.net(x.cuda()).mean().item()
+"""
+STEPS = """\
+import torch
+from steps import Trainer
+
+trainer = Trainer(net, torch.optim.SGD(net.parameters()))
+for i, x in enumerate(torch.utils.data.DataLoader(held, num_workers=4)):
+    if i % every == 0:
+        trainer.train_step(x)
+        trainer.show(x)
+"""
+
+
+def test_a_step_that_only_some_batches_call_is_one_of_the_training(folder: Path, capsys: Capture) -> None:  # noqa: F811
+    write(folder, steps="import torch\n\n\n" + STEP, main=STEPS)
+    assert [each[1:3] for each in found(capsys, "--select", "TL301", ".")] == [("TL301", "per batch")]

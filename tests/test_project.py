@@ -92,6 +92,20 @@ def test_an_import_goes_on_behind_a_backslash() -> None:
     assert callers(found, "utils.py", "h") == [("a.py", "utils.h"), ("c.py", "utils.h")]
 
 
+def test_a_module_is_called_through_its_package() -> None:
+    found = project(
+        train="import pkg as p\np.utils.f(1)",
+        other="from pkg import f\nf(1)",
+        pkgS__init__="from . import utils\nfrom .utils import f",
+        pkgSutils="def f(x): pass",
+    )
+    assert callers(found, "pkg/utils.py", "f") == [
+        ("other.py", "pkg.f"),
+        ("train.py", "pkg.f"),
+        ("train.py", "pkg.utils.f"),
+    ]
+
+
 def test_a_method_needs_its_class_and_a_call() -> None:
     found = project(
         a="from utils import Meter\nmeter = Meter()\nmeter.update(1)",

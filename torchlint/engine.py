@@ -120,22 +120,25 @@ def _examined(
                 if rules is not None:
                     result = _run(read, rules, thorough=thorough)
                 if asked:
-                    answers = _answered(read, asked)
+                    answers = _answered(read, asked, lints=rules is not None)
         except RecursionError:
             message = "the code nests too deeply to be read"
             return Result(diagnostics=(Diagnostic("E999", "invalid-syntax", message),)), answers
     return result, answers
 
 
-def _answered(context: Context, asked: Asked) -> Answers:
-    """What a module says to what is asked of it; nothing where that fails, which must not cost what was found."""
+def _answered(context: Context, asked: Asked, *, lints: bool) -> Answers:
+    """What a module says to what is asked of it; nothing where that fails, which must not cost what was found.
+
+    Where it is linted besides, what calls give may be offered to it that others are not yet told.
+    """
     from torchlint.analyses.answers import answers, returns
 
     try:
         found = Answers(asked=asked)
         if asked.calls or asked.classes:
             found = answers(context, asked)
-            if context.facts.returned_for(context.elsewhere.questions.returns):
+            if lints and context.facts.returned_for(context.elsewhere.questions.returns):
                 # These are given before it is known what calls give.
                 with context.beside(context.facts._replace(returns=())) as other:
                     found = answers(other, asked)

@@ -45,7 +45,8 @@ class Called(NamedTuple):
     """One call from another file. `where` is its path and row; `arguments` is None where `*` or `**` hides some.
 
     `grad` is the value of a `torchlint.semantics.execution.grad_mode.GradMode`, `purpose`, what is done with the
-    result, that of a `Purpose`. `prepares`: it is made where samples are, on the CPU.
+    result, that of a `Purpose`. `prepares`: it is made where samples are, on the CPU. `thinned`: only some iterations
+    of a loop over batches make it, `if step % 5 == 0`.
     """
 
     where: str
@@ -54,6 +55,7 @@ class Called(NamedTuple):
     purpose: str
     arguments: tuple[Passed, ...] | None = None
     prepares: bool = False
+    thinned: bool = False
 
 
 class Wrapper(NamedTuple):

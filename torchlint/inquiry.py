@@ -192,31 +192,31 @@ class Inquiry:
         for _ in range(ROUNDS):
             owners = self._owners(wanted)
             homes = self._homes({key: asked.classes for key, asked in wanted.items()})
-            calls: dict[str, dict[str, list[Called]]] = {}
-            classes: dict[str, dict[str, Described]] = {}
             more: dict[str, Wanted] = {}
             asked = {key: (names, facts.get(key, NOTHING)) for key, names in _asked(owners, homes).items()}
-            for file, answers in self._ask(asked):
-                for name, called in answers.calls:
-                    for key, function in owners[file, name]:
-                        calls.setdefault(key, {}).setdefault(function, []).extend(called)
-                for name, described in answers.classes:
-                    for key, known_as in homes[file, name]:
-                        classes.setdefault(key, {})[known_as] = described
+            heard = list(self._ask(asked))
+            for file, answers in heard:
                 if answers.calls or answers.classes:
                     more[file] = _both(more.get(file, Wanted()), answers.questions)
-            before = facts
-            facts = {
-                key: Facts(_gathered(calls.get(key, {})), tuple(sorted(classes.get(key, {}).items())))
-                for key in {**calls, **classes}
-            }
+            before, facts = facts, _told(heard, owners, homes)
             after = {file: _both(wanted.get(file, Wanted()), questions) for file, questions in more.items()}
             if facts == before and all(wanted.get(file) == both for file, both in after.items()):
                 break
             wanted.update(after)
-        # Last, since it hangs on none of the others, nor they on it: an answer is given once.
-        for key, given in self._returns({key: questions.returns for key, questions in wanted.items()}).items():
-            facts[key] = facts.get(key, NOTHING)._replace(returns=tuple(sorted(given.items())))
+        # Behind the rounds, since it hangs on none of the others: an answer is given once.
+        returns = {
+            key: tuple(sorted(given.items()))
+            for key, given in self._returns({key: questions.returns for key, questions in wanted.items()}).items()
+        }
+        # What a caller passes may be what a call of another file's function gives it.
+        again = {
+            file: (Asked(asked[file][0].calls), asked[file][1]._replace(returns=returns[file]))
+            for file in returns.keys() & {file for file, answers in heard if answers.calls}
+        }
+        if again:
+            others = [(file, answers._replace(calls=()) if file in again else answers) for file, answers in heard]
+            facts = _told((*others, *self._ask(again)), owners, homes)
+        facts.update({key: facts.get(key, NOTHING)._replace(returns=given) for key, given in returns.items()})
         asking = [key for key, questions in wanted.items() if questions.pins and self._project.never_pins(key)]
         return {**facts, **{key: facts.get(key, Facts())._replace(never_pins=True) for key in asking}}
 
@@ -412,6 +412,27 @@ def _around(files: Iterable[Found], configs: Configs, cwd: Path) -> list[Found]:
     roots = {config.root for file in files if (config := configs.for_file(file.path)).file is not None}
     found, _ = discover(sorted(map(str, roots)), configs, cwd) if roots else ([], [])
     return found
+
+
+def _told(
+    heard: Iterable[tuple[str, Answers]],
+    owners: Mapping[tuple[str, str], list[tuple[str, str]]],
+    homes: Mapping[tuple[str, str], list[tuple[str, str]]],
+) -> dict[str, Facts]:
+    """What the answers of files tell those who asked."""
+    calls: dict[str, dict[str, list[Called]]] = {}
+    classes: dict[str, dict[str, Described]] = {}
+    for file, answers in heard:
+        for name, called in answers.calls:
+            for key, function in owners[file, name]:
+                calls.setdefault(key, {}).setdefault(function, []).extend(called)
+        for name, described in answers.classes:
+            for key, known_as in homes[file, name]:
+                classes.setdefault(key, {})[known_as] = described
+    return {
+        key: Facts(_gathered(calls.get(key, {})), tuple(sorted(classes.get(key, {}).items())))
+        for key in {**calls, **classes}
+    }
 
 
 def _asked(calls: Iterable[tuple[str, str]], classes: Iterable[tuple[str, str]]) -> dict[str, Asked]:

@@ -228,9 +228,13 @@ class Project:
             # A package's `__init__` hands on what it imports.
             for between in found:
                 if between.endswith(f"{_PACKAGE}{_SUFFIX}"):
+                    inner = _module_in(between, target)
                     for importer, bases in direct.get(between, {}).items():
                         if importer != target:
-                            importers[target].setdefault(importer, set()).update(bases)
+                            known = importers[target].setdefault(importer, set())
+                            known.update(bases)
+                            whole = [base for base in bases if inner and self._brought_by(importer, base) is None]
+                            known.update(joined(base, inner) for base in whole if inner)
         return importers
 
     def _imported(self, importer: str) -> Iterator[tuple[str, str]]:
@@ -283,6 +287,14 @@ class Project:
             if candidate.lstrip("/") in self._files:
                 return candidate.lstrip("/")
         return None
+
+
+def _module_in(package: str, path: str) -> str | None:
+    """The name of a module in the package of this `__init__`: of `import k`, `k.sampling.sample()` calls in it, too."""
+    folder = package.removesuffix(f"{_PACKAGE}{_SUFFIX}")
+    name = path.removesuffix(f"{_PACKAGE}{_SUFFIX}").removesuffix(_SUFFIX)
+    inner = name.removeprefix(f"{folder}/")
+    return inner if inner != name and "/" not in inner else None
 
 
 def joined(base: str, name: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Doubt, Flag, Message, Method, Node, Rule
+from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Method, Node, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -44,7 +44,7 @@ _DROPPED = Message(
     "`{model}(…)` builds an autograd graph that every use of its output drops",
     help="run it under `torch.no_grad()`",
 )
-_DROPS = ("detach", "item", "argmax", "numpy", "tolist", "sample")
+_DROPS = ("detach", "item", "argmax", "multinomial", "numpy", "tolist", "sample")
 # `.eval()` and `.train(False)`, and the names of functions that evaluate.
 _TOKENS = (b".eval", b".train", b"val", b"test", b"pred", b"infer", b"sample", b"detect", b"recognize", b"demo")
 
@@ -58,7 +58,7 @@ def check(node: cst.FunctionDef | cst.Module, context: Context) -> Iterator[Flag
         yield _flag(_KEPT, evaluation, evaluation.doubts, context, is_fixed=not evaluation.doubts)
 
 
-@RULE.on(*map(Method, _DROPS), Node("Attribute", (b".data",)))
+@RULE.on(*map(Method, _DROPS), Call("torch.argmax"), Call("torch.multinomial"), Node("Attribute", (b".data",)))
 def check_dropped(node: cst.Call | cst.Attribute, context: Context) -> Iterator[Flag]:
     """Flag each call of a model of whose output nothing is used with its graph."""
     if hasattr(node, "attr") and node.attr.value != "data":

@@ -46,6 +46,7 @@ _BLOCKS = Message(
 @RULE.on(
     Call("torch.utils.data.DataLoader"),
     Call("torch_geometric.loader.DataLoader"),
+    Call("torch_geometric.loader.dataloader.DataLoader"),
     Call("torch_geometric.data.DataLoader"),
     Call("torchdata.stateful_dataloader.StatefulDataLoader"),
     Call("dgl.dataloading.GraphDataLoader"),

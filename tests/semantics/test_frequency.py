@@ -293,6 +293,15 @@ for i, x in enumerate(loader):
             "def train():\n    for x in loader:\n        pass\nfor i in range(9):\n    train()\n    LOOK(1)",
             Frequency.EPOCH,
         ),
+        # A few turns, whatever it goes over.
+        ("for i in range(n):\n    net(x[i])\n    LOOK(1)\n    if i >= 5:\n        break", Frequency.ONCE),
+        ("for i, x in enumerate(loader):\n    LOOK(1)\n    if i == 2: break", Frequency.ONCE),
+        ("for i, x in enumerate(loader):\n    LOOK(1)\n    if i >= 500:\n        break", Frequency.BATCH),
+        ("for i, x in enumerate(loader):\n    LOOK(1)\n    if i >= most:\n        break", Frequency.BATCH),
+        ("for x in loader:\n    LOOK(1)\n    if worse > 5:\n        break", Frequency.BATCH),
+        ("for i, x in enumerate(loader):\n    i = f(x)\n    LOOK(1)\n    if i >= 5:\n        break", Frequency.BATCH),
+        # A loss is no network.
+        ("c = nn.MSELoss()\nfor i in range(x.shape[1]):\n    c(x[:, i], y)\n    LOOK(1)", Frequency.UNKNOWN),
         ("[LOOK(1) for x in loader]", Frequency.BATCH),
         ("[x for x in LOOK(loader)]", Frequency.ONCE),
     ],

@@ -39,6 +39,11 @@ def f():
 JAXTYPED = "from typing import Optional\nfrom jaxtyping import Int\nfrom torch import Tensor\n"
 
 
+TURNS = "def f(s):\n  for i in range(9):\n"
+SUMMED = "d = f()\nt = {}\nscaler.scale(t).backward()\nfor k, v in d.items():\n    "
+ENGINE = "from accelerate import Accelerator\na = Accelerator()\n"
+
+
 @pytest.mark.parametrize(
     ("code", "kind", "device"),
     [
@@ -49,6 +54,36 @@ JAXTYPED = "from typing import Optional\nfrom jaxtyping import Int\nfrom torch i
         ("max([torch.zeros(3)], key=lambda v: LOOK(v))", Kind.TENSOR, Device.CPU),
         ("x = torch.zeros(3).cuda()\nf(lambda v: LOOK(v), (x, x))", Kind.UNKNOWN, None),
         ("x = torch.zeros(3).cuda()\ndef map(f, x):\n    pass\nmap(lambda v: LOOK(v), (x, x))", Kind.UNKNOWN, None),
+        # What only a part of it shows, it shows of the others: by a method, by what a function of the file does with it.
+        ("def f(s, i):\n    y = s[i].detach()\n    LOOK(s[i])", Kind.UNKNOWN, None),
+        ("def f(s):\n    for i in range(9):\n        y = s[i].detach()\n        LOOK(s[i + 1])", Kind.TENSOR, None),
+        ("def f(s):\n    for i in range(9):\n        y = -s[i].log()\n        LOOK(s[i + 1])", Kind.TENSOR, None),
+        ("def f(s):\n    for i in range(9):\n        s[i].log()\n        LOOK(s[i + 1])", Kind.UNKNOWN, None),
+        ("def f(s):\n    for i in range(9):\n        y = s[0].detach()\n        LOOK(s[i + 1])", Kind.UNKNOWN, None),
+        ("def f(s):\n    for i in range(9):\n        y = s[i].detach()\n        LOOK(s[0])", Kind.UNKNOWN, None),
+        ("def f(s):\n    for i in range(9):\n        y = s[i].detach()\n        LOOK(s['x'])", Kind.UNKNOWN, None),
+        (f"{TURNS}    g = lambda v: v.log().neg()\n    g(s[i])\n    LOOK(s[i])", Kind.TENSOR, None),
+        (f"{TURNS}    def g(v):\n        return v.detach()\n    g(s[i])\n    LOOK(s[i])", Kind.TENSOR, None),
+        ("def g(v):\n    return v.detach()\ndef f(x):\n    g(x)\n    LOOK(x)", Kind.TENSOR, None),
+        (
+            "def g(v):\n    if h(v):\n        v = v.detach()\n    return v\ndef f(x):\n    g(x)\n    LOOK(x)",
+            Kind.UNKNOWN,
+            None,
+        ),
+        ("def g(v):\n    v = h(v)\n    return v.detach()\ndef f(x):\n    g(x)\n    LOOK(x)", Kind.UNKNOWN, None),
+        ("def g(n, v):\n    return v.detach()\ndef f(x):\n    g(x, 1)\n    LOOK(x)", Kind.UNKNOWN, None),
+        ("from tqdm.auto import trange\nfor i in trange(9):\n    LOOK(i)", Kind.NUMBER, None),
+        # The backward pass begins at the sum of the values.
+        (f"{SUMMED.format('sum(d.values())')}LOOK(v)", Kind.TENSOR, None),
+        (f"{SUMMED.format('sum(2 * v for v in d.values())')}LOOK(v)", Kind.TENSOR, None),
+        (f"{SUMMED.format('sum(v for v in d.values() if f(v))')}LOOK(v)", Kind.UNKNOWN, None),
+        (f"{SUMMED.format('f(d.values())')}LOOK(v)", Kind.UNKNOWN, None),
+        ("d = f()\nt = sum(d.values())\nprint(t)\nfor k, v in d.items():\n    LOOK(v)", Kind.UNKNOWN, None),
+        # What one of several losses gives is one number.
+        ("def f(x):\n    c = nn.MSELoss() if x else nn.L1Loss()\n    LOOK(c(x, x))", Kind.TENSOR, None),
+        (f"{ENGINE}LOOK(a.gather(torch.zeros(3).cuda()))", Kind.TENSOR, Device.ACCELERATOR),
+        (f"{ENGINE}LOOK(a.reduce(f))", Kind.UNKNOWN, None),
+        ("LOOK(a.gather(torch.zeros(3).cuda()))", Kind.UNKNOWN, None),
         ("LOOK(torch.zeros(3).cuda())", Kind.TENSOR, Device.ACCELERATOR),
         ("LOOK(torch.zeros(3, device='cuda'))", Kind.TENSOR, Device.ACCELERATOR),
         ("LOOK(torch.zeros(3).cuda().cpu())", Kind.TENSOR, Device.CPU),

@@ -154,6 +154,7 @@ def _called(call: cst.Call, start: int, context: Context) -> Called:
         (Purpose.SERVED if is_class and is_served(call, context) else purpose(call, context)).value,
         None if context.has_unpacking(call) else tuple(_arguments(call, context)),
         is_in_a_dataset(call, context),
+        context.frequencies.is_rate_limited(call) and context.frequencies.batch_loop(call) is not None,
     )
 
 

@@ -16,6 +16,7 @@ from torchlint.analyses.tensors.factories import NAMES
 from torchlint.finding import Doubt, Frequency
 from torchlint.semantics.execution.grad_mode import GradMode
 from torchlint.semantics.flow.origins import Through
+from torchlint.semantics.knowledge.apis import LOADING_FUNCTIONS
 from torchlint.semantics.knowledge.conventions.functions import EVALUATING_WORD, GRADIENT_WORD, TRACING_CALL
 from torchlint.semantics.knowledge.conventions.packages import OTHER_MODELS
 from torchlint.semantics.knowledge.conventions.values import NO_MODEL
@@ -360,11 +361,19 @@ class Evaluations:
         return value.kind is Kind.MODULE and not _NO_PARAMETERS.search(value.qualified) and not self._is_foreign(func)
 
     def is_loaded(self, func: cst.BaseExpression) -> bool:
-        """Whether it is what a file holds, and is called: a model that was saved whole, `torch.load("model.pt")`."""
+        """Whether it is what a file holds, and is called: a model that was saved whole, `torch.load("model.pt")`.
+
+        Several may have been saved together: `policy, value = pickle.load(file)`.
+        """
         if not isinstance(func, cst.Name) or not self._is_any_loaded:
             return False
-        may_be = self.context.kind(func) in (Kind.UNKNOWN, Kind.OBJECT)
-        return may_be and self.context.origins(func).every(self._loads)
+        value = self.context.value(func)
+        may_be = value.kind in (Kind.UNKNOWN, Kind.OBJECT) or (value.kind is Kind.MODULE and not value.proven)
+        return may_be and (self._is_unpacked(func) or self.context.origins(func, Through.PARTS).every(self._loads))
+
+    def _is_unpacked(self, func: cst.Name) -> bool:
+        binders = self.context.binders(func)
+        return bool(binders) and all(isinstance(each, cst.Assign) and self._is_load(each.value) for each in binders)
 
     @cached_property
     def _is_any_loaded(self) -> bool:
@@ -379,7 +388,7 @@ class Evaluations:
         return self._is_load(made)
 
     def _is_load(self, made: cst.CSTNode) -> bool:
-        return isinstance(made, cst.Call) and self.context.qualified_name(made.func) == "torch.load"
+        return isinstance(made, cst.Call) and self.context.qualified_name(made.func) in LOADING_FUNCTIONS
 
     def _is_foreign(self, func: cst.BaseExpression) -> bool:
         """Whether a library made the model that takes care of autograd itself."""

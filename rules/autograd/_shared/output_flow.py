@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 DETACHING = frozenset(
     "item tolist numpy detach detach_ argmax argmin argsort size dim numel eq ne lt le gt ge long int bool byte "
-    "nonzero get_device type is_cuda equal allclose isnan isfinite".split()
+    "nonzero get_device type is_cuda equal allclose isnan isfinite multinomial bernoulli".split()
 )
 PLAIN_FUNCTIONS = frozenset("float int bool len str repr round print range isinstance type id format".split())
 PLAIN_ATTRIBUTES = frozenset("data shape device dtype is_cuda ndim requires_grad indices".split())

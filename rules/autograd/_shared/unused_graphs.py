@@ -33,6 +33,8 @@ _DESCRIBING = PLAIN_ATTRIBUTES - {"data", "indices"}
 def unused_graphs(drop: cst.Call | cst.Attribute, context: Context) -> Iterator[Evaluation]:
     """The calls that record the graph which `x.detach()`, `x.item()` or the like drops, where nothing else uses it."""
     match drop:
+        case cst.Call(args=[cst.Arg(value=dropped), *_]) if _is_a_drawing_function(drop, context):
+            made_by = _model_calls(dropped, context)
         case cst.Call(func=cst.Attribute(value=dropped)) | cst.Attribute(value=dropped, attr=cst.Name(value="data")):
             made_by = _model_calls(dropped, context)
         case _:
@@ -45,6 +47,14 @@ def unused_graphs(drop: cst.Call | cst.Attribute, context: Context) -> Iterator[
     for calls in (together, *([call] for call in found if call not in together)):
         line = context.tree.line(min(calls, key=context.tree.place))
         yield Evaluation(lines_of([line]) if line is not None else (), tuple(sorted(calls, key=context.tree.place)))
+
+
+def _is_a_drawing_function(call: cst.Call, context: Context) -> bool:
+    """`torch.argmax(x)`, `torch.multinomial(x, 1)`: what these give has no graph."""
+    return (context.qualified_name(call.func) or "") in _DRAWING
+
+
+_DRAWING = frozenset({"torch.argmax", "torch.multinomial"})
 
 
 @query(bottom=False)
@@ -243,5 +253,5 @@ def _drops(node: cst.BaseExpression, context: Context) -> bool | None:
             if not isinstance(call, cst.Call):
                 return None
             name = context.qualified_name(call.func) or ""
-            return True if name in PLAIN_FUNCTIONS or name.startswith(_HOST) else None
+            return True if name in PLAIN_FUNCTIONS or name in _DRAWING or name.startswith(_HOST) else None
     return None

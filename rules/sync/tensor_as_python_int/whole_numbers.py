@@ -35,7 +35,8 @@ def tensors_as_numbers(node: cst.CSTNode, context: Context) -> Iterator[cst.Base
     for number in wanted:
         if not may_be_tensor(number, context) or _is_other(node, context):
             continue
-        if is_hot_device_tensor(number, context, anytime=True):
+        as_number = isinstance(node, cst.Subscript)  # sizes may be a tuple, `view(shape)`
+        if is_hot_device_tensor(number, context, anytime=True, as_number=as_number):
             yield number
 
 
@@ -52,15 +53,23 @@ def _of_subscript(node: cst.Subscript, context: Context) -> Iterator[cst.BaseExp
         piece = part.slice
         if isinstance(piece, cst.Slice):
             yield from (bound for bound in (piece.lower, piece.upper, piece.step) if bound is not None)
-        elif (
-            isinstance(piece, cst.Index)
-            and len(node.slice) == 1
-            and may_be_tensor(piece.value, context)
-            and _is_list(node.value, context)
-        ):
-            yield piece.value
+        elif isinstance(piece, cst.Index) and may_be_tensor(piece.value, context):
+            is_of_a_list = len(node.slice) == 1 and _is_list(node.value, context)
+            if is_of_a_list or (_has_no_axis(piece.value, context) and context.is_tensor(node.value)):
+                yield piece.value
 
 
+def _has_no_axis(index: cst.BaseExpression, context: Context) -> bool:
+    """`x.argmax()`, which indexes a tensor as a number does, and is read for it; with an axis it would stay there."""
+    made = context.stands_for(index) or index
+    match made:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value=name)), args=args) if name in _TO_ONE:
+            is_function = (context.qualified_name(made.func) or "") == f"torch.{name}"
+            return len(args) == is_function and not any(argument.star or argument.keyword for argument in args)
+    return False
+
+
+_TO_ONE = frozenset("argmax argmin max min sum median prod".split())
 # What holds layers by their numbers, each of which Python asks for.
 _LISTS_OF_LAYERS = frozenset({"torch.nn.ModuleList", "torch.nn.Sequential", "torch.nn.ParameterList"})
 

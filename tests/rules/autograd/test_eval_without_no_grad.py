@@ -1003,3 +1003,42 @@ class Runner:
     def run(self, ids, heat):
         return self.sampler(self.logits(ids), heat).tolist(){mark}
 """)
+
+
+GENERATING = """
+from transformers import AutoModelForCausalLM
+
+model = AutoModelForCausalLM.from_pretrained("small").cuda()
+ids = start
+for _ in range(100):
+    out = model(ids){mark}
+    {token}
+    ids = torch.cat([ids, token], dim=1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("token", "mark"),
+    [
+        ("token = torch.argmax(out.logits[:, -1], dim=-1, keepdim=True)", HERE),
+        ("token = torch.multinomial(torch.softmax(out.logits[:, -1], -1), 1)", HERE),
+        ("token = out.logits[:, -1].softmax(-1).multinomial(1)", HERE),
+        ("token = out.logits[:, -1].topk(1).values", ""),
+    ],
+)
+def test_what_picks_a_token_drops_the_graph(token: str, mark: str) -> None:
+    check(GENERATING.format(token=token, mark=mark))
+
+
+@pytest.mark.parametrize(
+    ("loaded", "mark"),
+    [
+        ("policy, value = pickle.load(file)", HERE),
+        ("policy = pickle.load(file)", f"{HERE}?"),
+        ("policy = torch.load(file)", f"{HERE}?"),
+    ],
+)
+def test_a_network_that_was_saved_with_others(loaded: str, mark: str) -> None:
+    code = f"import pickle\n{loaded}\nwhile running():\n    step(policy{{call}}(state).detach().numpy()){{mark}}\n"
+    check(code.format(call="", mark=mark))
+    check(code.format(call=".state", mark=""))

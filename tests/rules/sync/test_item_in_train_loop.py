@@ -797,7 +797,7 @@ TOTALS = {
     "written out": Case("total = total + loss.item()"),
     "now and then": Case("total += loss.item()\nif step % 10 == 0:\n    print('%.3f' % (total / 10))\n    total = 0.0"),
     "returned": Case("total += loss.item()\nif step == 2:\n    return total / 2"),
-    "left": Case("total += loss.item()\nif step == 2:\n    break"),
+    "left": Case("total += loss.item()\nif step + 1 == 3:\n    break"),
     "changed": Case("total += loss.item()\nwith torch.no_grad():\n    loss /= 10"),
     "gone": Case("total += loss.item()\ndel loss"),
     "several": Case("total += loss.item()\ntotal += outputs.mean().item()"),

@@ -36,6 +36,9 @@ def forward(*lines: str) -> str:
         ("y = x.split([lengths.min(), 2])" + MARK,),
         ("for row in range(x.shape[0]):", "    x[row, : lengths[row]] = 0" + MARK),
         ("for h, w in lengths:", "    y = torch.zeros((h, w))" + MARK, "    z = x[:w]"),
+        ("x = x[lengths.max()]" + MARK,),
+        ("x = x[0, lengths.max()]" + MARK,),
+        ("best = torch.argmax(lengths)", "x[:, best] = 0" + MARK),
         ("names = ['a', 'b']", "name = names[lengths.argmax()]" + MARK),
         ("h, w = (x.max(dim=1).values + 1).amax(dim=0)", "y = torch.zeros((h, w))" + MARK),
     ],
@@ -50,8 +53,8 @@ def test_a_forward_that_needs_an_int(lines: tuple[str, ...]) -> None:
         ("for _ in range(x.shape[0]):", "    x = x + 1"),
         ("x = x[:, : x.size(1) // 2]",),
         ("x = x[lengths]",),
-        ("x = x[lengths.max()]",),
-        ("x = x[0, lengths.max()]",),
+        ("x = x[lengths.argmax(0)]",),
+        ("x = x[lengths.argmax(0, keepdim=True)]", "y = x[torch.argmax(lengths, 0)]"),
         ("x = x[:, : int(lengths.max())]",),
         ("x = x[:, : lengths.max().item()]",),
         ("x = x[: lengths.cpu().max()]",),
@@ -218,3 +221,24 @@ def test_a_loop_that_reads_each_element_says_it_already() -> None:
         "x = x + kept",
     )
     check_snippet(code, "python-loop-over-tensor", RULE)
+
+
+def test_what_was_moved_and_bounds_a_slice_is_a_tensor() -> None:
+    """Of what moves to a device, nothing else is a number."""
+    code = """\
+import torch
+
+
+def train(net, loader, optimizer):
+    for batch in loader:
+        batch = [part.to("cuda") for part in batch]
+        texts, lengths, names = batch
+        loss = 0
+        for out, text, length in zip(net(texts), texts, lengths):
+            loss += torch.nn.functional.cross_entropy(out[:length], text[:length])  # <- tensor-as-python-int
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+    check_snippet(code, RULE)
+    check_snippet(code.replace('[part.to("cuda") for part in batch]', "list(batch)").replace(MARK, ""), RULE)

@@ -91,8 +91,11 @@ def _given(node: cst.BaseExpression, context: Context) -> list[cst.BaseExpressio
             parameters = [binding for binding in bindings if binding.binder is Binder.PARAMETER]
             if not parameters or not _may_be_tensors(bindings, context):
                 return []
-            passed = [_passed(binding, context) for binding in parameters]
-            return True if True in passed else [each for given in passed if given is not True for each in given]
+            return _given_for(parameters, context)
+        case cst.Subscript(value=cst.Name() as owner) if context.kind(owner) is Kind.UNKNOWN:
+            bindings = context.reaching(owner)
+            if all(binding.binder is Binder.PARAMETER for binding in bindings):
+                return _given_for(list(bindings), context)  # the uses of its parts tell that they are tensors
         case cst.Attribute(attr=cst.Name(value="grad")):
             return True
         case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
@@ -103,6 +106,11 @@ def _given(node: cst.BaseExpression, context: Context) -> list[cst.BaseExpressio
         case cst.Call(func=func):
             return context.kind(func) is Kind.MODULE or []
     return []
+
+
+def _given_for(parameters: list[Binding], context: Context) -> list[cst.BaseExpression] | Literal[True]:
+    passed = [_passed(binding, context) for binding in parameters]
+    return True if True in passed else [each for given in passed if given is not True for each in given]
 
 
 def _may_be_tensors(bindings: tuple[Binding, ...], context: Context) -> bool:

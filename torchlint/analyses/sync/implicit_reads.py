@@ -211,8 +211,13 @@ def _holds_rows(node: cst.Name | cst.Attribute, context: Context) -> bool:
     return value.kind is Kind.TENSOR and value.proven
 
 
-def is_hot_device_tensor(node: cst.BaseExpression, context: Context, *, anytime: bool = False) -> bool:
-    """Whether the expression gives a tensor that is where the network is, at each batch or more often."""
+def is_hot_device_tensor(
+    node: cst.BaseExpression, context: Context, *, anytime: bool = False, as_number: bool = False
+) -> bool:
+    """Whether the expression gives a tensor that is where the network is, at each batch or more often.
+
+    Where Python needs it `as_number`, and it went to a device before, it is one: of what moves, nothing else counts.
+    """
     function = context.function(node)
     if isinstance(function, cst.FunctionDef) and function.name.value == "__init__":
         return False  # cheaper to ask than anything below
@@ -220,7 +225,7 @@ def is_hot_device_tensor(node: cst.BaseExpression, context: Context, *, anytime:
     if value.kind is not Kind.TENSOR or value.device is Device.CPU or _is_no_tensor_by_then(node, context):
         return False
     return (
-        (value.scalar or context.kinds.is_tensor(node))
+        (value.scalar or context.kinds.is_tensor(node) or (as_number and value.device is not Device.UNKNOWN))
         and is_device_tensor(node, context)
         and not context.frequencies.is_rate_limited(node)
         and is_with_the_network(node, context)

@@ -198,17 +198,53 @@ class Frequencies:
         return _is_modulo(test)
 
     def _ends_at_once(self, loop: cst.For) -> bool:
-        """Whether the first turn is the last: `break` or `return` stands in the body itself, and no `continue`."""
+        """Whether the first turn is the last, or one soon after it: a few turns are none to speak of.
+
+        The first is, where `break` or `return` stands in the body itself, and no `continue`.
+        """
         if loop not in self._single:
             self._single[loop] = self._is_single(loop)
         return self._single[loop]
 
     def _is_single(self, loop: cst.For) -> bool:
+        if self._ends_early(loop):
+            return True
         lines = [line for line in loop.body.body if isinstance(line, cst.SimpleStatementLine)]
         if not any(isinstance(part, (cst.Break, cst.Return)) for line in lines for part in line.body):
             return False
         inside = descendants_in_scope(loop.body)
         return not any(isinstance(node, cst.Continue) and self.loop(node) is loop for node in inside)
+
+    def _ends_early(self, loop: cst.For) -> bool:
+        """`if i >= 5: break`, in the body itself, of what counts the turns."""
+        for statement in loop.body.body:
+            match statement:
+                case cst.If(
+                    test=cst.Comparison(
+                        left=cst.Name() as counter,
+                        comparisons=[
+                            cst.ComparisonTarget(
+                                operator=cst.GreaterThan() | cst.GreaterThanEqual() | cst.Equal(), comparator=last
+                            )
+                        ],
+                    ),
+                    body=cst.IndentedBlock(body=[*_, cst.SimpleStatementLine(body=[*_, cst.Break()])])
+                    | cst.SimpleStatementSuite(body=[*_, cst.Break()]),
+                ):
+                    turns = integer(last)
+                    if turns is not None and turns <= _FIRST_TURNS and self._counts(counter, loop):
+                        return True
+        return False
+
+    def _counts(self, name: cst.Name, loop: cst.For) -> bool:
+        """Whether this is the `i` of `for i in range(n)`, or of `for i, x in enumerate(xs)`."""
+        bindings = self.names.reaching(name)
+        if len(bindings) != 1 or bindings[0].node is not loop:
+            return False
+        match loop.iter:
+            case cst.Call(func=func, args=[cst.Arg(value=_)]) if self.names.qualified(func) == "range":
+                return bindings[0].path == ()
+        return bindings[0].path == (0,) and self._is_numbered(loop.iter)
 
     def _leaves(self, node: cst.CSTNode, loop: cst.CSTNode) -> bool:
         """Whether the block around the node ends the loop: `break`, `return` or `raise` behind an `if`."""
@@ -605,9 +641,10 @@ class Frequencies:
         )
 
     def _run(self, call: cst.Call) -> cst.BaseExpression | None:
-        """The model that a call runs: `model(x)`, or one that is known for sure, `vae.decode(x)`."""
-        if self.kinds.value(call.func).kind is Kind.MODULE:
-            return call.func
+        """The model that a call runs: `model(x)`, or one that is known for sure, `vae.decode(x)`; a loss is none."""
+        called = self.kinds.value(call.func)
+        if called.kind is Kind.MODULE:
+            return None if called.scalar and called.proven else call.func
         match call.func:
             case cst.Attribute(value=owner, attr=cst.Name(value=method)) if method in apis.RUNNING_METHODS:
                 value = self.kinds.value(owner)
@@ -780,9 +817,12 @@ class Frequencies:
                     best = call.frequency
                     self._origins[function] = call.where
         if best < Frequency.BATCH and self._is_step(function):
-            # Who calls it once an epoch trains with the whole set at a time.
+            # Who calls it once an epoch trains with the whole set at a time, who does every fifth batch with batches.
             callers = self.calls.callers(function)
-            is_of_epochs = all(map(self.is_named_after_epochs, callers)) if callers else best is Frequency.EPOCH
+            is_thinned = any(call.thinned for call in self.elsewhere.callers(function))
+            is_of_epochs = (
+                all(map(self.is_named_after_epochs, callers)) if callers else best is Frequency.EPOCH and not is_thinned
+            )
             return Frequency.EPOCH if is_of_epochs else Frequency.BATCH
         return Frequency.CALL if best is Frequency.UNKNOWN and self._is_called_unseen(function) else best
 

@@ -62,6 +62,8 @@ TENSOR_ONLY_METHODS = frozenset(
 )
 # Methods that NumPy's arrays don't have, but other things may: a series has an `abs`, a logger a `log`.
 TENSOR_METHODS_OF_NUMBERS = frozenset("abs exp norm pow sqrt square tanh".split())
+# Those that arrays, series and decimals lack: where more is computed with what they give, a tensor's.
+TENSOR_METHODS_IN_ARITHMETIC = frozenset({"log", "log2", "neg"})
 # Those of them that take nothing by position: with an argument they are functions, as in `backend.relu(x)`.
 TENSOR_METHODS_OF_NOTHING = frozenset(
     "bool byte contiguous data_ptr detach detach_ erf exp_ expm1 is_floating_point log1p long numel relu relu_ "
@@ -119,6 +121,7 @@ LOADERS = frozenset(
     {
         "torch.utils.data.DataLoader",
         "torch_geometric.loader.DataLoader",
+        "torch_geometric.loader.dataloader.DataLoader",
         "torch_geometric.data.DataLoader",
         "torch_geometric.loader.NeighborLoader",
         "torch_geometric.loader.DenseDataLoader",
@@ -130,6 +133,12 @@ LOADERS = frozenset(
 )
 DATASET_BASES = frozenset({"torch.utils.data.Dataset", "torch.utils.data.IterableDataset"})
 SCALERS = frozenset({"torch.cuda.amp.GradScaler", "torch.amp.GradScaler", "torch.GradScaler"})
+# What gives back an object that was written to a file.
+LOADING_FUNCTIONS = frozenset(
+    {"torch.load", "pickle.load", "pickle.loads", "joblib.load", "dill.load", "cloudpickle.load"}
+)
+# What counts as `range` does, with a bar.
+RANGES = frozenset({"tqdm.trange", "tqdm.auto.trange", "tqdm.notebook.trange", "tqdm.std.trange"})
 # What passes an iterable on, element by element.
 # What runs a model of Transformers or Diffusers, or a part of it.
 RUNNING_METHODS = frozenset({"forward", "generate", "encode", "decode", "predict", "sample"})
@@ -196,6 +205,8 @@ EPISODE_BEGINNINGS = frozenset({"reset", "initial"})
 # Methods by which a library wraps what is trained, and gives it back in the order in which it was given.
 PREPARING_METHODS = frozenset("prepare prepare_model prepare_optimizer setup setup_module setup_optimizers".split())
 LOADER_PREPARING_METHODS = frozenset("prepare_data_loader setup_dataloaders".split())
+# Methods by which Accelerate and Fabric give what they are given, of all processes.
+GATHERING_METHODS = frozenset("gather gather_for_metrics reduce pad_across_processes all_gather all_reduce".split())
 # Methods by which Python makes an object, at the place where its class is called.
 MAKING_METHODS = frozenset("__init__ __new__ __post_init__ __init_subclass__ __set_name__ __class_getitem__".split())
 # What stands above a function and calls it for nobody.

@@ -29,6 +29,20 @@ def iterables(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
             yield node
 
 
+def walked(value: cst.BaseExpression, path: tuple[int, ...]) -> tuple[cst.BaseExpression, tuple[int, ...]]:
+    """What the part of a loop's target at this path runs over: `y` for `b` of `for a, b in zip(x, y)`.
+
+    With the path that is left in what one iteration gives of it.
+    """
+    match value, path:
+        case cst.Call(func=cst.Name(value="enumerate"), args=[cst.Arg(value=first), *_]), (1, *rest):
+            return walked(first, tuple(rest))
+        case cst.Call(func=cst.Name(value="zip"), args=args), (place, *rest) if 0 <= place < len(args):
+            if not any(argument.star for argument in args):
+                return walked(args[place].value, tuple(rest))
+    return value, path
+
+
 def length_of(node: cst.BaseExpression) -> cst.BaseExpression:
     """`x` of `range(len(x))`; anything else as it is."""
     match node:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -128,7 +129,19 @@ class Results:
         return UNKNOWN
 
     def _placed(self, value: Value, node: cst.Call) -> Value:
-        """What another file says that a call gives, where nothing tells on which device: maybe where arguments are."""
+        """What another file says that a call gives, where nothing tells on which device: maybe where arguments are.
+
+        What may be anywhere is where the call says, if it names a device.
+        """
+        named = [
+            given.devices
+            for given in (self.kinds.value(argument.value) for argument in node.args)
+            if given.kind is Kind.DEVICE and given.proven
+        ]
+        if len(named) == 1:
+            return with_tensors(
+                value, lambda part: part.on(named[0]) if part.device in (Device.UNKNOWN, Device.MAYBE) else part
+            )
         devices = self.kinds.computed_on(node)
         return with_tensors(value, lambda part: part.on(devices) if part.devices is Device.UNKNOWN else part)
 
@@ -185,7 +198,8 @@ class Results:
             return sequence(tensor(module.devices), tensor(module.devices, rank=Rank.CALLED))
         if module.qualified.startswith("torch.nn.") and last in MODULES and last not in _ANY_RESULT:
             return tensor(module.devices, scalar=last.endswith("Loss"))
-        return tensor(module.devices, rank=Rank.CALLED, scalar=module.scalar)
+        is_a_loss = module.scalar and module.proven
+        return tensor(module.devices, rank=Rank.PROVEN if is_a_loss else Rank.CALLED, scalar=module.scalar)
 
     def _is_given_on_the_cpu(self, node: cst.Call) -> bool:
         """`model(x.cpu())`, which computes where it is: what a loader yields may be moved by the model itself."""
@@ -202,6 +216,11 @@ class Results:
             return self._moved(node, name, owner)
         if name in _PREPARING and not apis.ENGINE_PACKAGES.isdisjoint(self.names.imported):
             return self._prepared(node, name)
+        if name in apis.GATHERING_METHODS and owner.kind in (Kind.UNKNOWN, Kind.OBJECT) and node.args:
+            given = self._first(node)
+            is_given_tensors = given.kind in (Kind.TENSOR, Kind.SEQUENCE, Kind.MAPPING)
+            if is_given_tensors and not apis.ENGINE_PACKAGES.isdisjoint(self.names.imported):
+                return with_tensors(given, lambda part: replace(part, scalar=False))
         if owner.kind is Kind.TENSOR:
             result = self._tensor_method(node, name, owner)
             if result or owner.proven:

@@ -24,7 +24,7 @@ from torchlint.semantics.knowledge.torch_signatures import MODULES
 from torchlint.semantics.names.bindings import Binder, Binding, Names, dotted, last_part
 from torchlint.semantics.names.classes import AttributeSet, Classes, class_attribute
 from torchlint.semantics.names.entries import Entries
-from torchlint.semantics.names.loop_headers import walks_keys
+from torchlint.semantics.names.loop_headers import walked, walks_keys
 from torchlint.semantics.values.annotations import Annotations
 from torchlint.semantics.values.calls import Results
 from torchlint.semantics.values.fixpoint import Ends, Questions
@@ -52,7 +52,7 @@ from torchlint.semantics.values.lattice import (
 from torchlint.semantics.values.operators import Operators
 from torchlint.semantics.values.parameters import Parameters, is_class_name
 from torchlint.semantics.values.signatures import Operands
-from torchlint.semantics.values.usage import Evidence, has_several_axes, speak_for_a_tensor
+from torchlint.semantics.values.usage import Evidence, has_several_axes, is_computed, speak_for_a_tensor
 from torchlint.syntax.tree import SCOPES
 
 if TYPE_CHECKING:
@@ -153,7 +153,20 @@ class Kinds:
 
     def _subscript(self, node: cst.Subscript) -> Value:
         written = self._entries.entry(node)
-        return self._of_a_part(node) if written is None else self.value(written)
+        value = self._of_a_part(node) if written is None else self.value(written)
+        return self._by_its_like(node) if value is UNKNOWN else value
+
+    def _by_its_like(self, node: cst.Subscript) -> Value:
+        """What a numbered part of a name is, of which nothing is told, where another is used as a tensor alone can be.
+
+        Numbers that the code computes go over things of one kind.
+        """
+        match node:
+            case cst.Subscript(value=cst.Name() as name, slice=[cst.SubscriptElement(slice=cst.Index(value=index))]):
+                if not is_computed(index) or not self.evidence.is_one_of_tensors(name, self.names.reaching(name)):
+                    return UNKNOWN
+                return tensor(rank=Rank.USED) if self.value(index).kind is Kind.NUMBER else UNKNOWN
+        return UNKNOWN
 
     # Names
 
@@ -190,8 +203,8 @@ class Kinds:
         return value
 
     def _computed_on(self, binding: Binding) -> Device:
-        is_whole = binding.binder is Binder.ASSIGN and not binding.path
-        return self.computed_on(binding.value) if is_whole and binding.value is not None else Device.UNKNOWN
+        is_given = binding.binder is Binder.ASSIGN and binding.value is not None
+        return self.computed_on(binding.value) if is_given and binding.value is not None else Device.UNKNOWN
 
     def computed_on(self, node: cst.CSTNode) -> Device:
         """Where a function out of sight makes a tensor: maybe on the accelerator on which it is given one.
@@ -206,23 +219,27 @@ class Kinds:
     def _is_given_one(self, node: cst.CSTNode) -> bool:
         if not isinstance(node, cst.Call):
             return False
-        for argument in node.args:
-            value = self.value(argument.value)
+        # A method computes with what it is called on.
+        owners = [node.func.value] if isinstance(node.func, cst.Attribute) else []
+        for given in (*owners, *(argument.value for argument in node.args)):
+            value = self.value(given)
             if value.kind is Kind.TENSOR and Device.ACCELERATOR in value.devices:
                 return True
             is_open = value.kind in (Kind.TENSOR, Kind.UNKNOWN) and value.device is Device.UNKNOWN
-            made_by = self._made_by(argument.value) if is_open else ()
+            made_by = self._made_by(given) if is_open else ()
             if any(self.computed_on(made) is not Device.UNKNOWN for made in made_by):
                 return True
         return False
 
     def _made_by(self, node: cst.BaseExpression) -> list[cst.BaseExpression]:
+        while isinstance(node, cst.Subscript):
+            node = node.value
         if not isinstance(node, cst.Name):
             return [node]
         return [
             binding.value
             for binding in self.names.reaching(node)
-            if binding.binder is Binder.ASSIGN and not binding.path and binding.value is not None
+            if binding.binder is Binder.ASSIGN and binding.value is not None
         ]
 
     def binding(self, binding: Binding) -> Value:
@@ -482,11 +499,14 @@ class Kinds:
         return self.annotations.narrowed(name, UNKNOWN).kind is Kind.TENSOR
 
     def _gives_a_tensor(self, binding: Binding) -> bool:
-        if binding.path or binding.value is None or binding.binder not in (Binder.ASSIGN, Binder.LOOP):
+        value, path = binding.value, binding.path
+        if binding.binder is Binder.LOOP and value is not None:
+            value, path = walked(value, path)
+        if path or value is None or binding.binder not in (Binder.ASSIGN, Binder.LOOP):
             return False
         if self.binding(binding).kind is not Kind.TENSOR:
             return False
-        return self.settled(("tensor", binding.value), False, self.is_tensor, binding.value)  # noqa: FBT003
+        return self.settled(("tensor", value), False, self.is_tensor, value)  # noqa: FBT003
 
     def is_loader_like(self, node: cst.CSTNode) -> bool:
         """Whether iterating over this gives batches: by what it holds or, failing that, by its name."""

@@ -117,6 +117,8 @@ class Libraries:
             return self._torchvision(rest)
         if root == "torchtext" and rest in _TEXT_DATASETS:
             return Value(Kind.DATASET, Device.CPU, qualified=qualified)
+        if qualified in apis.RANGES:
+            return sequence_of(NUMBER)
         if qualified in apis.PASS_THROUGH:
             return self.operands.first(node)
         if root in ("transformers", "timm", "diffusers", "segmentation_models_pytorch") and (
@@ -229,7 +231,9 @@ class Libraries:
     def _torch_object(self, node: cst.Call, rest: str) -> Value | None:
         """What a constructor of anything else gives."""
         if rest.startswith("nn.") and rest[3:] in MODULES:
-            return self.program.built(node, Value(Kind.MODULE, qualified=f"torch.{rest}"))
+            # Of one of several losses it is known that it gives one number, too.
+            made = Value(Kind.MODULE, qualified=f"torch.{rest}", scalar=rest.endswith("Loss"))
+            return self.program.built(node, made)
         if rest == "nn.parallel.DistributedDataParallel" and self.operands.first(node).device is Device.CPU:
             return Value(Kind.MODULE, Device.CPU)
         if rest in ("nn.DataParallel", "nn.parallel.DataParallel", "nn.parallel.DistributedDataParallel"):

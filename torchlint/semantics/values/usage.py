@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
@@ -11,9 +11,9 @@ from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.packages import ARRAY_PACKAGE
 from torchlint.semantics.knowledge.conventions.values import DTYPE_NAME
 from torchlint.semantics.knowledge.torch_signatures import FUNCTIONAL, FUNCTIONS, METHODS
-from torchlint.semantics.names.bindings import dotted
+from torchlint.semantics.names.bindings import Binder, dotted, parameters
 from torchlint.semantics.values.batch_walks import BatchWalks
-from torchlint.semantics.values.lattice import UNKNOWN, Device, Kind, Rank, Value, tensor
+from torchlint.semantics.values.lattice import UNKNOWN, Device, Kind, Rank, Value, mapping_of, tensor
 from torchlint.syntax.literals import integer
 from torchlint.syntax.tree import descendants
 
@@ -33,6 +33,12 @@ SPREAD = "**x"
 _OF_OTHERS_TOO = frozenset(
     [*"sort split index count copy to cpu cuda float half .device .dtype .data".split(), WALKED, CALLED, GPU]
 )
+# It computes with itself, and more is computed with that: `-x.log()`.
+COMPUTED = "x.log() + y"
+# The backward pass begins at the sum of its values: `sum(x.values()).backward()`.
+SUMMED = "sum(x.values()).backward()"
+# A part that a computed number picks is used as a tensor alone can be.
+PART = "torch(x[i])"
 # The mark of a use that tells nothing.
 _TELLS_NOTHING = "otherwise"
 LISTS = ("list", "tuple", "List", "Tuple", "Sequence", "Iterable")
@@ -62,6 +68,10 @@ class Evidence:
         ):
             return tensor(rank=Rank.CALLED)
         return value
+
+    def is_one_of_tensors(self, node: cst.Name, bindings: tuple[Binding, ...]) -> bool:
+        """Whether parts of the name, picked by a number, are used as tensors alone can be: `x[i].log()`."""
+        return node.value in self._in_parts and PART in self.uses(node, bindings)
 
     def goes_backward(self, node: cst.Name) -> bool:
         """Whether the backward pass begins at what the name holds: at a tensor of one element."""
@@ -117,6 +127,10 @@ class Evidence:
         """Whether a method that only tensors have is called as on a tensor."""
         return self.marked(method, call) != _TELLS_NOTHING
 
+    def _is_a_tensors_own(self, method: str, call: cst.Call) -> bool:
+        mark = self.marked(method, call)
+        return mark == COMPUTED or (method in apis.TENSOR_ONLY_METHODS and mark != _TELLS_NOTHING)
+
     def marked(self, method: str, call: cst.Call) -> str:
         """The method, with a mark where its use makes it a tensor's own: `size(i)`, `view(i, j)`, `cpu().numpy()`.
 
@@ -131,6 +145,8 @@ class Evidence:
         if method == "view" and (len(call.args) > 1 or (call.args and integer(call.args[0].value) is not None)):
             return "view(i)"
         outer = self.tree.parent(call)
+        if method in apis.TENSOR_METHODS_IN_ARITHMETIC and not call.args and _is_computed_with(outer):
+            return COMPUTED
         if method == "cpu" and isinstance(outer, cst.Attribute) and outer.attr.value in ("numpy", "tolist", "item"):
             return "cpu().numpy"
         return method
@@ -172,9 +188,18 @@ class Evidence:
         return found
 
     @cached_property
-    def _by_name(self) -> dict[str, list[tuple[cst.Name, str | cst.Call]]]:
-        """For each name its uses with their marks; with the call where the name is its first argument."""
-        found: dict[str, list[tuple[cst.Name, str | cst.Call]]] = {}
+    def _in_parts(self) -> frozenset[str]:
+        """The names with parts that a computed number picks, and that are used so."""
+        return frozenset(
+            name
+            for name, uses in self._by_name.items()
+            if any(by == PART or isinstance(by, _GivenPart) for _, by in uses)
+        )
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[tuple[cst.Name, str | cst.Call | _GivenPart | _Summed]]]:
+        """For each name its uses with their marks; with the call where the name, or a part, is its first argument."""
+        found: dict[str, list[tuple[cst.Name, str | cst.Call | _GivenPart | _Summed]]] = {}
         for call in self.tree.of(cst.Call):
             match call.func:
                 case cst.Attribute(value=cst.Name() as name, attr=cst.Name(value=method)):
@@ -182,6 +207,14 @@ class Evidence:
                 case cst.Attribute(value=cst.Subscript(value=cst.Name() as name) as part, attr=cst.Name(value=method)):
                     if method in apis.TENSOR_ONLY_METHODS and has_several_axes(part):
                         found.setdefault(name.value, []).append((name, "torch(x)"))
+                    elif _picks_one(part) and self._is_a_tensors_own(method, call):
+                        found.setdefault(name.value, []).append((name, PART))
+            match call.args:
+                case [cst.Arg(value=cst.Subscript(value=cst.Name() as name) as part, star=""), *_] if _picks_one(part):
+                    found.setdefault(name.value, []).append((name, _GivenPart(call)))
+            summed = _summed(call)
+            if summed is not None:
+                found.setdefault(summed.value, []).append((summed, _Summed(call)))
             for name in _given(call.args[0].value) if call.args else ():
                 found.setdefault(name.value, []).append((name, call))
             for place, moved in _places(call):
@@ -209,10 +242,18 @@ class Evidence:
         for called in self.walks.called:
             yield called, CALLED
 
-    def _told(self, by: str | cst.Call) -> Iterator[str]:
+    def _told(self, by: str | cst.Call | _GivenPart | _Summed) -> Iterator[str]:
         """The mark itself, or those of a first argument of the call."""
         if isinstance(by, str):
             yield by
+            return
+        if isinstance(by, _Summed):
+            if self._ends_a_graph(by.call):
+                yield SUMMED
+            return
+        if isinstance(by, _GivenPart):
+            if by.call.args[0].keyword is None and self._takes_a_tensor(by.call.func):
+                yield PART
             return
         if isinstance(by.func, cst.Name) and by.func.value == "isinstance" and self._tells_lists_apart(by):
             yield "or a list"
@@ -275,18 +316,133 @@ class Evidence:
         """Whether the first argument of a torch function can only be a tensor."""
         if not isinstance(func, (cst.Name, cst.Attribute)):
             return False
+        if isinstance(func, cst.Name) and self._uses_what_it_is_given(func):
+            return True
         root, _, name = (self.names.qualified(func) or "").partition(".")
         if root != "torch" or name in apis.FACTORIES or name in apis.TAKE_OTHERS:
             return False
         functional = name.removeprefix("nn.functional.")
         return name in FUNCTIONS or functional in FUNCTIONAL or functional in apis.FUNCTIONAL_BUILTINS
 
+    def _ends_a_graph(self, made: cst.Call) -> bool:
+        """Whether the backward pass begins at what a call gives, or at the name that it is given."""
+        given = self.tree.parent(made)
+        for call in self.tree.of(cst.Call):
+            match call.func:
+                case cst.Attribute(value=owner, attr=cst.Name(value=method)) if method in apis.BACKWARD_METHODS:
+                    begins = [owner, *(argument.value for argument in call.args[:1])]
+                    if isinstance(owner, cst.Call):  # `scaler.scale(loss).backward()`
+                        begins += [argument.value for argument in owner.args[:1]]
+                    if made in begins or any(
+                        isinstance(name, cst.Name)
+                        and any(binding.node is given and not binding.path for binding in self.names.reaching(name))
+                        for name in begins
+                    ):
+                        return True
+        return False
+
+    def _uses_what_it_is_given(self, func: cst.Name) -> bool:
+        """Whether a function or lambda of this file takes a tensor first: whatever happens there, it does what shows.
+
+        What it does in a branch may be for a tensor, where it may be given something else, too.
+        """
+        bindings = self.names.reaching(func) if func.value in self._functions else ()
+        if len(bindings) != 1:
+            return False
+        function = bindings[0].node if bindings[0].binder is Binder.FUNCTION else bindings[0].value
+        if not isinstance(function, cst.FunctionDef | cst.Lambda) or bindings[0].path:
+            return False
+        first = next(parameters(function), None)
+        if first is None or first.star in ("*", "**"):
+            return False
+        marks = frozenset(
+            by
+            for use, by in self._by_name.get(first.name.value, ())
+            if isinstance(by, str) and self._is_always_so(use, function, first)
+        )
+        return _told_by(marks).kind is Kind.TENSOR and not marks.isdisjoint({*apis.TENSOR_ONLY_METHODS, COMPUTED})
+
+    @cached_property
+    def _functions(self) -> frozenset[str]:
+        """What the functions and lambdas of the file are called."""
+        found = {function.name.value for function in self.tree.of(cst.FunctionDef)}
+        for lambda_ in self.tree.of(cst.Lambda):
+            match self.tree.parent(lambda_):
+                case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]):
+                    found.add(name)
+        return frozenset(found)
+
+    def _is_always_so(self, use: cst.Name, function: cst.FunctionDef | cst.Lambda, parameter: cst.Param) -> bool:
+        if [binding.node for binding in self.names.reaching(use)] != [parameter]:
+            return False
+        for above in self.tree.ancestors(use):
+            if above is function:
+                return True
+            if isinstance(above, cst.If | cst.IfExp | cst.BooleanOperation | cst.Try | cst.FunctionDef | cst.Lambda):
+                return False
+        return False
+
+
+class _Summed(NamedTuple):
+    """A call of `sum` that goes over the values of the name."""
+
+    call: cst.Call
+
+
+def _summed(call: cst.Call) -> cst.Name | None:
+    """The `x` of `sum(x.values())`, and of `sum(w * v for v in x.values())`."""
+    match call:
+        case cst.Call(func=cst.Name(value="sum"), args=[cst.Arg(value=over), *_]):
+            if isinstance(over, cst.GeneratorExp | cst.ListComp) and not over.for_in.ifs:
+                over = over.for_in.iter
+            match over:
+                case cst.Call(func=cst.Attribute(value=cst.Name() as name, attr=cst.Name(value="values" | "items"))):
+                    return name
+    return None
+
+
+class _GivenPart(NamedTuple):
+    """A call whose first argument is a part of the name that a computed number picks."""
+
+    call: cst.Call
+
+
+def _is_computed_with(around: cst.CSTNode | None) -> bool:
+    """Whether what stands around a call computes with its result, itself or by a method that it calls on it."""
+    return isinstance(around, cst.UnaryOperation | cst.BinaryOperation | cst.Attribute)
+
+
+def is_computed(index: cst.BaseExpression) -> bool:
+    """`i`, `i + 1`: one number for each of several parts, and no key that is written out."""
+    match index:
+        case cst.Name(value=name):
+            return name not in ("None", "True", "False")
+        case cst.BinaryOperation(operator=cst.Add() | cst.Subtract(), left=left, right=right):
+            return is_computed(left) and integer(right) is not None
+    return False
+
+
+def _picks_one(node: cst.Subscript) -> bool:
+    match node.slice:
+        case [cst.SubscriptElement(slice=cst.Index(value=index))]:
+            return is_computed(index)
+    return False
+
 
 def _told_by(methods: frozenset[str]) -> Value:
     """What only something with these methods can be."""
     if "backward()" in methods:
         return tensor(rank=Rank.USED, scalar=True)
-    if methods & apis.TENSOR_ONLY_METHODS or methods & {"size(i)", "view(i)", "cpu().numpy", "torch(x)", "dim=i"}:
+    if SUMMED in methods:
+        return mapping_of(tensor(rank=Rank.USED, scalar=True))
+    if methods & apis.TENSOR_ONLY_METHODS or methods & {
+        "size(i)",
+        "view(i)",
+        "cpu().numpy",
+        "torch(x)",
+        "dim=i",
+        COMPUTED,
+    }:
         return tensor(rank=Rank.USED)
     if {"zero_grad", "step"} <= methods:
         return Value(Kind.OPTIMIZER, rank=Rank.USED)
