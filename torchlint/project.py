@@ -19,6 +19,8 @@ _IMPORT = re.compile(
 _NAME = re.compile(rb"[A-Za-z_]\w*(?:[ \t]+as[ \t]+\w+)?")
 # What follows `re.` is Python's own: `re.compile(` is no call of `torch.compile`.
 _CALLED = re.compile(rb"(?<!\bre\.)\b([A-Za-z_]\w*)[ \t]*\(")
+# `self.buffer = data.Buffer(size)`, where an object keeps what it makes.
+_HELD = re.compile(rb"\b\w+\.\w+[ \t]*=[ \t]*(?:\w+\.)*(\w+)\(")
 _SUFFIX = ".py"
 # Through how many modules a name is followed that each imports from the next.
 _HANDED_ON = 4
@@ -37,19 +39,24 @@ class Outline(NamedTuple):
     """What the text of a file says without a parse: its imports, and every name before an opening parenthesis.
 
     A name that an import gives to something counts as what it was before: `from a import b as c` and `c(` call `b`.
-    `pins` says whether it speaks of `pin_memory`.
+    `pins` says whether it speaks of `pin_memory`. `held` is what it calls to make what an attribute holds.
     """
 
     imports: tuple[Import, ...] = ()
     called: frozenset[str] = frozenset()
     pins: bool = False
+    held: frozenset[str] = frozenset()
 
 
 def outline(data: bytes) -> Outline:
     """The outline of a file with these bytes."""
-    called = {name.decode() for name in set(_CALLED.findall(data))}
-    called |= {name for name, renamed in _renamed(data) if renamed in called}
-    return Outline(tuple(dict.fromkeys(_imports(data))), frozenset(called), b"pin_memory" in data)
+    renamed = tuple(_renamed(data))
+    called, held = (
+        names | {name for name, new in renamed if new in names}
+        for names in ({name.decode() for name in set(pattern.findall(data))} for pattern in (_CALLED, _HELD))
+    )
+    imports = tuple(dict.fromkeys(_imports(data)))
+    return Outline(imports, frozenset(called), b"pin_memory" in data, frozenset(held))
 
 
 class Project:
@@ -103,8 +110,9 @@ class Project:
     def callers(self, path: str, functions: Iterable[str]) -> Iterator[tuple[str, str, str]]:
         """The files that may call functions of a file, each with the function's qualified name there, and the function.
 
-        Methods are given as `Class.method`, and as `*.method` where any object may be meant. A function of torch is
-        called by whatever programs the file is part of. What a notebook defines nobody else calls, whatever its name.
+        Methods are given as `Class.method`, those of what an object holds as `Class.held.method`, and as `*.method`
+        where any object may be meant. A function of torch is called by whatever programs the file is part of. What a
+        notebook defines nobody else calls, whatever its name.
         """
         functions = set() if is_notebook(path) else set(functions)
         for function in sorted(name for name in functions if name.startswith(ANY)):
@@ -118,11 +126,12 @@ class Project:
                 if function.rpartition(".")[2] in self._files[other].called:
                     yield other, function, function
         # The call itself, and for a method that of its class: what an object is, only its construction tells.
-        parts = [(function, frozenset(function.split("."))) for function in sorted(functions)]
+        # Who keeps one knows of others that call what is kept.
+        parts = [(function, *_ends(function)) for function in sorted(functions)]
         for importer, bases in sorted(self._importers.get(path, {}).items()):
-            called = self._files[importer].called
-            for function, words in parts:
-                if words <= called:
+            called, held = self._files[importer].called, self._files[importer].held
+            for function, first, last in parts:
+                if first in called and (last in called or first in held):
                     for base in sorted(bases):
                         if self._brings(importer, base, function.partition(".")[0]):
                             yield importer, _inner(base, function), function
@@ -267,6 +276,11 @@ class Project:
             if candidate.lstrip("/") in self._files:
                 return candidate.lstrip("/")
         return None
+
+
+def _ends(function: str) -> tuple[str, str]:
+    """The class and the method of `Class.method` and of `Class.held.method`, or twice the function."""
+    return function.partition(".")[0], function.rpartition(".")[2]
 
 
 def _inner(base: str, name: str) -> str:

@@ -33,10 +33,18 @@ def is_copy_from_the_host(call: cst.Call, context: Context) -> bool:
     value = context.value(call.func.value)
     if value.kind is not Kind.TENSOR or value.device is not Device.CPU or value.batch:
         return False
-    if not context.origins(call.func.value).every(lambda made: _is_computed(made, context)):
+    if not context.origins(_with_all_elements(call.func.value)).every(lambda made: _is_computed(made, context)):
         return False
     # Last what may ask for callers in other files.
     return not _is_of_a_factory(call.func.value, context) and not is_for_samples(call, context)
+
+
+def _with_all_elements(node: cst.BaseExpression) -> cst.BaseExpression:
+    """`image` of `image[None]`, which has another axis and no other elements."""
+    match node:
+        case cst.Subscript(value=owner, slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Name(value="None")))]):
+            return owner
+    return node
 
 
 def _is_computed(made: cst.BaseExpression, context: Context) -> bool:
@@ -60,8 +68,14 @@ def is_passed_from_the_host(call: cst.Call, context: Context) -> bool:
     if not isinstance(call.func, cst.Attribute) or is_left_to_others(context.program.code):
         return False
     moved = call.func.value
-    while isinstance(moved, cst.Subscript):
-        moved = moved.value
+    while True:
+        match moved:
+            case cst.Subscript(value=inner):
+                moved = inner
+            case cst.Call(func=func, args=[cst.Arg(value=inner, keyword=None)]) if _is_variable(func, context):
+                moved = inner
+            case _:
+                break
     if not isinstance(moved, cst.Name) or context.parameter(moved) is None or not is_to_accelerator(call, context):
         return False
     here = context.function(call)
@@ -69,6 +83,38 @@ def is_passed_from_the_host(call: cst.Call, context: Context) -> bool:
         context.function(passed) is not here and _is_made_for_a_step(passed, context)
         for passed in context.origins(moved, Through.PARAMETERS).nodes
     )
+
+
+def is_of_picked_rows(call: cst.Call, context: Context) -> bool:
+    """Whether the call moves rows that were just picked of what is not in sight: `x = data[rows]; x = x.to(device)`.
+
+    Who holds all of it on the device has nothing to move there.
+    """
+    if not isinstance(call.func, cst.Attribute) or is_left_to_others(context.program.code):
+        return False
+    if not is_to_accelerator(call, context):
+        return False
+    value = context.value(call.func.value)
+    if value.kind not in (Kind.TENSOR, Kind.UNKNOWN) or value.device is not Device.UNKNOWN or value.batch:
+        return False
+    if not context.origins(call.func.value).every(lambda made: _is_picked(made, context)):
+        return False
+    return not is_for_samples(call, context)
+
+
+def _is_picked(made: cst.BaseExpression, context: Context) -> bool:
+    """`data[first : first + size]`, `data[rows]`: some of many, and other ones each time."""
+    match made:
+        case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Slice(lower=lower)), *_]):
+            return lower is not None and not isinstance(lower, cst.Integer | cst.UnaryOperation)
+        case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=index))]):
+            value = context.value(index)
+            return value.kind in (Kind.TENSOR, Kind.NDARRAY) and value.proven and not value.scalar
+    return False
+
+
+def _is_variable(func: cst.BaseExpression, context: Context) -> bool:
+    return context.qualified_name(func) == "torch.autograd.Variable"
 
 
 def _is_made_for_a_step(node: cst.BaseExpression, context: Context) -> bool:

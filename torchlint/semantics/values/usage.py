@@ -11,7 +11,7 @@ from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.packages import ARRAY_PACKAGE
 from torchlint.semantics.knowledge.conventions.values import DTYPE_NAME
 from torchlint.semantics.knowledge.torch_signatures import FUNCTIONAL, FUNCTIONS, METHODS
-from torchlint.semantics.names.bindings import dotted
+from torchlint.semantics.names.bindings import dotted, last_part
 from torchlint.semantics.values.batch_walks import BatchWalks
 from torchlint.semantics.values.lattice import UNKNOWN, Device, Kind, Rank, Value, tensor
 from torchlint.syntax.literals import integer
@@ -28,10 +28,12 @@ if TYPE_CHECKING:
 _OF_A_MAPPING = frozenset("items keys values get update pop append extend insert **x".split())
 # A loop takes batches of it, such a loop calls it with them, and something is moved to it.
 WALKED, CALLED, PLACE, GPU = "for batch in x", "x(batch)", "to x: ", "cuda(x)"
+# A function of torch makes a tensor there.
+MADE_ON = "torch(device=x)"
 # It is spread over the keywords of a call, as a mapping alone can be.
 SPREAD = "**x"
 _OF_OTHERS_TOO = frozenset(
-    [*"sort split index count copy to cpu cuda float half .device .dtype .data".split(), WALKED, CALLED, GPU]
+    [*"sort split index count copy to cpu cuda float half .device .dtype .data".split(), WALKED, CALLED, GPU, MADE_ON]
 )
 # The mark of a use that tells nothing.
 _TELLS_NOTHING = "otherwise"
@@ -184,8 +186,9 @@ class Evidence:
                         found.setdefault(name.value, []).append((name, "torch(x)"))
             for name in _given(call.args[0].value) if call.args else ():
                 found.setdefault(name.value, []).append((name, call))
-            for place, moved in _places(call):
-                found.setdefault(place.value, []).append((place, f"{PLACE}{moved}"))
+            for place, mark in self._placed(call):
+                if isinstance(place, cst.Name):
+                    found.setdefault(place.value, []).append((place, mark))
             for gpu in _gpus(call):
                 found.setdefault(gpu.value, []).append((gpu, GPU))
             for argument in call.args:
@@ -208,6 +211,16 @@ class Evidence:
             yield walked, WALKED
         for called in self.walks.called:
             yield called, CALLED
+
+    def _placed(self, call: cst.Call) -> Iterator[tuple[cst.Name | cst.Attribute, str]]:
+        """What a call says that something is to be moved to or made on, with a mark of what that is."""
+        for place, moved in _places(call):
+            yield place, f"{PLACE}{moved}"
+        for argument in call.args:
+            if argument.keyword is None or argument.keyword.value != "device":
+                continue
+            if isinstance(argument.value, cst.Name | cst.Attribute) and _is_of_torch(self.names.qualified(call.func)):
+                yield argument.value, MADE_ON
 
     def _told(self, by: str | cst.Call) -> Iterator[str]:
         """The mark itself, or those of a first argument of the call."""
@@ -236,7 +249,8 @@ class Evidence:
                     class_ = self.classes.self_class(owner)
                     if class_ is not None:
                         found.setdefault((class_, name), set()).add(self.marked(method, call))
-        for used, mark in self._in_walks():
+        placed = (place for call in self.tree.of(cst.Call) for place in self._placed(call))
+        for used, mark in (*self._in_walks(), *placed):
             match used:
                 case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
                     class_ = self.classes.self_class(owner)
@@ -313,21 +327,24 @@ def _likely_by(methods: frozenset[str]) -> Value:
         return Value(Kind.LOADER, rank=Rank.CALLED)
     if CALLED in methods:
         return Value(Kind.MODULE, rank=Rank.CALLED)
-    if sum(method.startswith(PLACE) for method in methods) > 1:  # one may go where another tensor is
+    # One tensor may go where another is: `x.to(y)`.
+    if MADE_ON in methods or sum(method.startswith(PLACE) for method in methods) > 1:
         return Value(Kind.DEVICE, Device.MAYBE, rank=Rank.CALLED)
     if GPU in methods:
         return Value(Kind.DEVICE, Device.ACCELERATOR, rank=Rank.CALLED)
     return UNKNOWN
 
 
-def _places(call: cst.Call) -> Iterator[tuple[cst.Name, str]]:
+def _places(call: cst.Call) -> Iterator[tuple[cst.Name | cst.Attribute, str]]:
     """The names of what something is moved to, with the name of that: a device, unless they speak of a type."""
     match call:
-        case cst.Call(
-            func=cst.Attribute(value=moved, attr=cst.Name(value="to")), args=[cst.Arg(value=cst.Name() as to), *_]
-        ):
-            if not DTYPE_NAME.suggests(to.value):
-                yield to, dotted(moved) or type(moved).__name__
+        case cst.Call(func=cst.Attribute(value=moved, attr=cst.Name(value="to")), args=[cst.Arg(value=to), *_]):
+            if isinstance(to, cst.Name | cst.Attribute) and not DTYPE_NAME.suggests(last_part(to) or ""):
+                yield to, dotted(moved.func if isinstance(moved, cst.Call) else moved) or type(moved).__name__
+
+
+def _is_of_torch(name: str | None) -> bool:
+    return name is not None and name.startswith("torch.")
 
 
 def _gpus(call: cst.Call) -> Iterator[cst.Name]:
