@@ -374,3 +374,25 @@ def test_an_attribute_on_which_something_is_made(uses: str, device: Device | Non
 def test_a_name_on_which_something_is_made(function: str) -> None:
     node, context = look(f"{HEAD}def f(place):\n    x = {function}\n    LOOK(place)")
     assert (context.kind(node), context.device(node)) == (Kind.DEVICE, Device.MAYBE)
+
+
+@pytest.mark.parametrize(
+    ("default", "device"),
+    [
+        ("torch.set_default_device('cuda')", Device.MAYBE),
+        ("d = torch.device('cuda' if torch.cuda.is_available() else 'cpu')\ntorch.set_default_device(d)", Device.MAYBE),
+        ("torch.set_default_tensor_type('torch.cuda.FloatTensor')", Device.MAYBE),
+        ("torch.set_default_tensor_type(torch.cuda.FloatTensor)", Device.MAYBE),
+        ("torch.set_default_tensor_type('torch.FloatTensor')", Device.UNKNOWN),
+        ("torch.set_default_device(f())", Device.UNKNOWN),
+        ("", Device.CPU),
+    ],
+)
+def test_where_factories_make_tensors(default: str, device: Device) -> None:
+    node, context = look(f"{HEAD}{default}\nLOOK(torch.ones(3))")
+    assert context.device(node) is device
+
+
+def test_a_type_of_tensors_on_the_cpu_is_none_of_the_default() -> None:
+    node, context = look(f"{HEAD}torch.set_default_device('cuda')\nLOOK(torch.FloatTensor(3))")
+    assert context.device(node) is Device.CPU

@@ -148,7 +148,13 @@ def _of_the_host(node: cst.Call, context: Context) -> Iterator[Flag]:
         yield from _copied(node, context, (Doubt.DATA_UNKNOWN, *rate_doubts(node, context)))
 
 
-@RULE.on(Node("Call", _TYPES), Call("torch.tensor"), Call("torch.as_tensor"), Call("torch.asarray"))
+@RULE.on(
+    Node("Call", _TYPES),
+    Call("torch.tensor"),
+    Call("torch.as_tensor"),
+    Call("torch.asarray"),
+    Call("torch.Tensor"),
+)
 def check_array(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Note an array of NumPy that a call makes a tensor of on the device: `torch.as_tensor(x, device=device)`."""
     from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.data.batch_moves import is_left_to_others, is_to_accelerator
+from torchlint.analyses.data.batch_moves import is_to_accelerator
 from torchlint.analyses.data.sample_code import is_for_samples
-from torchlint.analyses.tensors.factories import factory
+from torchlint.analyses.tensors.factories import factory, is_made_on_a_gpu_by_default
 from torchlint.finding import Frequency
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.knowledge.torch_signatures import METHODS
@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 
 _PLACES = (Kind.DEVICE, Kind.STRING, Kind.NUMBER)
 _FACTORIES = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray"})
+# Those that make a tensor of what they are given where tensors are made by default.
+_OF_COPIES = frozenset({"torch.tensor", "torch.Tensor"})
 
 
 def is_copy_from_the_host(call: cst.Call, context: Context) -> bool:
     """Whether the call takes a tensor that lies on the CPU to an accelerator, and the CPU waits until it has."""
-    if not isinstance(call.func, cst.Attribute) or is_left_to_others(context.program.code):
+    if not isinstance(call.func, cst.Attribute):
         return False
     if not is_to_accelerator(call, context):
         return False
@@ -65,7 +67,7 @@ def is_passed_from_the_host(call: cst.Call, context: Context) -> bool:
 
     Others may pass what is there already. What takes the callers' tensors as they are, a loader's among them, is meant.
     """
-    if not isinstance(call.func, cst.Attribute) or is_left_to_others(context.program.code):
+    if not isinstance(call.func, cst.Attribute):
         return False
     moved = call.func.value
     while True:
@@ -90,7 +92,7 @@ def is_of_picked_rows(call: cst.Call, context: Context) -> bool:
 
     Who holds all of it on the device has nothing to move there.
     """
-    if not isinstance(call.func, cst.Attribute) or is_left_to_others(context.program.code):
+    if not isinstance(call.func, cst.Attribute):
         return False
     if not is_to_accelerator(call, context):
         return False
@@ -168,10 +170,13 @@ def is_sent_array(call: cst.Call, context: Context) -> bool:
 
 
 def _is_to_the_device(call: cst.Call, context: Context) -> bool:
-    if context.qualified_name(call.func) in _FACTORIES:
+    if context.qualified_name(call.func) in (*_FACTORIES, "torch.Tensor"):
         given = context.argument(call, "device")
         if given is None:
-            return False
+            if context.qualified_name(call.func) not in _OF_COPIES:
+                return False
+            is_there = context.device(call) in (Device.ACCELERATOR, Device.MAYBE)
+            return is_there or is_made_on_a_gpu_by_default(context)
         value = context.value(given)
         return value.kind in _PLACES and value.device not in (Device.CPU, Device.UNKNOWN)
     type_ = context.value(call.func)

@@ -699,3 +699,23 @@ def test_a_progress_bar_for_one_process_alone() -> None:
                 torch.nn.functional.cross_entropy(model(x), y).backward()
     """
     check_snippet(code, RULE)
+
+
+@pytest.mark.parametrize(
+    ("line", "mark"),
+    [
+        ("y = torch.tensor(np.ones(3))", NOTE),
+        ("y = torch.Tensor(np.ones(3))", NOTE),
+        ("y = torch.Tensor(3, 3)", ""),
+        ("y = torch.tensor(np.ones(3), device='cpu')", ""),
+        ("y = torch.from_numpy(np.ones(3))", ""),
+        ("y = torch.FloatTensor(np.ones(3))", ""),
+    ],
+)
+@pytest.mark.parametrize(
+    "default", ["torch.set_default_tensor_type('torch.cuda.FloatTensor')", "torch.set_default_device('cuda')"]
+)
+def test_arrays_where_tensors_are_made_on_the_device_by_default(default: str, line: str, mark: str) -> None:
+    code = step("import numpy as np", line + mark)
+    check_snippet(f"{code}{default}\n", RULE)
+    check_snippet(step("import numpy as np", line) + "torch.set_default_tensor_type(torch.FloatTensor)\n", RULE)

@@ -32,6 +32,8 @@ LEGACY_TENSORS = frozenset(
     "Tensor FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor LongTensor "
     "BoolTensor".split()
 )
+# What has factories make tensors elsewhere than on the CPU: on a device, or of a type of tensors there.
+DEFAULT_DEVICE_SETTERS = frozenset({"set_default_device", "set_default_tensor_type"})
 # The method of `torch.nn.Transformer` that makes a causal mask.
 CAUSAL_MASK = "generate_square_subsequent_mask"
 # Constructors that read the elements of a list.
