@@ -149,7 +149,12 @@ def is_told(func: cst.BaseExpression, context: Context) -> bool:
 
 
 def _is_of_a_factory(moved: cst.BaseExpression, context: Context) -> bool:
-    """Whether it is filled with what could be made on the device: `torch.zeros(n).view(-1)`."""
+    """Whether it is filled with what could be made on the device: `torch.zeros(n).view(-1)`.
+
+    What the host has written to is filled there: `mask = torch.zeros(n); mask[rows] = 1; mask = mask.cuda()`.
+    """
+    if isinstance(moved, cst.Name) and _is_written_to(moved, context):
+        return False
     while isinstance(moved, cst.Call) and isinstance(moved.func, cst.Attribute) and moved.func.attr.value in METHODS:
         if context.qualified_name(moved.func) is not None:
             break
@@ -157,6 +162,18 @@ def _is_of_a_factory(moved: cst.BaseExpression, context: Context) -> bool:
     return any(
         isinstance(made, cst.Call) and factory(made, context) is not None for made in context.origins(moved).nodes
     )
+
+
+def _is_written_to(moved: cst.Name, context: Context) -> bool:
+    """Whether elements of what the name holds are assigned to before it is moved."""
+    place = context.tree.place(moved)
+    for use in context.readers(moved):
+        subscript = context.parent(use)
+        if isinstance(subscript, cst.Subscript) and subscript.value is use and context.tree.place(use) < place:
+            above = context.parent(subscript)
+            if isinstance(above, cst.AssignTarget) or (isinstance(above, cst.AugAssign) and above.target is subscript):
+                return True
+    return False
 
 
 def is_sent_array(call: cst.Call, context: Context) -> bool:

@@ -113,6 +113,8 @@ def test_moves_left_alone(line: str) -> None:
         ("x = x.float().to(device)" + NOTE,),
         ("y = torch.from_numpy(np.ones(3)).to(device)" + NOTE,),
         ("y = torch.from_numpy(np.ones(3))", "y = y[None].to(device)" + NOTE),
+        ("y = torch.zeros(3)", "y[data] = 1", "y = y.to(device)" + NOTE),
+        ("y = torch.zeros(3)", "y[data] += 1", "z = y.to(device)" + NOTE),
         ("y = torch.sparse.FloatTensor(x, y).to(device)" + NOTE,),
         ("y = torch.as_tensor(np.ones(3), device=device)" + NOTE,),
         ("FloatTensor = torch.cuda.FloatTensor if data else torch.FloatTensor", "y = FloatTensor(np.ones(3))" + NOTE),
@@ -127,6 +129,9 @@ def test_data_of_the_host_is_copied(lines: tuple[str, ...]) -> None:
     "lines",
     [
         ("y = torch.zeros(3).view(-1).to(device)",),  # host-factory-then-move
+        ("y = torch.zeros(3)", "y = y.to(device)", "y[data] = 1"),
+        ("y = torch.zeros(3)", "z = y[data]", "y = y.to(device)"),
+        ("y = torch.zeros(3, device=device)", "y[data] = 1", "y = y.to(device)"),
         ("y = torch.from_numpy(np.ones(3))",),
         ("y = torch.as_tensor(np.ones(3))",),
         ("y = torch.as_tensor(np.ones(3), device='cpu')",),
