@@ -675,6 +675,7 @@ def test_a_loop_that_hands_out_batches(code: str, frequency: Frequency) -> None:
         ("every = 100", Frequency.EPOCH),
         ("every = 1\nif slow:\n    every = 100", Frequency.EPOCH),
         ("every = read()", Frequency.EPOCH),
+        ("every, other = 1, 2", Frequency.EPOCH),
         ("", Frequency.EPOCH),
     ],
 )
@@ -683,3 +684,10 @@ def test_every_so_many_steps_by_a_name(every: str, frequency: Frequency) -> None
         f"{HEAD}{every}\nfor i, x in enumerate(DataLoader(d)):\n    if i % every == 0:\n        LOOK(1)"
     )
     assert context.frequency(node) is frequency
+
+
+def test_every_so_many_steps_by_a_parameter() -> None:
+    node, context = look(
+        f"{HEAD}def f(loader, every=1):\n    for i, x in enumerate(DataLoader(d)):\n        if i % every == 0:\n            LOOK(1)"
+    )
+    assert context.frequency(node) is Frequency.EPOCH

@@ -32,7 +32,7 @@ from torchlint.semantics.knowledge.conventions.functions import (
 )
 from torchlint.semantics.knowledge.conventions.values import LOADER, LOSS
 from torchlint.semantics.names.applied import APPLYING, applied
-from torchlint.semantics.names.bindings import Binding, Names, dotted, final_part, last_part, method_name
+from torchlint.semantics.names.bindings import Binder, Binding, Names, dotted, final_part, last_part, method_name
 from torchlint.semantics.names.loop_headers import (
     asks_for_a_list,
     is_of_a_later_axis,
@@ -1193,9 +1193,12 @@ class Frequencies:
         modulus = _modulus(node)
         if modulus is None or _is_small(modulus):
             return False
-        # `log_interval = 1`, and nothing else in sight
-        given = [binding.value for binding in self.names.reaching(modulus)] if isinstance(modulus, cst.Name) else []
-        return not given or not all(value is not None and _is_small(value) for value in given)
+        # `log_interval = 1`, and nothing else in sight; a parameter is what callers make of it.
+        bindings = self.names.reaching(modulus) if isinstance(modulus, cst.Name) else ()
+        return not bindings or not all(
+            binding.binder is Binder.ASSIGN and binding.value is not None and _is_small(binding.value)
+            for binding in bindings
+        )
 
     def _numbers_batches(self, name: cst.Name) -> bool:
         """Whether this is the `i` of `for i, batch in enumerate(loader)`, with a progress bar around it or not."""
