@@ -14,6 +14,7 @@ from torchlint.analyses.tensors.factories import Factory, factory, is_whole
 from torchlint.analyses.tensors.host_computed import is_computed_on_host
 from torchlint.semantics.names.bindings import dotted
 from torchlint.semantics.values.lattice import Device, Kind
+from torchlint.syntax.literals import integer
 from torchlint.syntax.tree import Comprehension, descendants
 
 if TYPE_CHECKING:
@@ -64,8 +65,11 @@ class ListIndex:
 
 def list_index(made: cst.ListComp | cst.List | cst.Call, context: Context) -> ListIndex | None:
     """The tensors that a list or a range indexes, `x[rows]`: each copies it anew."""
-    if not isinstance(context.parent(made), (cst.Index, cst.Assign)):
+    above = context.parent(made)
+    if not isinstance(above, (cst.Index, cst.Assign)):
         return None
+    if isinstance(made, cst.List) and not (isinstance(above, cst.Index) or _holds_numbers(made)):
+        return None  # few lists that have a name are indices
     found: list[cst.Subscript] = []
     for node in context.destinations(made).nodes:
         index = context.parent(node)
@@ -78,6 +82,10 @@ def list_index(made: cst.ListComp | cst.List | cst.Call, context: Context) -> Li
     if not found or any(is_computed_on_host(subscript.value, context) for subscript in found):
         return None
     return ListIndex(tuple(found), all(_is_on_device(subscript.value, context) for subscript in found))
+
+
+def _holds_numbers(made: cst.List) -> bool:
+    return bool(made.elements) and all(integer(element.value) is not None for element in made.elements)
 
 
 def array_index(subscript: cst.Subscript, context: Context) -> cst.BaseExpression | None:

@@ -37,6 +37,7 @@ _OF_OTHERS_TOO = frozenset(
 )
 # The mark of a use that tells nothing.
 _TELLS_NOTHING = "otherwise"
+_NAMES = (cst.Name, cst.Attribute)
 LISTS = ("list", "tuple", "List", "Tuple", "Sequence", "Iterable")
 
 
@@ -186,9 +187,6 @@ class Evidence:
                         found.setdefault(name.value, []).append((name, "torch(x)"))
             for name in _given(call.args[0].value) if call.args else ():
                 found.setdefault(name.value, []).append((name, call))
-            for place, mark in self._placed(call):
-                if isinstance(place, cst.Name):
-                    found.setdefault(place.value, []).append((place, mark))
             for gpu in _gpus(call):
                 found.setdefault(gpu.value, []).append((gpu, GPU))
             for argument in call.args:
@@ -200,7 +198,7 @@ class Evidence:
         for attribute in self.tree.of(cst.Attribute):
             if isinstance(attribute.value, cst.Name) and attribute.attr.value in apis.TENSOR_ATTRIBUTES:
                 found.setdefault(attribute.value.value, []).append((attribute.value, f".{attribute.attr.value}"))
-        for used, mark in self._in_walks():
+        for used, mark in (*self._in_walks(), *self._placed):
             if isinstance(used, cst.Name):
                 found.setdefault(used.value, []).append((used, mark))
         return found
@@ -212,15 +210,17 @@ class Evidence:
         for called in self.walks.called:
             yield called, CALLED
 
-    def _placed(self, call: cst.Call) -> Iterator[tuple[cst.Name | cst.Attribute, str]]:
-        """What a call says that something is to be moved to or made on, with a mark of what that is."""
-        for place, moved in _places(call):
-            yield place, f"{PLACE}{moved}"
-        for argument in call.args:
-            if argument.keyword is None or argument.keyword.value != "device":
-                continue
-            if isinstance(argument.value, cst.Name | cst.Attribute) and _is_of_torch(self.names.qualified(call.func)):
-                yield argument.value, MADE_ON
+    @cached_property
+    def _placed(self) -> list[tuple[cst.BaseExpression, str]]:
+        """What something is moved to or made on, with a mark of what that is."""
+        found: list[tuple[cst.BaseExpression, str]] = []
+        for call in self.tree.of(cst.Call):
+            found += ((place, f"{PLACE}{moved}") for place, moved in _places(call))
+            for argument in call.args:
+                is_device = argument.keyword is not None and argument.keyword.value == "device"
+                if is_device and isinstance(argument.value, _NAMES) and _is_of_torch(self.names.qualified(call.func)):
+                    found.append((argument.value, MADE_ON))
+        return found
 
     def _told(self, by: str | cst.Call) -> Iterator[str]:
         """The mark itself, or those of a first argument of the call."""
@@ -249,8 +249,7 @@ class Evidence:
                     class_ = self.classes.self_class(owner)
                     if class_ is not None:
                         found.setdefault((class_, name), set()).add(self.marked(method, call))
-        placed = (place for call in self.tree.of(cst.Call) for place in self._placed(call))
-        for used, mark in (*self._in_walks(), *placed):
+        for used, mark in (*self._in_walks(), *self._placed):
             match used:
                 case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
                     class_ = self.classes.self_class(owner)
@@ -339,7 +338,7 @@ def _places(call: cst.Call) -> Iterator[tuple[cst.Name | cst.Attribute, str]]:
     """The names of what something is moved to, with the name of that: a device, unless they speak of a type."""
     match call:
         case cst.Call(func=cst.Attribute(value=moved, attr=cst.Name(value="to")), args=[cst.Arg(value=to), *_]):
-            if isinstance(to, cst.Name | cst.Attribute) and not DTYPE_NAME.suggests(last_part(to) or ""):
+            if isinstance(to, _NAMES) and not DTYPE_NAME.suggests(last_part(to) or ""):
                 yield to, dotted(moved.func if isinstance(moved, cst.Call) else moved) or type(moved).__name__
 
 
