@@ -283,8 +283,8 @@ class Libraries:
                 and self.kinds.names.qualified(call.func) == f"torch.{name}"
             ):
                 given = call.args[0].value
-                is_text = isinstance(given, cst.SimpleString)
-                text = given.raw_value if is_text else self.kinds.names.qualified(given)
+                named = self.kinds.names.qualified(given)
+                text = given.raw_value if isinstance(given, cst.SimpleString) else named
                 is_type = text is not None and text.startswith("torch.cuda.")
                 is_place = name == "set_default_device" and self.operands.device(given) not in _NO_ACCELERATOR
                 if is_type or is_place:
