@@ -54,6 +54,8 @@ def _is_computed(made: cst.BaseExpression, context: Context) -> bool:
     match made:
         case cst.Call() | cst.BinaryOperation() | cst.UnaryOperation() | cst.Comparison():
             return True
+        case cst.Subscript(value=cst.Call() as owner) if context.kind(owner) is Kind.TENSOR:
+            return True
         case cst.Subscript(slice=[_, _, *_] as parts):
             return any(isinstance(part.slice, cst.Slice) for part in parts)
         case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=index))]):
@@ -111,7 +113,7 @@ def _is_picked(made: cst.BaseExpression, context: Context) -> bool:
             return lower is not None and not isinstance(lower, cst.Integer | cst.UnaryOperation)
         case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=index))]):
             value = context.value(index)
-            return value.kind in (Kind.TENSOR, Kind.NDARRAY) and value.proven and not value.scalar
+            return value.kind in (Kind.TENSOR, Kind.NDARRAY) and not value.scalar
     return False
 
 

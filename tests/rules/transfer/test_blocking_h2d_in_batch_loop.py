@@ -114,6 +114,7 @@ def test_moves_left_alone(line: str) -> None:
         ("y = torch.from_numpy(np.ones(3)).to(device)" + NOTE,),
         ("y = torch.from_numpy(np.ones(3))", "y = y[None].to(device)" + NOTE),
         ("y = torch.zeros(3)", "y[data] = 1", "y = y.to(device)" + NOTE),
+        ("y = torch.eye(3)[data].to(device)" + NOTE,),
         ("y = torch.zeros(3)", "y[data] += 1", "z = y.to(device)" + NOTE),
         ("y = torch.sparse.FloatTensor(x, y).to(device)" + NOTE,),
         ("y = torch.as_tensor(np.ones(3), device=device)" + NOTE,),
