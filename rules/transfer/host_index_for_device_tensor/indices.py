@@ -14,7 +14,6 @@ from torchlint.analyses.tensors.factories import Factory, factory, is_whole
 from torchlint.analyses.tensors.host_computed import is_computed_on_host
 from torchlint.semantics.names.bindings import dotted
 from torchlint.semantics.values.lattice import Device, Kind
-from torchlint.syntax.literals import integer
 from torchlint.syntax.tree import Comprehension, descendants
 
 if TYPE_CHECKING:
@@ -68,8 +67,8 @@ def list_index(made: cst.ListComp | cst.List | cst.Call, context: Context) -> Li
     above = context.parent(made)
     if not isinstance(above, (cst.Index, cst.Assign)):
         return None
-    if isinstance(made, cst.List) and not (isinstance(above, cst.Index) or _holds_numbers(made)):
-        return None  # few lists that have a name are indices
+    if isinstance(made, cst.List) and isinstance(above, cst.Assign) and not _names_an_index(above, context):
+        return None  # few lists that have a name are
     found: list[cst.Subscript] = []
     for node in context.destinations(made).nodes:
         index = context.parent(node)
@@ -84,8 +83,13 @@ def list_index(made: cst.ListComp | cst.List | cst.Call, context: Context) -> Li
     return ListIndex(tuple(found), all(_is_on_device(subscript.value, context) for subscript in found))
 
 
-def _holds_numbers(made: cst.List) -> bool:
-    return bool(made.elements) and all(integer(element.value) is not None for element in made.elements)
+def _names_an_index(statement: cst.Assign, context: Context) -> bool:
+    """Whether a name that the statement binds stands anywhere as an index: cheap to ask."""
+    return any(
+        isinstance(target.target, cst.Name)
+        and any(isinstance(context.parent(use), cst.Index) for use in context.names.spelt(target.target.value))
+        for target in statement.targets
+    )
 
 
 def array_index(subscript: cst.Subscript, context: Context) -> cst.BaseExpression | None:
