@@ -873,3 +873,85 @@ def test_where_a_program_has_tensors_made_by_default(
     write(folder, net=net, train=train)
     expected = [("net.py", "TL202"), ("net.py", "TL201")] if is_found else []
     assert [each[:2] for each in found(capsys, "--select", "TL201,TL202")] == expected
+
+
+BUFFER = """\
+import torch
+
+
+class Buffer:
+    def __init__(self, size, place):
+        self.place = place
+        self.states = torch.zeros(size, 4, device=self.place)
+
+    def add(self, i, state):
+        self.states[i] = torch.from_numpy(state).to(self.place)
+"""
+HOLDING = """\
+from buffer import Buffer
+
+
+class Agent:
+    def __init__(self, place):
+        self.buffer = Buffer(9, place)
+"""
+USING = """\
+from agent import Agent
+
+
+def main(env, place, other):
+    agent = Agent(place)
+    state = env.reset()
+    for i in range(1000):
+        state, reward, done, info = env.step(i)
+        agent.buffer.add(i, state)
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "is_found"),
+    [
+        ({"buffer": BUFFER, "agent": HOLDING, "main": USING}, True),
+        # Both in one file.
+        ({"agent": BUFFER + HOLDING.partition("import Buffer")[2], "main": USING}, True),
+        # Something else is held under that name, or is called.
+        ({"buffer": BUFFER, "agent": HOLDING.replace("Buffer(9, place)", "[]"), "main": USING}, False),
+        ({"buffer": BUFFER, "agent": HOLDING, "main": USING.replace("agent.buffer.add", "agent.memory.add")}, False),
+        ({"buffer": BUFFER, "agent": HOLDING, "main": USING.replace("agent.buffer.add", "other.buffer.add")}, False),
+        ({"buffer": BUFFER, "agent": HOLDING}, False),
+    ],
+)
+def test_a_method_of_what_an_object_holds(
+    folder: Path, capsys: Capture, files: dict[str, str], *, is_found: bool
+) -> None:
+    write(folder, **files)
+    assert [(each[1], each[2]) for each in found(capsys, "--select", "TL203")] == [("TL203", "per batch")] * is_found
+
+
+MASK = """\
+import torch
+
+
+class Mask:
+    def __init__(self, n, device):
+        mask = torch.ones(n, n).to(device)
+        self.mask = mask[torch.arange(n)]
+"""
+MAKING = """\
+from mask import Mask
+
+
+def train(model, loader, device):
+    for x in loader:
+        model(x.to(device), Mask(9, device)).sum().backward()
+"""
+
+
+def test_an_object_that_is_made_as_often_as_another_file_does(folder: Path, capsys: Capture) -> None:
+    write(folder, mask=MASK, train=MAKING)
+    assert found(capsys, "--select", "TL202") == [("mask.py", "TL202", "per batch", "train.py:6")]
+    write(
+        folder,
+        train=MAKING.replace("Mask(9, device)", "mask").replace("    for", "    mask = Mask(9, device)\n    for"),
+    )
+    assert found(capsys, "--select", "TL202") == [("mask.py", "TL202", None, None)]

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 # Named tuples: they are made in a tenth of the time that a dataclass takes, at each start.
 from torchlint.finding import Frequency, Span, Wanted
 
-# A function by its name, a method as `Class.method`.
+# A function by its name, a method as `Class.method`, one of what an object holds as `Class.held.method`.
 FunctionName: TypeAlias = str
 # What the name of a method begins with that may be one of any object.
 ANY = "*."

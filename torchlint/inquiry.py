@@ -196,7 +196,7 @@ class Inquiry:
             asked = {key: (names, facts.get(key, NOTHING)) for key, names in _asked(owners, homes).items()}
             heard = list(self._ask(asked))
             for file, answers in heard:
-                if answers.calls or answers.classes:
+                if answers.calls or answers.classes or _asks_of_held(answers.questions):
                     more[file] = _both(more.get(file, Wanted()), answers.questions)
             before, facts = facts, _told(heard, owners, homes)
             after = {file: _both(wanted.get(file, Wanted()), questions) for file, questions in more.items()}
@@ -442,6 +442,11 @@ def _asked(calls: Iterable[tuple[str, str]], classes: Iterable[tuple[str, str]])
         for file, name in pairs:
             names.setdefault(file, (set(), set()))[place].add(name)
     return {file: Asked(tuple(sorted(called)), tuple(sorted(defined))) for file, (called, defined) in names.items()}
+
+
+def _asks_of_held(questions: Wanted) -> bool:
+    """Whether a file has to know first who calls the methods of what its objects hold."""
+    return any(function.count(".") > 1 for function in questions.functions)
 
 
 def _both(first: Wanted, second: Wanted) -> Wanted:

@@ -23,6 +23,8 @@ _NAME = re.compile(rb"[A-Za-z_]\w*(?:[ \t]+as[ \t]+\w+)?")
 # What follows `re.` is Python's own: `re.compile(` is no call of `torch.compile`.
 _CALLED = re.compile(rb"(?<!\bre\.)\b([A-Za-z_]\w*)[ \t]*\(")
 _DEFINED = re.compile(rb"^(?:class|(?:async[ \t]+)?def)[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
+# `self.buffer = data.Buffer(size)`, where an object keeps what it makes.
+_HELD = re.compile(rb"\b\w+\.\w+[ \t]*=[ \t]*(?:\w+\.)*(\w+)\(")
 _SUFFIX = ".py"
 # Through how many modules a name is followed that each imports from the next.
 _HANDED_ON = 4
@@ -41,24 +43,27 @@ class Outline(NamedTuple):
     """What the text of a file says without a parse: its imports, and every name before an opening parenthesis.
 
     A name that an import gives to something counts as what it was before: `from a import b as c` and `c(` call `b`.
-    `pins` says whether it speaks of `pin_memory`; `defined` are the functions and classes at the start of a line.
+    `pins` says whether it speaks of `pin_memory`; `defined` are the functions and classes at the start of a line, and
+    `held` is what it calls to make what an attribute holds.
     """
 
     imports: tuple[Import, ...] = ()
     called: frozenset[str] = frozenset()
     pins: bool = False
     defined: frozenset[str] = frozenset()
+    held: frozenset[str] = frozenset()
 
 
 def outline(data: bytes) -> Outline:
     """The outline of a file with these bytes."""
-    called = {name.decode() for name in set(_CALLED.findall(data))}
+    called, held = ({name.decode() for name in set(pattern.findall(data))} for pattern in (_CALLED, _HELD))
     imports: dict[Import, None] = {}
     for import_, renamed in _imports(data):
         imports.setdefault(import_)
-        called |= {name for name, other in renamed if other in called}
+        for names in (called, held):
+            names |= {name for name, other in renamed if other in names}
     defined = frozenset(name.decode() for name in _DEFINED.findall(data))
-    return Outline(tuple(imports), frozenset(called), b"pin_memory" in data, defined)
+    return Outline(tuple(imports), frozenset(called), b"pin_memory" in data, defined, frozenset(held))
 
 
 class Project:
@@ -113,8 +118,9 @@ class Project:
     def callers(self, path: str, functions: Iterable[str]) -> Iterator[tuple[str, str, str]]:
         """The files that may call functions of a file, each with the function's qualified name there, and the function.
 
-        Methods are given as `Class.method`, and as `*.method` where any object may be meant. A function of torch is
-        called by whatever programs the file is part of. What a notebook defines nobody else calls, whatever its name.
+        Methods are given as `Class.method`, those of what an object holds as `Class.held.method`, and as `*.method`
+        where any object may be meant. A function of torch is called by whatever programs the file is part of. What a
+        notebook defines nobody else calls, whatever its name.
         """
         functions = set() if is_notebook(path) else set(functions)
         for function in sorted(name for name in functions if name.startswith(ANY)):
@@ -128,11 +134,12 @@ class Project:
                 if function.rpartition(".")[2] in self._files[other].called:
                     yield other, function, function
         # The call itself, and for a method that of its class: what an object is, only its construction tells.
-        parts = [(function, frozenset(function.split("."))) for function in sorted(functions)]
+        # Who keeps one knows of others that call what is kept.
+        parts = [(function, *_ends(function)) for function in sorted(functions)]
         for importer, bases in sorted(self._importers.get(path, {}).items()):
-            called = self._files[importer].called
-            for function, words in parts:
-                if words <= called:
+            called, held = self._files[importer].called, self._files[importer].held
+            for function, first, last in parts:
+                if first in called and (last in called or first in held):
                     for base in sorted(bases):
                         if self._brings(importer, base, function.partition(".")[0]):
                             yield importer, joined(base, function), function
@@ -295,6 +302,11 @@ def _module_in(package: str, path: str) -> str | None:
     name = path.removesuffix(f"{_PACKAGE}{_SUFFIX}").removesuffix(_SUFFIX)
     inner = name.removeprefix(f"{folder}/")
     return inner if inner != name and "/" not in inner else None
+
+
+def _ends(function: str) -> tuple[str, str]:
+    """The class and the method of `Class.method` and of `Class.held.method`, or twice the function."""
+    return function.partition(".")[0], function.rpartition(".")[2]
 
 
 def joined(base: str, name: str) -> str:

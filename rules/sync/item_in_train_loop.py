@@ -41,6 +41,7 @@ _READ = Message("read", "`{read}` synchronizes with the GPU{often}", help="{advi
     Call("float"),
     Call("int"),
     Call("math.sqrt"),
+    Call("math.pow"),
     Call("math.log"),
     Call("math.exp"),
     Call("math.ceil"),

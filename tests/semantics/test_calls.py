@@ -16,6 +16,18 @@ from looking import look
         ("class A:\n    def __call__(self): ...\na = A()\nLOOK(a())", 2),
         ("class A:\n    def f(self): ...\nLOOK(A().f())", 2),
         ("from torch import nn\nclass A(nn.Module):\n    def forward(self, x): ...\na = A()\nLOOK(a(3))", 3),
+        ("class A:\n    def scores(self): ...\ndef g(a):\n    LOOK(a.scores())", 2),
+        ("class A:\n    def scores(self): ...\ndef g(a):\n    a.eval()\n    LOOK(a.scores())", 2),
+        # Whose it is, the name alone does not tell.
+        ("class A:\n    def append(self): ...\ndef g(a):\n    LOOK(a.append())", None),
+        ("class A:\n    def mean(self): ...\ndef g(a):\n    LOOK(a.mean())", None),
+        (
+            "class A:\n    def scores(self): ...\nclass B:\n    def scores(self): ...\ndef g(a):\n    LOOK(a.scores())",
+            None,
+        ),
+        ("import a\nclass A:\n    def scores(self): ...\nLOOK(a.scores())", None),
+        ("from torch import nn\na = nn.Linear(1, 2)\nclass A:\n    def scores(self): ...\nLOOK(a.scores())", None),
+        ("class A:\n    def scores(self): ...\na = [1]\nLOOK(a.scores())", None),
         ("def f(): ...\nLOOK(g())", None),
         ("f = lambda: 3\nLOOK(f())", None),
     ],

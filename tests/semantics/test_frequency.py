@@ -632,3 +632,72 @@ def train(buffer: Buffer):
 def test_a_function_that_map_runs(given: str, frequency: Frequency) -> None:
     node, context = look(MAPPED.format(given=given))
     assert context.frequency(node) is frequency
+
+
+# A generator, and what goes over what it gives.
+GIVEN = """
+def batches(x, size):
+    {loop}
+        LOOK(1)
+        {given}
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "frequency"),
+    [
+        (GIVEN.format(loop="for i in range(0, len(x), size):", given="yield x[i : i + size]"), Frequency.BATCH),
+        (GIVEN.format(loop="while begin(size):", given="yield torch.tensor(x[a:b]).to(d), y[a:b]"), Frequency.BATCH),
+        (
+            GIVEN.format(
+                loop="for i in count():", given="rows = torch.randperm(9)\n        y = x[rows]\n        yield y"
+            ),
+            Frequency.BATCH,
+        ),
+        (
+            GIVEN.format(loop="for i in count():", given="yield f(x)") + "for y in batches(x, 3):\n    g(y).backward()",
+            Frequency.BATCH,
+        ),
+        (
+            GIVEN.format(loop="for i in count():", given="yield f(x)")
+            + "for i, y in enumerate(batches(x, 3)):\n    g(y).backward()",
+            Frequency.BATCH,
+        ),
+        # Names of weights, lines of a file, what nobody goes over.
+        (GIVEN.format(loop="for name in names:", given="yield name, x[name]"), Frequency.UNKNOWN),
+        (
+            GIVEN.format(loop="for i in count():", given="yield f(x)") + "for y in batches(x, 3):\n    print(y)",
+            Frequency.UNKNOWN,
+        ),
+        (GIVEN.format(loop="for i in count():", given="kept.append(x[i:9])"), Frequency.UNKNOWN),
+    ],
+)
+def test_a_loop_that_hands_out_batches(code: str, frequency: Frequency) -> None:
+    node, context = look(HEAD + code)
+    assert context.frequency(node) is frequency
+
+
+@pytest.mark.parametrize(
+    ("every", "frequency"),
+    [
+        ("every = 1", Frequency.BATCH),
+        ("every = 1\nif slow:\n    every = 2", Frequency.BATCH),
+        ("every = 100", Frequency.EPOCH),
+        ("every = 1\nif slow:\n    every = 100", Frequency.EPOCH),
+        ("every = read()", Frequency.EPOCH),
+        ("every, other = 1, 2", Frequency.EPOCH),
+        ("", Frequency.EPOCH),
+    ],
+)
+def test_every_so_many_steps_by_a_name(every: str, frequency: Frequency) -> None:
+    node, context = look(
+        f"{HEAD}{every}\nfor i, x in enumerate(DataLoader(d)):\n    if i % every == 0:\n        LOOK(1)"
+    )
+    assert context.frequency(node) is frequency
+
+
+def test_every_so_many_steps_by_a_parameter() -> None:
+    node, context = look(
+        f"{HEAD}def f(loader, every=1):\n    for i, x in enumerate(DataLoader(d)):\n        if i % every == 0:\n            LOOK(1)"
+    )
+    assert context.frequency(node) is Frequency.EPOCH

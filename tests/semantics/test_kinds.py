@@ -415,3 +415,52 @@ def test_what_starts_a_process_passes_arguments(start: str, first: Kind, second:
         node, context = look(f"{head}def run(a, b):\n    LOOK({name})\n")
         kinds.append(context.kind(node))
     assert kinds == [first, second]
+
+
+@pytest.mark.parametrize(
+    ("uses", "device"),
+    [
+        ("self.x = torch.zeros(3, device=self.d)", Device.MAYBE),
+        ("self.net = Net().to(self.d)\n        self.y = torch.ones(3).to(self.d)", Device.MAYBE),
+        # One tensor goes where another is; a function of one's own may mean anything by `device`.
+        ("self.y = torch.ones(3).to(self.d)", None),
+        ("self.y = torch.ones(3).to(self.dtype)\n        self.z = y.to(self.dtype)", None),
+        ("self.y = build(device=self.d)", None),
+    ],
+)
+def test_an_attribute_on_which_something_is_made(uses: str, device: Device | None) -> None:
+    node, context = look(
+        f"{HEAD}class Agent:\n    def __init__(self, **more):\n        self.__dict__.update(more)\n"
+        f"        {uses}\n    def f(self):\n        LOOK(self.d)"
+    )
+    assert (context.kind(node), context.device(node)) == (
+        (Kind.UNKNOWN, Device.UNKNOWN) if device is None else (Kind.DEVICE, device)
+    )
+
+
+@pytest.mark.parametrize("function", ["torch.zeros(3, device=place)", "torch.tensor([1], device=place)"])
+def test_a_name_on_which_something_is_made(function: str) -> None:
+    node, context = look(f"{HEAD}def f(place):\n    x = {function}\n    LOOK(place)")
+    assert (context.kind(node), context.device(node)) == (Kind.DEVICE, Device.MAYBE)
+
+
+@pytest.mark.parametrize(
+    ("default", "device"),
+    [
+        ("torch.set_default_device('cuda')", Device.MAYBE),
+        ("d = torch.device('cuda' if torch.cuda.is_available() else 'cpu')\ntorch.set_default_device(d)", Device.MAYBE),
+        ("torch.set_default_tensor_type('torch.cuda.FloatTensor')", Device.MAYBE),
+        ("torch.set_default_tensor_type(torch.cuda.FloatTensor)", Device.MAYBE),
+        ("torch.set_default_tensor_type('torch.FloatTensor')", Device.UNKNOWN),
+        ("torch.set_default_device(f())", Device.UNKNOWN),
+        ("", Device.CPU),
+    ],
+)
+def test_where_factories_make_tensors(default: str, device: Device) -> None:
+    node, context = look(f"{HEAD}{default}\nLOOK(torch.ones(3))")
+    assert context.device(node) is device
+
+
+def test_a_type_of_tensors_on_the_cpu_is_none_of_the_default() -> None:
+    node, context = look(f"{HEAD}torch.set_default_device('cuda')\nLOOK(torch.FloatTensor(3))")
+    assert context.device(node) is Device.CPU

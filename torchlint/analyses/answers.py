@@ -113,12 +113,15 @@ def _calls(context: Context, asked: tuple[str, ...]) -> tuple[tuple[str, tuple[C
             for name in _names(call, context):
                 if name in asked:
                     found.setdefault(name, []).append(call)
-    if not found:
-        return ()
     spans = context.spans(call for calls in found.values() for call in calls)
-    return tuple(
-        (name, tuple(_called(call, spans.inner(call).start, context) for call in found[name])) for name in sorted(found)
-    )
+    answered = []
+    for name in sorted(asked):
+        class_, _, method = name.rpartition(".")
+        called = tuple(_called(call, spans.inner(call).start, context) for call in found.get(name, ()))
+        called += context.elsewhere.callers_of_held(class_, method)
+        if called:
+            answered.append((name, called))
+    return tuple(answered)
 
 
 def _names(call: cst.Call, context: Context) -> Iterator[str]:
@@ -135,8 +138,18 @@ def _names(call: cst.Call, context: Context) -> Iterator[str]:
             class_ = context.qualified_name(construction.func)
             if class_ is not None:
                 yield f"{class_}.{call.func.attr.value}"
+        if not made and isinstance(call.func.value, cst.Attribute):
+            yield from _names_of_held(call.func.value, call.func.attr.value, context)
         if not made and not (isinstance(call.func.value, cst.Name) and context.classes.self_class(call.func.value)):
             yield f"{ANY}{call.func.attr.value}"
+
+
+def _names_of_held(held: cst.Attribute, method: str, context: Context) -> Iterator[str]:
+    """The names of what an object holds and what is called of that: `module.Agent.buffer.add`."""
+    for construction in _constructions(held.value, context):
+        class_ = context.qualified_name(construction.func)
+        if class_ is not None:
+            yield f"{class_}.{held.attr.value}.{method}"
 
 
 def _constructions(node: cst.BaseExpression, context: Context) -> list[cst.Call]:

@@ -107,7 +107,7 @@ def _entered(function: cst.FunctionDef, context: Context) -> Iterator[str]:
             f"a process is started with it on {_line(call, context.spans({call}), context)}"
             f"{_often(context.frequency(call))}"
         )
-    for called in context.elsewhere.callers(function):
+    for called in context.frequencies.from_elsewhere(function):
         yield f"it is called from {called.where}{_often(called.frequency)}"
 
 

@@ -77,6 +77,8 @@ def is_mask(node: cst.BaseExpression, context: Context) -> bool:
             return is_mask(inner, context)
         case cst.BinaryOperation(operator=cst.BitAnd() | cst.BitOr() | cst.BitXor(), left=left, right=right):
             return is_mask(left, context) or is_mask(right, context)
+        case cst.Call() if _is_made_of_truth_values(node, context):
+            return True
         case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=name))):
             if name in _MADE:
                 return context.kind(node) is Kind.TENSOR
@@ -90,6 +92,14 @@ def is_mask(node: cst.BaseExpression, context: Context) -> bool:
                 return True
             return _is_taken_as_mask(node, context) or _is_given_a_mask(node, context)
     return False
+
+
+def _is_made_of_truth_values(call: cst.Call, context: Context) -> bool:
+    """`torch.eye(n, dtype=torch.bool)`."""
+    return any(
+        argument.keyword is not None and argument.keyword.value == "dtype" and last_part(argument.value) == "bool"
+        for argument in call.args
+    ) and (context.qualified_name(call.func) or "").startswith("torch.")
 
 
 # Methods whose first argument PyTorch takes only if it holds truth values.

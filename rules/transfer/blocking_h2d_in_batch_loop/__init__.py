@@ -136,7 +136,7 @@ def _of_the_host(node: cst.Call, context: Context) -> Iterator[Flag]:
     """A note on data that the host made for the step, or has computed with: nothing of it is in pinned memory."""
     from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
 
-    from .host_memory import is_copy_from_the_host, is_passed_from_the_host, is_told
+    from .host_memory import is_copy_from_the_host, is_of_picked_rows, is_passed_from_the_host, is_told
     from .worth import is_without_cuda
 
     if is_without_cuda(node, context):
@@ -144,11 +144,17 @@ def _of_the_host(node: cst.Call, context: Context) -> Iterator[Flag]:
     if is_copy_from_the_host(node, context):
         told = () if is_told(node.func, context) else (Doubt.DATA_UNKNOWN,)
         yield from _copied(node, context, (*told, *rate_doubts(node, context)))
-    elif is_passed_from_the_host(node, context):
+    elif is_passed_from_the_host(node, context) or is_of_picked_rows(node, context):
         yield from _copied(node, context, (Doubt.DATA_UNKNOWN, *rate_doubts(node, context)))
 
 
-@RULE.on(Node("Call", _TYPES), Call("torch.tensor"), Call("torch.as_tensor"), Call("torch.asarray"))
+@RULE.on(
+    Node("Call", _TYPES),
+    Call("torch.tensor"),
+    Call("torch.as_tensor"),
+    Call("torch.asarray"),
+    Call("torch.Tensor"),
+)
 def check_array(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Note an array of NumPy that a call makes a tensor of on the device: `torch.as_tensor(x, device=device)`."""
     from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST

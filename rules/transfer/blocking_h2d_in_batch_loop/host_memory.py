@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.data.batch_moves import is_left_to_others, is_to_accelerator
+from torchlint.analyses.data.batch_moves import is_to_accelerator
 from torchlint.analyses.data.sample_code import is_for_samples
-from torchlint.analyses.tensors.factories import factory
+from torchlint.analyses.tensors.factories import factory, is_made_on_a_gpu_by_default
 from torchlint.finding import Frequency
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.knowledge.torch_signatures import METHODS
@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 
 _PLACES = (Kind.DEVICE, Kind.STRING, Kind.NUMBER)
 _FACTORIES = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray"})
+# Those that make a tensor of what they are given where tensors are made by default.
+_OF_COPIES = frozenset({"torch.tensor", "torch.Tensor"})
 
 
 def is_copy_from_the_host(call: cst.Call, context: Context) -> bool:
     """Whether the call takes a tensor that lies on the CPU to an accelerator, and the CPU waits until it has."""
-    if not isinstance(call.func, cst.Attribute) or is_left_to_others(context.program.code):
+    if not isinstance(call.func, cst.Attribute):
         return False
     if not is_to_accelerator(call, context):
         return False
@@ -33,16 +35,26 @@ def is_copy_from_the_host(call: cst.Call, context: Context) -> bool:
     value = context.value(call.func.value)
     if value.kind is not Kind.TENSOR or value.device is not Device.CPU or value.batch:
         return False
-    if not context.origins(call.func.value).every(lambda made: _is_computed(made, context)):
+    if not context.origins(_with_all_elements(call.func.value)).every(lambda made: _is_computed(made, context)):
         return False
     # Last what may ask for callers in other files.
     return not _is_of_a_factory(call.func.value, context) and not is_for_samples(call, context)
+
+
+def _with_all_elements(node: cst.BaseExpression) -> cst.BaseExpression:
+    """`image` of `image[None]`, which has another axis and no other elements."""
+    match node:
+        case cst.Subscript(value=owner, slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Name(value="None")))]):
+            return owner
+    return node
 
 
 def _is_computed(made: cst.BaseExpression, context: Context) -> bool:
     """Whether a call or an operator gives it, or slices or an index of many: what a loop picks may be anything."""
     match made:
         case cst.Call() | cst.BinaryOperation() | cst.UnaryOperation() | cst.Comparison():
+            return True
+        case cst.Subscript(value=cst.Call() as owner) if context.kind(owner) is Kind.TENSOR:
             return True
         case cst.Subscript(slice=[_, _, *_] as parts):
             return any(isinstance(part.slice, cst.Slice) for part in parts)
@@ -57,11 +69,17 @@ def is_passed_from_the_host(call: cst.Call, context: Context) -> bool:
 
     Others may pass what is there already. What takes the callers' tensors as they are, a loader's among them, is meant.
     """
-    if not isinstance(call.func, cst.Attribute) or is_left_to_others(context.program.code):
+    if not isinstance(call.func, cst.Attribute):
         return False
     moved = call.func.value
-    while isinstance(moved, cst.Subscript):
-        moved = moved.value
+    while True:
+        match moved:
+            case cst.Subscript(value=inner):
+                moved = inner
+            case cst.Call(func=func, args=[cst.Arg(value=inner, keyword=None)]) if _is_variable(func, context):
+                moved = inner
+            case _:
+                break
     if not isinstance(moved, cst.Name) or context.parameter(moved) is None or not is_to_accelerator(call, context):
         return False
     here = context.function(call)
@@ -69,6 +87,38 @@ def is_passed_from_the_host(call: cst.Call, context: Context) -> bool:
         context.function(passed) is not here and _is_made_for_a_step(passed, context)
         for passed in context.origins(moved, Through.PARAMETERS).nodes
     )
+
+
+def is_of_picked_rows(call: cst.Call, context: Context) -> bool:
+    """Whether the call moves rows that were just picked of what is not in sight: `x = data[rows]; x = x.to(device)`.
+
+    Who holds all of it on the device has nothing to move there.
+    """
+    if not isinstance(call.func, cst.Attribute):
+        return False
+    if not is_to_accelerator(call, context):
+        return False
+    value = context.value(call.func.value)
+    if value.kind not in (Kind.TENSOR, Kind.UNKNOWN) or value.device is not Device.UNKNOWN or value.batch:
+        return False
+    if not context.origins(call.func.value).every(lambda made: _is_picked(made, context)):
+        return False
+    return not is_for_samples(call, context)
+
+
+def _is_picked(made: cst.BaseExpression, context: Context) -> bool:
+    """`data[first : first + size]`, `data[rows]`: some of many, and other ones each time."""
+    match made:
+        case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Slice(lower=lower)), *_]):
+            return lower is not None and not isinstance(lower, cst.Integer | cst.UnaryOperation)
+        case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=index))]):
+            value = context.value(index)
+            return value.kind in (Kind.TENSOR, Kind.NDARRAY) and not value.scalar
+    return False
+
+
+def _is_variable(func: cst.BaseExpression, context: Context) -> bool:
+    return context.qualified_name(func) == "torch.autograd.Variable"
 
 
 def _is_made_for_a_step(node: cst.BaseExpression, context: Context) -> bool:
@@ -101,7 +151,12 @@ def is_told(func: cst.BaseExpression, context: Context) -> bool:
 
 
 def _is_of_a_factory(moved: cst.BaseExpression, context: Context) -> bool:
-    """Whether it is filled with what could be made on the device: `torch.zeros(n).view(-1)`."""
+    """Whether it is filled with what could be made on the device: `torch.zeros(n).view(-1)`.
+
+    What the host has written to is filled there: `mask = torch.zeros(n); mask[rows] = 1; mask = mask.cuda()`.
+    """
+    if isinstance(moved, cst.Name) and _is_written_to(moved, context):
+        return False
     while isinstance(moved, cst.Call) and isinstance(moved.func, cst.Attribute) and moved.func.attr.value in METHODS:
         if context.qualified_name(moved.func) is not None:
             break
@@ -109,6 +164,18 @@ def _is_of_a_factory(moved: cst.BaseExpression, context: Context) -> bool:
     return any(
         isinstance(made, cst.Call) and factory(made, context) is not None for made in context.origins(moved).nodes
     )
+
+
+def _is_written_to(moved: cst.Name, context: Context) -> bool:
+    """Whether elements of what the name holds are assigned to before it is moved."""
+    place = context.tree.place(moved)
+    for use in context.readers(moved):
+        subscript = context.parent(use)
+        if isinstance(subscript, cst.Subscript) and subscript.value is use and context.tree.place(use) < place:
+            above = context.parent(subscript)
+            if isinstance(above, cst.AssignTarget) or (isinstance(above, cst.AugAssign) and above.target is subscript):
+                return True
+    return False
 
 
 def is_sent_array(call: cst.Call, context: Context) -> bool:
@@ -122,10 +189,13 @@ def is_sent_array(call: cst.Call, context: Context) -> bool:
 
 
 def _is_to_the_device(call: cst.Call, context: Context) -> bool:
-    if context.qualified_name(call.func) in _FACTORIES:
+    if context.qualified_name(call.func) in (*_FACTORIES, "torch.Tensor"):
         given = context.argument(call, "device")
         if given is None:
-            return False
+            if context.qualified_name(call.func) not in _OF_COPIES:
+                return False
+            is_there = context.device(call) in (Device.ACCELERATOR, Device.MAYBE)
+            return is_there or is_made_on_a_gpu_by_default(context)
         value = context.value(given)
         return value.kind in _PLACES and value.device not in (Device.CPU, Device.UNKNOWN)
     type_ = context.value(call.func)

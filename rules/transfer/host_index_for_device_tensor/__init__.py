@@ -84,8 +84,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     )
 
 
-@RULE.on(Node("ListComp", (b"torch",)), Call("range"))
-def check_list(node: cst.ListComp | cst.Call, context: Context) -> Iterator[Flag]:
+@RULE.on(Node("ListComp", (b"torch",)), Node("List", (b"torch",)), Call("range"))
+def check_list(node: cst.ListComp | cst.List | cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a tensor of the device that is indexed by a list, or by a range, of which PyTorch makes one."""
     from torchlint.edits.messages import every
 

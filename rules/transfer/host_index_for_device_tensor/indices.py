@@ -48,7 +48,7 @@ def host_index(call: cst.Call, context: Context) -> HostIndex | None:
         return None
     found: list[cst.Subscript] = []
     for subscript in _indexed(call, context):
-        if subscript is None or _is_moved(subscript, context) or not _is_on_device(subscript.value, context):
+        if subscript is None or _is_moved(subscript, context) or not _is_indexed_there(subscript, context):
             return None
         found.append(subscript)
     return HostIndex(made, tuple(found)) if found else None
@@ -62,10 +62,13 @@ class ListIndex:
     is_there: bool
 
 
-def list_index(made: cst.ListComp | cst.Call, context: Context) -> ListIndex | None:
+def list_index(made: cst.ListComp | cst.List | cst.Call, context: Context) -> ListIndex | None:
     """The tensors that a list or a range indexes, `x[rows]`: each copies it anew."""
-    if not isinstance(context.parent(made), (cst.Index, cst.Assign)):
+    above = context.parent(made)
+    if not isinstance(above, (cst.Index, cst.Assign)):
         return None
+    if isinstance(made, cst.List) and isinstance(above, cst.Assign) and not _names_an_index(above, context):
+        return None  # few lists that have a name are
     found: list[cst.Subscript] = []
     for node in context.destinations(made).nodes:
         index = context.parent(node)
@@ -78,6 +81,15 @@ def list_index(made: cst.ListComp | cst.Call, context: Context) -> ListIndex | N
     if not found or any(is_computed_on_host(subscript.value, context) for subscript in found):
         return None
     return ListIndex(tuple(found), all(_is_on_device(subscript.value, context) for subscript in found))
+
+
+def _names_an_index(statement: cst.Assign, context: Context) -> bool:
+    """Whether a name that the statement binds stands anywhere as an index: cheap to ask."""
+    return any(
+        isinstance(target.target, cst.Name)
+        and any(isinstance(context.parent(use), cst.Index) for use in context.names.spelt(target.target.value))
+        for target in statement.targets
+    )
 
 
 def array_index(subscript: cst.Subscript, context: Context) -> cst.BaseExpression | None:
@@ -210,9 +222,10 @@ def _is_size(node: cst.BaseExpression, context: Context) -> bool:
 
 
 def _is_moved(subscript: cst.Subscript, context: Context) -> bool:
-    """Whether what the index picks is moved to a device, so that it is not there."""
+    """Whether what the index picks is moved to a device, so that it is not there, as far as nothing else tells."""
     above = context.parent(subscript)
-    return isinstance(above, cst.Attribute) and above.attr.value in ("to", "cuda", "pin_memory", "numpy")
+    is_moved = isinstance(above, cst.Attribute) and above.attr.value in ("to", "cuda", "pin_memory", "numpy")
+    return is_moved and context.value(subscript.value).device is Device.UNKNOWN
 
 
 def _is_on_device(node: cst.BaseExpression, context: Context) -> bool:
@@ -224,6 +237,17 @@ def _is_on_device(node: cst.BaseExpression, context: Context) -> bool:
     if not context.program.mentions_accelerator or _is_given_to_no_network(node, context):
         return False
     return is_with_the_network(node, context) and context.kinds.is_tensor(node)
+
+
+def _is_indexed_there(subscript: cst.Subscript, context: Context) -> bool:
+    """Whether the tensor is on a device: as far as is known of it, or since another index is, which no other takes."""
+    return _is_on_device(subscript.value, context) or any(
+        isinstance(part.slice, cst.Index)
+        and (value := context.value(part.slice.value)).kind is Kind.TENSOR
+        and not value.scalar
+        and value.device in (Device.ACCELERATOR, Device.MAYBE)
+        for part in subscript.slice
+    )
 
 
 def _is_given_to_no_network(node: cst.BaseExpression, context: Context) -> bool:

@@ -1486,3 +1486,25 @@ def test_what_has_item_where_nobody_speaks_of_arrays_is_a_tensor(imported: str, 
         "    return torch.zeros(total)\n"
     )
     check_snippet(code, RULE)
+
+
+@pytest.mark.parametrize(
+    ("power", "is_read"),
+    [("math.pow(p.grad.norm(), 2)", True), ("math.pow(2, p.numel())", False), ("math.pow(p.numel(), 2)", False)],
+)
+def test_a_power_of_one_element(power: str, *, is_read: bool) -> None:
+    mark = "  # <- item-in-train-loop" if is_read else ""
+    check_snippet(
+        f"""
+        import math
+        import torch
+        def train(model, loader, optimizer):
+            for x, y in loader:
+                torch.nn.functional.cross_entropy(model(x.cuda()), y.cuda()).backward()
+                total = 0
+                for p in model.parameters():
+                    total += {power}{mark}
+                optimizer.step()
+        """,
+        RULE,
+    )

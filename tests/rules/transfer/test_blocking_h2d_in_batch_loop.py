@@ -112,6 +112,10 @@ def test_moves_left_alone(line: str) -> None:
         ("x = torch.cat([x, y]).to(device)" + NOTE,),
         ("x = x.float().to(device)" + NOTE,),
         ("y = torch.from_numpy(np.ones(3)).to(device)" + NOTE,),
+        ("y = torch.from_numpy(np.ones(3))", "y = y[None].to(device)" + NOTE),
+        ("y = torch.zeros(3)", "y[data] = 1", "y = y.to(device)" + NOTE),
+        ("y = torch.eye(3)[data].to(device)" + NOTE,),
+        ("y = torch.zeros(3)", "y[data] += 1", "z = y.to(device)" + NOTE),
         ("y = torch.sparse.FloatTensor(x, y).to(device)" + NOTE,),
         ("y = torch.as_tensor(np.ones(3), device=device)" + NOTE,),
         ("FloatTensor = torch.cuda.FloatTensor if data else torch.FloatTensor", "y = FloatTensor(np.ones(3))" + NOTE),
@@ -126,6 +130,9 @@ def test_data_of_the_host_is_copied(lines: tuple[str, ...]) -> None:
     "lines",
     [
         ("y = torch.zeros(3).view(-1).to(device)",),  # host-factory-then-move
+        ("y = torch.zeros(3)", "y = y.to(device)", "y[data] = 1"),
+        ("y = torch.zeros(3)", "z = y[data]", "y = y.to(device)"),
+        ("y = torch.zeros(3, device=device)", "y[data] = 1", "y = y.to(device)"),
         ("y = torch.from_numpy(np.ones(3))",),
         ("y = torch.as_tensor(np.ones(3))",),
         ("y = torch.as_tensor(np.ones(3), device='cpu')",),
@@ -273,6 +280,8 @@ def train(model, rows, optimizer):
     [
         ("moved.cuda()", "torch.tensor(row).long()", NOTE),
         ("moved[1:].cuda()", "torch.tensor(row).long()", NOTE),
+        ("torch.autograd.Variable(moved).cuda()", "torch.tensor(row).long()", NOTE),
+        ("torch.autograd.Variable(moved).cuda()", "torch.tensor(row, device='cuda')", ""),
         ("moved.cuda()", "torch.tensor(row, device='cuda')", ""),
         ("moved.cuda()", "row", NOTE),  # what a step moves piece by piece are tensors
         ("moved.cuda()", "row.shape", ""),
@@ -367,6 +376,47 @@ def test_a_file_that_exports_a_model() -> None:
     source = SourceFile("net.py", step("x = x.to(device)"))
     assert linter.lint(source, active(RULE)).findings
     assert not linter.lint(source, active(RULE, role=Role.EXPORTING)).findings
+
+
+PICKED = """
+import torch
+def batches(data, device, size, given):
+    order = torch.randperm(len(data))
+    for first in range(0, len(data), size):
+        {lines}
+        yield x
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "mark"),
+    [
+        ("x = data[first : first + size]\n        x = x.to(device){mark}", NOTE),
+        ("x = data[order[first : first + size]].cuda(){mark}", NOTE),
+        ("rows = order[first : first + size]\n        x = data[rows].to(device){mark}", NOTE),
+        # A part that is always the same, an entry, what may be anything, and the way back.
+        ("x = data[:size].to(device){mark}", ""),
+        ("x = data[1:size].to(device){mark}", ""),
+        ("x = data[first].to(device){mark}", ""),
+        ("x = data[given].to(device){mark}", ""),
+        ("x = data[first : first + size].cpu(){mark}", ""),
+        ("x = data[first : first + size].to(given.dtype){mark}", ""),
+        ("data = data.cuda()\n        x = data[first : first + size].to(device){mark}", ""),
+    ],
+)
+def test_rows_that_are_picked_of_what_is_not_in_sight(lines: str, mark: str) -> None:
+    check_snippet(PICKED.format(lines=lines.format(mark=mark)), RULE)
+
+
+def test_rows_that_a_function_picks_of_which_nobody_knows_how_often_it_is_called() -> None:
+    check_snippet(
+        """
+        import torch
+        def part(data, device, first, size):
+            return data[first : first + size].to(device)
+        """,
+        RULE,
+    )
 
 
 @pytest.mark.parametrize("loop", ["for x in graphs:", "for x in loader:", "for x, y in accelerator.prepare(loader):"])
@@ -641,3 +691,23 @@ def test_a_progress_bar_for_one_process_alone() -> None:
                 torch.nn.functional.cross_entropy(model(x), y).backward()
     """
     check_snippet(code, RULE)
+
+
+@pytest.mark.parametrize(
+    ("line", "mark"),
+    [
+        ("y = torch.tensor(np.ones(3))", NOTE),
+        ("y = torch.Tensor(np.ones(3))", NOTE),
+        ("y = torch.Tensor(3, 3)", ""),
+        ("y = torch.tensor(np.ones(3), device='cpu')", ""),
+        ("y = torch.from_numpy(np.ones(3))", ""),
+        ("y = torch.FloatTensor(np.ones(3))", ""),
+    ],
+)
+@pytest.mark.parametrize(
+    "default", ["torch.set_default_tensor_type('torch.cuda.FloatTensor')", "torch.set_default_device('cuda')"]
+)
+def test_arrays_where_tensors_are_made_on_the_device_by_default(default: str, line: str, mark: str) -> None:
+    code = step("import numpy as np", line + mark)
+    check_snippet(f"{code}{default}\n", RULE)
+    check_snippet(step("import numpy as np", line) + "torch.set_default_tensor_type(torch.FloatTensor)\n", RULE)

@@ -11,6 +11,7 @@ from twins import findings, fixed
 from torchlint.finding import Applicability
 
 RULE = "host-index-for-device-tensor"
+MARK = f"  # <- {RULE}"
 
 
 def loop(*lines: str, top: str = "") -> str:
@@ -113,6 +114,46 @@ def test_reported_only(body: str) -> None:
 @pytest.mark.parametrize("body", SILENT)
 def test_silent(body: str) -> None:
     check_snippet(loop(body), RULE)
+
+
+@pytest.mark.parametrize(
+    ("line", "mark"),
+    [
+        ("y = x[:, [-1]]", MARK),
+        ("x[[0, 2]] = 1", MARK),
+        ("rows = [2, 3]", "y = x[rows]" + MARK),
+        ("z = torch.ones(n, n).cuda()", "y = z[[0, 2]].to(device)" + MARK),
+        ("y = x[[0, 2]].to(device)", ""),
+        ("y = x[labels.to(device), 0].to(device)", ""),
+        ("y = inputs[[0, 2]]", ""),
+        ("y = inputs[[0, 2]].to(device)", ""),
+        ("y = host[[0, 2]].to(device)", ""),
+        ("y = {1: x}[[0, 2]]", ""),
+        ("y = [x, x]", "z = torch.stack(y)"),
+    ],
+)
+def test_a_list_of_numbers(line: str, mark: str) -> None:
+    lines = (line, mark) if mark and not mark.startswith("  #") else (line + mark,)
+    check_snippet(loop(*lines), RULE)
+
+
+@pytest.mark.parametrize(
+    ("index", "mark"),
+    [
+        ("torch.arange(n), labels.cuda()", MARK),
+        ("labels.cuda(), torch.arange(n)", MARK),
+        # A single element may index from anywhere, and these are where the batch is.
+        ("torch.arange(n), labels.cuda().sum()", ""),
+        ("torch.arange(n), labels", ""),
+    ],
+)
+def test_another_index_tells_where_the_tensor_is(index: str, mark: str) -> None:
+    check_snippet(loop(f"y = k[{index}]{mark}"), RULE)
+
+
+def test_what_is_moved_where_it_is_already() -> None:
+    check_snippet(loop("z = torch.ones(n, n).cuda()", f"y = z[torch.arange(n)].to(device){MARK}"), RULE)
+    check_snippet(loop("y = x[torch.arange(n)].to(device)"), RULE)
 
 
 def test_a_default_device_may_be_another() -> None:

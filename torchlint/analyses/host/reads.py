@@ -31,7 +31,7 @@ _DEEPEST = 4
 CONVERSIONS = ("float", "int", "bool")
 MATH = frozenset(
     f"math.{name}"
-    for name in "sqrt log log2 log10 exp ceil floor sin cos tan atan tanh fabs isnan isfinite isinf".split()
+    for name in "sqrt log log2 log10 exp ceil floor sin cos tan atan tanh fabs isnan isfinite isinf pow".split()
 )
 
 
@@ -44,8 +44,10 @@ def scalar_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | Non
         case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value="item")), args=[]):
             receiver = before_copy(receiver)
             return receiver if is_device_tensor(receiver, context) else None
-        case cst.Call(func=func, args=[cst.Arg(value=argument, keyword=None, star="")]):
+        case cst.Call(func=func, args=[cst.Arg(value=argument, keyword=None, star=""), *more]):
             name = context.qualified_name(func)
+            if more and name != "math.pow":
+                return None
             if name in CONVERSIONS or name in MATH:
                 argument = before_copy(argument)
                 if name in MATH and not context.value(argument).scalar and not context.kinds.is_tensor(argument):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from torchlint.analyses.execution.hot import rate_doubts
+from torchlint.analyses.execution.rarity import is_named_diagnostic
 from torchlint.analyses.execution.training_steps import is_in_training, is_part_of_a_step
 from torchlint.analyses.host.purpose import is_element_read, is_known_already, purpose
 from torchlint.analyses.host.reads import is_needed_on_host, is_of_torch_alone, scalar_read
@@ -78,10 +79,16 @@ UNSEEN = frozenset({Doubt.RATE_UNKNOWN, Doubt.UNCALLED})
 def seen_to_recur(node: cst.CSTNode, doubts: Iterable[Doubt], context: Context) -> tuple[Doubt, ...]:
     """The doubts, without that of how often a function runs where a loop in it waits for each position of a tensor.
 
-    That of a value which is needed says enough: there are as many waits as positions, however often it is called.
+    That of a value which is needed says enough: there are as many waits as positions, however often it is called. And
+    where an epoch is one training step, by what it does, the name of its loop does not speak against it.
     """
     found = tuple(doubts)
-    if Doubt.RATE_UNKNOWN not in found or _NEEDED.isdisjoint(found):
+    if _NEEDED.isdisjoint(found):
+        return found
+    if Doubt.NAMED_RARE in found:
+        is_step = context.frequencies.is_epoch_by_name(node) and not is_named_diagnostic(node, context)
+        return tuple(doubt for doubt in found if doubt is not Doubt.NAMED_RARE) if is_step else found
+    if Doubt.RATE_UNKNOWN not in found:
         return found
     loop = context.loop(node)
     if loop is None or not context.frequencies.goes_along_an_axis(loop):

@@ -27,7 +27,7 @@ from torchlint.semantics.knowledge.conventions.functions import (
 )
 from torchlint.semantics.knowledge.conventions.values import LOADER, LOSS
 from torchlint.semantics.names.applied import APPLYING, applied
-from torchlint.semantics.names.bindings import Binding, Names, dotted, final_part, last_part, method_name
+from torchlint.semantics.names.bindings import Binder, Binding, Names, dotted, final_part, last_part, method_name
 from torchlint.semantics.names.loop_headers import (
     asks_for_a_list,
     is_of_a_later_axis,
@@ -47,6 +47,7 @@ from torchlint.syntax.tree import LOOPS, SCOPES, Comprehension, Loop, Tree, chil
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from torchlint.facts import Called
     from torchlint.semantics.execution.declarations import Declaration, Declarations
     from torchlint.semantics.names.classes import Classes
     from torchlint.semantics.values.call_graph import Calls
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 
 _CALLS_DEEP = 2
 _FIRST_TURNS = 16  # of a loop over batches, which has many more
+_GOING_ALONG = apis.PASS_THROUGH | {"enumerate", "zip"}
 _OF_STEPS = apis.BACKWARD_METHODS | {"step", "zero_grad"}
 
 
@@ -185,7 +187,7 @@ class Frequencies:
             case cst.Comparison(
                 left=left, comparisons=[cst.ComparisonTarget(operator=cst.NotEqual(), comparator=right)]
             ):
-                return _is_modulo(left) or _is_modulo(right)
+                return self._is_modulo(left) or self._is_modulo(right)
             case cst.UnaryOperation(operator=cst.Not(), expression=inner):
                 return self.is_rate_limit(inner)
             case cst.Name() if depth < 2:
@@ -195,7 +197,7 @@ class Frequencies:
                     if binding.value is not None and not binding.path
                     for part in _alternatives(binding.value)
                 )
-        return _is_modulo(test)
+        return self._is_modulo(test)
 
     def _ends_at_once(self, loop: cst.For) -> bool:
         """Whether the first turn is the last, or one soon after it: a few turns are none to speak of.
@@ -310,7 +312,9 @@ class Frequencies:
         assert isinstance(loop, Loop)
         # What a loop does at most turns says what a turn is: `if step % 1000 == 0: evaluate(…)` does not.
         found = self._classify_by_turns(loop, is_usual=True)
-        return self._classify_by_turns(loop, is_usual=False) if found is LoopKind.OTHER else found
+        if found is LoopKind.OTHER:
+            found = self._classify_by_turns(loop, is_usual=False)
+        return LoopKind.BATCH if found is LoopKind.OTHER and self._hands_out_batches(loop) else found
 
     def _classify_by_turns(self, loop: cst.For | cst.While, *, is_usual: bool) -> LoopKind:
         """What one turn is by what it does; with `is_usual` what it does now and then is left out."""
@@ -337,6 +341,61 @@ class Frequencies:
         if self._runs_a_module(loop) or any(map(self.stepping.takes_the_next_batch, nexts)):
             return LoopKind.BATCH
         return LoopKind.BATCH if self._acts(loop) else LoopKind.OTHER
+
+    def _hands_out_batches(self, loop: cst.For | cst.While) -> bool:
+        """Whether each iteration yields some rows, or what a loop over batches takes: `yield x[i : i + size]`."""
+        yields = self._yields.get(loop)
+        if yields is None:
+            return False
+        if any(self._is_of_rows(node.value, loop) for node in yields if isinstance(node.value, cst.BaseExpression)):
+            return True
+        function = self.tree.function(loop)
+        callers = self.calls.callers(function) if isinstance(function, cst.FunctionDef) else ()
+        takers = (self._taker(call) for call in callers)
+        return any(taker is not None and self.loop_kind(taker) is LoopKind.BATCH for taker in takers)
+
+    @cached_property
+    def _yields(self) -> dict[cst.For | cst.While, list[cst.Yield]]:
+        """What the loops of generators yield, each its own."""
+        found: dict[cst.For | cst.While, list[cst.Yield]] = {}
+        for node in self.tree.of(cst.Yield):
+            loop = self.loop(node)
+            if loop is not None:
+                found.setdefault(loop, []).append(node)
+        return found
+
+    def _is_of_rows(self, node: cst.BaseExpression, loop: cst.For | cst.While, depth: int = 0) -> bool:
+        """Whether this is, or holds, some rows that the iteration picks: by a slice, or by the numbers of them."""
+        match node:
+            case cst.Tuple(elements=elements) | cst.List(elements=elements):
+                return any(self._is_of_rows(element.value, loop, depth) for element in elements)
+            case cst.Subscript(slice=[cst.SubscriptElement(slice=index), *_]):
+                if isinstance(index, cst.Index):
+                    return self.kinds.value(index.value).kind in (Kind.TENSOR, Kind.NDARRAY)
+                return True
+            case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="to" | "cuda"))):
+                return self._is_of_rows(owner, loop, depth)
+            case cst.Call(func=func, args=[cst.Arg(value=first), *_]):
+                made = (self.names.qualified(func) or "").startswith("torch.")
+                return made and self._is_of_rows(first, loop, depth)
+            case cst.Name() if depth < _CALLS_DEEP:
+                return any(
+                    binding.value is not None
+                    and not binding.path
+                    and self.tree.within(binding.node, loop.body)
+                    and self._is_of_rows(binding.value, loop, depth + 1)
+                    for binding in self.names.reaching(node)
+                )
+        return False
+
+    def _taker(self, given: cst.CSTNode) -> cst.For | None:
+        """The loop over what a call gives: `for x, y in enumerate(batches(data))`."""
+        above = self.tree.parent(given)
+        while isinstance(above, cst.Arg) and isinstance(call := self.tree.parent(above), cst.Call):
+            if (self.names.qualified(call.func) or "") not in _GOING_ALONG:
+                return None
+            given, above = call, self.tree.parent(call)
+        return above if isinstance(above, cst.For) and above.iter is given else None
 
     def goes_along_an_axis(self, loop: cst.For | cst.While) -> bool:
         """`for t in range(x.shape[1])`: positions of a tensor, whatever is done for each, are no epochs."""
@@ -812,7 +871,7 @@ class Frequencies:
         if best is Frequency.ONCE and self._recurs(outside, seen):
             best = Frequency.UNKNOWN
         if best < Frequency.BATCH:
-            for call in self.elsewhere.callers(function):
+            for call in self.from_elsewhere(function):
                 if call.frequency > best:
                     best = call.frequency
                     self._origins[function] = call.where
@@ -825,6 +884,11 @@ class Frequencies:
             )
             return Frequency.EPOCH if is_of_epochs else Frequency.BATCH
         return Frequency.CALL if best is Frequency.UNKNOWN and self._is_called_unseen(function) else best
+
+    def from_elsewhere(self, function: cst.FunctionDef) -> tuple[Called, ...]:
+        """The calls from other files that enter the function: those of `__init__` make an instance."""
+        class_ = self.classes.owner(function) if function.name.value == "__init__" else None
+        return self.elsewhere.callers(function) if class_ is None else self.elsewhere.makers(class_)
 
     def entries(self, function: cst.FunctionDef) -> tuple[cst.Call | cst.Attribute, ...]:
         """What enters the function in this module: calls, also of a `partial` of it or by `map`, and property reads."""
@@ -1141,10 +1205,10 @@ class Frequencies:
                     part in limits or is_missing(part) or _is_now_and_then(part) for part in parts
                 )
             case cst.UnaryOperation(operator=cst.Not(), expression=inner):
-                return _is_modulo(inner)
+                return self._is_modulo(inner)
             case cst.Comparison(left=left, comparisons=[target]):
                 sides = (left, target.comparator)
-                if any(_is_modulo(side) for side in sides):
+                if any(self._is_modulo(side) for side in sides):
                     return isinstance(target.operator, (cst.Equal, cst.LessThan, cst.Is))
                 if isinstance(target.operator, cst.Equal):
                     is_at_an_end = any(self._is_an_end(side) for side in sides) and any(map(_is_counter, sides))
@@ -1158,6 +1222,18 @@ class Frequencies:
             case cst.Call():
                 return self._divides(test)
         return False
+
+    def _is_modulo(self, node: cst.BaseExpression) -> bool:
+        """Whether this is `step % n`; every second or third turn is no limit worth the name."""
+        modulus = _modulus(node)
+        if modulus is None or _is_small(modulus):
+            return False
+        # `log_interval = 1`, and nothing else in sight; a parameter is what callers make of it.
+        bindings = self.names.reaching(modulus) if isinstance(modulus, cst.Name) else ()
+        return not bindings or not all(
+            binding.binder is Binder.ASSIGN and binding.value is not None and _is_small(binding.value)
+            for binding in bindings
+        )
 
     def _numbers_batches(self, name: cst.Name) -> bool:
         """Whether this is the `i` of `for i, batch in enumerate(loader)`, with a progress bar around it or not."""
@@ -1313,12 +1389,6 @@ def _parts(test: cst.BaseExpression) -> list[cst.BaseExpression]:
     if isinstance(test, cst.BooleanOperation):
         return [*_parts(test.left), *_parts(test.right)]
     return [test]
-
-
-def _is_modulo(node: cst.BaseExpression) -> bool:
-    """Whether this is `step % n`; every second or third turn is no limit worth the name."""
-    modulus = _modulus(node)
-    return modulus is not None and not _is_small(modulus)
 
 
 def _is_none(node: cst.BaseExpression) -> bool:

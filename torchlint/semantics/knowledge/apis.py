@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from torchlint.semantics.knowledge.torch_signatures import METHODS
+
 # Functions of the torch namespace written in Python, which its stubs don't list.
 TORCH_PYTHON = {
     **dict.fromkeys(
@@ -30,6 +32,8 @@ LEGACY_TENSORS = frozenset(
     "Tensor FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor IntTensor LongTensor "
     "BoolTensor".split()
 )
+# What has factories make tensors elsewhere than on the CPU: on a device, or of a type of tensors there.
+DEFAULT_DEVICE_SETTERS = frozenset({"set_default_device", "set_default_tensor_type"})
 # The method of `torch.nn.Transformer` that makes a causal mask.
 CAUSAL_MASK = "generate_square_subsequent_mask"
 # Constructors that read the elements of a list.
@@ -103,6 +107,19 @@ HOST_READS = frozenset({"item", "tolist", "numpy", "cpu"})
 MODULE_ONLY_METHODS = frozenset(
     "train eval parameters named_parameters state_dict load_state_dict modules named_modules children named_children "
     "register_buffer register_forward_hook add_module named_buffers".split()
+)
+# Methods that objects of Python, of torch or of many libraries have: of these the name does not tell whose they are.
+SHARED_METHODS = frozenset(
+    {
+        *(name for type_ in (bytes, dict, float, int, list, set, str, tuple) for name in dir(type_)),
+        *METHODS,
+        *MODULE_ONLY_METHODS,
+        *"__call__ __init__ add add_scalar apply backward begin build call close collate compute configure convert "
+        "decode detach draw encode evaluate execute fetch finish fit flush forward generate get_config init "
+        "initialize inverse load log log_prob loss main merge move next open parse plot predict preprocess print "
+        "process put read record render reset restore rsample run sample save score seed select send set setup "
+        "shuffle start step stop sync test to tokenize train transform validate wait write zero_grad".split(),
+    }
 )
 MODULE_BASES = frozenset(
     {

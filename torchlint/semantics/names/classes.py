@@ -14,13 +14,17 @@ from torchlint.semantics.knowledge.conventions.functions import (
     NO_MODULE_BASE,
     TRAINER_CLASS,
 )
-from torchlint.semantics.names.bindings import Binder, Binding, Names, parameters
+from torchlint.semantics.names.bindings import Binder, Binding, Names, dotted, parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from torchlint.facts import Facts
     from torchlint.syntax.tree import Tree
+
+
+# Methods of a network that give the network.
+_GIVING_ITSELF = frozenset({"to", "cuda", "cpu", "train", "eval", "float", "half", "double"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,6 +143,18 @@ class Classes:
                 return self.methods(owner)[name]
         return None
 
+    def only_method(self, name: str) -> cst.FunctionDef | None:
+        """The method of that name, where no two classes of the module define one."""
+        return self._only_methods.get(name)
+
+    @cached_property
+    def _only_methods(self) -> dict[str, cst.FunctionDef | None]:
+        found: dict[str, cst.FunctionDef | None] = {}
+        for class_ in self.tree.of(cst.ClassDef):
+            for name, method in self.methods(class_).items():
+                found[name] = None if name in found else method
+        return found
+
     def owner(self, function: cst.CSTNode) -> cst.ClassDef | None:
         """The class whose method this is."""
         suite = self.tree.parent(function)
@@ -176,6 +192,23 @@ class Classes:
             if not isinstance(owner, str)
             for found in self._attributes.get(owner, {}).get(name, ())
         ]
+
+    @cached_property
+    def holders(self) -> dict[str, tuple[str, ...]]:
+        """Where instances are held, by what is called to make one: `{"utils.Buffer": ("Agent.buffer",)}`.
+
+        Of the classes that other files can reach.
+        """
+        found: dict[str, dict[str, None]] = {}
+        for class_, sets in self._attributes.items():
+            if self.tree.function(class_) is not None or self.tree.enclosing_class(class_) is not None:
+                continue
+            for entry in (entry for entries in sets.values() for entry in entries):
+                made = _made(entry)
+                name = (self.names.qualified(made.func) or dotted(made.func)) if made is not None else None
+                if name is not None:
+                    found.setdefault(name, {}).setdefault(f"{class_.name.value}.{entry.name}")
+        return {name: tuple(places) for name, places in found.items()}
 
     @cached_property
     def attribute_names(self) -> frozenset[str]:
@@ -237,6 +270,16 @@ def _targets(target: cst.CSTNode, path: tuple[int, ...] = ()) -> Iterator[tuple[
 
 def _is_plain_method(binding: Binding) -> bool:
     return isinstance(binding.node, cst.FunctionDef) and not binding.node.decorators
+
+
+def _made(entry: AttributeSet) -> cst.Call | None:
+    """The call that makes what an attribute is set to, moved or not: `self.net = Net().to(device)`."""
+    made = entry.value if not entry.path and not entry.augmented else None
+    while (
+        isinstance(made, cst.Call) and isinstance(made.func, cst.Attribute) and made.func.attr.value in _GIVING_ITSELF
+    ):
+        made = made.func.value
+    return made if isinstance(made, cst.Call) else None
 
 
 def is_static(function: cst.FunctionDef) -> bool:

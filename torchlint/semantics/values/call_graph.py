@@ -52,8 +52,17 @@ class Calls:
                     found = self.classes.method(value.definition, method)
                     if found is not None:
                         return found
-                return self._attribute_module(call)
+                found = self._attribute_module(call)
+                is_of_any_class = value.kind in (Kind.UNKNOWN, Kind.MODULE, Kind.OBJECT) or not value.proven
+                is_known = not is_of_any_class or bool(value.qualified or value.definition)
+                return found if found is not None or is_known else self._of_the_only_class(call, method)
         return None
+
+    def _of_the_only_class(self, call: cst.Call, method: str) -> cst.FunctionDef | None:
+        """The method of that name, where one class of the module alone has one, and hardly any of a library."""
+        if method in apis.SHARED_METHODS or self.names.qualified(call.func) is not None:
+            return None
+        return self.classes.only_method(method)
 
     def _named(self, name: cst.Name) -> cst.FunctionDef | None:
         for binding in reversed(self.names.reaching(name)):

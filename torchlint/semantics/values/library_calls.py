@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
+
+import libcst as cst
 
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.functions import NO_PROCESSOR
 from torchlint.semantics.knowledge.torch_signatures import FUNCTIONAL, FUNCTIONS, MODULES, OPTIMIZERS
-from torchlint.semantics.names.bindings import dotted
+from torchlint.semantics.names.bindings import dotted, final_part
 from torchlint.semantics.values.lattice import (
     BATCH,
     NDARRAY,
@@ -30,12 +33,11 @@ from torchlint.semantics.values.lattice import (
 from torchlint.semantics.values.signatures import argument
 
 if TYPE_CHECKING:
-    import libcst as cst
-
     from torchlint.semantics.values.evaluator import Kinds
     from torchlint.semantics.values.module_profile import Program
     from torchlint.semantics.values.signatures import Operands
 
+_NO_ACCELERATOR = (Device.CPU, Device.UNKNOWN)
 _NUMBER_BUILTINS = frozenset(
     "int float bool len round complex hash id ord isinstance issubclass callable hasattr divmod pow".split()
 )
@@ -271,4 +273,24 @@ class Libraries:
             if given.kind is Kind.TENSOR:
                 return given
             return tensor(Device.CPU)
-        return tensor(Device.UNKNOWN if self.program.changes_default_device else Device.CPU)
+        is_by_default = name == "Tensor" or name not in apis.LEGACY_TENSORS
+        return tensor(self._default_device if is_by_default and self.program.changes_default_device else Device.CPU)
+
+    @cached_property
+    def _default_device(self) -> Device:
+        """Where factories make tensors that are told nothing, in a file that says so: `set_default_device("cuda")`."""
+        for call in self.kinds.tree.of(cst.Call):
+            name = final_part(call.func)
+            if (
+                name in apis.DEFAULT_DEVICE_SETTERS
+                and call.args
+                and self.kinds.names.qualified(call.func) == f"torch.{name}"
+            ):
+                given = call.args[0].value
+                named = self.kinds.names.qualified(given)
+                text = given.raw_value if isinstance(given, cst.SimpleString) else named
+                is_type = text is not None and text.startswith("torch.cuda.")
+                is_place = name == "set_default_device" and self.operands.device(given) not in _NO_ACCELERATOR
+                if is_type or is_place:
+                    return Device.MAYBE
+        return Device.UNKNOWN

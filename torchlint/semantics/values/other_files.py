@@ -86,7 +86,17 @@ class Elsewhere:
         if name is None:
             return ()
         self._functions.add(name)
-        return self.facts.of(name)
+        class_, _, method = name.rpartition(".")
+        return (*self.facts.of(name), *self.callers_of_held(class_, method))
+
+    def callers_of_held(self, class_: str, method: str) -> tuple[Called, ...]:
+        """The calls of a method of what objects of this module hold: `agent.buffer.add(…)`; that they matter is noted.
+
+        The class of what they hold is given by what is called here to make one.
+        """
+        held = [f"{place}.{method}" for place in self.classes.holders.get(class_, ())] if class_ else []
+        self._functions.update(held)
+        return tuple(call for name in held for call in self.facts.of(name))
 
     def makers(self, class_: cst.ClassDef) -> tuple[Called, ...]:
         """The calls from other files that make a class, as far as they are known; that they matter is noted."""

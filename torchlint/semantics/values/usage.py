@@ -11,7 +11,7 @@ from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.packages import ARRAY_PACKAGE
 from torchlint.semantics.knowledge.conventions.values import DTYPE_NAME
 from torchlint.semantics.knowledge.torch_signatures import FUNCTIONAL, FUNCTIONS, METHODS
-from torchlint.semantics.names.bindings import Binder, dotted, parameters
+from torchlint.semantics.names.bindings import Binder, dotted, last_part, parameters
 from torchlint.semantics.values.batch_walks import BatchWalks
 from torchlint.semantics.values.lattice import UNKNOWN, Device, Kind, Rank, Value, mapping_of, tensor
 from torchlint.syntax.literals import integer
@@ -28,10 +28,12 @@ if TYPE_CHECKING:
 _OF_A_MAPPING = frozenset("items keys values get update pop append extend insert **x".split())
 # A loop takes batches of it, such a loop calls it with them, and something is moved to it.
 WALKED, CALLED, PLACE, GPU = "for batch in x", "x(batch)", "to x: ", "cuda(x)"
+# A function of torch makes a tensor there.
+MADE_ON = "torch(device=x)"
 # It is spread over the keywords of a call, as a mapping alone can be.
 SPREAD = "**x"
 _OF_OTHERS_TOO = frozenset(
-    [*"sort split index count copy to cpu cuda float half .device .dtype .data".split(), WALKED, CALLED, GPU]
+    [*"sort split index count copy to cpu cuda float half .device .dtype .data".split(), WALKED, CALLED, GPU, MADE_ON]
 )
 # It computes with itself, and more is computed with that: `-x.log()`.
 COMPUTED = "x.log() + y"
@@ -41,6 +43,7 @@ SUMMED = "sum(x.values()).backward()"
 PART = "torch(x[i])"
 # The mark of a use that tells nothing.
 _TELLS_NOTHING = "otherwise"
+_NAMES = (cst.Name, cst.Attribute)
 LISTS = ("list", "tuple", "List", "Tuple", "Sequence", "Iterable")
 
 
@@ -217,8 +220,6 @@ class Evidence:
                 found.setdefault(summed.value, []).append((summed, _Summed(call)))
             for name in _given(call.args[0].value) if call.args else ():
                 found.setdefault(name.value, []).append((name, call))
-            for place, moved in _places(call):
-                found.setdefault(place.value, []).append((place, f"{PLACE}{moved}"))
             for gpu in _gpus(call):
                 found.setdefault(gpu.value, []).append((gpu, GPU))
             for argument in call.args:
@@ -230,7 +231,7 @@ class Evidence:
         for attribute in self.tree.of(cst.Attribute):
             if isinstance(attribute.value, cst.Name) and attribute.attr.value in apis.TENSOR_ATTRIBUTES:
                 found.setdefault(attribute.value.value, []).append((attribute.value, f".{attribute.attr.value}"))
-        for used, mark in self._in_walks():
+        for used, mark in (*self._in_walks(), *self._placed):
             if isinstance(used, cst.Name):
                 found.setdefault(used.value, []).append((used, mark))
         return found
@@ -241,6 +242,18 @@ class Evidence:
             yield walked, WALKED
         for called in self.walks.called:
             yield called, CALLED
+
+    @cached_property
+    def _placed(self) -> list[tuple[cst.BaseExpression, str]]:
+        """What something is moved to or made on, with a mark of what that is."""
+        found: list[tuple[cst.BaseExpression, str]] = []
+        for call in self.tree.of(cst.Call):
+            found += ((place, f"{PLACE}{moved}") for place, moved in _places(call))
+            for argument in call.args:
+                is_device = argument.keyword is not None and argument.keyword.value == "device"
+                if is_device and isinstance(argument.value, _NAMES) and _is_of_torch(self.names.qualified(call.func)):
+                    found.append((argument.value, MADE_ON))
+        return found
 
     def _told(self, by: str | cst.Call | _GivenPart | _Summed) -> Iterator[str]:
         """The mark itself, or those of a first argument of the call."""
@@ -277,7 +290,7 @@ class Evidence:
                     class_ = self.classes.self_class(owner)
                     if class_ is not None:
                         found.setdefault((class_, name), set()).add(self.marked(method, call))
-        for used, mark in self._in_walks():
+        for used, mark in (*self._in_walks(), *self._placed):
             match used:
                 case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
                     class_ = self.classes.self_class(owner)
@@ -469,21 +482,24 @@ def _likely_by(methods: frozenset[str]) -> Value:
         return Value(Kind.LOADER, rank=Rank.CALLED)
     if CALLED in methods:
         return Value(Kind.MODULE, rank=Rank.CALLED)
-    if sum(method.startswith(PLACE) for method in methods) > 1:  # one may go where another tensor is
+    # One tensor may go where another is: `x.to(y)`.
+    if MADE_ON in methods or sum(method.startswith(PLACE) for method in methods) > 1:
         return Value(Kind.DEVICE, Device.MAYBE, rank=Rank.CALLED)
     if GPU in methods:
         return Value(Kind.DEVICE, Device.ACCELERATOR, rank=Rank.CALLED)
     return UNKNOWN
 
 
-def _places(call: cst.Call) -> Iterator[tuple[cst.Name, str]]:
+def _places(call: cst.Call) -> Iterator[tuple[cst.Name | cst.Attribute, str]]:
     """The names of what something is moved to, with the name of that: a device, unless they speak of a type."""
     match call:
-        case cst.Call(
-            func=cst.Attribute(value=moved, attr=cst.Name(value="to")), args=[cst.Arg(value=cst.Name() as to), *_]
-        ):
-            if not DTYPE_NAME.suggests(to.value):
-                yield to, dotted(moved) or type(moved).__name__
+        case cst.Call(func=cst.Attribute(value=moved, attr=cst.Name(value="to")), args=[cst.Arg(value=to), *_]):
+            if isinstance(to, _NAMES) and not DTYPE_NAME.suggests(last_part(to) or ""):
+                yield to, dotted(moved.func if isinstance(moved, cst.Call) else moved) or type(moved).__name__
+
+
+def _is_of_torch(name: str | None) -> bool:
+    return name is not None and name.startswith("torch.")
 
 
 def _gpus(call: cst.Call) -> Iterator[cst.Name]:
