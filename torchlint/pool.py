@@ -133,17 +133,21 @@ def _here(jobs: Iterable[Job], *, alone: bool = False) -> Outcomes:
     was_enabled = gc.isenabled()
     gc.disable()
     size = 0
+    beside = _Beside()
     try:
         for job in jobs:
             size += len(job.data)
             if size > _BYTES_BETWEEN_COLLECTIONS:
                 gc.collect()
                 size = len(job.data)
-            if not alone and _may_overflow(job.shown, job.data):
-                yield from _spread((job,), 1)
-            else:
+            if alone or not _may_overflow(job.shown, job.data):
                 yield job, outcome(job)
+            elif (found := beside.outcome(job)) is not None:
+                yield job, found
+            else:
+                yield from _spread((job,), 1)
     finally:
+        beside.end()
         if was_enabled:
             gc.enable()
 
@@ -294,6 +298,32 @@ class _Worker:
         self.process.kill()
         self.process.join()
         self.connection.close()
+
+
+class _Beside:
+    """One process beside this one, for the jobs that may end the process that does them: made with the first."""
+
+    def __init__(self) -> None:
+        self._worker: _Worker | None = None
+
+    def outcome(self, job: Job) -> Outcome | None:
+        """What linting gives; None if there is no process to be had, or it has died of the job."""
+        try:
+            if self._worker is None:
+                self._worker = _Worker(_context(), job)
+                self._worker.connection.recv()  # it is ready
+            self._worker.send(job)
+            said: Outcome = self._worker.connection.recv()
+        except (EOFError, OSError):
+            self.end()
+            return None
+        return said
+
+    def end(self) -> None:
+        """Leave no process behind."""
+        if self._worker is not None:
+            self._worker.end()
+            self._worker = None
 
 
 def _context() -> BaseContext:
