@@ -346,6 +346,14 @@ import torch
 def set_deterministic():
     os.environ['CUDA_LAUNCH_BLOCKING'] = '1'
 """,
+    "decoding-method": """\
+@torch.no_grad()
+def label(model, loader, meter, names):
+    for x, y in loader:
+        out = model(x.cuda()).cpu()
+        meter.update(out, len(y))
+        names.extend(meter.get_predictions(y, out))
+""",
     "device": """\
 import torch
 x = torch.ones(1, 3, width).to(device)
@@ -584,6 +592,11 @@ class Halved:
             if label.item() not in first:
                 first.append(label.item())
 """,
+    "index-list": """\
+from torch.utils.data import DataLoader
+for x in DataLoader(split.train_idx, 8):
+    pass
+""",
     "inherited-evaluation": """\
 from torch import nn
 
@@ -707,6 +720,11 @@ from torch.utils.data import DataLoader
 for x in DataLoader(MockRows(3), 8):
     pass
 """,
+    "made-up-function": """\
+import torch
+def make_dummy_batch(n, layer):
+    return torch.ones(n, n).to(layer.weight.device)
+""",
     "many-parts": """\
 import torch
 def join(x: torch.Tensor, pieces, frames, step):
@@ -734,6 +752,17 @@ def attract(a: torch.Tensor, b: torch.Tensor, memory_efficient):
         pass
     for i in range(a.size(1)):
         total += a[:, i, None] - b
+""",
+    "micro-batch": """\
+from torch.utils.data import (
+    BatchSampler, ConcatDataset, DataLoader, Dataset, RandomSampler,
+    SequentialSampler, Subset, TensorDataset, random_split,
+)
+def train(x, y, n, step, config, wanted):
+    data = TensorDataset(x, y)
+    loader = DataLoader(data, batch_size=config.micro_batch_size)
+    for batch in loader:
+        pass
 """,
     "mode-switch": """\
 def train(model: nn.Module, other: nn.Module, loader, optimizer, evaluate, debug):
@@ -800,6 +829,13 @@ class N(nn.Module):
                 m.eval()
     def forward(self, x):
         return self.bn(self.conv(x))
+""",
+    "nothing-there": """\
+def train(model, loader, optimizer):
+    for x in loader:
+        if len(kept) == 0:
+            print(f"of all: {found.detach()}")
+        kept.sum().backward()
 """,
     "offloading-option": """\
 @torch.no_grad()
@@ -879,6 +915,13 @@ def evaluate(model, loader, device):
         for batch in loader:
             loss = model(**batch).loss
             losses.append(float(loss))
+""",
+    "overflow-condition": """\
+def train(model, loader, optimizer, criterion, writer, accelerator):
+    for step, (x, y) in enumerate(bar := tqdm(loader)):
+        loss = criterion(model(x.cuda()), y.cuda())
+        if overflow:
+            print(f"{loss}")
 """,
     "own-device": """\
 import torch
@@ -1148,6 +1191,13 @@ class Net(nn.Module):
             for batch in frames:
                 torch.cuda.empty_cache()
 """,
+    "showing-condition": """\
+import torch
+def predict(args, outputs: torch.Tensor, log):
+    if args.joint_visualization:
+        for row in outputs:
+            log([v.item() for v in row if v > 0])
+""",
     "showing-function": """\
 @torch.no_grad()
 def detect(model, loader, found, args, tools, writer, keep_all, offload_to_cpu):
@@ -1286,6 +1336,12 @@ model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Conv2d(8, 8, 3), nn.Conv2d(8, 8, 3)
 for x, y in loader:
     nn.functional.cross_entropy(model(x.cuda()), y.cuda()).backward()
     optimizer.step()
+""",
+    "tokenising-call": """\
+def train(model, loader, optimizer, criterion, writer, accelerator):
+    for step, (x, y) in enumerate(bar := tqdm(loader)):
+        loss = criterion(model(x.cuda()), y.cuda())
+        tokens = model.tokenizer([f"{loss}."])
 """,
     "tracing-call": """\
 from torch import nn
@@ -1484,6 +1540,7 @@ SILENCING = frozenset(
         "counting-function",
         "cudnn-reason",
         "dataset-base",
+        "decoding-method",
         "device-condition",
         "diagnostic-function",
         "dtype-name",
@@ -1507,6 +1564,7 @@ SILENCING = frozenset(
         "loss-scaling",
         "mask",
         "memory-comment",
+        "micro-batch",
         "moved-by-framework",
         "no-grad-name",
         "no-model",
@@ -1531,6 +1589,7 @@ SILENCING = frozenset(
         "sampler-framework",
         "seen-target",
         "sharded-model",
+        "showing-condition",
         "shown-number",
         "small-networks",
         "sparse-gradients",

@@ -108,7 +108,7 @@ def _doubts(
     if logging.is_alarm(node, context) or _is_for_people(node, context):
         yield Doubt.RARE
     yield from switch_doubts(node, context)
-    if logging.is_of_an_episode(node, context):
+    if logging.is_named_alarm(node, context) or logging.is_of_an_episode(node, context):
         yield Doubt.NAMED_RARE
     if logging.is_key(node, context):
         yield Doubt.VALUE_DECIDES

@@ -6,6 +6,14 @@ import libcst as cst
 import pytest
 from looking import look
 
+from torchlint.facts import Facts, Returned
+from torchlint.semantics.context import Context
+from torchlint.semantics.values.evaluator import Kinds
+from torchlint.semantics.values.lattice import Device, Kind
+from torchlint.settings import Settings
+from torchlint.source import SourceFile
+from torchlint.syntax.tree import Tree
+
 
 @pytest.mark.parametrize(
     ("code", "row"),
@@ -43,3 +51,34 @@ def _row(code: str, function: cst.FunctionDef) -> int:
     """The row of a definition: the only one in the text, or the last one that there is."""
     rows = [number for number, line in enumerate(code.split("\n"), 1) if f"def {function.name.value}(" in line]
     return rows[-1]
+
+
+def test_what_one_of_several_gives_is_settled_where_it_is_given_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = 0
+    given = Kinds.computed_on
+
+    def counted(kinds: Kinds, node: cst.CSTNode) -> Device:
+        nonlocal asked
+        asked += 1
+        assert asked < 1000, "it is a new question each time"
+        return given(kinds, node)
+
+    monkeypatch.setattr(Kinds, "computed_on", counted)
+    code = """\
+from a import first, second
+
+def f(x):
+    y = x
+    while x:
+        pick = first if x else second
+        y = pick(y)
+        g(y)
+
+def g(x):
+    f(x)
+"""
+    given_tensor = Returned("TENSOR", devices=Device.UNKNOWN.value, rank=2)
+    facts = Facts(returns=(("a.first", given_tensor), ("a.second", given_tensor)))
+    context = Context(Tree(cst.parse_module(code)), SourceFile("snippet.py", code), Settings(()), facts)
+    (call,) = [call for call in context.tree.of(cst.Call) if context.code(call.func) == "pick"]
+    assert context.kind(call) is Kind.TENSOR

@@ -12,7 +12,7 @@ from torchlint.semantics.flow.origins import Origin, Through
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.functions import IDENTITY_COLLATE
 from torchlint.semantics.knowledge.conventions.texts import ACCELERATED_TRAINING
-from torchlint.semantics.knowledge.conventions.values import MADE_UP_DATA, REPLAY_BUFFER
+from torchlint.semantics.knowledge.conventions.values import INDEX_LIST, MADE_UP_DATA, REPLAY_BUFFER
 from torchlint.semantics.knowledge.marks import DEFAULT_DEVICE_SETTER, GRADIENT_TAKEN, MODULE_DEFINED
 from torchlint.semantics.names.bindings import dotted, last_part
 from torchlint.semantics.values.lattice import Device, Kind
@@ -165,9 +165,9 @@ def may_cost_nothing(loader: cst.Call, dataset: cst.BaseExpression, context: Con
 
 
 def is_named_in_memory(loader: cst.Call, dataset: cst.BaseExpression, context: Context) -> bool:
-    """Whether a dataset is named like a buffer, or nobody collates its samples, by a name."""
+    """Whether a dataset is named like a list of numbers or a buffer, or nobody collates its samples, by a name."""
     collate, name = context.argument(loader, "collate_fn", 6), dotted(dataset) or ""
-    if REPLAY_BUFFER.suggests(name):
+    if REPLAY_BUFFER.suggests(name) or (collate is None and INDEX_LIST.suggests(name)):
         return True
     return collate is not None and IDENTITY_COLLATE.suggests((dotted(collate) or "").rpartition(".")[2])
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.rule import Applicability, Call, Flag, Message, Replace, Rule
+from torchlint.semantics.knowledge.conventions.counts import MICRO_BATCH
 from torchlint.semantics.knowledge.conventions.packages import SAMPLER_FRAMEWORK
 
 if TYPE_CHECKING:
@@ -74,4 +75,5 @@ def _is_large(size: cst.BaseExpression, context: Context) -> bool:
     if isinstance(number, cst.Integer):
         return int(number.value.replace("_", ""), 0) >= _FEWEST
     word = number.attr.value if isinstance(number, cst.Attribute) else context.code(number)
-    return word != "None"
+    # A micro-batch has a few samples, each of them large.
+    return word != "None" and not MICRO_BATCH.suggests(word.lower())

@@ -81,6 +81,7 @@ def _doubts(made: Factory, moved: Move, number: int | None, context: Context) ->
     from torchlint.analyses.execution.occasions import (
         is_made_once,
         is_made_to_look,
+        is_named_preparation,
         is_preparation,
         is_set_up,
         is_warm_up,
@@ -94,7 +95,7 @@ def _doubts(made: Factory, moved: Move, number: int | None, context: Context) ->
     asked = (is_exceptional, is_preparation, is_made_to_look)
     if any(is_such(moved.call, context) for is_such in asked):
         yield Doubt.RARE
-    if is_named_diagnostic(moved.call, context):
+    if is_named_preparation(moved.call, context) or is_named_diagnostic(moved.call, context):
         yield Doubt.NAMED_RARE
     if is_set_up(moved.call, context):
         yield Doubt.RUNS_ONCE

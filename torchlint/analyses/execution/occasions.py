@@ -12,7 +12,7 @@ from torchlint.semantics.execution.first_time import is_first_of_its_kind
 from torchlint.semantics.execution.frequency import LoopKind
 from torchlint.semantics.execution.guards import kept, missing
 from torchlint.semantics.flow.query import query
-from torchlint.semantics.knowledge.conventions.functions import COUNTING_FUNCTION
+from torchlint.semantics.knowledge.conventions.functions import COUNTING_FUNCTION, MADE_UP_FUNCTION
 from torchlint.semantics.names.bindings import last_part
 from torchlint.syntax.tree import Comprehension, Loop, descendants_in_scope
 
@@ -144,6 +144,14 @@ def is_preparation(node: cst.CSTNode, context: Context) -> bool:
     function = context.function(node)
     return isinstance(function, cst.FunctionDef) and (
         function.name.value in ("_init_weights", "reset_parameters") or _stands_for_an_operator(function, context)
+    )
+
+
+def is_named_preparation(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the function is there for made up data or to count operations, by its name."""
+    function = context.function(node)
+    return isinstance(function, cst.FunctionDef) and any(
+        word.suggests(function.name.value) for word in (MADE_UP_FUNCTION, COUNTING_FUNCTION)
     )
 
 

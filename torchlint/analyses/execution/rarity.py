@@ -8,7 +8,7 @@ import libcst as cst
 
 from torchlint.finding import Doubt
 from torchlint.role import Role
-from torchlint.semantics.knowledge.conventions.conditions import LIMIT_FLAG
+from torchlint.semantics.knowledge.conventions.conditions import LIMIT_FLAG, SHOWING_CONDITION
 from torchlint.semantics.knowledge.conventions.functions import FALLBACK, RARE_FUNCTION
 from torchlint.semantics.names.bindings import final_part
 from torchlint.syntax.tree import descendants
@@ -36,10 +36,14 @@ def runs_rarely(node: cst.CSTNode, context: Context) -> bool:
 
 
 def named_rare(node: cst.CSTNode, context: Context) -> tuple[Doubt, ...]:
-    """The doubt of what names say to be code of start-up, of pictures and reports."""
+    """The doubt of what names say to be code of start-up, of pictures and reports: of functions and conditions."""
     functions = context.around(node, cst.FunctionDef)
-    is_named = any(RARE_FUNCTION.suggests(function.name.value) for function in functions) or is_named_diagnostic(
-        node, context
+    is_named = (
+        any(RARE_FUNCTION.suggests(function.name.value) for function in functions)
+        or any(
+            SHOWING_CONDITION.suggests(word) for above in context.around(node, cst.If) for word in words_of(above.test)
+        )
+        or is_named_diagnostic(node, context)
     )
     return (Doubt.NAMED_RARE,) if is_named else ()
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.host.reads import tests_a_tensor
-from torchlint.semantics.knowledge.conventions.conditions import EPISODE_END
-from torchlint.semantics.knowledge.conventions.functions import LOG_SHOWER, LOG_WRITER
+from torchlint.semantics.knowledge.conventions.conditions import EPISODE_END, NOTHING_THERE, OVERFLOW_CONDITION
+from torchlint.semantics.knowledge.conventions.functions import LOG_SHOWER, LOG_WRITER, TOKENISING_CALL
 from torchlint.semantics.knowledge.conventions.values import LOG_OWNER, TEXT_NAME, TRACKER
 from torchlint.semantics.names.bindings import dotted, final_part
 from torchlint.semantics.names.loop_headers import iterables
@@ -84,6 +84,17 @@ def is_alarm(node: cst.CSTNode, context: Context) -> bool:
     return any(tests_a_tensor(above.test, context) for above in context.around(node, cst.If))
 
 
+def is_named_alarm(node: cst.CSTNode, context: Context) -> bool:
+    """Whether words of a condition say that something ran over, or that there is nothing: `if overflow`."""
+    for above in context.around(node, cst.If):
+        words = context.uncommented(above.test.with_changes(lpar=(), rpar=()))
+        if OVERFLOW_CONDITION.suggests(words):
+            return True
+        if NOTHING_THERE.suggests(words) and context.tree.within(node, above.body):
+            return True
+    return False
+
+
 def is_of_an_episode(node: cst.CSTNode, context: Context) -> bool:
     """Whether it is said where an episode ends: `if done:`, and for `ended` in `enumerate(dones)` `if ended and …:`."""
     return any(
@@ -115,8 +126,10 @@ def is_key(text: cst.CSTNode, context: Context) -> bool:
         match above:
             case cst.DictElement(key=key) if not within(text, key):
                 continue
-            case cst.Call():
-                continue
+            case cst.Call(func=func):
+                name = (dotted(func) or "").rpartition(".")[2]
+                if not within(text, func) and TOKENISING_CALL.suggests(name):
+                    return True
             case _:
                 return True
     return False

@@ -9,7 +9,13 @@ import libcst as cst
 from torchlint.facts import Purpose
 from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.flow.query import query
-from torchlint.semantics.knowledge.conventions.functions import COLLECTING_METHOD, CPU_OPERATION, CTC, SHOWING_FUNCTION
+from torchlint.semantics.knowledge.conventions.functions import (
+    COLLECTING_METHOD,
+    CPU_OPERATION,
+    CTC,
+    DECODING_METHOD,
+    SHOWING_FUNCTION,
+)
 from torchlint.semantics.knowledge.conventions.packages import HOST_LIBRARY
 from torchlint.semantics.names.applied import applied
 from torchlint.semantics.names.bindings import dotted, final_part, method_name
@@ -214,7 +220,7 @@ def is_averaged(copy: cst.Call, context: Context) -> bool:
         case _:
             return False
     loop = context.frequencies.batch_loop(copy)
-    if loop is None or not names:
+    if loop is None or not names or _is_looked_into(names, loop):
         return False
     for node in descendants(loop.body):
         match node:
@@ -228,6 +234,16 @@ def is_averaged(copy: cst.Call, context: Context) -> bool:
                 ):
                     return True
     return False
+
+
+def _is_looked_into(names: set[str], loop: cst.For | cst.While) -> bool:
+    """Whether a meter is asked for more than an average of the copy: `meters[0].get_predictions(output)`."""
+    return any(
+        isinstance(node, cst.Call)
+        and DECODING_METHOD.suggests(final_part(node.func))
+        and any(isinstance(argument.value, cst.Name) and argument.value.value in names for argument in node.args)
+        for node in descendants(loop.body)
+    )
 
 
 def _compares(args: Sequence[cst.Arg], context: Context) -> bool:

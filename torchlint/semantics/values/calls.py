@@ -70,6 +70,9 @@ class Results:
         self.evidence = evidence
         self.program = program
         self.libraries = Libraries(kinds, operands, program)
+        # Calls that stand for others are made once: of one that is new each time the questions would be, without end.
+        self._of_each: dict[cst.Call, list[cst.Call]] = {}
+        self._of_partials: dict[tuple[cst.Call, cst.Call], cst.Call] = {}
 
     def value(self, node: cst.Call) -> Value:
         """What a call gives; where nothing in this file tells, by what other files say of what is called."""
@@ -86,8 +89,10 @@ class Results:
         return self.kinds.settled(("one of", node), UNKNOWN, self._given_by_each, node)
 
     def _given_by_each(self, node: cst.Call) -> Value:
-        choices = self._choices(node.func)
-        values = [self.value(cst.Call(choice, node.args)) for choice in choices]
+        calls = self._of_each.get(node)
+        if calls is None:
+            calls = self._of_each[node] = [cst.Call(choice, node.args) for choice in self._choices(node.func)]
+        values = [self.value(call) for call in calls]
         return join(values) if len(values) > 1 and all(values) else UNKNOWN
 
     def _choices(self, node: cst.BaseExpression) -> list[cst.Name | cst.Attribute]:
@@ -162,7 +167,10 @@ class Results:
         if called.kind is Kind.FUNCTION and isinstance(called.definition, cst.FunctionDef):
             return self.kinds.returns(called.definition)
         if isinstance(called.definition, cst.Call) and self._is_of_a_function(called.definition):
-            return self.value(_applied(called.definition, node))
+            key = called.definition, node
+            if key not in self._of_partials:
+                self._of_partials[key] = _applied(*key)
+            return self.value(self._of_partials[key])
         if called.kind is Kind.MODULE:
             result = self._module_result(called)
             return (

@@ -204,3 +204,25 @@ BROKEN_CONDITION = Convention(
     why="It seldom is.",
     pattern=r"isnan\(|isinf\(",
 )
+
+SHOWING_CONDITION = Convention(
+    "showing-condition",
+    suggests_that="the branch is there to show things",
+    why="What it costs is petty.",
+    pattern="visual|plot|draw|(^|_)viz?s?(_|$)",
+    ignore_case=True,
+)
+
+OVERFLOW_CONDITION = Convention(
+    "overflow-condition",
+    suggests_that="the condition asks whether something has gone wrong",
+    why="It is said seldom.",
+    pattern=r"(?<![\w.])(?<!not )[\w.]*overflow",
+)
+
+NOTHING_THERE = Convention(
+    "nothing-there",
+    suggests_that="the condition asks whether there is nothing",
+    why="It seldom holds.",
+    pattern=r"\A(?:not len\(.*\)|(len\(.*\)|.*\.(numel|nelement)\(\)|.*\.(shape\[0\]|size\(0\))) == 0)\Z",
+)

@@ -108,3 +108,10 @@ WORKER_NUMBER = Convention(
     why="Its name may stand in the place of the number.",
     pattern="worker",
 )
+
+MICRO_BATCH = Convention(
+    "micro-batch",
+    suggests_that="a number is the size of a micro-batch",
+    why="It has a few samples, each of them large.",
+    pattern="micro",
+)

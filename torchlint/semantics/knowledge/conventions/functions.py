@@ -586,3 +586,24 @@ FUSING_DECORATOR = Convention(
     why="Projects wrap that of TorchScript.",
     names=frozenset("jit jit_fuser script".split()),
 )
+
+TOKENISING_CALL = Convention(
+    "tokenising-call",
+    suggests_that="the call is that of a tokenizer",
+    why="What it is given is text for a model.",
+    pattern="token",
+)
+
+MADE_UP_FUNCTION = Convention(
+    "made-up-function",
+    suggests_that="the function works on made up data",
+    why="It runs once.",
+    pattern="dummy",
+)
+
+DECODING_METHOD = Convention(
+    "decoding-method",
+    suggests_that="a meter is asked for more than an average",
+    why="It works on arrays.",
+    pattern=r"\A(?:get_pred|predict|decode)",
+)

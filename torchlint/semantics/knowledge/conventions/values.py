@@ -299,3 +299,10 @@ SEEN_TARGET = Convention(
     why="Transforms take it beside the image.",
     names=frozenset({"target"}),
 )
+
+INDEX_LIST = Convention(
+    "index-list",
+    suggests_that="what a loader is given are numbers",
+    why="Workers gain nothing where a sample is a number.",
+    pattern="(^|_)(idx|idxs|ids|nid|nids|indices)$",
+)
