@@ -49,7 +49,7 @@ print(*map(hover, lint(source, Settings(("item-in-train-loop",))).findings))
 
 # What is installed besides what is measured, and that. The aim for the first is 3 MB; it was 4.32 before pages and fixtures
 # were packed. The code alone is 3.74, its docstrings and comments included, which stay.
-MOST_BYTES = 3_970_000
+MOST_BYTES = 3_975_000
 MOST_FIXTURES = 170_000
 # Each file costs an installer more than its bytes.
 MOST_FILES = 570

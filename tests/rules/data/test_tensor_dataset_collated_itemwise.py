@@ -214,6 +214,11 @@ def test_any_dataset_that_is_passed() -> None:
     )
 
 
+@pytest.mark.parametrize(("size", "mark"), [("config.micro_batch_size", ""), ("config.batch_size", MARK)])
+def test_a_micro_batch_has_a_few_samples(size: str, mark: str) -> None:
+    check_snippet(function(f"loader = DataLoader(data, batch_size={size}){mark}"), RULE)
+
+
 @pytest.mark.parametrize(("move", "mark"), [("", ""), (".cuda()", MARK)])
 def test_a_script_without_a_word_of_an_accelerator(move: str, mark: str) -> None:
     check_snippet(

@@ -468,6 +468,20 @@ def test_pieces_of_sizes_of_their_own() -> None:
     check_snippet(code.format("own", mark, ".to(x.device)"), RULE)
 
 
+def test_a_meter_that_is_asked_for_predictions() -> None:
+    code = """
+        import torch
+        @torch.no_grad()
+        def label(model, loader, meter, names):
+            for x, y in loader:
+                out = model(x.cuda()).cpu()  {}
+                meter.update(out, len(y))
+                names.extend(meter.{}(y{}))
+    """
+    check_snippet(code.format("", "get_predictions", ", out"), RULE)
+    check_snippet(code.format(f"# <- {RULE}", "get_predictions", ""), RULE)
+
+
 def test_what_only_a_tensor_can_do_tells_one() -> None:
     check_snippet(
         """

@@ -246,9 +246,9 @@ def test_without_a_counter_there_is_no_fix() -> None:
     [
         'parts = {f"{loss}": x}  # <- implicit-sync-in-logging?',
         'parts["{}/loss".format(loss)] = x  # <- implicit-sync-in-logging?',
-        'tokens = model.tokenizer([f"{loss}."])  # <- implicit-sync-in-logging',
+        'tokens = model.tokenizer([f"{loss}."])  # <- implicit-sync-in-logging?',
         'if step % 50 == 0 or step == 999:\n            print(f"{loss}")',
-        'if overflow:\n            print(f"{loss}")  # <- implicit-sync-in-logging',
+        'if overflow:\n            print(f"{loss}")  # <- implicit-sync-in-logging?',
     ],
 )
 def test_names_texts_and_rare_lines(lines: str) -> None:
@@ -419,6 +419,22 @@ def test_a_number_in_the_releases_that_take_the_line() -> None:
     """
     check_snippet(code.format("[0]", ""), RULE)
     check_snippet(code.format("", f"# <- {RULE}"), RULE)
+
+
+def test_a_word_about_there_being_nothing() -> None:
+    code = """
+        import torch
+        def train(model, loader, optimizer):
+            for x in loader:
+                found = model(x.cuda())
+                kept = found[found != 0]
+                if len(kept) {}:
+                    print(f"of all: {{found.detach()}}")  {}
+                kept.sum().backward()
+                optimizer.step()
+    """
+    check_snippet(code.format("== 0", f"# <- {RULE}?"), RULE)
+    check_snippet(code.format("> 99", f"# <- {RULE}"), RULE)
 
 
 def test_the_end_of_an_episode() -> None:

@@ -438,7 +438,7 @@ def test_hardly_anything_and_once_is_no_matter_in_a_branch_either() -> None:
     )
 
 
-@pytest.mark.parametrize(("name", "mark"), [("_init_weights", ""), ("reset_parameters", "")])
+@pytest.mark.parametrize(("name", "mark"), [("_init_weights", ""), ("make_dummy_batch", "?"), ("reset_parameters", "")])
 def test_first_weights(name: str, mark: str) -> None:
     code = f"import torch\ndef {name}(n, layer):\n    return torch.ones(n, n).to(layer.weight.device)"
     check_snippet(f"{code}  # <- {RULE}?\n" if mark else f"{code}\n", RULE)

@@ -1339,6 +1339,18 @@ def test_levels_of_a_pyramid_by_a_name_are_noted(rows: str) -> None:
     )
 
 
+@pytest.mark.parametrize(("option", "mark"), [("joint_visualization", f"{RULE}?"), ("joint_evaluation", RULE)])
+def test_what_an_option_shows_is_noted(option: str, mark: str) -> None:
+    code = f"""
+        import torch
+        def predict(args, outputs: torch.Tensor, log):
+            if args.{option}:
+                for row in outputs:
+                    log([v.item() for v in row if v > 0])  # <- {mark}
+    """
+    check_snippet(code, RULE)
+
+
 @pytest.mark.parametrize("code", [*ELEMENTWISE.values(), *READS.values()], ids=[*ELEMENTWISE, *READS])
 def test_flagged(code: str) -> None:
     check_snippet(code, RULE)
