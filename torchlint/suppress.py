@@ -338,6 +338,9 @@ def _erasure(source: SourceFile, ignore: _Ignore) -> Edit:
     before = text[row_start : ignore.span.start].rstrip(" \t")
     if before:
         return Edit(Span(row_start + len(before), end), "")
+    above = source.line(row - 1) if row > 1 else ""
+    if above.endswith("\\"):  # the statement above goes on to this row, and ends with it
+        return Edit(Span(source.line_starts[row - 2] + len(above[:-1].rstrip(" \t")), end), "")
     below = range(_COOKIE_ROWS + 1, min(len(source.line_starts), 5 * _COOKIE_ROWS) + 1)
     if row <= _COOKIE_ROWS and any(_COOKIE.match(source.line(other)) for other in below):
         return Edit(Span(row_start, end), "")  # further up that comment would declare an encoding
