@@ -309,6 +309,15 @@ def run(model, loader, device, host, other):
             a = a.cuda()
         y = a
 """,
+    "cuda-flag": """\
+def train(model, loader, device, data):
+    for x, y in loader:
+        if args.cuda:
+            pass
+        else:
+            x = x.to(device)
+        model(x).sum().backward()
+""",
     "cuda-text": """\
 import torch
 device = torch.device('cpu')
@@ -1538,6 +1547,7 @@ SILENCING = frozenset(
         "collator",
         "counter",
         "counting-function",
+        "cuda-flag",
         "cudnn-reason",
         "dataset-base",
         "decoding-method",

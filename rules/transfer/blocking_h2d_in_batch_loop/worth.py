@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.data.idle_loops import computes_nothing
+from torchlint.semantics.knowledge.conventions.conditions import CUDA_FLAG
 from torchlint.semantics.knowledge.conventions.functions import CALIBRATION
 from torchlint.semantics.knowledge.conventions.packages import GRAPH_PACKAGE
 from torchlint.semantics.knowledge.torch_signatures import METHODS
@@ -160,6 +161,8 @@ def _asks_for_cuda(test: cst.BaseExpression, context: Context) -> bool | None:
             return True if isinstance(operator, cst.In) and names[0] == "cuda" else None
         case cst.Call(func=func, args=[]):
             return True if context.qualified_name(func) == "torch.cuda.is_available" else None
+        case cst.Name(value=name) | cst.Attribute(attr=cst.Name(value=name)):
+            return True if CUDA_FLAG.suggests(name.lower()) else None
     return None
 
 

@@ -362,7 +362,7 @@ def test_parts_of_a_batch_need_not_be_samples() -> None:
         ('"cuda" in str(device)', (MARK, "")),
         ("kind == Kind.CUDA", (MARK, "")),
         ("not torch.cuda.is_available()", ("", MARK)),
-        ("args.cuda", (MARK, MARK)),
+        ("args.cuda", (MARK, "")),
         ('device == "cuda:1"', (MARK, MARK)),
         ("self.fast", (MARK, MARK)),
     ],

@@ -226,3 +226,10 @@ NOTHING_THERE = Convention(
     why="It seldom holds.",
     pattern=r"\A(?:not len\(.*\)|(len\(.*\)|.*\.(numel|nelement)\(\)|.*\.(shape\[0\]|size\(0\))) == 0)\Z",
 )
+
+CUDA_FLAG = Convention(
+    "cuda-flag",
+    suggests_that="the condition asks for CUDA",
+    why="Options and attributes say so by their names.",
+    names=frozenset("cuda cuda_available has_cuda is_cuda use_cuda use_gpu".split()),
+)
