@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from evidence_samples import CPU, GPU, NOHELP, SIM, changed, evidence
+from msgspec.structs import replace as replace_struct
 from report_samples import RULE, options, sample
 
 import torchlint.evidence
@@ -19,7 +20,7 @@ from torchlint.explain import page_json, page_text, table_json, table_text
 from torchlint.finding import Applicability
 from torchlint.registry import find
 from torchlint.report import render
-from torchlint.report.evidence import duration, memory, placed
+from torchlint.report.evidence import duration, memory, placed, speedup
 from torchlint.report.evidence import markdown as section
 from torchlint.report.markdown import render as markdown
 from torchlint.report.style import PLAIN, Style
@@ -150,6 +151,13 @@ Syncs, copies and launches are counted per run of the workload.
 
 Measure it on your machine: `torchlint verify --rule item-in-train-loop`
 """
+
+
+def test_before_the_first_look_there_is_no_interval() -> None:
+    assert GPU.time
+    two = replace_struct(GPU.time.speedup, n=2, log_ratios=(0.12, 0.21), ratio=1.18, lo=1e-13, hi=1e13)
+    early = changed(GPU, time={"speedup": two})
+    assert speedup(early) == "1.18x, n 2, undecided"
 
 
 def test_what_was_measured() -> None:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import torch
 
+from torchlint import evidence
 from torchlint.registry import find
+from torchlint.rule import Rule
 from torchlint.verify import checks
 from torchlint.verify.arms import Arm, Subject
 from torchlint.verify.session import session
 from torchlint.verify.workload import FILE, workload
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
-    from torchlint.rule import Rule
+    from torchlint.evidence import Measurement
 
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 COMPARED = ("syncs", "h2d_pageable", "h2d_pinned", "d2h")
 
 
@@ -77,9 +81,34 @@ def test_counts_are_those_of_the_profiler(rule: Rule, side: str, tmp_path: Path)
     assert differences(seen["sim"], seen["cuda"]) == {}
 
 
-def counted(source: bytes, device: str, folder: Path) -> dict[str, int]:
+def on_gpus() -> Iterator[tuple[Rule, Measurement]]:
+    """What was counted on GPUs and is committed, of the pairs as they are."""
+    for path in sorted(FIXTURES.glob("*/evidence/*.json")):
+        found = evidence.read(path.read_bytes(), str(path))
+        for each in found.measurements:
+            if (
+                each.device.type == "cuda"
+                and each.counts
+                and not evidence.is_stale(each, workload(find(found.rule)).digests)
+            ):
+                yield find(found.rule), each
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("rule", "measured"), [*on_gpus()], ids=lambda each: each.name if isinstance(each, Rule) else each.subject.size
+)
+def test_counts_are_those_that_a_gpu_gave(rule: Rule, measured: Measurement, tmp_path: Path) -> None:
+    assert measured.counts
+    sides = ((workload(rule).slow, measured.counts.before), (workload(rule).fast, measured.counts.after))
+    for source, told in sides:
+        sim = counted(source, "sim", tmp_path, measured.subject.size)
+        assert differences(sim, {kind: int(told[kind]) for kind in COMPARED}) == {}
+
+
+def counted(source: bytes, device: str, folder: Path, size: str = "smoke") -> dict[str, int]:
     (folder / FILE).write_bytes(source)
-    subject = Subject(folder, {"kind": "workload", "file": FILE, "size": "smoke"}, device, 1, sys.executable)
+    subject = Subject(folder, {"kind": "workload", "file": FILE, "size": size}, device, 1, sys.executable)
     with session(subject) as running, running.running(Arm("null"), seed=checks.SEED) as worker:
         worker.ask("start", running.patience.check, seed=checks.SEED)
         said = worker.ask("count", running.patience.check, units=1, warm=1)

@@ -199,6 +199,25 @@ subprocess.run(["sh", "-c", "echo x > $TMPDIR/x"], check=True)
     assert run(placement.confinement, code).startswith(str(placement.scratch))
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc is Linux's")
+@pytest.mark.parametrize("tier", TIERS)
+def test_threads_are_named_as_cudas_driver_names_its_own(tier: str, tree: Tree) -> None:
+    # In a child as well, whose number nobody knows beforehand.
+    name = """
+import os, threading
+named = threading.Event()
+thread = threading.Thread(target=named.wait)
+thread.start()
+path = f"/proc/self/task/{thread.native_id}/comm"
+with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666), "w") as file:
+    file.write("cuda-EvtHandlr")
+print(open(path).read().strip())
+named.set()
+"""
+    code = f"exec({name!r})\nprint(subprocess.run([sys.executable, '-c', {name!r}], capture_output=True, text=True).stdout)"
+    assert run(placed(tree, tier).confinement, code).split() == ["cuda-EvtHandlr"] * 2
+
+
 @pytest.mark.parametrize("tier", TIERS)
 def test_changed_files_are_seen_everywhere(tier: str, tree: Tree) -> None:
     run({}, f"sys.path.insert(0, {str(tree.root)!r})\nimport model")  # leaves a compiled file

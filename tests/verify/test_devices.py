@@ -26,12 +26,13 @@ class Cupti:
     """Stands for CUPTI behind torch's profiler: what is called while a session is open is recorded, or lost.
 
     `dead_after_empty`: a session in which nothing was done leaves it dead. `lost` is how many of the device's own
-    records the start of each session swallows.
+    records the start of each session swallows. `tells_bytes`: torch hands on how much was copied, as 2.11 does not.
     """
 
     dead_after_empty: bool = False
     lost: int = 0
     works: bool = True
+    tells_bytes: bool = True
     said: list[SimpleNamespace] | None = None
     clock: int = 0
     swallowed: int = 0
@@ -63,9 +64,9 @@ class Cupti:
                 name=lambda: name,
                 start_ns=lambda: start,
                 correlation_id=lambda: correlation,
-                metadata_json=lambda: metadata,
                 duration_ns=lambda: lasts,
                 device_type=lambda: "DeviceType.CUDA" if later else "DeviceType.CPU",
+                **({"metadata_json": lambda: metadata} if self.tells_bytes else {}),
             )
         )
 
@@ -130,6 +131,17 @@ def test_runtime_calls_and_copies_are_counted_by_kind(cupti: Cupti) -> None:
             "allocations": 1,
         }
     )
+
+
+def test_bytes_that_torch_does_not_tell_are_not_zero(cupti: Cupti) -> None:
+    cupti.tells_bytes = False
+
+    def code() -> None:
+        cupti.call("cudaMemcpyAsync", "Memcpy DtoH (Device -> Pageable)", size=8)
+
+    tally = counted(cupti, code)
+    assert tally.doubt == ""
+    assert tally.counts == {kind: int(kind == "d2h") for kind in KINDS if not kind.endswith("_bytes")}
 
 
 def test_the_time_in_which_the_device_works_is_added_up_once(cupti: Cupti) -> None:
@@ -341,6 +353,8 @@ def test_variables_that_change_what_is_measured_are_told_and_no_place_is(monkeyp
         ("CUBLAS_WORKSPACE_CONFIG", ":4096:8"),
         ("NVIDIA_TF32_OVERRIDE", "0"),
         ("HSA_OVERRIDE_GFX_VERSION", "11.0.0"),
+        ("CUDA_VERSION", "13.0.2"),
+        ("NVIDIA_REQUIRE_CUDA", "cuda>=13.0"),
         ("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True"),
         ("CUDA_HOME", "/opt/cuda"),
         ("TORCH_LOGS_OUT", "/home/me/log"),
@@ -350,7 +364,7 @@ def test_variables_that_change_what_is_measured_are_told_and_no_place_is(monkeyp
     told = devices.environment()
     assert {"CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "PYTORCH_CUDA_ALLOC_CONF"} <= told.keys()
     assert told["HSA_OVERRIDE_GFX_VERSION"] == "11.0.0"
-    assert not {"CUDA_HOME", "TORCH_LOGS_OUT", "MY_PASSWORD"} & told.keys()
+    assert not {"CUDA_HOME", "CUDA_VERSION", "NVIDIA_REQUIRE_CUDA", "TORCH_LOGS_OUT", "MY_PASSWORD"} & told.keys()
 
 
 def test_the_cpu_is_known_by_its_name() -> None:

@@ -23,7 +23,7 @@ from torchlint.registry import find
 from torchlint.verify import abreast, catalogue, pairs, timing
 from torchlint.verify.journal import Journal
 from torchlint.verify.looked import Looked
-from torchlint.verify.machine import Machine, UsageError
+from torchlint.verify.machine import Clerk, Machine, UsageError
 from torchlint.verify.process import ArmError, Worker
 from torchlint.verify.schedule import Virtual
 from torchlint.verify.workload import workload
@@ -31,7 +31,6 @@ from torchlint.verify.workload import workload
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from torchlint.verify.machine import Clerk
     from torchlint.verify.schedule import Piece
     from torchlint.verify.workload import Workload
 
@@ -74,7 +73,8 @@ class Bench:
 
     def looked(self, piece: Piece) -> pairs.Measured:
         pair, size = piece
-        found = pairs.Measured(measurement(pair, size, "fewer-syncs"), looked=FOUND)
+        untimed = changed(measurement(pair, size, "fewer-syncs"), time=None, protocol=None, controls=None)
+        found = pairs.Measured(untimed, looked=FOUND)
         return self.planned.pop(pair.rule.name, _as_it_is)(found)
 
     def time(self, chosen: catalogue.Selected, phases: tuple[str, ...] = ("time",)) -> catalogue.Outcome:
@@ -124,20 +124,30 @@ def written(folder: Path) -> list[str]:
     return sorted(path.parents[1].name for path in folder.glob("*/evidence/nvidia-h200.json"))
 
 
+def timed(folder: Path) -> list[str]:
+    files = folder.glob("*/evidence/nvidia-h200.json")
+    found = {path.parents[1].name: evidence.read(path.read_bytes(), str(path)).measurements for path in files}
+    return sorted(name for name, measurements in found.items() if all(each.time for each in measurements))
+
+
 def stale(folder: Path, phases: tuple[str, ...] = pairs.PHASES, machine: Machine = H200) -> list[str]:
     return [pair.rule.name for pair, _ in catalogue.stale(three(folder), "cuda", machine, phases).pieces]
 
 
-def test_what_was_looked_at_is_no_evidence_until_it_is_timed(bench: Bench, tmp_path: Path) -> None:
+def test_what_was_looked_at_is_evidence_that_lacks_its_time(bench: Bench, tmp_path: Path) -> None:
     outcome = bench.look(three(tmp_path))
     assert outcome == catalogue.Outcome(good=True, written=True, left=0)
-    assert written(tmp_path) == []
+    assert len(written(tmp_path)) == 3
+    assert timed(tmp_path) == []
     assert stale(tmp_path, LOOKS) == [], "which another slice of the phase need not look at again"
     assert sorted(stale(tmp_path)) == sorted([ITEM, EVAL, OTHER]), "and which is to be timed"
     bench.time(three(tmp_path))
     assert dict(bench.alone) == dict.fromkeys([ITEM, EVAL, OTHER], FOUND), "nothing is looked at again"
-    assert len(written(tmp_path)) == 3
+    assert len(timed(tmp_path)) == 3
     assert stale(tmp_path) == []
+    bench.look(three(tmp_path))
+    assert len(timed(tmp_path)) == 3, "what says less does not take its place"
+    bench.time(three(tmp_path))
     journal = Journal.of(tmp_path, H200.name)
     assert journal.looked(KNOWN(find(ITEM)), "gpu", H200.torch) is None, "it is evidence now"
     assert journal.seconds(KNOWN(find(ITEM)), "gpu", LOOKS) == 38
@@ -171,15 +181,17 @@ def test_what_was_found_of_another_pair_or_torch_is_looked_at_again(bench: Bench
 
 
 def test_what_is_only_compared_is_still_to_be_counted(bench: Bench, tmp_path: Path) -> None:
-    bench.planned = {name: lambda found: replace(found, looked=changed_looked(found)) for name in (ITEM, EVAL, OTHER)}
+    bench.planned = dict.fromkeys((ITEM, EVAL, OTHER), uncounted)
     bench.look(three(tmp_path))
     assert stale(tmp_path, ("numerics",)) == []
     assert len(stale(tmp_path, LOOKS)) == 3
 
 
-def changed_looked(found: pairs.Measured) -> Looked:
+def uncounted(found: pairs.Measured) -> pairs.Measured:
     assert found.looked
-    return Looked(numerics=found.looked.numerics, torch=found.looked.torch, command="")
+    looked = Looked(numerics=found.looked.numerics, torch=found.looked.torch, command="")
+    undecided = Verdict(overall="inconclusive", reason="time was not measured")
+    return replace(found, measurement=changed(found.measurement, counts=None, verdict=undecided), looked=looked)
 
 
 def test_what_is_wrong_is_evidence_at_once_and_never_timed(bench: Bench, tmp_path: Path) -> None:
@@ -189,7 +201,8 @@ def test_what_is_wrong_is_evidence_at_once_and_never_timed(bench: Bench, tmp_pat
         )
     }
     assert not bench.look(three(tmp_path)).good
-    assert written(tmp_path) == ["item_in_eval_loop"]
+    assert "item_in_eval_loop" in written(tmp_path)
+    assert EVAL not in stale(tmp_path)
     outcome = bench.time(three(tmp_path))
     assert sorted(name for name, _ in bench.alone) == sorted([ITEM, OTHER])
     assert outcome.left == 0, "which more time would not change"
@@ -258,8 +271,9 @@ class Clerks:
     made: int = 0
     closed: int = 0
 
-    def __call__(self, scratch: Path, _python: str, _given_up: Callable[[], bool]) -> Clerks:
+    def __call__(self, scratch: Path, _python: str, _given_up: Callable[[], bool], *, at_once: int) -> Clerks:
         assert scratch.is_dir()
+        assert at_once == 2
         self.made += 1
         return self
 
@@ -309,6 +323,16 @@ def test_what_a_thread_raises_is_raised_where_it_is_waited_for(monkeypatch: pyte
         with pytest.raises(UsageError, match="planted"):
             crew.ended()
     assert clerks.made == clerks.closed == 1
+
+
+def test_clerks_share_the_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torchlint.verify.machine.os.cpu_count", lambda: 4)
+    threads = []
+    for at_once in (1, 4):
+        clerk = Clerk(tmp_path, sys.executable, at_once=at_once)
+        threads.append(clerk.threads())
+        clerk.close()
+    assert threads[0] >= threads[1] == 1
 
 
 def test_once_nobody_waits_the_threads_end(monkeypatch: pytest.MonkeyPatch, clerks: Clerks) -> None:
@@ -392,7 +416,7 @@ def test_the_phases_through_real_processes(tmp_path: Path) -> None:
 
     assert "2 sizes on cpu (numerics)" in run("--phase", "numerics", "--plan")
     assert "numerics" in run("--phase", "numerics,counts")
-    assert list(tmp_path.glob("*/evidence/*.json")) == []
+    assert len([*tmp_path.glob("*/evidence/*.json")]) == 2
     assert run("--phase", "numerics,counts") == "nothing to measure: the evidence of this device still holds\n"
     plan = run("--phase", "time", "--plan")
     assert "2 sizes on cpu (time)" in plan

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -108,8 +109,34 @@ def test_a_tier_can_be_forced(tree: Tree, tmp_path: Path, monkeypatch: pytest.Mo
     assert placement.available_tier() == "copy"
     assert place(tree, "all", {}, tmp_path / "s").tier == "copy"
     monkeypatch.setenv(placement.FORCED, "jail")
-    with pytest.raises(NotPlacedError, match="'jail'; there are overlay, copy, audit"):
+    with pytest.raises(NotPlacedError, match=f"{placement.FORCED}=jail: the tiers are overlay, copy, audit"):
         place(tree, "all", {}, tmp_path / "s")
+
+
+# In place of the driver: one that wants to write where no tier lets it, and fails by itself where `broken` is there.
+_DRIVER = """
+import os
+try:
+    if os.path.exists({broken!r}):
+        raise OSError
+    with open({wanted!r}, "w"):
+        print(0)
+except OSError:
+    print(304)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems have the last tier alone")
+def test_a_tier_in_which_cuda_does_not_start_does_not_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    holding = [tier for tier in ("overlay", "copy") if placement._holds(tier)]  # noqa: SLF001 - as it is asked
+    if not holding:
+        pytest.skip("the kernel or a policy refuses both")
+    broken = tmp_path / "broken"
+    driver = _DRIVER.format(broken=str(broken), wanted=str(tmp_path / "wanted"))
+    monkeypatch.setattr(placement, "_STARTS", driver)
+    assert not any(placement._holds(tier) for tier in holding)  # noqa: SLF001 - as above
+    broken.touch()
+    assert all(placement._holds(tier) for tier in holding), "outside it does not start either"  # noqa: SLF001 - as above
 
 
 def test_the_first_tier_that_holds_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:

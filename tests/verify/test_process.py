@@ -81,6 +81,15 @@ def test_it_gets_its_configuration_and_answers(playing: Play) -> None:
     assert worker.ask("count", 30, units=3)["units"] == 3
 
 
+def test_several_load_beside_each_other(playing: Play, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        playing(f"open({str(tmp_path / name)!r}, 'w').close()\nreply()")
+    until = time.monotonic() + 30
+    while time.monotonic() < until and not all((tmp_path / name).exists() for name in ("first", "second")):
+        time.sleep(0.02)
+    assert (tmp_path / "second").exists(), "it has its configuration before anybody waits for it"
+
+
 def test_an_error_is_raised_as_it_was_told(playing: Play) -> None:
     worker = playing("reply(ok=False, kind='oom', error='MemoryError', trace='Traceback')")
     with pytest.raises(ArmError, match="MemoryError") as error:

@@ -88,11 +88,13 @@ def placed(page: str, section: str, rule: str) -> str:
 
 
 def speedup(measurement: Measurement) -> str:
-    """`1.27x [1.24, 1.30], n 8`."""
+    """`1.27x [1.24, 1.30], n 8`; before the first look at it there is no interval: `1.18x, n 2, undecided`."""
     if measurement.time is None:
         return _NONE
     ratio = measurement.time.speedup
     places = 2 if ratio.ratio < 10 else 1
+    if measurement.protocol and ratio.n < measurement.protocol.looks[0]:
+        return f"{ratio.ratio:.{places}f}x, n {ratio.n}, undecided"
     return f"{ratio.ratio:.{places}f}x [{ratio.lo:.{places}f}, {ratio.hi:.{places}f}], n {ratio.n}"
 
 

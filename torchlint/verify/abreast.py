@@ -109,7 +109,7 @@ class Threads:
             while (piece := self._asked.get()) is not None:
                 try:
                     if clerk is None:
-                        clerk = Clerk(scratch, self._order.python, self._order.given_up)
+                        clerk = Clerk(scratch, self._order.python, self._order.given_up, at_once=self.at_once)
                     measure = partial(pairs.measure, note=_unheard, looked=self._known(piece))
                     result: pairs.Measured | BaseException = measure(*piece, self._order, clerk, self._machine)
                 except BaseException as error:  # noqa: BLE001 - who waits for it decides

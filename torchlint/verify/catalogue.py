@@ -30,6 +30,8 @@ NOTHING_TO_MEASURE = frozenset({"unused-ignore"})
 AGAINST = frozenset({"wrong-result", "error", "suspicious", "timeout", "oom"})
 """The verdicts that speak against a fix."""
 
+_ENDS = AGAINST | {"cannot-run", "not-exercised"}
+"""The verdicts after which nothing is timed."""
 _FIRST = ("TL3", "TL2", "TL4", "TL1")
 """Whose figures are worth most: waits, copies, gradients, loaders; the others follow."""
 _OF_OTHERS = frozenset({"oom", "timeout"})
@@ -83,16 +85,19 @@ def selected(names: Sequence[str], sizes: Sequence[str], device: str, folder: Pa
 def stale(chosen: Selected, device: str, machine: Machine, phases: Sequence[str] = pairs.PHASES) -> Selected:
     """Those without evidence of this device that holds of the pair as it is, by this version of torch or a newer one.
 
-    The third number of a version does not count. With `phases` that end before the time, those that such a run has
-    left for the one that times them are not lacking either. Raises `UsageError` where there is no folder of evidence,
-    or a file in it is damaged.
+    The third number of a version does not count. What was compared and counted and never timed lacks its time, if
+    `phases` have that; if not, it lacks nothing, and neither does what a journal keeps of it. Raises `UsageError` where
+    there is no folder of evidence, or a file in it is damaged.
     """
     if chosen.folder is None:
         raise UsageError("`--stale` looks at what was written before: say where, with `--evidence FOLDER`")
     lacking = [
         (each, size)
         for each, size in chosen.pieces
-        if not _is_known(_written(chosen.folder, each.rule, machine.device_name(device)), each, size, machine.torch)
+        if not any(
+            _holds_of(found, each, size, machine.torch) and _has(found, phases)
+            for found in _written(chosen.folder, each.rule, machine.device_name(device)).measurements
+        )
     ]
     journal = Journal.of(chosen.folder, machine.device_name(device))
     if "time" not in phases:
@@ -150,10 +155,10 @@ def look(
     machine: Machine,
     listener: Listener,
 ) -> Outcome:
-    """Compare and count, several at once, and keep what was found beside the evidence for the run that times them.
+    """Compare and count, several at once, which is evidence, and keep what was found beside it for what times them.
 
-    What fails for want of memory or time, which another beside it may have taken, is looked at again, alone. What is
-    wrong is evidence already. Raises `UsageError` where a file of evidence is damaged.
+    What fails for want of memory or time, which another beside it may have taken, is looked at again, alone. Raises
+    `UsageError` where a file of evidence is damaged.
     """
     crowded: list[schedule.Piece] = []
     outcome = _done(chosen.pieces, crew, chosen, order, machine, listener, crowded)
@@ -220,8 +225,6 @@ def _done(
             if measured.late or (measured.cut and index):
                 cut += 1
                 work.stop()
-                continue
-            if measured.looked is not None and "time" not in order.phases:
                 continue
             for problem in _write(chosen.folder, each, measured) if chosen.folder else ():
                 listener.warn(f"{each.rule.name}, {size}: not written: {problem}")
@@ -306,13 +309,19 @@ def _sizes(each: Workload, asked: Sequence[str], device: str) -> tuple[str, ...]
     return tuple(size for size in each.sizes if size != "smoke") if device not in ON_CPU else ("smoke",)
 
 
-def _is_known(written: evidence.Evidence, each: Workload, size: str, torch: str) -> bool:
-    return any(
+def _holds_of(found: evidence.Measurement, each: Workload, size: str, torch: str) -> bool:
+    return (
         found.subject.size == size
         and not evidence.is_stale(found, each.digests)
         and minor(found.software.torch) >= minor(torch)
-        for found in written.measurements
     )
+
+
+def _has(found: evidence.Measurement, phases: Sequence[str]) -> bool:
+    """Whether all that these phases would find is there, or what ends them before."""
+    if found.device.type == "sim" or found.protocol is not None or found.verdict.overall in _ENDS:
+        return True
+    return "time" not in phases and ("counts" not in phases or found.counts is not None)
 
 
 def _path(folder: Path, rule: Rule, device: str) -> Path:
@@ -348,6 +357,10 @@ def _write(folder: Path, each: Workload, measured: pairs.Measured) -> tuple[str,
         return problems
     there = _written(folder, each.rule, device).measurements
     kept = [found for found in there if not evidence.is_stale(found, each.digests)]
+    if not _has(fresh, pairs.PHASES) and any(
+        found.protocol and _holds_of(found, each, fresh.subject.size, fresh.software.torch) for found in kept
+    ):
+        return ()  # it says less than what is there
     path = _path(folder, each.rule, device)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".tmp")

@@ -21,6 +21,7 @@ from torchlint.verify import abreast, catalogue, pairs, plan, proof, raw, selfch
 from torchlint.verify.arms import BaselineError
 from torchlint.verify.exercised import Means
 from torchlint.verify.machine import CannotRunError, Clerk, UnfitError, UsageError, limits_of, require
+from torchlint.verify.placement import NotPlacedError
 from torchlint.verify.progress import Progress
 from torchlint.verify.proof import AGAINST, NOT_WRITTEN, UNFIT
 from torchlint.verify.terminal import measurement_lines
@@ -57,7 +58,10 @@ def verify(options: Mapping[str, Any], style: Style, *, apply: bool = False) -> 
         write_out(json.dumps(evidence.schema(), indent=2) + "\n", sys.stdout)
         return 0
     with _terminable():
-        return _verify(options, style, apply=apply)
+        try:
+            return _verify(options, style, apply=apply)
+        except NotPlacedError as error:
+            raise CannotRunError(str(error)) from None
 
 
 def _verify(options: Mapping[str, Any], style: Style, *, apply: bool) -> int:

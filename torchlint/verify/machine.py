@@ -58,10 +58,17 @@ class Machine:
 
 
 class Clerk:
-    """The process that has torch for the controller, which has not."""
+    """The process that has torch for the controller, which has not.
 
-    def __init__(self, scratch: Path, python: str, given_up: Callable[[], bool] = lambda: False) -> None:
+    `at_once` is how many there are beside each other, who share the cores: sixteen with sixteen threads each take a
+    minute for what one does in a second.
+    """
+
+    def __init__(
+        self, scratch: Path, python: str, given_up: Callable[[], bool] = lambda: False, *, at_once: int = 1
+    ) -> None:
         self._scratch, self._python, self._given_up = scratch, python, given_up
+        self._threads = max(1, (os.cpu_count() or 1) // at_once)
         self._worker = self._started()
 
     def machine(self) -> Machine:
@@ -69,6 +76,10 @@ class Clerk:
         said = self._worker.ask("probe", _IMPORT_S)
         names = (said[key] for key in ("cuda", "devices", "why", "name", "processor", "torch", "accelerator"))
         return Machine(*names)
+
+    def threads(self) -> int:
+        """How many torch computes with there."""
+        return int(self._worker.ask("probe", _IMPORT_S)["threads"])
 
     def compare(self, *, patience: float = _COMPARE_S, **message: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
         """What the comparison of captures says, as `torchlint.verify.inside.compare.compare` gives it.
@@ -90,7 +101,7 @@ class Clerk:
         self._worker.close()
 
     def _started(self) -> Worker:
-        config = {"env": {"CUDA_MODULE_LOADING": "LAZY"}}
+        config = {"env": {"CUDA_MODULE_LOADING": "LAZY"}, "threads": self._threads}
         try:
             worker = Worker(config, self._scratch, tag="", python=self._python, module="clerk", given_up=self._given_up)
         except OSError as error:

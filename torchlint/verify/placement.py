@@ -123,9 +123,13 @@ def clear(placement: Placement) -> None:
 def available_tier() -> str:
     """The first tier that holds on this machine, tried once in a process of its own.
 
-    The environment variable `TORCHLINT_VERIFY_ISOLATION` names one, tried or not.
+    The environment variable `TORCHLINT_VERIFY_ISOLATION` names one, tried or not. Raises `NotPlacedError` where that is
+    none of the three.
     """
-    return os.environ.get(FORCED) or _first_that_holds()
+    forced = os.environ.get(FORCED)
+    if forced and forced not in TIERS:
+        raise NotPlacedError(f"{FORCED}={forced}: the tiers are {', '.join(TIERS)}")
+    return forced or _first_that_holds()
 
 
 def _fitting(tree: Tree) -> str:
@@ -155,9 +159,22 @@ for folder in (confinement["root"], confinement["tree"]):
 print(open(os.path.join(confinement["root"], "file")).read())
 """
 
+_STARTS = """
+import ctypes
+try:
+    start = ctypes.CDLL("libcuda.so.1").cuInit
+except OSError:
+    print(0)  # there is no driver
+else:
+    print(start(0))
+"""
+
 
 def _holds(tier: str) -> bool:
-    """Whether code in that tier can write to its tree, and the tree is as it was."""
+    """Whether code in that tier can write to its tree, the tree is as it was, and CUDA starts there as it does outside.
+
+    Which files its driver has to write to when it starts is nobody's promise.
+    """
     if not sys.platform.startswith("linux"):
         return False
     with tempfile.TemporaryDirectory(prefix="tl-") as folder:
@@ -167,13 +184,20 @@ def _holds(tier: str) -> bool:
         scratch = Path(folder, "s")
         try:
             confinement = place(Tree(file.parent), tier, {}, scratch, tier=tier).confinement
-            command = [sys.executable, "-I", "-c", _TRIAL, str(Path(__file__).parents[2]), json.dumps(confinement)]
-            run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - our own
+            said = _run(_TRIAL + _STARTS, str(Path(__file__).parents[2]), json.dumps(confinement))
+            if said != "written\n0\n" and said != f"written\n{_run(_STARTS)}":
+                return False
         except (OSError, subprocess.SubprocessError):
             return False
         finally:
             remains.remove(scratch)
-        return run.stdout == "written\n" and file.read_text(encoding="utf-8") == "user"
+        return file.read_text(encoding="utf-8") == "user"
+
+
+def _run(code: str, *arguments: str) -> str:
+    """What a process of its own prints. Raises `OSError` and `subprocess.SubprocessError`."""
+    command = [sys.executable, "-I", "-c", code, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout  # noqa: S603 - our own
 
 
 def _inside(root: Path, path: str) -> PurePosixPath:

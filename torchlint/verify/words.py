@@ -9,6 +9,7 @@ from torchlint.report.evidence import VERDICTS, duration, memory
 from torchlint.report.evidence import times as times  # noqa: PLC0414 - a part of the words
 from torchlint.report.text import crop, width
 from torchlint.spoken import AND
+from torchlint.verify.stats import LOOKS
 
 if TYPE_CHECKING:
     from torchlint.evidence import Ratio
@@ -33,9 +34,14 @@ def gain(ratio: float, *, unit: bool = True) -> str:
 
 
 def interval(found: Ratio | None, *, unit: bool = True) -> str:
-    """`+0.9 % [+0.2, +1.6]`, or `8.30x [2.27x, 10.1x]`: all three in percent, or all as factors."""
+    """`+0.9 % [+0.2, +1.6]`, or `8.30x [2.27x, 10.1x]`: all three in percent, or all as factors.
+
+    Before the first look there is none: from two replicates it would reach over twelve powers of ten.
+    """
     if found is None:
         return NONE
+    if found.n < LOOKS[0]:
+        return f"{gain(found.ratio, unit=unit)} [undecided]"
     if max(found.ratio, found.lo, found.hi) >= _FACTOR:
         shown, low, high = (f"{end:.2f}x" if end < _FACTOR else gain(end) for end in (found.ratio, found.lo, found.hi))
         return f"{shown} [{low}, {high}]"

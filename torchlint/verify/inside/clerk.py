@@ -12,12 +12,13 @@ def main(commands: int, replies: int) -> None:
     channel = Channel(commands, replies)
     answers = {"probe": _probe, "compare": _compare}
     try:
-        channel.read()  # the configuration, of which it needs nothing
+        config = channel.read()
         try:
-            import torch  # noqa: F401 - the first thing that can fail
+            import torch  # the first thing that can fail
         except ImportError as error:
             channel.reply(ok=False, kind="entry", error=f"torch cannot be imported: {error}")
             return
+        torch.set_num_threads(min(config["threads"], torch.get_num_threads()))
         channel.reply(ok=True)
         while True:
             message = channel.read()
@@ -55,7 +56,7 @@ def _probe(message: dict[str, Any]) -> dict[str, Any]:
         why += f"; there is an accelerator of type `{other}`"
     name = torch.cuda.get_device_name() if available else name_of(other) if other else ""
     devices = torch.cuda.device_count() if found else 0
-    versions = {"processor": processor(), "torch": str(torch.__version__)}
+    versions = {"processor": processor(), "torch": str(torch.__version__), "threads": torch.get_num_threads()}
     return {"cuda": found, "devices": devices, "why": why, "name": name, "accelerator": other, **versions}
 
 

@@ -24,6 +24,11 @@ _DEVICES = (
     "/dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/shm /dev/ptmx /dev/pts /dev/fuse "
     "/dev/nvidia* /dev/dri /dev/kfd /dev/dxg /dev/infiniband /dev/gdrdrv /tmp/nvidia-mps"
 ).split()
+# A thread is named by another by a write to /proc/PID/task/TID/comm. CUDA's driver names its own so, opens the file as
+# if to make it and cut it, and fails with error 304 where that is refused (seen with driver 580 on an H200). Landlock
+# knows no patterns, and children have other numbers: who may write to which file there is the kernel's to say, as it is
+# without us.
+_PROCESSES = ("/proc",)
 _SET_PARENT_DEATH_SIGNAL = 1
 
 
@@ -69,14 +74,14 @@ def _overlay(confinement: dict[str, object]) -> list[str]:
     if is_user and os.getuid():
         overlay.give_up_capabilities()
     if landlock.version():
-        landlock.restrict(_writable(confinement, root, *caches))
+        landlock.restrict(_writable(confinement, root, *caches), _PROCESSES)
         held.append("landlock")
     return ["overlay", *held]
 
 
 def _copy(confinement: dict[str, object]) -> list[str]:
     held = _redirect(confinement)
-    landlock.restrict(_writable(confinement))
+    landlock.restrict(_writable(confinement), _PROCESSES)
     # Landlock leaves modes and times to the owner.
     audit.refuse_writes(str(confinement["tree"]), _paths(confinement, "write"))
     return [*held, "landlock", "audit"]

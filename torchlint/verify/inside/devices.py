@@ -216,6 +216,8 @@ class Cuda:
         count = Count()
         with events_counted(_known_work) as tally, _sync_warnings() as lines, _caches_emptied() as emptied:
             yield count
+        for kind in count.totals.keys() - {"empty_cache", *(tally.counts or count.totals)}:
+            del count.totals[kind]  # not known, which is not 0
         count.totals.update(tally.counts, empty_cache=len(emptied))
         count.doubt = tally.doubt
         count.busy_ns = tally.busy
@@ -403,10 +405,12 @@ def processor() -> str:
 
 
 _CHOSEN = (
-    *("CUBLAS_", "CUDA_", "CUDNN_", "KMP_", "MKL_", "NVIDIA_", "OMP_", "PYTORCH_", "TORCH_", "TORCHINDUCTOR_"),
-    *("HIP_", "HSA_", "MIOPEN_", "ONEAPI_", "SYCL_"),
+    *"CUBLAS_ CUDA_ CUDNN_ KMP_ MKL_ NVIDIA_TF32_OVERRIDE OMP_ PYTORCH_ TORCH_ TORCHINDUCTOR_".split(),
+    *"HIP_ HSA_ MIOPEN_ ONEAPI_ SYCL_".split(),
 )
 _PLACES = ("_DIR", "_HOME", "_PATH")
+_OF_IMAGES = frozenset({"CUDA_VERSION", "CUDNN_VERSION"})
+"""What images of containers say of themselves."""
 
 
 def environment() -> dict[str, str]:
@@ -414,7 +418,7 @@ def environment() -> dict[str, str]:
     return {
         name: value
         for name, value in sorted(os.environ.items())
-        if name.startswith(_CHOSEN) and not name.endswith(_PLACES) and "/" not in value
+        if name.startswith(_CHOSEN) and not name.endswith(_PLACES) and name not in _OF_IMAGES and "/" not in value
     }
 
 

@@ -33,9 +33,10 @@ def version() -> int:
     return max(0, int(_library().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ASK_VERSION)))
 
 
-def restrict(writable: Iterable[str]) -> int:
+def restrict(writable: Iterable[str], written: Iterable[str] = ()) -> int:
     """Refuse every write (`EACCES`) but those below, or to, the paths `writable`; the version that holds.
 
+    Files that are there below `written` may be written to, and cut; none may be made or removed there.
     What does not exist is left out. Files opened before stay writable. There is no way back, for children either, and
     set-user-id programs lose their privilege. Raises `OSError`.
     """
@@ -53,6 +54,9 @@ def restrict(writable: Iterable[str]) -> int:
         for path in writable:
             with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
                 _allow(library, ruleset, path, handled)
+        for path in written:
+            with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+                _allow(library, ruleset, path, handled & (_WRITE_FILE | _TRUNCATE))
         zero = ctypes.c_ulong(0)
         _checked("PR_SET_NO_NEW_PRIVS", library.prctl(_SET_NO_NEW_PRIVS, ctypes.c_ulong(1), zero, zero, zero))
         _checked("landlock_restrict_self", library.syscall(_RESTRICT_SELF, ruleset, 0))

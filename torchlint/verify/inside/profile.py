@@ -37,14 +37,15 @@ _OPENING = 20  # times the known work is done first: what the start of a session
 class Event:
     """What the profiler has recorded, with its start in nanoseconds.
 
-    A call of the runtime and what it has the device do have one `correlation`. `size` is the bytes of a copy. `lasts`
-    is how many nanoseconds, and `by_device` says that the device did it.
+    A call of the runtime and what it has the device do have one `correlation`. `size` is the bytes of a copy, None
+    where this torch does not tell (2.11 does not). `lasts` is how many nanoseconds, and `by_device` says that the
+    device did it.
     """
 
     name: str
     start: int
     correlation: int = 0
-    size: int = 0
+    size: int | None = 0
     lasts: int = 0
     by_device: bool = False
 
@@ -148,10 +149,12 @@ def _counts(calls: Iterable[Event], records: dict[int, list[Event]]) -> dict[str
         for copy in records.get(call.correlation, ()):  # a graph's launch may have several
             if copy.name.startswith("Memcpy HtoD"):
                 counts["h2d_pinned" if "Pinned" in copy.name else "h2d_pageable"] += 1
-                counts["h2d_bytes"] += copy.size
+                counts["h2d_bytes"] += copy.size or 0
             elif copy.name.startswith("Memcpy DtoH"):
                 counts["d2h"] += 1
-                counts["d2h_bytes"] += copy.size
+                counts["d2h_bytes"] += copy.size or 0
+    if any(copy.size is None for call in calls for copy in records.get(call.correlation, ())):
+        del counts["h2d_bytes"], counts["d2h_bytes"]
     return counts
 
 
@@ -173,8 +176,10 @@ def _events(profiler: Any) -> list[Event] | None:  # noqa: ANN401 - torch is not
     ]
 
 
-def _bytes_of(event: Any) -> int:  # noqa: ANN401 - torch's, whose attributes differ between versions
-    """How many bytes a copy moved, where the profiler says it."""
+def _bytes_of(event: Any) -> int | None:  # noqa: ANN401 - torch's, whose attributes differ between versions
+    """How many bytes a copy moved, None where the profiler does not say it; 0 of what is no copy."""
+    if not event.name().startswith("Memcpy"):
+        return 0
     metadata = getattr(event, "metadata_json", None)
-    found = _BYTES.search(metadata()) if callable(metadata) and event.name().startswith("Memcpy") else None
-    return int(found[1]) if found else 0
+    found = _BYTES.search(metadata()) if callable(metadata) else None
+    return int(found[1]) if found else None
