@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Doubt, Flag, Message, Rule, Status
+from torchlint.rule import Call, Doubt, Flag, Message, Rule
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -18,7 +18,6 @@ RULE = Rule(
     group="vectorise",
     summary="A tensor is taken apart and joined again, which copies it; a view shows the same.",
     since="0.2.0",
-    status=Status.PREVIEW,
     eager=True,
     doubts=(
         (Doubt.RATE_UNKNOWN, ""),
@@ -86,6 +85,8 @@ def _pieces(node: cst.BaseExpression, context: Context) -> tuple[cst.BaseExpress
         if not node.args or node.args[0].keyword is not None:
             return None
         owner = node.args[0].value
+    elif not context.is_tensor(owner):  # what is no tensor has such methods, too: a specification, a TensorDict
+        return None
     place = int(is_function) + (way != "unbind")
     axis = _integer(context.argument(node, "dim", place), context)
     number = context.argument(node, "chunks", int(is_function)) if way == "chunk" else None

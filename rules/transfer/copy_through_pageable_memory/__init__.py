@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Doubt, Flag, Message, Method, Rule, Status
+from torchlint.rule import Doubt, Flag, Message, Method, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -18,7 +18,6 @@ RULE = Rule(
     group="transfer",
     summary="A copy that is meant to be asynchronous goes through pageable memory.",
     since="0.2.0",
-    status=Status.PREVIEW,
     yields_to=("host-factory-then-move", "tensor-from-list-of-arrays", "float64-leak", "cast-widens-h2d"),
     doubts=(
         (Doubt.SMALL, ""),

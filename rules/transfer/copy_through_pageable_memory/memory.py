@@ -15,6 +15,7 @@ from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.apis import OF_LISTS
 from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.values.lattice import Device, Kind
+from torchlint.syntax.literals import integer
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -25,6 +26,9 @@ _JOINING = frozenset({"torch.cat", "torch.stack", "torch.concat", "torch.concate
 
 
 _NEW_ARRAYS = frozenset("zeros ones empty full arange array stack concatenate zeros_like ones_like".split())
+
+
+_OF_SIZES = frozenset({"torch.zeros", "torch.ones", "torch.empty", "torch.rand", "torch.randn"})
 
 
 class Pageable(IntEnum):
@@ -87,7 +91,17 @@ def _made(call: cst.Call, name: str, context: Context) -> Pageable:
         parts = first.elements if isinstance(first, (cst.List, cst.Tuple)) else ()
         found = {pageable(part.value, context) for part in parts}
         return min(found) if found else Pageable.NO
-    return Pageable.NO if factory(call, context) is None else Pageable.ARRAY
+    return Pageable.NO if factory(call, context) is None or _is_empty(call, name) else Pageable.ARRAY
+
+
+def _is_empty(made: cst.Call, name: str) -> bool:
+    """`torch.zeros(0)`, `torch.empty((0, 4))`: nothing to copy, and nothing is waited for."""
+    if name not in _OF_SIZES:
+        return False
+    sizes = [argument.value for argument in made.args if argument.keyword is None]
+    if len(sizes) == 1 and isinstance(sizes[0], (cst.List, cst.Tuple)):
+        sizes = [element.value for element in sizes[0].elements]
+    return any(integer(size) == 0 for size in sizes)
 
 
 def _of_data(data: cst.BaseExpression, context: Context) -> Pageable:
