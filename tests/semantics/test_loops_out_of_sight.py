@@ -11,6 +11,35 @@ HEAD = "import torch\nfrom torch import nn\nfrom torch.utils.data import DataLoa
 
 
 CASES = {
+    "a function in a model's place": (
+        """
+def sample(model, x, steps):
+    for i in range(steps):
+        x = model(x, i)
+        LOOK(1)
+    return x
+
+def guided(net, x):
+    def model_fn(x, i):
+        return net(x) * i
+    return sample(model_fn, x, 50)
+""",
+        Frequency.BATCH,
+    ),
+    "a function in a loss's place": (
+        """
+def watch(criterion, x, steps):
+    for i in range(steps):
+        loss = criterion(x, i)
+        LOOK(1)
+
+def watched(x):
+    def mse(x, i):
+        return (x - i).square().mean()
+    return watch(mse, x, 50)
+""",
+        Frequency.UNKNOWN,
+    ),
     "env.step in range": (
         """
 def run(env, policy, n):
