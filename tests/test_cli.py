@@ -375,6 +375,7 @@ def test_config(project: Path, capsys: Capture, arguments: list[str]) -> None:
         "host-index-for-device-tensor",
         "device-round-trip",
         "constant-tensor-in-hot-path",
+        "copy-through-pageable-memory",
         "clone-beside-copy",
     ]
     assert cli.run(["config", *arguments, "--isolated"]) == 0

@@ -326,13 +326,22 @@ def test_what_a_thread_raises_is_raised_where_it_is_waited_for(monkeypatch: pyte
 
 
 def test_clerks_share_the_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("torchlint.verify.machine.os.cpu_count", lambda: 4)
-    threads = []
-    for at_once in (1, 4):
-        clerk = Clerk(tmp_path, sys.executable, at_once=at_once)
-        threads.append(clerk.threads())
-        clerk.close()
-    assert threads[0] >= threads[1] == 1
+    given = []
+
+    class Started:
+        """A process that says with how many threads it is to compute."""
+
+        def __init__(self, config: dict[str, Any], *_: object, **__: object) -> None:
+            given.append(config["threads"])
+
+        def ready(self, _timeout: float) -> None:
+            """It is."""
+
+    monkeypatch.setattr("torchlint.verify.machine.Worker", Started)
+    monkeypatch.setattr("torchlint.verify.machine.os.cpu_count", lambda: 16)
+    for at_once in (1, 4, 16, 32):
+        Clerk(tmp_path, sys.executable, at_once=at_once)
+    assert given == [16, 4, 1, 1]
 
 
 def test_once_nobody_waits_the_threads_end(monkeypatch: pytest.MonkeyPatch, clerks: Clerks) -> None:

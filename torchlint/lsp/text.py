@@ -71,10 +71,6 @@ class Text:
         span = self.span(change.range)
         return Text(self.value[: span.start] + change.text + self.value[span.end :], self.encoding)
 
-    def line_of(self, offset: int) -> Span:
-        """The line that an offset is on, without its ending."""
-        return Span(*self._line(bisect_right(self._starts, offset) - 1))
-
     def _line(self, line: int) -> tuple[int, int]:
         start = self._starts[line]
         end = self._starts[line + 1] if line + 1 < len(self._starts) else len(self.value)

@@ -88,7 +88,7 @@ def placed(page: str, section: str, rule: str) -> str:
 
 
 def speedup(measurement: Measurement) -> str:
-    """`1.27x [1.24, 1.30], n 8`; before the first look at it there is no interval: `1.18x, n 2, undecided`."""
+    """`1.27x [1.24, 1.30], n 8`; before the first look `1.18x, n 2, undecided`."""
     if measurement.time is None:
         return _NONE
     ratio = measurement.time.speedup

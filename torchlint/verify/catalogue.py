@@ -30,8 +30,7 @@ NOTHING_TO_MEASURE = frozenset({"unused-ignore"})
 AGAINST = frozenset({"wrong-result", "error", "suspicious", "timeout", "oom"})
 """The verdicts that speak against a fix."""
 
-_ENDS = AGAINST | {"cannot-run", "not-exercised"}
-"""The verdicts after which nothing is timed."""
+_ENDS = AGAINST | {"cannot-run", "not-exercised"}  # after which nothing is timed
 _FIRST = ("TL3", "TL2", "TL4", "TL1")
 """Whose figures are worth most: waits, copies, gradients, loaders; the others follow."""
 _OF_OTHERS = frozenset({"oom", "timeout"})
@@ -85,9 +84,8 @@ def selected(names: Sequence[str], sizes: Sequence[str], device: str, folder: Pa
 def stale(chosen: Selected, device: str, machine: Machine, phases: Sequence[str] = pairs.PHASES) -> Selected:
     """Those without evidence of this device that holds of the pair as it is, by this version of torch or a newer one.
 
-    The third number of a version does not count. What was compared and counted and never timed lacks its time, if
-    `phases` have that; if not, it lacks nothing, and neither does what a journal keeps of it. Raises `UsageError` where
-    there is no folder of evidence, or a file in it is damaged.
+    The third number of a version does not count. What was never timed lacks that alone, where `phases` have it. Raises
+    `UsageError` where there is no folder of evidence, or a file in it is damaged.
     """
     if chosen.folder is None:
         raise UsageError("`--stale` looks at what was written before: say where, with `--evidence FOLDER`")

@@ -58,11 +58,7 @@ class Machine:
 
 
 class Clerk:
-    """The process that has torch for the controller, which has not.
-
-    `at_once` is how many there are beside each other, who share the cores: sixteen with sixteen threads each take a
-    minute for what one does in a second.
-    """
+    """The process that has torch for the controller; `at_once` of them share the cores."""
 
     def __init__(
         self, scratch: Path, python: str, given_up: Callable[[], bool] = lambda: False, *, at_once: int = 1
@@ -76,10 +72,6 @@ class Clerk:
         said = self._worker.ask("probe", _IMPORT_S)
         names = (said[key] for key in ("cuda", "devices", "why", "name", "processor", "torch", "accelerator"))
         return Machine(*names)
-
-    def threads(self) -> int:
-        """How many torch computes with there."""
-        return int(self._worker.ask("probe", _IMPORT_S)["threads"])
 
     def compare(self, *, patience: float = _COMPARE_S, **message: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
         """What the comparison of captures says, as `torchlint.verify.inside.compare.compare` gives it.

@@ -123,8 +123,7 @@ def clear(placement: Placement) -> None:
 def available_tier() -> str:
     """The first tier that holds on this machine, tried once in a process of its own.
 
-    The environment variable `TORCHLINT_VERIFY_ISOLATION` names one, tried or not. Raises `NotPlacedError` where that is
-    none of the three.
+    The environment variable `TORCHLINT_VERIFY_ISOLATION` names one, tried or not. Raises `NotPlacedError`.
     """
     forced = os.environ.get(FORCED)
     if forced and forced not in TIERS:
@@ -162,19 +161,14 @@ print(open(os.path.join(confinement["root"], "file")).read())
 _STARTS = """
 import ctypes
 try:
-    start = ctypes.CDLL("libcuda.so.1").cuInit
+    print(ctypes.CDLL("libcuda.so.1").cuInit(0))
 except OSError:
     print(0)  # there is no driver
-else:
-    print(start(0))
 """
 
 
 def _holds(tier: str) -> bool:
-    """Whether code in that tier can write to its tree, the tree is as it was, and CUDA starts there as it does outside.
-
-    Which files its driver has to write to when it starts is nobody's promise.
-    """
+    """Whether code in that tier can write to its tree, the tree is as it was, and CUDA starts as it does outside."""
     if not sys.platform.startswith("linux"):
         return False
     with tempfile.TemporaryDirectory(prefix="tl-") as folder:
@@ -195,7 +189,6 @@ def _holds(tier: str) -> bool:
 
 
 def _run(code: str, *arguments: str) -> str:
-    """What a process of its own prints. Raises `OSError` and `subprocess.SubprocessError`."""
     command = [sys.executable, "-I", "-c", code, *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout  # noqa: S603 - our own
 

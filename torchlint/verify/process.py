@@ -124,7 +124,7 @@ class Worker:
         self._unsent = b""
         self._asked = ""
         self._send(config)
-        self._exchange(0)  # it loads while others are started
+        self._exchange(0)  # it loads meanwhile
 
     def ready(self, timeout: float) -> dict[str, Any]:
         """What it says once it has loaded the code. Raises `ArmError`."""

@@ -14,7 +14,6 @@ from torchlint.verify import entry, program, raw, remembered, reporting, timing,
 from torchlint.verify.arms import Subject
 from torchlint.verify.html import to_html
 from torchlint.verify.machine import CannotRunError, UnfitError, UsageError, threads_for
-from torchlint.verify.placement import NotPlacedError
 from torchlint.verify.progress import seconds
 from torchlint.verify.report_model import to_json
 from torchlint.verify.session import TreeChangedError, session
@@ -170,8 +169,6 @@ def _measured(
             return found, report, list(remembered.of_run(found, report, running, read))
     except timing.BaselineError as error:
         raise CannotRunError(_cannot(way, error.failure, read)) from None
-    except NotPlacedError as error:
-        raise CannotRunError(str(error)) from None
     except TreeChangedError as error:
         lines = str(error).splitlines()
         more = [f"and {len(lines) - _SHOWN_AT_MOST} more"] if len(lines) > _SHOWN_AT_MOST else []

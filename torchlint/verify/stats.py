@@ -20,8 +20,6 @@ from typing import Literal
 
 Verdict = Literal["faster", "slower", "no-measurable-difference", "inconclusive"]
 
-PROCEDURE = "duet/1"
-
 LOOKS = (4, 6, 8, 12, 16)
 """After how many replicates the test is made."""
 

@@ -34,10 +34,7 @@ def gain(ratio: float, *, unit: bool = True) -> str:
 
 
 def interval(found: Ratio | None, *, unit: bool = True) -> str:
-    """`+0.9 % [+0.2, +1.6]`, or `8.30x [2.27x, 10.1x]`: all three in percent, or all as factors.
-
-    Before the first look there is none: from two replicates it would reach over twelve powers of ten.
-    """
+    """`+0.9 % [+0.2, +1.6]`, or `8.30x [2.27x, 10.1x]`: all in percent, or as factors. None before a look."""
     if found is None:
         return NONE
     if found.n < LOOKS[0]:

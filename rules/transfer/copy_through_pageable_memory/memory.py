@@ -28,7 +28,7 @@ _JOINING = frozenset({"torch.cat", "torch.stack", "torch.concat", "torch.concate
 _NEW_ARRAYS = frozenset("zeros ones empty full arange array stack concatenate zeros_like ones_like".split())
 
 
-_OF_SIZES = frozenset({"torch.zeros", "torch.ones", "torch.empty", "torch.rand", "torch.randn"})
+_OF_SIZES = frozenset("torch.zeros torch.ones torch.empty torch.rand torch.randn".split())
 
 
 class Pageable(IntEnum):
@@ -95,13 +95,10 @@ def _made(call: cst.Call, name: str, context: Context) -> Pageable:
 
 
 def _is_empty(made: cst.Call, name: str) -> bool:
-    """`torch.zeros(0)`, `torch.empty((0, 4))`: nothing to copy, and nothing is waited for."""
-    if name not in _OF_SIZES:
-        return False
-    sizes = [argument.value for argument in made.args if argument.keyword is None]
-    if len(sizes) == 1 and isinstance(sizes[0], (cst.List, cst.Tuple)):
-        sizes = [element.value for element in sizes[0].elements]
-    return any(integer(size) == 0 for size in sizes)
+    """`torch.zeros(0)`, `torch.empty((0, 4))`: nothing is copied."""
+    first = made.args[0].value
+    sizes = first.elements if isinstance(first, (cst.List, cst.Tuple)) else made.args
+    return name in _OF_SIZES and any(integer(size.value) == 0 for size in sizes)
 
 
 def _of_data(data: cst.BaseExpression, context: Context) -> Pageable:

@@ -705,17 +705,15 @@ class Frequencies:
         if called.kind is Kind.MODULE:
             return None if called.scalar and called.proven else call.func
         match call.func:
-            case cst.Name(value=name) if called.kind is Kind.FUNCTION and self._is_given(call.func):
+            case cst.Name(value=name) if called.kind is Kind.FUNCTION and any(
+                binding.binder is Binder.PARAMETER for binding in self.names.reaching(call.func)
+            ):
                 is_model = MODULE.suggests(name) and not LOSS.suggests(name)
                 return call.func if is_model else None  # it runs one, in its place
             case cst.Attribute(value=owner, attr=cst.Name(value=method)) if method in apis.RUNNING_METHODS:
                 value = self.kinds.value(owner)
                 return owner if value.kind is Kind.MODULE and value.proven else None
         return None
-
-    def _is_given(self, name: cst.Name) -> bool:
-        """Whether the name is a parameter."""
-        return any(binding.binder is Binder.PARAMETER for binding in self.names.reaching(name))
 
     def _is_made_in(self, loop: cst.For | cst.While, model: cst.BaseExpression) -> bool:
         """Whether each turn makes the model that it runs: the loop goes over models, and not over batches."""

@@ -101,8 +101,6 @@ TENSOR_ATTRIBUTES = {
     "device": "d",
     "dtype": "y",
 }
-# Methods whose result stays on the CPU, and those that take a value off the device.
-HOST_READS = frozenset({"item", "tolist", "numpy", "cpu"})
 # Methods by which only a module can be told.
 MODULE_ONLY_METHODS = frozenset(
     "train eval parameters named_parameters state_dict load_state_dict modules named_modules children named_children "

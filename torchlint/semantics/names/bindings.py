@@ -132,10 +132,6 @@ class Names:
         """The scope in which a name at this place is looked up."""
         return self._scope_from[bisect_right(self._begins, self.tree.places.get(id(node), 0)) - 1]
 
-    def function_scope(self, node: cst.FunctionDef | cst.Lambda) -> Scope:
-        """The scope inside of a function."""
-        return self._scope(node)
-
     def class_scope(self, node: cst.ClassDef) -> Scope:
         """The scope of a class body."""
         return self._scope(node)

@@ -110,20 +110,16 @@ class Evidence:
         if found is None:
             marked = self._marked_by_binding(node.value)
             found = self._uses[key] = frozenset(
-                mark for binding in bindings for mark in marked.get(binding, ()) if not self._is_an_object(binding)
+                mark for binding in bindings for mark in marked.get(binding, ()) if not self.is_an_object(binding)
             )
         return found
 
-    def _is_an_object(self, binding: Binding) -> bool:
-        """Whether it is made by a class of another library, `spec = Categorical(4)`, which may have any method.
-
-        Subclasses of tensors are named so.
-        """
+    def is_an_object(self, binding: Binding) -> bool:
+        """Whether a class of another library makes it, which may have any method."""
         match binding.value:
             case cst.Call(func=func) if binding.binder is Binder.ASSIGN and not binding.path:
                 library, _, name = (self.names.qualified(func) or "").rpartition(".")
-                is_class = name[:1].isupper() and not name.isupper()
-                return bool(library) and is_class and not library.startswith("torch.") and "Tensor" not in name
+                return bool(library) and name[:1].isupper() and library.partition(".")[0] != "torch"
         return False
 
     def _marked_by_binding(self, name: str) -> dict[Binding, set[str]]:

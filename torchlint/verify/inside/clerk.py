@@ -56,7 +56,7 @@ def _probe(message: dict[str, Any]) -> dict[str, Any]:
         why += f"; there is an accelerator of type `{other}`"
     name = torch.cuda.get_device_name() if available else name_of(other) if other else ""
     devices = torch.cuda.device_count() if found else 0
-    versions = {"processor": processor(), "torch": str(torch.__version__), "threads": torch.get_num_threads()}
+    versions = {"processor": processor(), "torch": str(torch.__version__)}
     return {"cuda": found, "devices": devices, "why": why, "name": name, "accelerator": other, **versions}
 
 

@@ -24,10 +24,8 @@ _DEVICES = (
     "/dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/shm /dev/ptmx /dev/pts /dev/fuse "
     "/dev/nvidia* /dev/dri /dev/kfd /dev/dxg /dev/infiniband /dev/gdrdrv /tmp/nvidia-mps"
 ).split()
-# A thread is named by another by a write to /proc/PID/task/TID/comm. CUDA's driver names its own so, opens the file as
-# if to make it and cut it, and fails with error 304 where that is refused (seen with driver 580 on an H200). Landlock
-# knows no patterns, and children have other numbers: who may write to which file there is the kernel's to say, as it is
-# without us.
+# CUDA's driver names its threads in /proc/PID/task/TID/comm, and fails where it cannot. Landlock knows no patterns, and
+# children have other numbers.
 _PROCESSES = ("/proc",)
 _SET_PARENT_DEATH_SIGNAL = 1
 

@@ -36,9 +36,9 @@ def version() -> int:
 def restrict(writable: Iterable[str], written: Iterable[str] = ()) -> int:
     """Refuse every write (`EACCES`) but those below, or to, the paths `writable`; the version that holds.
 
-    Files that are there below `written` may be written to, and cut; none may be made or removed there.
-    What does not exist is left out. Files opened before stay writable. There is no way back, for children either, and
-    set-user-id programs lose their privilege. Raises `OSError`.
+    Files below `written` may be written to, but none made or removed. What does not exist is left out. Files opened
+    before stay writable. There is no way back, for children either, and set-user-id programs lose their privilege.
+    Raises `OSError`.
     """
     offered = version()
     if not offered:

@@ -38,8 +38,7 @@ class Event:
     """What the profiler has recorded, with its start in nanoseconds.
 
     A call of the runtime and what it has the device do have one `correlation`. `size` is the bytes of a copy, None
-    where this torch does not tell (2.11 does not). `lasts` is how many nanoseconds, and `by_device` says that the
-    device did it.
+    where torch does not tell (as 2.11). `lasts` is how many nanoseconds, and `by_device` says that the device did it.
     """
 
     name: str
