@@ -85,8 +85,8 @@ def _pieces(node: cst.BaseExpression, context: Context) -> tuple[cst.BaseExpress
         if not node.args or node.args[0].keyword is not None:
             return None
         owner = node.args[0].value
-    elif isinstance(owner, cst.Name) and any(map(context.kinds.evidence.is_an_object, context.reaching(owner))):
-        return None  # it may have such methods, and be joined in its own way
+    elif isinstance(owner, cst.Name) and context.is_an_object(owner):
+        return None
     place = int(is_function) + (way != "unbind")
     axis = _integer(context.argument(node, "dim", place), context)
     number = context.argument(node, "chunks", int(is_function)) if way == "chunk" else None

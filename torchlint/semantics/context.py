@@ -191,6 +191,10 @@ class Context:
         """Whether an expression is known to hold a tensor."""
         return self.kind(node) is Kind.TENSOR
 
+    def is_an_object(self, name: cst.Name) -> bool:
+        """Whether a class of another library made what a name may hold."""
+        return any(map(self.kinds.evidence.is_an_object, self.reaching(name)))
+
     def is_on_gpu(self, node: cst.CSTNode) -> bool:
         """Whether what an expression holds is known to live on an accelerator, at least wherever there is one."""
         return self.device(node) in (Device.MAYBE, Device.ACCELERATOR)

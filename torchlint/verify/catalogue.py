@@ -316,7 +316,7 @@ def _holds_of(found: evidence.Measurement, each: Workload, size: str, torch: str
 
 
 def _has(found: evidence.Measurement, phases: Sequence[str]) -> bool:
-    """Whether all that these phases would find is there, or what ends them before."""
+    """Whether these phases would find no more."""
     if found.device.type == "sim" or found.protocol is not None or found.verdict.overall in _ENDS:
         return True
     return "time" not in phases and ("counts" not in phases or found.counts is not None)
@@ -358,7 +358,7 @@ def _write(folder: Path, each: Workload, measured: pairs.Measured) -> tuple[str,
     if not _has(fresh, pairs.PHASES) and any(
         found.protocol and _holds_of(found, each, fresh.subject.size, fresh.software.torch) for found in kept
     ):
-        return ()  # it says less than what is there
+        return ()  # it says less
     path = _path(folder, each.rule, device)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".tmp")

@@ -709,7 +709,7 @@ class Frequencies:
                 binding.binder is Binder.PARAMETER for binding in self.names.reaching(call.func)
             ):
                 is_model = MODULE.suggests(name) and not LOSS.suggests(name)
-                return call.func if is_model else None  # it runs one, in its place
+                return call.func if is_model else None  # in its place
             case cst.Attribute(value=owner, attr=cst.Name(value=method)) if method in apis.RUNNING_METHODS:
                 value = self.kinds.value(owner)
                 return owner if value.kind is Kind.MODULE and value.proven else None

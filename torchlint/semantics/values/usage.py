@@ -115,7 +115,7 @@ class Evidence:
         return found
 
     def is_an_object(self, binding: Binding) -> bool:
-        """Whether a class of another library makes it, which may have any method."""
+        """Whether a class of another library makes it: it may have any method."""
         match binding.value:
             case cst.Call(func=func) if binding.binder is Binder.ASSIGN and not binding.path:
                 library, _, name = (self.names.qualified(func) or "").rpartition(".")

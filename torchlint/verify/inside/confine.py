@@ -24,8 +24,7 @@ _DEVICES = (
     "/dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/shm /dev/ptmx /dev/pts /dev/fuse "
     "/dev/nvidia* /dev/dri /dev/kfd /dev/dxg /dev/infiniband /dev/gdrdrv /tmp/nvidia-mps"
 ).split()
-# CUDA's driver names its threads in /proc/PID/task/TID/comm, and fails where it cannot. Landlock knows no patterns, and
-# children have other numbers.
+# CUDA's driver names its threads in /proc/PID/task/TID/comm, and fails where it cannot; Landlock knows no patterns.
 _PROCESSES = ("/proc",)
 _SET_PARENT_DEATH_SIGNAL = 1
 

@@ -409,8 +409,7 @@ _CHOSEN = (
     *"HIP_ HSA_ MIOPEN_ ONEAPI_ SYCL_".split(),
 )
 _PLACES = ("_DIR", "_HOME", "_PATH")
-_OF_IMAGES = frozenset({"CUDA_VERSION", "CUDNN_VERSION"})
-"""What images of containers say of themselves."""
+_OF_IMAGES = frozenset({"CUDA_VERSION", "CUDNN_VERSION"})  # of what is in an image
 
 
 def environment() -> dict[str, str]:
