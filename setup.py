@@ -15,6 +15,7 @@ import re
 import shutil
 import tarfile
 import zlib
+from itertools import zip_longest
 from pathlib import Path
 
 from setuptools import find_packages, setup
@@ -88,14 +89,20 @@ def mode(found: int, *, is_folder: bool) -> int:
 
 
 def packed(folder: Path, pattern: str) -> bytes:
-    """The texts of the files below a folder, by their POSIX paths in it: the same bytes for the same files."""
+    """The texts of the files below a folder, and their POSIX paths in it: the same bytes for the same files.
+
+    What is alike stands together, where it compresses better: files of one kind, and of pages all first sections, then
+    all second ones.
+    """
     texts = {
         path.relative_to(folder).as_posix(): path.read_bytes().decode()
-        for path in sorted(folder.rglob(pattern))
+        for path in sorted(folder.rglob(pattern), key=lambda path: (path.suffix, path))
         if path.is_file() and "__pycache__" not in path.parts
     }
     squeezed = zlib.compressobj(9, zlib.DEFLATED, 16 + zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL + 1)  # as gzip, with no time
-    return squeezed.compress(json.dumps(texts, ensure_ascii=False, sort_keys=True).encode()) + squeezed.flush()
+    sections = [*zip_longest(*(text.split("\n## ") for text in texts.values()))]
+    data = json.dumps([[*texts], sections], ensure_ascii=False).encode()
+    return squeezed.compress(data) + squeezed.flush()
 
 
 def readme() -> str:

@@ -53,5 +53,6 @@ def _packed(folder: Folder) -> Mapping[str, str] | None:
         return None
     import gzip  # only where torchlint is installed from a wheel
 
-    texts: dict[str, str] = json.loads(gzip.decompress(data))
-    return texts
+    paths, sections = json.loads(gzip.decompress(data))
+    pages = zip(paths, zip(*sections, strict=True), strict=True)
+    return {path: "\n## ".join(part for part in page if part is not None) for path, page in pages}

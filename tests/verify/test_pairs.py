@@ -46,6 +46,8 @@ class Process:
 
     flop: ClassVar[int] = 10**9
     fetched: ClassVar[int] = 10**6
+    tells: ClassVar[dict[int, dict[str, int]]] = {}
+    """What else an arm counts, by its waits."""
 
     syncs: int
     peak: int
@@ -57,7 +59,7 @@ class Process:
         if command == self.fails:
             raise ArmError("crash", f"planted in {command}")
         if command == "count":
-            counts = {"syncs": self.syncs * message["units"], "launches": 3}
+            counts = {"syncs": self.syncs * message["units"], "launches": 3, **self.tells.get(self.syncs, {})}
             return {"units": message["units"], "counts": counts, "doubt": self.doubt, "busy_ns": 1000 * self.syncs}
         if command == "work":
             return {"flop": self.flop, "fetched": self.fetched}
@@ -467,6 +469,18 @@ def test_counts_that_cannot_be_right_are_not_given(bench: Bench, arm: str) -> No
     assert found.measurement.counts is None
     assert found.measurement.memory  # which the allocator counts, and not the profiler
     assert verdict(found) == ("no-measurable-difference", "not counted: the profiler saw nothing")
+
+
+@pytest.mark.parametrize("waits", [8, 1])
+def test_bytes_that_torch_tells_of_one_arm_only_are_known_of_none(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, waits: int
+) -> None:
+    """Where torch does not tell the bytes of a copy, those of an arm without copies are known: there are none."""
+    monkeypatch.setattr(Process, "tells", {waits: {"h2d_bytes": 0}})
+    found = bench.phases(ITEM, "cuda", ("numerics", "counts"))
+    assert found.looked
+    assert found.looked.counts == ({"syncs": 8.0, "launches": 3.0}, {"syncs": 1.0, "launches": 3.0})
+    assert "syncs 8 -> 1" in measurement_lines(found.measurement)
 
 
 def test_loaders_are_timed_by_the_wall(bench: Bench) -> None:

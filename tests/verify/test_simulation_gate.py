@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,8 @@ SESSIONS = 40_000
 CHUNK = 1_000
 EFFECTS = (0.0, 0.02, 0.05, 0.20)
 """By how much of its time an arm is faster."""
+
+QUIET = ("quiet-gpu", "typical-gpu", "bimodal-gpu")
 
 CODES = {None: 9, "faster": 1, "slower": -1, "no-measurable-difference": 0, "inconclusive": 9}
 
@@ -99,14 +102,28 @@ def test_what_is_faster_is_found(regime: str) -> None:
         codes, used = verdicts(null_ratios(regime) - math.log1p(-effect))
         found[effect] = share(codes == 1)
         print(f"\n{regime}: {effect:.0%} found {found[effect]:.1f} %, {used.mean():.1f} replicates", end="")
-        assert share(codes == -1) <= 0.1
-    assert found[0.05] >= (70 if regime == "noisy-vm" else 95)
+        # In the noise of the last, 2 % are next to nothing: what changes nothing may be called slower in 1 %.
+        assert share(codes == -1) <= (1 if regime == "h200-host" else 0.1)
+    assert found[0.05] >= {"noisy-vm": 70, "h200-host": 25}.get(regime, 95)
     assert found[0.20] >= 99.9
-    if regime != "noisy-vm":
+    if regime in QUIET:
         assert found[0.02] >= {"quiet-gpu": 99, "typical-gpu": 90, "bimodal-gpu": 20}[regime]
 
 
-@pytest.mark.parametrize("regime", REGIMES)
+def test_where_blocks_differ_more_quads_find_more() -> None:
+    regime = REGIMES["h200-host"]
+    found = []
+    for quads in (2, regime.quads):
+        random = np.random.default_rng(quads)
+        times = log_times(random, replace(regime, quads=quads), (0.0, math.log1p(-0.1)), sessions=4 * CHUNK)
+        codes, used = verdicts(log_ratios(times, 0, 1))
+        found.append(share(codes == 1))
+        print(f"\n{quads} quads: 10 % found {found[-1]:.1f} %, {used.mean():.1f} replicates", end="")
+    assert found[0] < 70
+    assert found[1] > 85
+
+
+@pytest.mark.parametrize("regime", [*QUIET, "noisy-vm"])  # in the noise of the other, 3 % are lost
 def test_a_biased_harness_cancels_against_the_null_arm(regime: str) -> None:
     times = biased_times(regime)
     naive, _ = verdicts(log_ratios(times, 0, 2))

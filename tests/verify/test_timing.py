@@ -157,6 +157,7 @@ class Made:
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "host_busy", lambda: 0.25)
+    monkeypatch.setattr(replicate, "MOST_QUADS", replicate.QUADS)  # by the clock of a made-up session: any number
 
 
 def stage_of(*names: str) -> Stage:
@@ -405,6 +406,29 @@ def test_blocks_are_multiples_of_the_loaders_workers(where: str) -> None:
     timed, made = run({where: Played(0.8, loading=4), "fast": Played(0.8, loading=4)}, stage=stage_of("fast"))
     assert timed.inner == 12
     assert {message["warm"] for _, command, message in made.asked if command == "block"} == {8}
+
+
+@pytest.mark.parametrize(
+    ("set_up", "block", "quads"),
+    [(5.4, 0.1, 6), (2.5, 0.1, 4), (0.1, 0.1, 2), (0.0, 0.1, 2), (9.0, 3.0, 2), (5.4, 0.0, 6)],
+)
+def test_measuring_takes_about_as_long_as_setting_up(
+    monkeypatch: pytest.MonkeyPatch, set_up: float, block: float, quads: int
+) -> None:
+    """A block of each of the three arms in either half; the first replicate settles it for all."""
+    monkeypatch.setattr(replicate, "MOST_QUADS", 6)
+    made = Made({NULL: Played(), HANDICAP: Played(), "fast": Played(0.8)})
+
+    def now() -> float:
+        commands = [command for _, command, _ in made.asked]
+        return set_up * ("warm" in commands) * made.replicates + block * commands.count("block")
+
+    monkeypatch.setattr("torchlint.verify.replicate.time.monotonic", now)
+    stage = stage_of("fast")
+    built = {version.name: Arm(version.name) for version in stage.arms}
+    timed = measure(cast("Session", made), built, stage, metric="wall", limits=Limits(2))
+    assert timed.quads == quads
+    assert [command for _, command, _ in made.asked].count("block") == 2 * quads * 6
 
 
 def test_a_long_unit_is_sampled_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,14 +1,21 @@
 """Looks at what the verifier stands on: how long a process takes to reach the GPU, and whether the profiler sees it.
 
-usage: python3 tools/first_gpu/probe.py start | profiler [--empty-session-first]
+usage: python3 tools/first_gpu/probe.py start | profiler [--empty-session-first] | noise
 
 `profiler` has to show `cudaLaunchKernel` 20 or more, `cudaMemcpyAsync` 20, `Memcpy HtoD` and `Memcpy DtoH` 10 each.
 With an empty session first it may show less: CUPTI of CUDA 13.0 is reported to die of it. It needs torch and nothing
 else.
+
+`noise` says by how much blocks of 50 ms of one Python process differ (the standard deviation of log time): one after
+the other, after it slept, and after it was stopped and woken, as arms are. It shows what of the noise is the machine's.
 """
 
 from __future__ import annotations
 
+import math
+import os
+import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -54,10 +61,41 @@ def profiler(*, empty_session_first: bool) -> None:
     print(f"{'pass' if passed else 'FAIL'}  empty session first: {empty_session_first}; {dict(sorted(seen.items()))}")
 
 
+def noise() -> None:
+    """How much the times of blocks differ, by what comes between them."""
+    child = (
+        "import sys, time\n"
+        "for _ in sys.stdin:\n"
+        "    begin = time.perf_counter()\n"
+        "    total = [str(each) for each in range(400_000)]\n"
+        "    print(time.perf_counter() - begin, flush=True)\n"
+    )
+    for between in ("nothing", "sleep", "stop"):
+        command = [sys.executable, "-c", child]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            logs = []
+            for _ in range(42):
+                if between == "stop":
+                    os.kill(process.pid, signal.SIGSTOP)
+                if between != "nothing":
+                    time.sleep(0.15)
+                os.kill(process.pid, signal.SIGCONT)
+                print(file=process.stdin, flush=True)
+                logs.append(math.log(float(process.stdout.readline())))
+            process.stdin.close()
+        kept = logs[2:]
+        print(f"      blocks, {between} between them: {math.exp(statistics.fmean(kept)) * 1000:.1f} ms, ", end="")
+        print(f"standard deviation {statistics.stdev(kept):.1%}")
+
+
 if __name__ == "__main__":
     if sys.argv[1:2] == ["start"]:
         start()
     elif sys.argv[1:2] == ["profiler"]:
         profiler(empty_session_first="--empty-session-first" in sys.argv)
+    elif sys.argv[1:2] == ["noise"]:
+        noise()
     else:
         sys.exit(__doc__)

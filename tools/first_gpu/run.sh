@@ -73,6 +73,7 @@ case "$slice" in
     timed 20 python3 -c 'from torchlint.verify.placement import available_tier as tier; print("tier", tier())'
     on_cuda 40 python3 tools/first_gpu/probe.py profiler
     on_cuda 40 python3 tools/first_gpu/probe.py profiler --empty-session-first
+    on_cuda 30 python3 tools/first_gpu/probe.py noise
     timed 150 python3 -m torchlint verify --device "$device" --evidence ev --max-replicates 4 --budget 140s --rule TL318 $(size gpu)
     ;;
   2) # can times be believed, and does the product's promise hold?

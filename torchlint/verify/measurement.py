@@ -220,7 +220,7 @@ def _protocol(timed: timing.Timed, running: Session) -> evidence.Protocol:
         name="duet/1",
         metric=timed.metric,  # type: ignore[arg-type]  # one of the two words
         replicates=timed.replicates,
-        quads=timing.QUADS,
+        quads=timed.quads,
         samples=timing.SAMPLES,
         inner=timed.inner,
         looks=timed.looks,

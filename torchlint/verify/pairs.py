@@ -210,7 +210,9 @@ def _count(running: Session, null: Arm, fixed: Arm, found: Found) -> None:
             found.failure = _failure(error)
             return
     if not found.uncounted:
-        found.counts = (counts[0], counts[1])
+        known = counts[0].keys() & counts[1].keys()  # some versions of torch do not tell the bytes of a copy
+        before, after = ({kind: n for kind, n in each.items() if kind in known} for each in counts)
+        found.counts = (before, after)
     found.memory = (memory[0], memory[1])
     counted = [each for each in work if each is not None]
     found.work = Work(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from torchlint.verify.session import Session
 
 QUADS = 2
+MOST_QUADS = 6
 SAMPLES = 3
 SAMPLE_NS = 20_000_000
 WARM = 3  # what records graphs does so in its second and third call
@@ -94,7 +96,7 @@ class CrowdedError(Exception):
         self.fits = fits
 
 
-def replicate(
+def replicate(  # noqa: PLR0913 - what is settled before, and what this one settles
     session: Session,
     arms: Sequence[Arm],
     *,
@@ -104,19 +106,23 @@ def replicate(
     redo: bool = True,
     fit: bool = False,
     busy: bool = False,
+    quads: int | None = None,
 ) -> Rounds:
     """Measure arms, the null arm among them, against each other. Raises `BaselineError` if that one fails.
 
-    With `busy` they are asked in the end for how long they keep the device busy, which nothing is timed after. With
-    `redo` a quad within which an arm's clock jumped is measured again. Raises `CrowdedError` where, with
-    the null arm set up, no room is left for all others; with `fit` it is known that there is.
+    So many `quads` are measured: by default 2 to 6, which take as long as setting up did. Processes are dear, and on
+    the host of an H200 blocks of one differ by 10 % and more, and processes less. With `busy` they are asked in the end
+    for how long they keep the device busy, which nothing is timed after. With `redo` a quad within which an arm's clock
+    jumped is measured again. Raises `CrowdedError` where, with the null arm set up, no room is left for all others;
+    with `fit` it is known that there is.
     """
+    begin = time.monotonic()
     with session.starting(order.sample(list(arms), len(arms)), seed=seed) as (workers, failures):
         rounds = _Driven(session, workers, metric)
         for name, error in failures.items():
             rounds.fail(name, error)
         rounds.set_up(seed, fit=fit)
-        rounds.run(order, redo=redo)
+        rounds.run(order, redo=redo, quads=quads, ready=time.monotonic() - begin)
         if busy:
             rounds.look_at_device()
         return rounds.found
@@ -258,18 +264,23 @@ class _Driven:
         if said and said["need"] and said["need"] * len(self._workers) > said["there"]:
             raise CrowdedError(max(1, int(said["there"] // said["need"])))
 
-    def run(self, order: random.Random, *, redo: bool) -> None:
+    def run(self, order: random.Random, *, redo: bool, quads: int | None, ready: float) -> None:
         """The mirrored rounds; with `redo` a quad during which the clock of the device jumped is measured again.
+
+        Without `quads` there are as many as are measured within `ready` seconds, which all before has taken.
 
         An arm's clock is compared with its own in the mirrored half: under a limit of power, code that does more work
         at a time runs at a lower clock by nature, however steady the device is.
         """
-        for _ in range(QUADS):
+        took = 0.0
+        while len(self.found.quads) < (quads or max(QUADS, min(MOST_QUADS, int(ready / max(took, 1e-9))))):
             for _ in range(1 + _REDONE * redo):
+                begin = time.monotonic()
                 visited = order.sample(sorted(self._workers), len(self._workers))
                 clocks: dict[str, list[float]] = {}
                 halves = self.half(visited, clocks), self.half(visited[::-1], clocks)
                 jumped = any(max(each) > (1 + _CLOCK_SPREAD) * min(each) for each in clocks.values())
+                took = max(took, time.monotonic() - begin)
                 if not jumped:
                     break
             self.found.unsettled += jumped

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from torchlint.verify import stats
 from torchlint.verify.ablation import NULL
 from torchlint.verify.arms import BaselineError, Failure
-from torchlint.verify.replicate import QUADS, SAMPLES, CrowdedError, one_at_a_time, replicate
+from torchlint.verify.replicate import SAMPLES, CrowdedError, one_at_a_time, replicate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torchlint.verify.replicate import Block, Rounds
     from torchlint.verify.session import Session
 
-__all__ = ["QUADS", "SAMPLES", "BaselineError", "Limits", "Timed", "measure"]
+__all__ = ["SAMPLES", "BaselineError", "Limits", "Timed", "measure"]
 
 _SPIN_S = 0.05
 _CONTROLS = ("handicap", "bias")
@@ -49,7 +49,7 @@ class Timed:
     unit; `at_once` is how many arms are measured beside each other at most, `fitted` are those that have been, and
     `alone` says that not even two fit on the device, so that each is measured in a process alone. `blocks` are all that
     were measured, each with the number of its replicate, and `states` what NVML said after them. `busy_ns` is for how
-    long a unit of each arm keeps the device busy, where that was asked.
+    long a unit of each arm keeps the device busy, where that was asked. `quads` are a replicate's.
     """
 
     metric: str
@@ -63,6 +63,7 @@ class Timed:
     working: dict[str, list[float]] = field(default_factory=dict)
     baseline_ns: list[float] = field(default_factory=list)
     inner: int = 1
+    quads: int = 0
     replicates: int = 0
     clocks_of: dict[str, list[float]] = field(default_factory=dict)
     unsettled: int = 0
@@ -208,7 +209,7 @@ def _replicate(session: Session, arms: Mapping[str, Arm], timed: Timed, order: r
             timed.first_ns.setdefault(name, []).append(first)
         for name, clocks in rounds.clocks.items():
             timed.clocks_of.setdefault(name, []).extend(clocks)
-        timed.inner = rounds.inner
+        timed.inner, timed.quads = rounds.inner, len(rounds.quads)
         timed.blocks += [(timed.replicates, block) for block in rounds.blocks]
         timed.states += rounds.states
         timed.busy_ns.update(rounds.busy_ns)
@@ -250,6 +251,7 @@ def _rounds(
             redo=timed.unsettled < _UNSETTLED,
             fit=any(known.issuperset(names) for known in timed.fitted),
             busy=timed.asks_busy and not timed.busy_ns,
+            quads=timed.quads or None,
         )
     except CrowdedError as error:
         fits = error.fits

@@ -129,5 +129,5 @@ def _moved(figures: Figures) -> str:
         return ""
     before, after = figures.counts
     return ", ".join(
-        f"{kind} {before[kind]:g} -> {after[kind]:g}" for kind in before if before[kind] != after.get(kind)
+        f"{kind} {count:g} -> {after[kind]:g}" for kind, count in before.items() if after.get(kind, count) != count
     )
