@@ -2,9 +2,9 @@
 
 The logarithm of a block's time is the arm's effect, and what every arm feels at that moment (linear drift, a wandering
 clock, a step of it, bursts of interference), and what its process has for good (placement, memory layout, the choice
-of an algorithm), and autocorrelated noise with outliers. The magnitudes are assumptions, but
-for those of `h200-host`: blocks of one process differ by 4 to 20 %, and processes hardly, as measured with six pairs and
-programs on a machine with an H200, whose steps are bound by the host.
+of an algorithm), and autocorrelated noise with outliers. The magnitudes are assumptions; those of `h200-host` are chosen
+after what was measured of four pairs, whose steps the host bounds, on a machine with an H200: quads of one process differ
+by 4 to 20 %, and processes by 0 to 3 %.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def replicate(  # noqa: PLR0913 - what is settled before, and what this one sett
     """Measure arms, the null arm among them, against each other. Raises `BaselineError` if that one fails.
 
     So many `quads` are measured: by default 2 to 6, which take as long as setting up did. Processes are dear, and on
-    the host of an H200 blocks of one differ by 4 to 20 %, and processes less. With `busy` they are asked in the end
+    the host of an H200 quads of one differ by 4 to 20 %, and processes less. With `busy` they are asked in the end
     for how long they keep the device busy, which nothing is timed after. With `redo` a quad within which an arm's clock
     jumped is measured again. Raises `CrowdedError` where, with the null arm set up, no room is left for all others;
     with `fit` it is known that there is.

@@ -58,9 +58,9 @@ def measurement_lines(measurement: Measurement, style: Style = PLAIN) -> str:
     if measurement.counts:
         before, after = measurement.counts.before, measurement.counts.after
         figures += [
-            f"{kind} {words.number(count)} -> {words.number(after[kind])}"
-            for kind, count in before.items()
-            if after.get(kind, count) != count and not kind.endswith("_bytes")
+            f"{kind} {words.number(before[kind])} -> {words.number(after[kind])}"
+            for kind in before
+            if before[kind] != after[kind] and not kind.endswith("_bytes")
         ]
     figures += _busy(measurement)
     if measurement.numerics:
