@@ -131,6 +131,18 @@ RULE = "item-in-train-loop"
         """
         import torch
         def train(model, loader, optimizer, criterion, device, log):
+            total = 0.0 if log else None
+            for x, y in loader:
+                loss = criterion(model(x.to(device)), y.to(device))
+                loss.backward()
+                optimizer.step()
+                if total is not None:
+                    total += loss.item()  # <- item-in-train-loop
+            return total
+        """,
+        """
+        import torch
+        def train(model, loader, optimizer, criterion, device, log):
             for x, y in loader:
                 x, y = x.to(device), y.to(device)
                 out = model(x)
@@ -220,6 +232,7 @@ RULE = "item-in-train-loop"
         "progress bar",
         "best",
         "meter",
+        "a total that there may be",
         "accuracy",
         "conversion",
         "returned by a step",
