@@ -14,6 +14,11 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+
+class UnpackableError(Exception):
+    """This Python lacks what unpacks it."""
+
+
 Folder = Literal["fixtures", "rules"]
 
 
@@ -54,9 +59,7 @@ def _packed(folder: Folder) -> Mapping[str, str] | None:
     try:
         import bz2  # only where torchlint is installed from a wheel
     except ModuleNotFoundError:
-        from click import ClickException
-
         why = f"torchlint's {folder} are packed with bz2, which this Python lacks: build it with libbz2"
-        raise ClickException(why) from None
+        raise UnpackableError(why) from None
     texts: dict[str, str] = json.loads(bz2.decompress(data))
     return texts

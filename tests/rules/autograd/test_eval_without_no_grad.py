@@ -1047,3 +1047,27 @@ def test_a_network_that_was_saved_with_others(loaded: str, mark: str) -> None:
     code = f"import pickle\n{loaded}\nwhile running():\n    step(policy{{call}}(state).detach().numpy()){{mark}}\n"
     check(code.format(call="", mark=mark))
     check(code.format(call=".state", mark=""))
+
+
+@pytest.mark.parametrize(
+    ("name", "used", "mark"),
+    [
+        ("net", "print(out.sum())", HERE),
+        ("net", "kept.update({'out': out})", f"{HERE}?"),
+        ("mean_std", "print(out)", ""),
+    ],
+)
+def test_what_leaves_the_block_it_is_evaluated_in(name: str, used: str, mark: str) -> None:
+    check(
+        f"""
+        class Trainer:
+            def prepare(self, out, kept):
+                if self.normal:
+                    self.{name}.train()
+                    self.{name}(out)
+                    self.{name}.eval()
+                    out = self.{name}(out){mark}
+                    {"" if "update" in used else used}
+                {used if "update" in used else ""}
+        """
+    )

@@ -1521,3 +1521,28 @@ def test_a_power_of_one_element(power: str, *, is_read: bool) -> None:
         """,
         RULE,
     )
+
+
+@pytest.mark.parametrize(("used", "mark"), [("words", ""), ("prepared(words)", f"  # <- {RULE}?")])
+def test_what_a_dataset_calls_reads_on_the_cpu(used: str, mark: str) -> None:
+    check_snippet(
+        f"""
+        import torch
+        from torch.utils.data import Dataset
+        def count(words, pad):
+            targets = torch.stack([tokens(word) for word in words], dim=0)
+            for word, target in zip(words, targets):
+                target[: int(target.ne(pad).sum())] = 0{mark}
+            return targets
+        def prepared(words):
+            return count(words, 0)
+        class Texts(Dataset):
+            def __getitem__(self, i):
+                return prepared(self.texts[i])
+        def train(net, loader, optimizer):
+            for words in loader:
+                net({used}).mean().backward()
+                optimizer.step()
+        """,
+        RULE,
+    )
