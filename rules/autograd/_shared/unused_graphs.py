@@ -233,7 +233,9 @@ def _handed_on(node: cst.BaseExpression, taker: cst.CSTNode, context: Context) -
                 return None
             # What another network makes of it holds its graph, too.
             is_of_a_network = context[Evaluations].is_model_call(call)
-            return call if is_of_a_network or (context.qualified_name(call.func) or "").startswith("torch.") else None
+            name = context.qualified_name(call.func) or ""
+            is_of_torch = name.startswith("torch.") and not name.startswith("torch.autograd.")  # that takes gradients
+            return call if is_of_a_network or is_of_torch else None
     return None
 
 
