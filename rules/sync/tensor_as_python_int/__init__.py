@@ -65,9 +65,8 @@ _ELEMENT = Message("element", _NUMBER.headline, help="bring all elements at once
 )
 def check(node: cst.Call | cst.Subscript, context: Context) -> Iterator[Flag]:
     """Flag the first device tensor of which the node needs the value as an int."""
-    from torchlint.edits.messages import how_often
-
     from torchlint.analyses.host.purpose import is_element_read
+    from torchlint.edits.messages import how_often
 
     from .whole_numbers import tensors_as_numbers  # the model's parts load LibCST
 
