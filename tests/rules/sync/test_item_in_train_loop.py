@@ -1573,3 +1573,20 @@ def test_an_option_that_nobody_switches_on(given: str, mark: str) -> None:
         """,
         RULE,
     )
+
+
+@pytest.mark.parametrize(("test", "mark"), [("", ""), ("not ", f"  # <- {RULE}")])
+def test_what_runs_while_a_graph_is_exported(test: str, mark: str) -> None:
+    check_snippet(
+        f"""
+        import torch
+        def train(net, loader, total=0):
+            for x in loader:
+                loss = net(x.cuda()).mean()
+                loss.backward()
+                if {test}torch.onnx.is_in_onnx_export():
+                    total += loss.item(){mark}
+            return total
+        """,
+        RULE,
+    )

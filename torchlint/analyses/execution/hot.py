@@ -38,7 +38,7 @@ def rate_doubts(node: cst.CSTNode, context: Context) -> tuple[Doubt, ...]:
 
 def _seen_doubts(node: cst.CSTNode, context: Context) -> tuple[Doubt, ...]:
     """What the code says of it, whatever it is called."""
-    if is_exceptional(node, context) or is_untaken(node, context):
+    if is_exceptional(node, context) or is_untaken(node, context) or _is_exported(node, context):
         return (Doubt.RARE,)
     match context.frequency(node):
         case Frequency.ONCE:
@@ -54,6 +54,14 @@ def _seen_doubts(node: cst.CSTNode, context: Context) -> tuple[Doubt, ...]:
         case Frequency.UNKNOWN:
             return (Doubt.UNCALLED if _is_called_by_nobody(node, context) else Doubt.RATE_UNKNOWN,)
     return (Doubt.WAITS_ANYWAY,) if _is_behind_generation(node, context) else ()
+
+
+def _is_exported(node: cst.CSTNode, context: Context) -> bool:
+    """Whether the node runs only while a graph is exported: `if torch.onnx.is_in_onnx_export():`."""
+    if "is_in_onnx_export" not in context.source.text:
+        return False
+    asked = [test for test, is_taken in context.conditions(node) if is_taken and isinstance(test, cst.Call)]
+    return any(context.qualified_name(test.func) == "torch.onnx.is_in_onnx_export" for test in asked)
 
 
 def _goes_over_batches(node: cst.CSTNode, context: Context) -> bool:
