@@ -79,6 +79,7 @@ _ADVICE = {
     "unique": "mark or count the values in a tensor of fixed size",
     "unique_consecutive": "mark where a value differs from the one before, which keeps the shape",
     "bincount": "add ones with `torch.zeros(n).scatter_add_`, which reads nothing back",
+    "masked_select": "keep the shape and mask with `torch.where`",
 }
 # Those whose result is as long as the program says, whatever the data is.
 _KNOWN = frozenset({"one_hot", "repeat_interleave"})
@@ -91,6 +92,7 @@ _KNOWN = frozenset({"one_hot", "repeat_interleave"})
     Method("unique"),
     Method("unique_consecutive"),
     Method("bincount"),
+    Method("masked_select"),
 )
 def check_method(call: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a method that has to ask the device how long its result is, unless the host tells it."""
@@ -102,6 +104,8 @@ def check_method(call: cst.Call, context: Context) -> Iterator[Flag]:
         if not context.is_tensor(tensor):
             return
         tensor = context.argument(call, "repeats", 0) or tensor
+    if name == "masked_select":
+        tensor = _mask(call, context) or tensor
     yield from _flagged(call, name, tensor, context)
 
 
@@ -114,6 +118,7 @@ def check_method(call: cst.Call, context: Context) -> Iterator[Flag]:
     Call("torch.unique"),
     Call("torch.unique_consecutive"),
     Call("torch.bincount"),
+    Call("torch.masked_select"),
 )
 def check(call: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a function that has to ask the device how long its result is, unless the host tells it."""
@@ -121,6 +126,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Flag]:
     tensor = context.argument(call, "condition" if name == "where" else "input", 0)
     if name == "repeat_interleave" and len(call.args) > 1:
         tensor = context.argument(call, "repeats", 1)
+    if name == "masked_select":
+        tensor = _mask(call, context)
     if tensor is not None:
         yield from _flagged(call, name, tensor, context)
 
@@ -192,9 +199,33 @@ def _flagged(call: cst.Call, name: str, tensor: cst.BaseExpression, context: Con
     is_guess = Doubt.USE_UNKNOWN in doubts and Doubt.DEVICE_UNKNOWN in doubts and not UNSEEN.isdisjoint(doubts)
     if is_guess and not _takes_a_device(call, context):
         return  # a guess: neither how often nor where it runs is in sight, nor what for
+    places: tuple[cst.Call, ...] = ()
+    if name == "masked_select":
+        first, *others = _selections(call, tensor, context) or [call]
+        if first is not call:
+            return
+        places = tuple(others)
     message = _CHECKED if name == "bincount" else _SIZED
     said = message.of(call=context.shown(call), often=how_often(call, context), advice=_ADVICE[name])
-    yield Flag(call, said, doubts=doubts)
+    yield Flag(call, said, places=places, doubts=doubts)
+
+
+def _mask(call: cst.Call, context: Context) -> cst.BaseExpression | None:
+    return context.argument(call, "mask", 0 if context.qualified_name(call.func) is None else 1)
+
+
+def _selections(call: cst.Call, mask: cst.BaseExpression, context: Context) -> list[cst.Call]:
+    """What the function selects by the same mask, in the order of the source: one cause."""
+    function, code = context.function(call), context.code(mask)
+    found = [
+        each
+        for each in map(context.parent, context.uses.attributes("masked_select"))
+        if isinstance(each, cst.Call)
+        and context.function(each) is function
+        and (by := _mask(each, context)) is not None
+        and context.code(by) == code
+    ]
+    return sorted(found, key=context.tree.place)
 
 
 def _is_told(call: cst.Call, name: str, context: Context) -> bool:

@@ -38,6 +38,8 @@ def module(*lines: str) -> str:
         ("return x.unique()" + MARK + "?",),
         ("return torch.unique_consecutive(x)" + MARK + "?",),
         ("return torch.bincount(y)" + MARK + "?",),
+        ("return torch.masked_select(x, x > 0)" + MARK + "?",),
+        ("return x.masked_select(x > 0)" + MARK + "?",),
     ],
 )
 def test_asks_the_device(lines: tuple[str, ...]) -> None:
@@ -59,12 +61,20 @@ def test_asks_the_device(lines: tuple[str, ...]) -> None:
         ("if not y.is_cuda:", "    return torch.bincount(y, minlength=8)", "return y"),
         ("return y.unique() if y.is_cpu else y",),
         ("return (x > 0).cpu().nonzero()",),
+        ("return x.cpu().masked_select(y.cpu() > 0)",),
+        ("mask = x > 0", "if mask.any():", "    return x.masked_select(mask)", "return x"),
         ("if (x > 0).any():", "    return x", "return torch.nonzero_static(x > 0, size=4)"),
         ("mask = x > 0", "if mask.any():", "    return mask.nonzero()", "return x"),
     ],
 )
 def test_is_told(lines: tuple[str, ...]) -> None:
     check_snippet(module(*lines), RULE)
+
+
+def test_selections_by_one_mask_are_one_finding() -> None:
+    lines = ("a = torch.masked_select(x, z > 0)", "b = y.masked_select(z > 0)", "return a, b, x.masked_select(y > 0)")
+    first, second = findings(module(*lines), RULE)
+    assert (len(first.places), len(second.places)) == (1, 0)
 
 
 def test_a_guess_is_not_worth_a_word() -> None:
