@@ -38,6 +38,11 @@ _DRAWS_CHECKED = Message(
 _OF_ONE = "draw one with `(p / torch.empty_like(p).exponential_()).argmax(-1, keepdim=True)`, which checks nothing"
 _OF_MANY = "draw `n` with `(p / torch.empty_like(p).exponential_()).topk(n).indices`, which checks nothing"
 _OF_NORMAL = "draw with `mean + std * torch.randn_like(std)`, which checks nothing"
+# Those that, as their pages say, synchronize to see whether there is a result, each with one that does not.
+_SOLVERS = {
+    **{f"torch.linalg.{name}": f"torch.linalg.{name}_ex" for name in ("cholesky", "inv", "solve")},
+    "torch.inverse": "torch.linalg.inv_ex",
+}
 
 _FACTORED = Message(
     "factored",
@@ -112,6 +117,31 @@ def _is_of_a_diagonal(made: cst.BaseExpression, context: Context) -> bool:
         case cst.Call(func=func):
             return context.qualified_name(func) in ("torch.diag", "torch.diag_embed")
     return False
+
+
+@RULE.on(*map(Call, _SOLVERS), Method("inverse"))
+def check_solver(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Note a factor, an inverse or a solution that is checked: another function leaves that to who calls it."""
+    from torchlint.analyses.host.reads import is_device_tensor
+    from torchlint.analyses.sync.inherent_branches import is_in_sample_code
+    from torchlint.edits.messages import how_often
+
+    name = context.qualified_name(node.func)
+    if name is None and isinstance(node.func, cst.Attribute):
+        source = node.func.value
+        name = "torch.inverse" if context.value(source).proven and not node.args else ""
+    else:
+        source = node.args[0].value if node.args else node.func
+    if name not in _SOLVERS or not is_device_tensor(source, context) or is_in_sample_code(node, context):
+        return
+    said = _DRAWS_CHECKED.of(
+        draw=context.shown(node.func),
+        checked="its matrix",
+        often=how_often(node, context),
+        times="",
+        advice=f"`{_SOLVERS[name]}` checks nothing",
+    )
+    yield Flag(node, said, doubts=weighed(RULE, _doubts_of_a_draw(node, source, context)))
 
 
 @RULE.on(Call("torch.multinomial"), Method("multinomial"), Call("torch.normal"), Method("sample", _TOKENS))

@@ -65,6 +65,27 @@ def test_decided_or_elsewhere(line: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "mark"),
+    [
+        ("torch.inverse(x)", MARK + "?"),
+        ("x.inverse()", MARK + "?"),
+        ("torch.linalg.inv(A=x)", MARK + "?"),
+        ("torch.linalg.cholesky(x @ x.mT)", MARK + "?"),
+        ("torch.linalg.solve(x, std)", MARK + "?"),
+        ("torch.linalg.inv_ex(x)", ""),
+        ("torch.linalg.inv(torch.eye(4))", ""),
+        ("torch.linalg.inv(x.cpu())", ""),
+        ("torch.linalg.inv(x).cpu().numpy()", ""),
+        ("options.inverse()", ""),
+        ("options.linalg.inv(x)", ""),
+        ("torch.linalg.inv()", ""),
+    ],
+)
+def test_what_looks_whether_there_is_a_result(line: str, mark: str) -> None:
+    check_snippet(module(line + mark), RULE)
+
+
+@pytest.mark.parametrize(
     ("covariance", "mark"),
     [
         ("torch.diag(std)", MARK),
