@@ -15,10 +15,14 @@ from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.values.lattice import Also, Device, Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from torchlint.semantics.context import Context
 
 _PLACES = (Kind.DEVICE, Kind.STRING, Kind.NUMBER)
 _FACTORIES = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray"})
+# What gives the elements that it is given in another tensor.
+_JOINING = frozenset({"torch.autograd.Variable", "torch.cat", "torch.concat", "torch.stack"})
 # Those that make a tensor of what they are given where tensors are made by default.
 _OF_COPIES = frozenset({"torch.tensor", "torch.Tensor"})
 
@@ -69,28 +73,40 @@ def is_passed_from_the_host(call: cst.Call, context: Context) -> bool:
 
     Others may pass what is there already. What takes the callers' tensors as they are, a loader's among them, is meant.
     """
-    if not isinstance(call.func, cst.Attribute):
-        return False
-    moved = call.func.value
-    while True:
-        match moved:
-            case cst.Subscript(value=inner):
-                moved = inner
-            case cst.Call(func=func, args=[cst.Arg(value=inner, keyword=None)]) if _is_variable(func, context):
-                moved = inner
-            case _:
-                break
-    if not isinstance(moved, cst.Name) or context.parameter(moved) is None or not is_to_accelerator(call, context):
+    if not isinstance(call.func, cst.Attribute) or not is_to_accelerator(call, context):
         return False
     here = context.function(call)
     return any(
         context.function(passed) is not here and _is_made_for_a_step(passed, context)
+        for moved in _whole(call.func.value, context)
+        if context.parameter(moved) is not None
         for passed in context.origins(moved, Through.PARAMETERS).nodes
     )
 
 
+def _whole(part: cst.BaseExpression, context: Context) -> Iterator[cst.Name]:
+    """The names of what this is a part of, is joined of, or is cast from: `torch.cat([x[:, :8], y], 1).float()`."""
+    match part:
+        case cst.Name():
+            yield part
+        case cst.Subscript(value=inner):
+            yield from _whole(inner, context)
+        case cst.Call(func=func, args=[cst.Arg(value=inner, keyword=None), *_]) if (
+            context.qualified_name(func) in _JOINING
+        ):
+            pieces = [each.value for each in inner.elements] if isinstance(inner, (cst.List, cst.Tuple)) else [inner]
+            for piece in pieces:
+                yield from _whole(piece, context)
+        case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=name)) as func) if (
+            name in METHODS and name not in ("to", "cuda")
+        ):
+            yield from _whole(inner, context) if context.qualified_name(func) is None else ()
+
+
 def is_of_picked_rows(call: cst.Call, context: Context) -> bool:
     """Whether the call moves rows that were just picked of what is not in sight: `x = data[rows]; x = x.to(device)`.
+
+    Or what was just joined of the pieces of it.
 
     Who holds all of it on the device has nothing to move there.
     """
@@ -114,11 +130,13 @@ def _is_picked(made: cst.BaseExpression, context: Context) -> bool:
         case cst.Subscript(slice=[cst.SubscriptElement(slice=cst.Index(value=index))]):
             value = context.value(index)
             return value.kind in (Kind.TENSOR, Kind.NDARRAY) and not value.scalar
+        case cst.Call(func=func, args=[cst.Arg(value=cst.ListComp(elt=piece, for_in=loop)), *_]) if (
+            context.qualified_name(func) in _JOINING
+        ):
+            # Of what the function is handed: `torch.cat([graph.features for graph in graphs])`.
+            is_held = isinstance(piece, (cst.Attribute, cst.Subscript)) and isinstance(piece.value, cst.Name)
+            return is_held and loop.inner_for_in is None and context.parameter(loop.iter) is not None
     return False
-
-
-def _is_variable(func: cst.BaseExpression, context: Context) -> bool:
-    return context.qualified_name(func) == "torch.autograd.Variable"
 
 
 def _is_made_for_a_step(node: cst.BaseExpression, context: Context) -> bool:

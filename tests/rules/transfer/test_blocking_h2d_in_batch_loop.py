@@ -282,6 +282,8 @@ def train(model, rows, optimizer):
         ("moved[1:].cuda()", "torch.tensor(row).long()", NOTE),
         ("torch.autograd.Variable(moved).cuda()", "torch.tensor(row).long()", NOTE),
         ("torch.autograd.Variable(moved).cuda()", "torch.tensor(row, device='cuda')", ""),
+        ("torch.cat([moved[:4], torch.zeros_like(moved)], 1).float().cuda()", "torch.tensor(row).long()", NOTE),
+        ("torch.stack([moved[:4], moved[4:]]).cuda()", "torch.tensor(row, device='cuda')", ""),
         ("moved.cuda()", "torch.tensor(row, device='cuda')", ""),
         ("moved.cuda()", "row", NOTE),  # what a step moves piece by piece are tensors
         ("moved.cuda()", "row.shape", ""),
@@ -406,6 +408,34 @@ def batches(data, device, size, given):
 )
 def test_rows_that_are_picked_of_what_is_not_in_sight(lines: str, mark: str) -> None:
     check_snippet(PICKED.format(lines=lines.format(mark=mark)), RULE)
+
+
+JOINED = """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self, layers, device):
+        self.layers, self.device = layers, device
+    def forward(self, graphs):
+        x = torch.cat([{piece} for graph in {graphs}], 0).to({where}){mark}
+        return self.layers(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("piece", "graphs", "where", "mark"),
+    [
+        ("graph.features", "graphs", "self.device", NOTE),
+        ("graph['features']", "graphs", "self.device", NOTE),
+        # What the network computes, what it holds, and another type.
+        ("self.layers(graph)", "graphs", "self.device", ""),
+        ("graph.weight", "self.layers", "self.device", ""),
+        ("graph.features", "graphs", "graphs[0].dtype", ""),
+        ("graph.features", "graphs", "'cpu'", ""),
+    ],
+)
+def test_pieces_that_are_joined_of_what_is_not_in_sight(piece: str, graphs: str, where: str, mark: str) -> None:
+    check_snippet(JOINED.format(piece=piece, graphs=graphs, where=where, mark=mark), RULE)
 
 
 def test_rows_that_a_function_picks_of_which_nobody_knows_how_often_it_is_called() -> None:
