@@ -66,9 +66,45 @@ def _has_no_axis(index: cst.BaseExpression, context: Context) -> bool:
         case cst.Call(func=cst.Attribute(attr=cst.Name(value=name)), args=args) if name in _TO_ONE:
             is_function = (context.qualified_name(made.func) or "") == f"torch.{name}"
             return len(args) == is_function and not any(argument.star or argument.keyword for argument in args)
+        case cst.Subscript(value=cst.Name() as row, slice=[cst.SubscriptElement(slice=cst.Index(value=place))]):
+            return context.kind(place) is Kind.NUMBER and _is_a_row(row, context)
     return False
 
 
+def _is_a_row(tensor: cst.Name, context: Context) -> bool:
+    """Whether it has one axis: by what makes it, or since Python takes one of its elements for a number elsewhere."""
+    match context.stands_for(tensor):
+        case cst.Call(func=func, args=args) if (context.qualified_name(func) or "") in _ROWS:
+            return all(argument.keyword is None or argument.keyword.value in _OF_ANY for argument in args[1:])
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="view" | "reshape")), args=[cst.Arg(value=size)]):
+            return isinstance(size, cst.UnaryOperation)
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="flatten" | "ravel")), args=[]):
+            return True
+    return any(
+        isinstance(element := context.parent(use), cst.Subscript)
+        and element.value is use
+        and isinstance(element.slice[0].slice, cst.Index)
+        and context.kind(element.slice[0].slice.value) is Kind.NUMBER
+        and len(element.slice) == 1
+        and _is_taken_for_a_number(element, context)
+        for use in context.readers(tensor)
+    )
+
+
+def _is_taken_for_a_number(element: cst.Subscript, context: Context) -> bool:
+    match above := context.parent(element):
+        case cst.Slice():
+            return True
+        case cst.Attribute(attr=cst.Name(value="item")):
+            return True
+        case cst.Arg():
+            call = context.parent(above)
+            return isinstance(call, cst.Call) and context.qualified_name(call.func) in ("int", "float", "range")
+    return False
+
+
+_ROWS = frozenset(f"torch.{name}" for name in "arange randperm bincount ravel".split())
+_OF_ANY = frozenset({"device", "dtype", "generator", "minlength"})
 _TO_ONE = frozenset("argmax argmin max min sum median prod".split())
 # What holds layers by their numbers, each of which Python asks for.
 _LISTS_OF_LAYERS = frozenset({"torch.nn.ModuleList", "torch.nn.Sequential", "torch.nn.ParameterList"})
