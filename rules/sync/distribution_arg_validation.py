@@ -123,6 +123,7 @@ def _is_of_a_diagonal(made: cst.BaseExpression, context: Context) -> bool:
 def check_solver(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Note a factor, an inverse or a solution that is checked: another function leaves that to who calls it."""
     from torchlint.analyses.host.reads import is_device_tensor
+    from torchlint.analyses.sync.avoidable import UNSEEN
     from torchlint.analyses.sync.inherent_branches import is_in_sample_code
     from torchlint.edits.messages import how_often
 
@@ -134,6 +135,9 @@ def check_solver(node: cst.Call, context: Context) -> Iterator[Flag]:
         source = node.args[0].value if node.args else node.func
     if name not in _SOLVERS or not is_device_tensor(source, context) or is_in_sample_code(node, context):
         return
+    doubts = weighed(RULE, _doubts_of_a_draw(node, source, context))
+    if Doubt.DEVICE_UNKNOWN in doubts and not UNSEEN.isdisjoint(doubts):
+        return  # a guess: neither how often nor where it runs is in sight
     said = _DRAWS_CHECKED.of(
         draw=context.shown(node.func),
         checked="its matrix",
@@ -141,7 +145,7 @@ def check_solver(node: cst.Call, context: Context) -> Iterator[Flag]:
         times="",
         advice=f"`{_SOLVERS[name]}` checks nothing",
     )
-    yield Flag(node, said, doubts=weighed(RULE, _doubts_of_a_draw(node, source, context)))
+    yield Flag(node, said, doubts=doubts)
 
 
 @RULE.on(Call("torch.multinomial"), Method("multinomial"), Call("torch.normal"), Method("sample", _TOKENS))

@@ -85,6 +85,10 @@ def test_what_looks_whether_there_is_a_result(line: str, mark: str) -> None:
     check_snippet(module(line + mark), RULE)
 
 
+def test_a_guess_is_not_worth_a_word() -> None:
+    check_snippet("import torch\n\n\ndef turned(pose: torch.Tensor):\n    return torch.inverse(pose)\n", RULE)
+
+
 @pytest.mark.parametrize(
     ("covariance", "mark"),
     [
