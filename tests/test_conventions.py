@@ -501,7 +501,7 @@ LIBRARIES = {
     "skimage": "",
     "sklearn": "",
     "soundfile": "",
-    "tensorboard": "add_histogram add_scalar add_scalars",
+    "tensorboard": "add_audio add_histogram add_image add_images add_scalar add_scalars add_video",
     "tensorflow": "as_default name_scope variable_scope",
     "timm": "create_model",
     "torch": (  # in modules or signatures that Python cannot look into

@@ -9,6 +9,7 @@ import libcst as cst
 
 from torchlint.finding import Frequency
 from torchlint.rule import Applicability, Call, Doubt, Flag, Insert, Message, Method, Node, Rule
+from torchlint.semantics.knowledge.apis import SUMMARIES
 
 from ._shared.doubts import WAIT_DOUBTS, weighed
 
@@ -40,9 +41,7 @@ _FORMATTED = Message("formatted", "formatting `{tensor}` synchronizes with the G
     Call("print"),
     Call("str"),
     Method("format"),
-    Method("add_scalar"),
-    Method("add_scalars"),
-    Method("add_histogram"),
+    *map(Method, sorted(SUMMARIES)),
     Method("set_postfix"),
     Method("set_postfix_str"),
     Method("set_description"),

@@ -34,6 +34,8 @@ def train(model, loader, optimizer, criterion, writer, accelerator):
         'writer.add_scalar("loss", loss, step)',
         'writer.add_scalars("losses", {"loss": loss}, step)',
         'writer.add_histogram("weight", model.weight, step)',
+        'writer.add_image("seen", model.weight, step)',
+        'writer.add_audio("heard", model.weight, step, 16000)',
         "bar.set_postfix(loss=loss)",
         'bar.set_description(f"loss {loss:.2f}")',
         'wandb.log({"loss": loss})',
@@ -57,6 +59,7 @@ def test_text_at_each_step(line: str) -> None:
         'assert loss.ndim == 0, f"not a scalar: {loss}"',
         'if loss.isnan(): raise ValueError(f"bad loss: {loss}")',
         'model.log("loss", loss)',
+        "canvas.add_image(loss, 0)",
         "step % 7, loss % 2",
     ],
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.analyses.host.reads import tests_a_tensor
+from torchlint.semantics.knowledge.apis import SUMMARIES
 from torchlint.semantics.knowledge.conventions.conditions import EPISODE_END, NOTHING_THERE, OVERFLOW_CONDITION
 from torchlint.semantics.knowledge.conventions.functions import LOG_SHOWER, LOG_WRITER, TOKENISING_CALL
 from torchlint.semantics.knowledge.conventions.values import LOG_OWNER, TEXT_NAME, TRACKER
@@ -73,7 +74,7 @@ def _writes_at_once(call: cst.Call, context: Context) -> bool:
             return TRACKER.suggests(name.rpartition(".")[2])
         case cst.Attribute(value=owner, attr=cst.Name(value="format")):
             return context.kind(owner) in (Kind.STRING, Kind.UNKNOWN)
-        case cst.Attribute(attr=cst.Name(value="add_scalar" | "add_scalars" | "add_histogram")):
+        case cst.Attribute(attr=cst.Name(value=name)) if name in SUMMARIES:
             # What a summary writer is told begins with a tag; a quantized `add_scalar(x, y)` adds.
             return bool(call.args) and context.kind(call.args[0].value) is not Kind.TENSOR
     return True

@@ -36,6 +36,8 @@ LEGACY_TENSORS = frozenset(
 DEFAULT_DEVICE_SETTERS = frozenset({"set_default_device", "set_default_tensor_type"})
 # The method of `torch.nn.Transformer` that makes a causal mask.
 CAUSAL_MASK = "generate_square_subsequent_mask"
+# What a summary writer is told, which it copies to the CPU at once.
+SUMMARIES = frozenset("add_scalar add_scalars add_histogram add_image add_images add_audio add_video".split())
 # Constructors that read the elements of a list.
 OF_LISTS = ("torch.tensor", "torch.as_tensor", *(f"torch.{name}" for name in sorted(LEGACY_TENSORS)))
 ARRAYS_OF_LISTS = tuple(
