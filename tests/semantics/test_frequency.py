@@ -661,6 +661,33 @@ def batches(x, size):
 """
 
 
+# What a small network drafts piece by piece, and a large one looks at.
+DRAFTED = """
+small, large = nn.Linear(8, 8), nn.Linear(8, 8)
+while len(out) < n:
+    for {inner}:
+        {first}
+    {last}
+    LOOK(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("inner", "first", "last", "frequency"),
+    [
+        ("_ in range(gamma)", "y = small(y)", "y = large(y)", Frequency.BATCH),
+        # A game, an epoch, and one with a look at what came of it.
+        ("_ in range(gamma)", "y = small(y)", "out.append(y)", Frequency.EPOCH),
+        ("y in loader", "small(y)", "large(x)", Frequency.EPOCH),
+        ("_ in range(gamma)", "small(y).backward()", "large(x)", Frequency.EPOCH),
+        ("epoch in range(gamma)", "small(y)", "large(x)", Frequency.EPOCH),
+    ],
+)
+def test_a_loop_that_runs_a_network_beside_others(inner: str, first: str, last: str, frequency: Frequency) -> None:
+    node, context = look(HEAD + DRAFTED.format(inner=inner, first=first, last=last))
+    assert context.frequency(node) is frequency
+
+
 @pytest.mark.parametrize(
     ("code", "frequency"),
     [

@@ -328,7 +328,8 @@ class Frequencies:
             # A loop that goes backward itself takes steps, whatever it looks at now and then.
             if self._has_a_backward(loop.body) or self._adds_up_gradients(loop, loops) or self._acts(loop):
                 return LoopKind.BATCH
-            return LoopKind.BATCH if self.goes_along_an_axis(loop) else LoopKind.EPOCH
+            is_of_parts = self.goes_along_an_axis(loop) or (LoopKind.EPOCH not in inner and self._answers(loop, loops))
+            return LoopKind.BATCH if is_of_parts else LoopKind.EPOCH
         kinds = [self._callee_loops(call) for call in calls]
         if LoopKind.EPOCH in kinds:
             is_of_parts = self._has_a_backward(loop.body) or self.goes_along_an_axis(loop)
@@ -341,6 +342,15 @@ class Frequencies:
         if self._runs_a_module(loop) or any(map(self.stepping.takes_the_next_batch, nexts)):
             return LoopKind.BATCH
         return LoopKind.BATCH if self._acts(loop) else LoopKind.OTHER
+
+    def _answers(self, loop: cst.For | cst.While, loops: list[cst.For | cst.While]) -> bool:
+        """Whether each turn runs a network beside loops that run one, too, and neither trains nor goes over data.
+
+        A step of what is generated: a loop drafts some tokens, and a larger network looks at them.
+        """
+        return self._runs_a_module(loop) and not any(
+            self.steps(inner.body) or (isinstance(inner, cst.For) and self._over_batches(inner.iter)) for inner in loops
+        )
 
     def _hands_out_batches(self, loop: cst.For | cst.While) -> bool:
         """Whether each iteration yields some rows, or what a loop over batches takes: `yield x[i : i + size]`."""
