@@ -84,7 +84,14 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     )
 
 
-@RULE.on(Node("ListComp", (b"torch",)), Node("List", (b"torch",)), Call("range"))
+@RULE.on(
+    Node("ListComp", (b"torch",)),
+    Node("List", (b"torch",)),
+    Call("range"),
+    Call("random.sample"),
+    Call("random.choices"),
+    Call("sorted"),
+)
 def check_list(node: cst.ListComp | cst.List | cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a tensor of the device that is indexed by a list, or by a range, of which PyTorch makes one."""
     from torchlint.edits.messages import every

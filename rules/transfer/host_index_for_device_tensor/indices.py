@@ -13,7 +13,7 @@ from torchlint.analyses.tensors.array_elements import may_be_a_number
 from torchlint.analyses.tensors.factories import Factory, factory, is_whole
 from torchlint.analyses.tensors.host_computed import is_computed_on_host
 from torchlint.semantics.names.bindings import dotted
-from torchlint.semantics.values.lattice import Device, Kind
+from torchlint.semantics.values.lattice import UNKNOWN, Device, Kind
 from torchlint.syntax.tree import Comprehension, descendants
 
 if TYPE_CHECKING:
@@ -67,8 +67,10 @@ def list_index(made: cst.ListComp | cst.List | cst.Call, context: Context) -> Li
     above = context.parent(made)
     if not isinstance(above, (cst.Index, cst.Assign)):
         return None
-    if isinstance(made, cst.List) and isinstance(above, cst.Assign) and not _names_an_index(above, context):
+    if not isinstance(made, cst.ListComp) and isinstance(above, cst.Assign) and not _names_an_index(above, context):
         return None  # few lists that have a name are
+    if isinstance(made, cst.Call) and (context.value(made).item or UNKNOWN).kind is not Kind.NUMBER:
+        return None
     found: list[cst.Subscript] = []
     for node in context.destinations(made).nodes:
         index = context.parent(node)

@@ -281,6 +281,22 @@ def test_lists_as_indices() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("rows", "mark"),
+    [
+        ("random.sample(range(n), 8)", MARK),
+        ("random.choices(range(n), k=8)", MARK),
+        ("sorted(random.sample(range(n), 8))", MARK),
+        # Of what is not in sight, and one of them.
+        ("sorted(labels)", ""),
+        ("random.sample(labels, 8)", ""),
+        ("random.sample(range(n), 8)[0]", ""),
+    ],
+)
+def test_lists_that_are_drawn(rows: str, mark: str) -> None:
+    check_snippet(loop(f"rows = {rows}", f"y = x[rows]{mark}", top="import random"), RULE)
+
+
 def test_ranges_as_indices() -> None:
     """PyTorch makes a tensor of a range on the host, as of a list, and copies it where it is used."""
     check_snippet(
