@@ -136,8 +136,8 @@ def check_solver(node: cst.Call, context: Context) -> Iterator[Flag]:
     if name not in _SOLVERS or not is_device_tensor(source, context) or is_in_sample_code(node, context):
         return
     doubts = weighed(RULE, _doubts_of_a_draw(node, source, context))
-    if Doubt.DEVICE_UNKNOWN in doubts and not UNSEEN.isdisjoint(doubts):
-        return  # a guess: neither how often nor where it runs is in sight
+    if context.loop(node) is None and Doubt.DEVICE_UNKNOWN in doubts and not UNSEEN.isdisjoint(doubts):
+        return  # a guess: neither that it recurs nor where it runs is in sight
     said = _DRAWS_CHECKED.of(
         draw=context.shown(node.func),
         checked="its matrix",

@@ -86,7 +86,19 @@ def test_what_looks_whether_there_is_a_result(line: str, mark: str) -> None:
 
 
 def test_a_guess_is_not_worth_a_word() -> None:
-    check_snippet("import torch\n\n\ndef turned(pose: torch.Tensor):\n    return torch.inverse(pose)\n", RULE)
+    code = """import torch
+
+
+def turned(pose: torch.Tensor):
+    return torch.inverse(pose)
+
+
+def turned_again(pose: torch.Tensor, angles):
+    for angle in angles:
+        pose = torch.inverse(pose) * angle  # <- distribution-arg-validation?
+    return pose
+"""
+    check_snippet(code, RULE)
 
 
 @pytest.mark.parametrize(
