@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
@@ -92,7 +92,7 @@ def check(node: cst.BinaryOperation, context: Context) -> Iterator[Flag]:
         yield from _flag(node, tensors, does, instead, context)
 
 
-_Found = tuple[tuple[cst.BaseExpression, ...], str, str]
+_Found: TypeAlias = "tuple[tuple[cst.BaseExpression, ...], str, str]"
 
 
 def _flag(
