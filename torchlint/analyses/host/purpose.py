@@ -385,7 +385,7 @@ def _targets(loop: cst.CSTNode) -> set[str]:
 
 
 def _is_outside(base: cst.BaseExpression, loop: cst.CSTNode, context: Context) -> bool:
-    """Whether what is indexed is there before the loop, and is a tensor, or nobody knows what; numbers have no `item`."""
+    """Whether what is indexed is there before the loop, and is a tensor, or nobody knows what."""
     names = [node for node in descendants(base) if isinstance(node, cst.Name)]
     root = dotted(base)
     if root is None or not names:
