@@ -83,6 +83,26 @@ def check_in_place(node: cst.Call, context: Context) -> Iterator[Flag]:
             yield from _flag(node, (mean, new), _MANY, instead, context)
 
 
+@RULE.on(Node("Subscript", (b")[",)))
+def check_part(node: cst.Subscript, context: Context) -> Iterator[Flag]:
+    """Flag `(x / t)[mask]` and `(x * 2)[:, -1]`."""
+    if any(_selects(part.slice, context) for part in node.slice):
+        yield from _flag_scaled(node, node.value, context)
+
+
+@RULE.on(Method("gather"), Method("masked_select"))
+def check_gathered(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag `torch.gather(x / t, -1, index)`, and the same of a name that nothing else reads."""
+    from torchlint.semantics.names.bindings import method_name
+
+    made = _operand(node, f"torch.{method_name(node.func)}", context)
+    if isinstance(made, cst.Name):
+        reads = [read for read in context.readers(made) if not isinstance(context.parent(read), cst.Del)]
+        made = context.stands_for(made) if len(reads) == 1 else None
+    if made is not None:
+        yield from _flag_scaled(node, made, context)
+
+
 @RULE.on(Node("BinaryOperation", (b"torch",)))
 def check(node: cst.BinaryOperation, context: Context) -> Iterator[Flag]:
     """Flag what is a blend, a constant added to what was scattered, and what is computed twice in one expression."""
@@ -114,6 +134,27 @@ def _flag(
     said = _PASSES.of(code=context.shown(node), does=does, often=how_often(node, context), instead=instead)
     losses = (Doubt.NAMED_OTHERWISE,) if any(LOSS.suggests(last_part(each)) for each in tensors) else ()
     yield Flag(node, said, doubts=(*small, *rate_doubts(node, context), *losses, Doubt.SIZE_UNKNOWN))
+
+
+def _flag_scaled(node: cst.BaseExpression, scaled: cst.BaseExpression, context: Context) -> Iterator[Flag]:
+    """The flag, where this is a tensor by a number, of which the node takes a part."""
+    match scaled:
+        case cst.BinaryOperation(left=whole, operator=cst.Multiply() | cst.Divide(), right=by):
+            if not context.is_tensor(by):
+                does = f"computes `{context.shown(scaled)}` of all elements, and takes some of them"
+                yield from _flag(node, (whole,), does, "take the elements first, and then scale them", context)
+
+
+def _selects(part: cst.BaseSlice, context: Context) -> bool:
+    """Whether an index is one place, or what a comparison of tensors gives."""
+    from torchlint.syntax.literals import integer
+
+    match part:
+        case cst.Index(value=index):
+            made = context.stands_for(index) if isinstance(index, cst.Name) else index
+            is_mask = isinstance(made, cst.Comparison) and context.is_tensor(made)
+            return is_mask or integer(index) is not None
+    return False
 
 
 def _is_beside_a_network(node: cst.BaseExpression, context: Context) -> bool:
