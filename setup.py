@@ -8,14 +8,13 @@ With SOURCE_DATE_EPOCH set, the same tree gives the same wheel and source distri
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
 import os
 import re
 import shutil
 import tarfile
-import zlib
-from itertools import zip_longest
 from pathlib import Path
 
 from setuptools import find_packages, setup
@@ -47,7 +46,7 @@ class Build(build_py):
         ]
 
     def _packed(self) -> dict[str, Path]:
-        return {folder: Path(self.build_lib, "torchlint", f"{folder}.json.gz") for folder in ("fixtures", "rules")}
+        return {folder: Path(self.build_lib, "torchlint", f"{folder}.json.bz2") for folder in ("fixtures", "rules")}
 
 
 class Source(sdist):
@@ -89,20 +88,16 @@ def mode(found: int, *, is_folder: bool) -> int:
 
 
 def packed(folder: Path, pattern: str) -> bytes:
-    """The texts of the files below a folder, and their POSIX paths in it: the same bytes for the same files.
+    """The texts of the files below a folder by their POSIX paths in it: the same bytes for the same files.
 
-    What is alike stands together, where it compresses better: files of one kind, and of pages all first sections, then
-    all second ones.
+    Files of one kind stand together, where they compress better.
     """
     texts = {
         path.relative_to(folder).as_posix(): path.read_bytes().decode()
         for path in sorted(folder.rglob(pattern), key=lambda path: (path.suffix, path))
         if path.is_file() and "__pycache__" not in path.parts
     }
-    squeezed = zlib.compressobj(9, zlib.DEFLATED, 16 + zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL + 1)  # as gzip, with no time
-    sections = [*zip_longest(*(text.split("\n## ") for text in texts.values()))]
-    data = json.dumps([[*texts], sections], ensure_ascii=False).encode()
-    return squeezed.compress(data) + squeezed.flush()
+    return bz2.compress(json.dumps(texts, ensure_ascii=False).encode())
 
 
 def readme() -> str:

@@ -99,6 +99,9 @@ def fixed(text: str, settings: Settings = ALL) -> str:
         "x = slow()  # NOQA\n",
         "x = slow()  # noqa: because\n",
         "x = f(\n    slow(),\n)  # noqa: TL101\n",
+        "x = f(\n    slow(),  # noqa\n)\n",
+        "x = 1 + slow() + \\\n    1  # noqa\n",
+        'x = slow() + """\n\n"""  # noqa\n',
     ],
 )
 def test_silences(text: str) -> None:
@@ -115,6 +118,9 @@ def test_silences(text: str) -> None:
         "x = slow()  # ruff: noqa: TL101\n",
         "# noqa: E501\nx = slow()\n",
         "# noqa\nx = slow()\n",
+        # of a bare one that is meant for another row
+        "x = f(\n    slow(),\n    'too long',  # noqa\n)\n",
+        "x = f(\n    slow(),\n)  # noqa\n",
         "x = slow('# torchlint: ignore[slow-call]')\n",
         "x = slow('# noqa')\n",
         "x = '''\n# torchlint: ignore[slow-call]\n''' + slow()\n",

@@ -44,6 +44,10 @@ def run(arguments: Sequence[str]) -> int:
     except click.ClickException as error:
         return _fail(_described(error))
     except Exception as error:  # noqa: BLE001 - a traceback is not for users
+        from torchlint.shipped import UnpackableError  # only on the way to an error
+
+        if isinstance(error, UnpackableError):
+            return _fail(str(error))
         if not {"-v", "--verbose"}.isdisjoint(arguments):
             import traceback
 

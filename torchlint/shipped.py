@@ -1,7 +1,7 @@
 """What comes with torchlint beside its code: the pages of its rules, and the fixtures with their evidence.
 
 In a checkout, and where one is installed as editable, they are files. A wheel holds each of both folders as one file,
-a quarter of their size, which `setup.py` packs: hundreds of small files take long to install.
+a tenth of their size, which `setup.py` packs: hundreds of small files take long to install.
 """
 
 from __future__ import annotations
@@ -13,6 +13,11 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+class UnpackableError(Exception):
+    """This Python lacks what unpacks it."""
+
 
 Folder = Literal["fixtures", "rules"]
 
@@ -48,11 +53,13 @@ def has(folder: Folder, path: str) -> bool:
 def _packed(folder: Folder) -> Mapping[str, str] | None:
     """The texts of a folder by their paths, None where they are files."""
     try:
-        data = (files("torchlint") / f"{folder}.json.gz").read_bytes()
+        data = (files("torchlint") / f"{folder}.json.bz2").read_bytes()
     except FileNotFoundError:
         return None
-    import gzip  # only where torchlint is installed from a wheel
-
-    paths, sections = json.loads(gzip.decompress(data))
-    pages = zip(paths, zip(*sections, strict=True), strict=True)
-    return {path: "\n## ".join(part for part in page if part is not None) for path, page in pages}
+    try:
+        import bz2  # only where torchlint is installed from a wheel
+    except ModuleNotFoundError:
+        why = f"torchlint's {folder} are packed with bz2, which this Python lacks: build it with libbz2"
+        raise UnpackableError(why) from None
+    texts: dict[str, str] = json.loads(bz2.decompress(data))
+    return texts

@@ -1,7 +1,7 @@
 """Which findings the comments of a file silence, and which of its comments for torchlint do nothing.
 
 `# torchlint: ignore[rule]` covers the logical line it stands on, or the next one from a line of its own;
-`# torchlint: file-ignore[rule]` covers the file; `# noqa` and `# noqa: TL301` cover the logical line.
+`# torchlint: file-ignore[rule]` covers the file; `# noqa: TL301` covers the logical line, and `# noqa` its row.
 `# torchlint: hot[per-batch]` belongs on a `def`, where the semantics read it.
 """
 
@@ -36,10 +36,20 @@ def apply(source: SourceFile, result: Result, settings: Settings) -> Result:
         return result
     ignores = tuple(_ignores(layout))
     by_line: dict[int, _Covering] = {}
+    bare: set[int] = set()
     for ignore in ignores:
-        if not (ignore.verb == "noqa" and ignore.comment.alone):
+        if ignore.verb == "noqa" and not ignore.names:
+            bare.add(source.position(ignore.span.start)[0])
+        elif not (ignore.verb == "noqa" and ignore.comment.alone):
             by_line.setdefault(ignore.line, _Covering()).add(ignore)
     used: set[Span] = set()
+
+    def is_on_bare_row(finding: Finding) -> bool:
+        """Whether its first row, with those that a backslash or a string joins to it, ends in a bare `# noqa`."""
+        row = source.position(finding.span.start)[0]
+        while bare and row not in layout.open_rows and row < max(bare):
+            row += 1
+        return row in bare
 
     def audible(findings: Iterable[Finding]) -> Iterator[Finding]:
         for finding in findings:
@@ -48,7 +58,7 @@ def apply(source: SourceFile, result: Result, settings: Settings) -> Result:
             silencing = [one for one in covering if one.silences(finding.rule)]
             for one in silencing:
                 used.update(one.taken(finding.rule))
-            if not silencing:
+            if not (silencing or is_on_bare_row(finding)):
                 yield finding
 
     findings = list(audible(result.findings))
@@ -128,8 +138,8 @@ class _Name:
 class _Ignore:
     """One instruction: the span of `# torchlint: ignore[a, b]` or `# noqa: A1, B2` in its comment.
 
-    A `noqa` that names nothing silences every rule; an `ignore` that names nothing silences none. `line` is the
-    logical line it covers, `_FILE` for all of them.
+    A `noqa` that names nothing silences every rule on its row; an `ignore` that names nothing silences none. `line` is
+    the logical line it covers, `_FILE` for all of them.
     """
 
     verb: str
@@ -143,20 +153,18 @@ class _Covering:
     """The instructions that cover a line, of which there may be as many as findings."""
 
     def __init__(self) -> None:
-        self._silences_all = False
         self._names: dict[str, list[Span]] = {}
         self._taken: set[str] = set()
 
     def add(self, ignore: _Ignore) -> None:
         """One more."""
-        self._silences_all |= ignore.verb == "noqa" and not ignore.names
         for name in ignore.names:
             if name.rule is not None:
                 self._names.setdefault(name.rule.name, []).append(name.span)
 
     def silences(self, rule: str) -> bool:
         """Whether a finding of this rule on the line goes unreported."""
-        return self._silences_all or rule in self._names
+        return rule in self._names
 
     def taken(self, rule: str) -> Sequence[Span]:
         """The names that silence a rule, once."""

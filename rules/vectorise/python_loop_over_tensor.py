@@ -38,12 +38,18 @@ RULE = Rule(
         (Doubt.RUNS_ONCE, "What runs once on the CPU may be slow."),
         (Doubt.NAMED_RARE, ""),
         (Doubt.NAMED_OTHERWISE, ""),
+        (Doubt.DATA_UNKNOWN, ""),
         (Doubt.RARE, "Pictures, reports and checks at start-up are not what anybody waits for."),
     ),
 )
 _READS = Message(
     "reads",
     "this loop reads one element of {tensor} per iteration, and each read synchronizes",
+    help="read all of them once before the loop, or compute on the whole tensor",
+)
+_READS_SOMEWHERE = Message(
+    "reads-somewhere",
+    "this loop reads one element of {tensor} per iteration, each a wait on a GPU",
     help="read all of them once before the loop, or compute on the whole tensor",
 )
 _COMPARES = Message(
@@ -91,11 +97,13 @@ def check(node: cst.For | cst.CompFor | cst.While, context: Context) -> Iterator
 
 def _said(step: Step, context: Context) -> Said:
     from torchlint.analyses.iteration.element_work import Work
+    from torchlint.semantics.values.lattice import Device
 
     code = context.code(step.tensor).strip()
     tensor = f"`{code}`" if "\n" not in code and len(code) <= _LONGEST else "a tensor"
+    is_known = step.device is Device.ACCELERATOR
     said = {
-        Work.READ: _READS,
+        Work.READ: _READS if is_known else _READS_SOMEWHERE,
         Work.MASK: _COMPARES,
         Work.GATHER: _GATHERS,
         Work.FILL: _FILLS,

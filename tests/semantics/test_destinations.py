@@ -58,6 +58,9 @@ def shown(code: str, through: Through) -> tuple[list[str], list[str]]:
         ("x = self.x = MADE\nx + 1", ALL, ["x + 1"], ["x = self.x = MADE"]),
         ("x[0] = MADE", ALL, [], ["x[0] = MADE"]),
         ("a, b = MADE", ALL, [], ["a, b = MADE"]),
+        ("a, (b, _) = MADE\na + 1\nb + 2", Through.ELEMENTS, ["a + 1", "b + 2"], []),
+        ("a, self.b = MADE\na + 1", Through.ELEMENTS, ["a + 1"], ["a, self.b = MADE"]),
+        ("a, *b = MADE\na + 1", Through.ELEMENTS, ["a + 1"], ["a, *b = MADE"]),
         # Branches
         ("x = MADE if c else g()\nx + 1", Through.BRANCHES, ["x + 1"], []),
         ("x = MADE if c else g()\nx + 1", Through.NAMES, ["MADE if c else g()"], []),

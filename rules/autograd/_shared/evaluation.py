@@ -191,7 +191,8 @@ class Evaluations:
         if self.is_used_elsewhere(flow, lines, unit):
             return None
         whole = block is unit.body and not self._trains(unit)
-        doubts = (Doubt.USE_UNKNOWN,) if flow.escapes else ()
+        goes_on = flow.escapes or self._is_read_elsewhere(flow.attached, lines, unit)
+        doubts = (Doubt.USE_UNKNOWN,) if goes_on else ()
         return Evaluation(lines, calls, unit if whole and isinstance(unit, cst.FunctionDef) else None, doubts)
 
     def _whole(self, function: cst.FunctionDef) -> Evaluation | None:
@@ -245,12 +246,16 @@ class Evaluations:
 
     def is_used_elsewhere(self, flow: Flow, lines: Sequence[Line], unit: Unit) -> bool:
         """Whether code that takes gradients uses, outside of the lines, what a model gave in them."""
-        if not flow.ever or not self.takes_gradients(unit):
+        return bool(flow.ever) and self.takes_gradients(unit) and self._is_read_elsewhere(flow.ever, lines, unit)
+
+    def _is_read_elsewhere(self, names: set[str], lines: Sequence[Line], unit: Unit) -> bool:
+        """Whether one of the names is read outside of the lines, where it may hold what it got in them."""
+        if not names:
             return False
         inside = {inner for line in lines for inner in descendants(line)}
         return any(
             isinstance(inner, cst.Name)
-            and inner.value in flow.ever
+            and inner.value in names
             and inner not in inside
             and self.context.names.is_read(inner)
             and self._may_come_from(inner, inside)

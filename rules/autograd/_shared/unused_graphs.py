@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from torchlint.semantics.context import Context
 
 _THROUGH = Through.PARTS | Through.BRANCHES
+_ONWARDS = _THROUGH | Through.ELEMENTS
 _MOVES = frozenset({"cpu", "cuda", "to", "float", "half", "double"})
 _HOST = ("numpy.", "math.", "cv2.")
 # Bases that call methods of a class with the grad mode that is known of them.
@@ -110,7 +111,7 @@ def _hands_out_graphs(call: cst.Call, context: Context) -> bool:
 
 def _is_returned(call: cst.Call, context: Context) -> bool:
     """Whether the function gives back what is made of the call's result, and nothing else there uses the graph."""
-    gone = context.sinks.of(call, _THROUGH, handed_on=lambda node, taker: _handed_on(node, taker, context))
+    gone = context.sinks.of(call, _ONWARDS, handed_on=lambda node, taker: _handed_on(node, taker, context))
     takes = [isinstance(context.parent(place.node), cst.Return) or _drops(place.node, context) for place in gone.found]
     return not gone.lost and None not in takes and True in takes
 
@@ -166,7 +167,8 @@ def _model_calls(node: cst.BaseExpression, context: Context) -> Iterator[cst.Cal
         seen.add(id(part))
         match part:
             case cst.Name():
-                waiting += context.origins(part, _THROUGH).nodes
+                origins = context.origins(part, _THROUGH)
+                waiting += [origin.node for origin in (*origins.found, *origins.lost)]
             case cst.Call() if context[Evaluations].is_model_call(part) or _hands_out_graphs(part, context):
                 yield part
                 waiting += [argument.value for argument in part.args]
@@ -202,7 +204,7 @@ def _is_known(call: cst.Call, context: Context) -> bool:
 
 def _is_dropped(call: cst.Call, context: Context) -> bool:
     """Whether each place that what a call gives gets to drops its graph, or only asks what it is like."""
-    gone = context.sinks.of(call, _THROUGH, handed_on=lambda node, taker: _handed_on(node, taker, context))
+    gone = context.sinks.of(call, _ONWARDS, handed_on=lambda node, taker: _handed_on(node, taker, context))
     takes = [_drops(place.node, context) for place in gone.found]
     return not gone.lost and None not in takes and True in takes
 
@@ -231,7 +233,9 @@ def _handed_on(node: cst.BaseExpression, taker: cst.CSTNode, context: Context) -
                 return None
             # What another network makes of it holds its graph, too.
             is_of_a_network = context[Evaluations].is_model_call(call)
-            return call if is_of_a_network or (context.qualified_name(call.func) or "").startswith("torch.") else None
+            name = context.qualified_name(call.func) or ""
+            is_of_torch = name.startswith("torch.") and not name.startswith("torch.autograd.")  # that takes gradients
+            return call if is_of_a_network or is_of_torch else None
     return None
 
 

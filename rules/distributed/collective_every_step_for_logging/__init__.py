@@ -78,7 +78,8 @@ def check_function(node: cst.Call, context: Context) -> Iterator[Flag]:
     if not node.args or (context.qualified_name(node.func) or "").startswith("torch."):
         return
     first = node.args[0].value
-    if is_reduction(node, context) and is_only_told(node, context):
+    is_kept = isinstance(context.parent(node), cst.Expr)  # by whom, the function knows
+    if not is_kept and is_reduction(node, context) and is_only_told(node, context):
         yield Flag(
             node,
             _REDUCED.of(tensor=context.shown(first), often=how_often(node, context)),

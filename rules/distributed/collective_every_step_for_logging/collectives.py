@@ -62,6 +62,9 @@ def is_only_told(node: cst.BaseExpression, context: Context) -> bool:
                 return taker
             case cst.Subscript(value=value) if value is held:
                 return taker
+            case cst.Arg():
+                call = context.parent(taker)
+                return call if isinstance(call, cst.Call) and _computes(call, context) else None
         return None
 
     destinations = context.destinations(node, Through.PARTS, handed_on=turned)
@@ -72,6 +75,14 @@ def is_only_told(node: cst.BaseExpression, context: Context) -> bool:
     )
 
 
+def _computes(call: cst.Call, context: Context) -> bool:
+    """Whether a call gives something of the same use as what it is given: `max(total, 1)`, `torch.sqrt(total)`."""
+    name = context.qualified_name(call.func) or ""
+    is_of_torch = name.startswith("torch.") and not name.startswith("torch.distributed.")
+    return (is_of_torch and last_part(call.func) not in _DECIDING) or name in _BUILTINS
+
+
+_BUILTINS = frozenset("abs float int max min round sum".split())
 # What computes or decides with what it is given, so that a sum over the processes is needed.
 _DECIDING = frozenset("allclose backward isfinite isinf isnan step".split())
 
@@ -83,6 +94,8 @@ def _is_told(node: cst.BaseExpression, context: Context) -> bool:
     taker = context.parent(node)
     if isinstance(taker, cst.AugAssign) and taker.target is node and isinstance(node, cst.Name):
         return all(is_only_told(use, context) for use in context.uses.of(node.value, taker))
+    if isinstance(taker, cst.AugAssign) and not isinstance(taker.operator, cst.AddAssign):
+        return False  # `weights /= total`, which is no running total
     match taker, context.parent(taker) if taker is not None else None:
         case cst.Arg(), cst.Call(func=func):
             return _DECIDING.isdisjoint((last_part(func), method_name(func)))

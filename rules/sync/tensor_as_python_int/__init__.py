@@ -34,6 +34,7 @@ _NUMBER = Message(
     "`{number}` is needed as a Python number, which synchronizes with the GPU{often}",
     help="take it from where the CPU knows it, or mask instead",
 )
+_ELEMENT = Message("element", _NUMBER.headline, help="bring all elements at once by one `.tolist()` before the loop")
 
 
 @RULE.on(
@@ -64,6 +65,7 @@ _NUMBER = Message(
 )
 def check(node: cst.Call | cst.Subscript, context: Context) -> Iterator[Flag]:
     """Flag the first device tensor of which the node needs the value as an int."""
+    from torchlint.analyses.host.purpose import is_element_read
     from torchlint.edits.messages import how_often
 
     from .whole_numbers import tensors_as_numbers  # the model's parts load LibCST
@@ -71,10 +73,13 @@ def check(node: cst.Call | cst.Subscript, context: Context) -> Iterator[Flag]:
     number = next(tensors_as_numbers(node, context), None)
     if number is None or _is_said_otherwise(number, context):
         return
+    said = _ELEMENT if (is_one_of_many := is_element_read(number, context)) else _NUMBER
+    # Of many, whatever they decide, one copy brings all.
+    doubts = (doubt for doubt in _doubts(number, context) if not (is_one_of_many and doubt is Doubt.VALUE_DECIDES))
     yield Flag(
         number,
-        _NUMBER.of(number=context.shown(number), often=how_often(number, context)),
-        doubts=weighed(RULE, _doubts(number, context)),
+        said.of(number=context.shown(number), often=how_often(number, context)),
+        doubts=weighed(RULE, doubts),
     )
 
 

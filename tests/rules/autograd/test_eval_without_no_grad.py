@@ -761,6 +761,8 @@ def train(loader, memory):
         f"action = torch.distributions.Categorical(logits=net(x)).sample(){HERE}",
         f"y = net(x).data{HERE}",
         f"aside = net(x).mean().item(){HERE}",
+        f"action, _ = net(x){HERE}\n        action = action.cpu().data.numpy().flatten()",
+        f"out, (state, _) = net(x){HERE}\n        y = out.detach() + state.detach()",
     ],
 )
 def test_a_graph_that_all_uses_drop(lines: str) -> None:
@@ -777,7 +779,10 @@ def test_a_graph_that_all_uses_drop(lines: str) -> None:
         "dist = torch.distributions.Normal(net(x), 1)\n        y = dist.sample()\n        (-dist.log_prob(y)).mean().backward()",
         "dist = torch.distributions.Normal(net(x), 1)\n        y = dist.rsample().detach() + dist.rsample()",
         "with torch.no_grad():\n            fake = net(x).detach()",
-        "out, state = net(x)\n        state = state.detach()",
+        "out, state = net(x)\n        state = state.detach()\n        F.mse_loss(out, y).backward()",
+        "out, (state, _) = net(x)\n        memory.append(state)\n        y = out.detach()",
+        "out, *memory = net(x)\n        y = out.detach()",
+        "out, memory[0] = net(x)\n        y = out.detach()",
         "out = net(x)\n        print(out.shape)",
         "y = F.relu(x).detach()",
     ],
@@ -1042,3 +1047,27 @@ def test_a_network_that_was_saved_with_others(loaded: str, mark: str) -> None:
     code = f"import pickle\n{loaded}\nwhile running():\n    step(policy{{call}}(state).detach().numpy()){{mark}}\n"
     check(code.format(call="", mark=mark))
     check(code.format(call=".state", mark=""))
+
+
+@pytest.mark.parametrize(
+    ("name", "used", "mark"),
+    [
+        ("net", "print(out.sum())", HERE),
+        ("net", "kept.update({'out': out})", f"{HERE}?"),
+        ("mean_std", "print(out)", ""),
+    ],
+)
+def test_what_leaves_the_block_it_is_evaluated_in(name: str, used: str, mark: str) -> None:
+    check(
+        f"""
+        class Trainer:
+            def prepare(self, out, kept):
+                if self.normal:
+                    self.{name}.train()
+                    self.{name}(out)
+                    self.{name}.eval()
+                    out = self.{name}(out){mark}
+                    {"" if "update" in used else used}
+                {used if "update" in used else ""}
+        """
+    )

@@ -650,7 +650,15 @@ def evaluate(model, loader, metric, found, device):
         ["found.append(model(x.to(device)).cpu().argmax(1))  # <- bulk-d2h-in-hot-loop"],
         ["found.append(torch.argmax(model(x.to(device)).cpu(), dim=1))  # <- bulk-d2h-in-hot-loop"],
         ["found.append(model(x.to(device)).cpu().numpy().max(axis=1))  # <- bulk-d2h-in-hot-loop"],
-        # What is used besides has to come over.
+        [
+            "pred = model(x.to(device)).cpu().numpy()  # <- bulk-d2h-in-hot-loop",
+            "hits = (pred > 0.5) & ~(y.numpy() == 2)",
+            "found.append(hits.sum() / (hits | (pred < 0)).sum() * len(pred) / pred.shape[0])",
+        ],
+        # What is used besides has to come over, and what a loop reduces again and again.
+        ["pred = model(x.to(device)).cpu().numpy()", "found.append((pred @ pred).sum())"],
+        ["pred = model(x.to(device)).cpu().numpy()", "found.append((y in pred, pred.sum()))"],
+        ["pred = model(x.to(device)).cpu().numpy()", "for one in range(9):", "    found.append((pred == one).sum())"],
         ["pred = model(x.to(device)).cpu().numpy()", "found.append((pred, np.argmax(pred, axis=1)))"],
         ["pred = model(x.to(device)).cpu().numpy()", "found.append(np.argmax(pred, axis=1) + np.max(pred, axis=1))"],
         ["found.append(model(x.to(device)).cpu().numpy())  # <- bulk-d2h-in-hot-loop?"],

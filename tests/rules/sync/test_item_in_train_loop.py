@@ -131,6 +131,18 @@ RULE = "item-in-train-loop"
         """
         import torch
         def train(model, loader, optimizer, criterion, device, log):
+            total = 0.0 if log else None
+            for x, y in loader:
+                loss = criterion(model(x.to(device)), y.to(device))
+                loss.backward()
+                optimizer.step()
+                if total is not None:
+                    total += loss.item()  # <- item-in-train-loop
+            return total
+        """,
+        """
+        import torch
+        def train(model, loader, optimizer, criterion, device, log):
             for x, y in loader:
                 x, y = x.to(device), y.to(device)
                 out = model(x)
@@ -220,6 +232,7 @@ RULE = "item-in-train-loop"
         "progress bar",
         "best",
         "meter",
+        "a total that there may be",
         "accuracy",
         "conversion",
         "returned by a step",
@@ -1528,3 +1541,28 @@ def test_what_is_read_per_iteration_of_what_nobody_knows(before: str, read: str,
         "    return torch.cat(made)\n"
     )
     check_snippet(code, RULE)
+
+
+@pytest.mark.parametrize(("used", "mark"), [("words", ""), ("prepared(words)", f"  # <- {RULE}?")])
+def test_what_a_dataset_calls_reads_on_the_cpu(used: str, mark: str) -> None:
+    check_snippet(
+        f"""
+        import torch
+        from torch.utils.data import Dataset
+        def count(words, pad):
+            targets = torch.stack([tokens(word) for word in words], dim=0)
+            for word, target in zip(words, targets):
+                target[: int(target.ne(pad).sum())] = 0{mark}
+            return targets
+        def prepared(words):
+            return count(words, 0)
+        class Texts(Dataset):
+            def __getitem__(self, i):
+                return prepared(self.texts[i])
+        def train(net, loader, optimizer):
+            for words in loader:
+                net({used}).mean().backward()
+                optimizer.step()
+        """,
+        RULE,
+    )

@@ -242,3 +242,25 @@ def train(net, loader, optimizer):
 """
     check_snippet(code, RULE)
     check_snippet(code.replace('[part.to("cuda") for part in batch]', "list(batch)").replace(MARK, ""), RULE)
+
+
+@pytest.mark.parametrize(
+    ("bound", "mark"),
+    [
+        ("num = lengths[i]", f"  # <- {RULE}?"),
+        ("num = lengths[0]", ""),
+        ("num = lengths[i].sum() + lengths[i].max()", ""),
+    ],
+)
+def test_a_search_that_reads_one_length_of_many(bound: str, mark: str) -> None:
+    """Its name says that it goes by the data, of which one copy brings all."""
+    code = f"""
+        import torch
+        def beam_search(scores: torch.Tensor, lengths: torch.Tensor):
+            for i in range(scores.shape[0]):
+                {bound}
+                for t in range(num):{mark}
+                    show(t)
+    """
+    for finding in check_snippet(code, RULE).findings:
+        assert "one `.tolist()` before the loop" in finding.help

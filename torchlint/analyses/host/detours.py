@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -15,7 +14,6 @@ from torchlint.semantics.values.lattice import Device, Kind
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
-    from torchlint.semantics.names.bindings import Binding
 
 # What gives less than it takes, in NumPy and in torch by the same name.
 _REDUCTIONS = frozenset("argmax argmin max min amax amin sum mean any all".split())
@@ -24,19 +22,48 @@ _SAME = frozenset("numpy detach float double half long int clone squeeze".split(
 
 
 def reduced_by(copy: cst.Call, tensor: cst.BaseExpression, context: Context) -> str:
-    """The one reduction that takes the copy, and nothing else does: `np.argmax(scores.cpu().numpy(), axis=1)`."""
+    """The one reduction that takes the copy, or what is computed of it element by element, and nothing else does.
+
+    `np.argmax(scores.cpu().numpy(), axis=1)`; `hits = scores.cpu().numpy() > 0.5` and then `(hits & wanted).sum()`.
+    """
     if context.value(tensor).scalar or is_copied_before(copy, context):
         return ""
-    whole = _values(copy, context)
-    found = _reduction(whole, context)
-    if found:
-        return found
-    match context.parent(whole):
-        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as target)]) as statement:
-            uses = [use for binding in _bound(target, statement, context) for use in context.names.uses(binding)]
-            names = {_reduction(_values(use, context), context) for use in uses}
-            return names.pop() if len(names) == 1 else ""
-    return ""
+    gone = context.sinks.of(copy, handed_on=lambda node, taker: _element_by_element(node, taker, context))
+    taken = [place.node for place in gone.found if not _is_described(place.node, context)]
+    names = {_reduction(node, context) for node in taken}
+    # A loop that reduces one copy again and again, class by class, would wait each time.
+    is_once = all(context.loop(node) is context.loop(copy) for node in taken)
+    return names.pop() if len(names) == 1 and is_once and not gone.lost else ""
+
+
+def _element_by_element(node: cst.BaseExpression, taker: cst.CSTNode, context: Context) -> cst.BaseExpression | None:
+    """What has as many elements, and is computed of each for itself: the same values, a comparison, a sum of two."""
+    match taker:
+        case cst.Attribute():
+            same = _values(node, context)
+            return same if same is not node else None
+        case cst.ComparisonTarget(operator=operator):
+            above = context.parent(taker)
+            is_of_all = isinstance(operator, (cst.In, cst.NotIn, cst.Is, cst.IsNot))
+            return above if isinstance(above, cst.Comparison) and not is_of_all else None
+        case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=operator)]):
+            return None if isinstance(operator, (cst.In, cst.NotIn, cst.Is, cst.IsNot)) else taker
+        case cst.BinaryOperation(operator=operator):
+            return None if isinstance(operator, cst.MatrixMultiply) else taker
+        case cst.UnaryOperation(operator=cst.BitInvert() | cst.Minus()):
+            return taker
+    return None
+
+
+def _is_described(node: cst.CSTNode, context: Context) -> bool:
+    """`x.shape`, `len(x)`: what asks for no values."""
+    match context.parent(node):
+        case cst.Attribute(attr=cst.Name(value="shape" | "size" | "ndim" | "dtype")):
+            return True
+        case cst.Arg() as argument:
+            call = context.parent(argument)
+            return isinstance(call, cst.Call) and context.qualified_name(call.func) in ("len", "builtins.len")
+    return False
 
 
 def came_from_the_host(copy: cst.Call, context: Context) -> bool:
@@ -88,7 +115,7 @@ def _is_given_by_a_loop(node: cst.BaseExpression, context: Context) -> bool:
     return bool(values) and all(value.kind is Kind.TENSOR and value.device is Device.CPU for value in values)
 
 
-def _values(node: cst.CSTNode, context: Context) -> cst.CSTNode:
+def _values(node: cst.BaseExpression, context: Context) -> cst.BaseExpression:
     """The whole of `t.cpu().numpy()`, as far as the values stay the same."""
     while True:
         above = context.parent(node)
@@ -114,12 +141,6 @@ def _reduction(whole: cst.CSTNode, context: Context) -> str:
             root, _, name = (context.qualified_name(call.func) or "").partition(".")
             return name if root in ("numpy", "torch") and name in _REDUCTIONS else ""
     return ""
-
-
-def _bound(target: cst.Name, statement: cst.Assign, context: Context) -> list[Binding]:
-    """What the statement binds to the name."""
-    uses = filter(context.names.is_read, context.uses.of(target.value, statement))
-    return [binding for use in islice(uses, 1) for binding in context.reaching(use) if binding.node is statement][:1]
 
 
 def _is_moved(node: cst.BaseExpression, context: Context) -> bool:

@@ -61,6 +61,8 @@ def purpose(read: cst.CSTNode, context: Context) -> Purpose:
                     if isinstance(above, cst.If) and _keeps_the_best(above, read, context)
                     else Purpose.NEEDED
                 )
+            case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=cst.Is() | cst.IsNot())]):
+                return Purpose.DEFER  # `total is not None` asks for no number
             case cst.Assert() | cst.CompIf():
                 return Purpose.NEEDED
             case cst.For():
@@ -330,10 +332,12 @@ def is_copied_before(copy: cst.Call, context: Context) -> bool:
 
 
 def is_element_read(tensor: cst.BaseExpression, context: Context) -> bool:
-    """Whether a loop reads a tensor element by element: `t[i].item()`, or `v.item()` for `v` in `t`.
+    """Whether a loop reads a tensor element by element: `t[i].item()`, or `v.item()` for `v` in `t`; `v = t[i]` too.
 
     One `tolist()` before the loop would bring them all, whatever they are used for.
     """
+    value = context.stands_for(tensor) if isinstance(tensor, cst.Name) else None
+    tensor = value if isinstance(value, cst.Subscript) else tensor
     loop = _innermost(tensor, context)
     return loop is not None and _is_element(tensor, loop, context) and not walks_keys(loop)
 

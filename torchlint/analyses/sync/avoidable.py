@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
+from torchlint.analyses.data.sample_code import is_for_samples
 from torchlint.analyses.execution.hot import rate_doubts
 from torchlint.analyses.execution.rarity import is_named_diagnostic
 from torchlint.analyses.execution.training_steps import is_in_training, is_part_of_a_step
@@ -45,8 +46,8 @@ def avoidable_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | 
 def doubtful_read(node: cst.CSTNode, context: Context) -> Read | None:
     """The tensor that the expression reads one element of, and all that speaks against sparing the read."""
     tensor = scalar_read(node, context)
-    if tensor is None:
-        return None
+    if tensor is None or (context.device(tensor) is Device.UNKNOWN and is_for_samples(node, context)):
+        return None  # what a loader calls is given tensors on the CPU
     return Read(tensor, with_its_device(node, tensor, _doubts(node, tensor, context), context))
 
 

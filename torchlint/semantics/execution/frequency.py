@@ -1273,11 +1273,16 @@ class Frequencies:
         return self.kinds.settled(("limit", name), False, self._is_bound_to_limits, name)  # noqa: FBT003
 
     def _is_bound_to_limits(self, name: cst.Name) -> bool:
-        bindings = self.names.reaching(name)
+        # `log = False`, and under `if step % 100 == 0` True.
+        bindings = [
+            each for each in self.names.reaching(name) if isinstance(each.node, cst.Param) or not _is_false(each.value)
+        ]
         return bool(bindings) and all(
             self._is_handed_limits(binding.node)
             if isinstance(binding.node, cst.Param)
-            else binding.value is not None and not binding.path and self._is_limit(binding.value)
+            else binding.value is not None
+            and not binding.path
+            and (self._is_limit(binding.value) or self.is_rate_limited(binding.node))
             for binding in bindings
         )
 
@@ -1301,7 +1306,7 @@ class Frequencies:
         )
 
     def _is_limit(self, value: cst.BaseExpression) -> bool:
-        is_condition = isinstance(value, (cst.Comparison, cst.BooleanOperation, cst.UnaryOperation))
+        is_condition = isinstance(value, (cst.Comparison, cst.BooleanOperation, cst.UnaryOperation, cst.Name))
         return is_condition and self.is_rate_limit(value)
 
     def _is_handed_limits(self, parameter: cst.Param) -> bool:
@@ -1310,7 +1315,7 @@ class Frequencies:
         if function is None:
             return False
         given = [self.calls.argument_for(call, function, parameter) for call in self.calls.callers(function)]
-        asked = [value for value in given if not (isinstance(value, cst.Name) and value.value in ("False", "None"))]
+        asked = [value for value in given if not _is_false(value) and not (value is not None and _is_none(value))]
         return bool(asked) and all(value is not None and self._is_limit(value) for value in asked)
 
     def _is_an_end(self, node: cst.CSTNode) -> bool:
@@ -1394,6 +1399,10 @@ def _parts(test: cst.BaseExpression) -> list[cst.BaseExpression]:
     if isinstance(test, cst.BooleanOperation):
         return [*_parts(test.left), *_parts(test.right)]
     return [test]
+
+
+def _is_false(node: cst.BaseExpression | None) -> bool:
+    return isinstance(node, cst.Name) and node.value == "False"
 
 
 def _is_none(node: cst.BaseExpression) -> bool:

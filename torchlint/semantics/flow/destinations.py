@@ -68,7 +68,8 @@ class Sinks:
         """Where the value of an expression goes: the reads of the names that it is bound to as a whole, and so on.
 
         Through BRANCHES it goes on as the value of `a if c else b` and of `a or b`; through PARTS as a part of what is
-        written as a container, and out of it where that is unpacked. `handed_on` is asked at each place, with the
+        written as a container, and out of it where that is unpacked; through ELEMENTS, what an expression gives goes on
+        as whatever is unpacked from it. `handed_on` is asked at each place, with the
         expression and what takes it, for the expression that has the value from there. Each place is looked at once.
         """
         found: list[Destination] = []
@@ -93,7 +94,7 @@ class Sinks:
             elif (holder := self._holder(place, through)) is not None:
                 waiting.append(holder)
             elif isinstance(taker, (cst.Assign, cst.AnnAssign, cst.NamedExpr)) and place.node is taker.value:
-                bound = [*_bound(taker, place.path)]
+                bound = [*_bound(taker, place.path, spread=Through.ELEMENTS in through)]
                 waiting += reversed([*self._reads(taker, bound, is_alone=place.is_alone)])
                 if None in bound:
                     lost.append(place)
@@ -138,7 +139,9 @@ class Sinks:
                     yield Destination(use, path, is_alone and len(self.names.reaching(use)) == 1)
 
 
-def _bound(statement: _Binds, path: tuple[int, ...]) -> Iterator[tuple[cst.Name, tuple[int, ...]] | None]:
+def _bound(
+    statement: _Binds, path: tuple[int, ...], *, spread: bool
+) -> Iterator[tuple[cst.Name, tuple[int, ...]] | None]:
     """The names that get what lies at a path in the value of a statement; None for what gets it and is no name."""
     waiting: list[tuple[cst.BaseExpression, tuple[int, ...]]]
     if isinstance(statement, cst.Assign):
@@ -154,5 +157,9 @@ def _bound(statement: _Binds, path: tuple[int, ...]) -> Iterator[tuple[cst.Name,
                 and all(isinstance(element, cst.Element) for element in elements[: place + 1])
             ):
                 waiting.append((elements[place].value, tuple(more)))
+            case ((cst.Tuple(elements=elements) | cst.List(elements=elements)), ()) if spread:
+                waiting += [(part.value, ()) for part in elements if isinstance(part, cst.Element)]
+                if any(isinstance(part, cst.StarredElement) for part in elements):
+                    yield None
             case _:
                 yield None

@@ -240,7 +240,9 @@ class Results:
             return self.kinds.returns(method) if method is not None else UNKNOWN
         match owner.kind:
             case Kind.NDARRAY:
-                return NUMBER if name in ("item", "tolist") else NDARRAY
+                if name == "tolist":
+                    return sequence_of(NUMBER).likely()  # of one without axes, a number
+                return NUMBER if name == "item" else NDARRAY
             case Kind.STRING:
                 return sequence_of(STRING) if name == "split" else STRING
             case Kind.MAPPING:

@@ -66,7 +66,7 @@ NO_MODEL = Convention(
     "no-model",
     suggests_that="what is called has no parameters: a criterion, a metric or a transform",
     why="Their results are looked at, and their graphs are freed at once.",
-    pattern="crit(?!ic)|loss|metric|lpips|ssim|psnr|accuracy|transform|augment|normali[sz]e|process",
+    pattern="crit(?!ic)|loss|metric|lpips|ssim|psnr|accuracy|transform|augment|normali[sz]e|mean_std|process",
     ignore_case=True,
 )
 
