@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class UnpackableError(Exception):
-    """This Python lacks what unpacks it."""
+    """Python lacks here what unpacks it."""
 
 
 Folder = Literal["fixtures", "rules"]

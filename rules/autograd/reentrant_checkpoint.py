@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Message, Rule
+from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Rule
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -20,6 +20,7 @@ RULE = Rule(
     since="0.2.0",
     fix=(Applicability.UNSAFE,),
     unsafe="parameters whose inputs require no gradients get gradients now",
+    doubts=((Doubt.OPTION_DECIDES, ""),),
 )
 _REENTRANT = Message(
     "reentrant",
@@ -46,6 +47,20 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         _REENTRANT.of(),
         title="Pass `use_reentrant=False`",
         edits=(with_argument(node, f"{_OPTION}=False", context),),
+        doubts=(Doubt.OPTION_DECIDES,) if _is_optional(node, context) else (),
+    )
+
+
+def _is_optional(node: cst.Call, context: Context) -> bool:
+    """Whether an option of the object decides if there is a checkpoint: `if self.with_cp and x.requires_grad:`."""
+    from torchlint.semantics.names.bindings import dotted
+    from torchlint.syntax.tree import descendants
+
+    return any(
+        isinstance(part, cst.Attribute) and part.attr.value != "training" and dotted(part.value) == "self"
+        for test, is_taken in context.conditions(node)
+        if is_taken
+        for part in (test, *descendants(test))
     )
 
 

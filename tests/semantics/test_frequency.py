@@ -259,6 +259,24 @@ for i, x in enumerate(loader):
         ("class C(Callback):\n  def on_train_epoch_end(self):\n    LOOK(1)", Frequency.EPOCH),
         ("for i in range(9):\n    loss = f()\n    loss.backward()\n    LOOK(1)", Frequency.BATCH),
         ("for x in loader:\n    if i % 100 == 0:\n        LOOK(1)", Frequency.EPOCH),
+        (
+            "for x in loader:\n    due = False\n    if i % 100 == 0:\n        due = True\n    if due:\n        LOOK(1)",
+            Frequency.EPOCH,
+        ),
+        (
+            (
+                "def step(x, due=False):\n    if due:\n        LOOK(1)\n"
+                "for x in loader:\n    due = False\n    if i % 100 == 0:\n        due = True\n    step(x, due)"
+            ),
+            Frequency.EPOCH,
+        ),
+        (
+            (
+                "def step(x, due=False):\n    if due:\n        LOOK(1)\n"
+                "for x in loader:\n    due = False\n    if x:\n        due = True\n    step(x, due)"
+            ),
+            Frequency.BATCH,
+        ),
         ("for x in loader:\n    if i % 2 == 0:\n        LOOK(1)", Frequency.BATCH),
         ("for x in loader:\n    if i % 99 == 0 or i - 1 >= 9 * len(loader):\n        LOOK(1)", Frequency.EPOCH),
         ("for x in loader:\n    if i % 99 == 0 or i >= 9 * warmup:\n        LOOK(1)", Frequency.BATCH),

@@ -73,13 +73,12 @@ def check_function(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
 
-    from .collectives import is_only_told, is_reduction  # the model's parts load LibCST
+    from .collectives import is_only_told, is_reduction, keeps_its_sum  # the model's parts load LibCST
 
     if not node.args or (context.qualified_name(node.func) or "").startswith("torch."):
         return
     first = node.args[0].value
-    is_kept = isinstance(context.parent(node), cst.Expr)  # by whom, the function knows
-    if not is_kept and is_reduction(node, context) and is_only_told(node, context):
+    if is_reduction(node, context) and is_only_told(node, context) and not keeps_its_sum(node, context):
         yield Flag(
             node,
             _REDUCED.of(tensor=context.shown(first), often=how_often(node, context)),

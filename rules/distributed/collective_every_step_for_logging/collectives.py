@@ -75,6 +75,17 @@ def is_only_told(node: cst.BaseExpression, context: Context) -> bool:
     )
 
 
+def keeps_its_sum(call: cst.Call, context: Context) -> bool:
+    """Whether what a call gives is dropped, and what it does may be kept: the function sets attributes or elements."""
+    if not isinstance(context.parent(call), cst.Expr):
+        return False
+    function = context.calls.target(call)
+    return function is None or any(
+        isinstance(part, cst.AssignTarget) and isinstance(part.target, (cst.Attribute, cst.Subscript))
+        for part in descendants(function.body)
+    )
+
+
 def _computes(call: cst.Call, context: Context) -> bool:
     """Whether a call gives something of the same use as what it is given: `max(total, 1)`, `torch.sqrt(total)`."""
     name = context.qualified_name(call.func) or ""

@@ -101,8 +101,8 @@ def _doubts(made: Factory, moved: Move, number: int | None, context: Context) ->
         yield Doubt.RUNS_ONCE
     axes = sizes(made.call, context)
     is_no_block = axes is not None and axes.count(None) <= 1 and prod(size or 1 for size in axes) < _SMALL
-    if is_no_block and is_made_once(moved.call, context):
-        yield from (Doubt.SMALL, Doubt.RUNS_ONCE)
+    if is_made_once(moved.call, context):
+        yield from (Doubt.SMALL, Doubt.RUNS_ONCE) if is_no_block else (Doubt.RUNS_ONCE,)
     # A move in another block is one that somebody thought about.
     limit = _SMALL if _share_a_block(made.call, moved.call, context) else _TINY
     is_small = number is not None and number < limit and not is_enlarged(moved)

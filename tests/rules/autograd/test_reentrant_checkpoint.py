@@ -115,3 +115,22 @@ def test_an_argument_has_a_line_where_the_others_have(call: str, fixed: str) -> 
     call, fixed = (code.replace("\n", "\n    ") for code in (call, fixed))
     marked = call.replace("(", f"(  # <- {RULE}", 1) if call[11] == "\n" else call.replace("\n", f"  # <- {RULE}\n", 1)
     check_snippet(f"{top}    return {marked}\n", RULE, fixed=f"{top}    return {fixed}\n")
+
+
+@pytest.mark.parametrize(
+    ("test", "mark"),
+    [("self.with_cp and x.requires_grad", "?"), ("self.with_cp", "?"), ("self.training", ""), ("x.requires_grad", "")],
+)
+def test_an_option_of_the_network(test: str, mark: str) -> None:
+    check_snippet(
+        f"""
+        import torch
+        from torch.utils.checkpoint import checkpoint
+        class Block(torch.nn.Module):
+            def forward(self, x):
+                if {test}:
+                    return checkpoint(self.inner, x)  # <- {RULE}{mark}
+                return self.inner(x)
+        """,
+        RULE,
+    )

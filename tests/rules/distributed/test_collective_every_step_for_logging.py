@@ -188,3 +188,43 @@ def test_gradients_that_are_flattened_are_reduced_for_the_step() -> None:
         """,
         "collective-every-step-for-logging",
     )
+
+
+@pytest.mark.parametrize(
+    "used",
+    [
+        "weights /= total",
+        "optimizer.scale = max(total, 1)",
+        "torch.sqrt(total).backward()",
+    ],
+)
+def test_a_sum_that_is_computed_with(used: str) -> None:
+    check_snippet(
+        f"""
+        import torch
+        import torch.distributed as dist
+        from torch.utils.data import DataLoader
+        for x in DataLoader(rows):
+            total = model(x).sum()
+            dist.all_reduce(total)
+            {used}
+        """,
+        RULE,
+    )
+
+
+def test_a_function_that_keeps_its_sum() -> None:
+    check_snippet(
+        """
+        import torch
+        import torch.distributed as dist
+        class Center(torch.nn.Module):
+            def reduce_center(self, x):
+                self.sum = torch.sum(x, dim=0)
+                dist.all_reduce(self.sum)
+            def forward(self, x):
+                self.reduce_center(x)
+                return x - self.sum
+        """,
+        RULE,
+    )

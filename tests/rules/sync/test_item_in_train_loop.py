@@ -1566,3 +1566,30 @@ def test_what_a_dataset_calls_reads_on_the_cpu(used: str, mark: str) -> None:
         """,
         RULE,
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "mark"),
+    [("loud=False", f"  # <- {RULE}?"), ("loud=True", f"  # <- {RULE}"), ("loud", f"  # <- {RULE}")],
+)
+def test_an_option_that_nobody_switches_on(given: str, mark: str) -> None:
+    made = "Trainer(net, True)" if given == "loud" else "Trainer(net)"
+    check_snippet(
+        f"""
+        import torch
+        class Trainer:
+            def __init__(self, net, {given}):
+                self.net, self.total = net.cuda(), 0
+                self.loud = loud
+            def step(self, x):
+                loss = self.net(x).mean()
+                loss.backward()
+                if self.loud:
+                    self.total += loss.item(){mark}
+        def train(net, loader):
+            trainer = {made}
+            for x in loader:
+                trainer.step(x.cuda())
+        """,
+        RULE,
+    )

@@ -539,7 +539,12 @@ def test_made_once_and_kept(test: str, kept: str, found: bool) -> None:  # noqa:
     code = "import torch\nclass Net:\n    def forward(self, x, n, mean):\n        if {}:\n            {}{}\n"
     small, large = "torch.randn(3, x.shape[1], 1, 1).to(x.device)", "torch.randn(n, n).to(x.device)"
     check_snippet(code.format(test, kept.format(small), f"  # <- {RULE}" if found else f"  # <- {RULE}?"), RULE)
-    check_snippet(code.format(test, kept.format(large), f"  # <- {RULE}"), RULE)
+    check_snippet(code.format(test, kept.format(large), f"  # <- {RULE}" if found else f"  # <- {RULE}?"), RULE)
+    beside = f"self.other = 1\n            {kept.format(large)}" if "self." in kept else kept.format(large)
+    check_snippet(
+        code.format("not hasattr(self, 'other')", beside, f"  # <- {RULE}?" if "self." in kept else f"  # <- {RULE}"),
+        RULE,
+    )
 
 
 @pytest.mark.parametrize(

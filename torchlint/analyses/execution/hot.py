@@ -78,9 +78,10 @@ def _is_called_by_nobody(node: cst.CSTNode, context: Context) -> bool:
     name = function.name.value
     if name.startswith("__") or (context.classes.owner(function) is not None and not name.startswith("_")):
         return False
-    return not (
-        context.calls.callers(function) or context.elsewhere.callers(function) or context.uses.of(name, function)
-    )
+    if context.calls.callers(function) or context.elsewhere.callers(function) or context.uses.of(name, function):
+        return False
+    # `partial(self._shortcut, planes=planes)` has somebody call it.
+    return not any(attribute.attr.value == name for attribute in context.tree.of(cst.Attribute))
 
 
 def is_exceptional(node: cst.CSTNode, context: Context) -> bool:

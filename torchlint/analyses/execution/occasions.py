@@ -14,9 +14,11 @@ from torchlint.semantics.execution.guards import kept, missing
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.functions import COUNTING_FUNCTION, MADE_UP_FUNCTION
 from torchlint.semantics.names.bindings import last_part
-from torchlint.syntax.tree import Comprehension, Loop, descendants_in_scope
+from torchlint.syntax.tree import Comprehension, Loop, descendants, descendants_in_scope
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from torchlint.semantics.context import Context
 
 _DEFINITIONS = (cst.FunctionDef, cst.Lambda, cst.ClassDef)
@@ -181,9 +183,17 @@ def is_made_once(value: cst.CSTNode, context: Context) -> bool:
     for guard in context.guards(value):
         if isinstance(guard.node, cst.If) and guard.part is guard.node.body:
             is_first = is_first_of_its_kind(guard.node, context.names)
-            if is_first or missing(guard.node.test) == name is not None:
+            absent = missing(guard.node.test)
+            if is_first or (name is not None and absent is not None and absent in (name, *_all_kept(guard.node.body))):
                 return True
     return False
+
+
+def _all_kept(body: cst.CSTNode) -> Iterator[str]:
+    """The attributes that a block sets: `self.x` of `self.x = value`."""
+    for target in descendants(body):
+        if isinstance(target, cst.AssignTarget) and (name := kept(target)) is not None:
+            yield name
 
 
 def _kept_as(value: cst.CSTNode, context: Context) -> str | None:

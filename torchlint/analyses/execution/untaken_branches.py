@@ -34,7 +34,8 @@ def is_untaken(node: cst.CSTNode, context: Context) -> bool:
 def is_left_off(node: cst.CSTNode, context: Context) -> bool:
     """Whether the node, or each call of its method, waits for an option of the class that nobody here switches on.
 
-    `if self.include_nms:`, where the class says `include_nms = False` and no line of the file sets it.
+    `if self.include_nms:`, where the class says `include_nms = False` and no line of the file sets it, or `__init__` is
+    given it, by default `False`, and no call in sight gives it.
     """
     function = context.function(node)
     class_ = context.classes.owner(function) if isinstance(function, cst.FunctionDef) else None
@@ -56,12 +57,37 @@ def _is_off(test: cst.BaseExpression, class_: cst.ClassDef, context: Context) ->
                 for part in line.body
                 if isinstance(part, cst.Assign) and [dotted(target.target) for target in part.targets] == [option]
             ]
-            is_set = any(
-                isinstance(target.target, cst.Attribute) and target.target.attr.value == option
+            kept = [
+                target
                 for target in context.tree.of(cst.AssignTarget)
-            )
-            return bool(starts) and not is_set and all(dotted(start) == "False" for start in starts)
+                if isinstance(target.target, cst.Attribute) and target.target.attr.value == option
+            ]
+            if kept:
+                return len(kept) == 1 and _is_left_out(kept[0], class_, context)
+            return bool(starts) and all(dotted(start) == "False" for start in starts)
     return False
+
+
+def _is_left_out(target: cst.AssignTarget, class_: cst.ClassDef, context: Context) -> bool:
+    """`self.option = option` in `__init__`, where the parameter is `False` by default and nobody in sight gives it."""
+    statement, init = context.parent(target), context.function(target)
+    if not isinstance(statement, cst.Assign) or not isinstance(statement.value, cst.Name):
+        return False
+    parameter = context.parameter(statement.value)
+    if parameter is None or not isinstance(init, cst.FunctionDef) or context.classes.owner(init) is not class_:
+        return False
+    if init.name.value != "__init__" or parameter.default is None or dotted(parameter.default) != "False":
+        return False
+    given = [context.calls.argument_for(call, init, parameter) for call in context.calls.callers(init)]
+    if any(each is None or dotted(each) != "False" for each in given):
+        return False
+    name, places = parameter.name.value, [each.name.value for each in init.params.params[1:]]
+    place = places.index(name) if name in places else None
+    return not any(
+        call.arguments is None
+        or any(each.keyword == name or (each.place == place is not None) for each in call.arguments)
+        for call in context.elsewhere.makers(class_)
+    )
 
 
 def _option(test: cst.BaseExpression, *, is_true: bool) -> tuple[cst.Name | None, bool]:
