@@ -28,7 +28,7 @@ RULE = Rule(
         (Doubt.NAMED_OTHERWISE, ""),
         (Doubt.RARE, "A pass now and then takes no time."),
         (Doubt.RUNS_ONCE, "One pass takes no time."),
-        (Doubt.SMALL, "One number takes one short kernel."),
+        (Doubt.SMALL, "One number takes no time."),
     ),
 )
 _PASSES = Message("passes", "`{code}` {does}{often}", help="{instead}")
@@ -41,18 +41,13 @@ def check_topk(node: cst.Call, context: Context) -> Iterator[Flag]:
     is_function = context.qualified_name(node.func) == "torch.topk"
     if context.has_unpacking(node) or (not is_function and context.qualified_name(node.func) is not None):
         return
-    place = int(is_function)
-    number = context.argument(node, "k", place)
+    number = context.argument(node, "k", int(is_function))
     if not isinstance(number, cst.Integer) or number.value != "1":
         return
     assert isinstance(node.func, cst.Attribute)
     tensor = context.argument(node, "input", 0) if is_function else node.func.value
-    largest = context.argument(node, "largest", place + 2)
-    name = "max" if largest is None or context.code(largest) == "True" else "min"
-    axis = context.argument(node, "dim", place + 1)
     if tensor is not None:
-        shown = "-1" if axis is None else context.shown(axis)
-        instead = f"use `{name}({shown}, keepdim=True)`, which gives the same values and an index of each"
+        instead = "use `max(dim, keepdim=True)`, or `min`, which gives the value and its index"
         yield from _flag(node, (tensor,), "selects by a partial sort where one reduction does it", instead, context)
 
 
@@ -65,8 +60,7 @@ def check_norm(node: cst.Call, context: Context) -> Iterator[Flag]:
     squares = _operand(total, "torch.sum", context)
     base = None if squares is None else _squared(squares, context)
     if base is not None:
-        instead = "use `torch.linalg.vector_norm`, whose gradient at zero is zero and not NaN"
-        yield from _flag(node, (base,), _MANY, instead, context)
+        yield from _flag(node, (base,), _MANY, "use `torch.linalg.vector_norm`", context)
 
 
 @RULE.on(Method("add_"))
@@ -79,8 +73,7 @@ def check_in_place(node: cst.Call, context: Context) -> Iterator[Flag]:
             ),
             args=[cst.Arg(value=new, keyword=None, star=""), cst.Arg(value=share, keyword=cst.Name(value="alpha"))],
         ) if _complements(kept, share):
-            instead = f"use `{context.shown(mean)}.lerp_({context.shown(new)}, {context.shown(share)})`"
-            yield from _flag(node, (mean, new), _MANY, instead, context)
+            yield from _flag(node, (mean, new), _MANY, "use `lerp_`", context)
 
 
 @RULE.on(Node("Subscript", (b")[",)))
@@ -105,8 +98,8 @@ def check_gathered(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 @RULE.on(Node("BinaryOperation", (b"torch",)))
 def check(node: cst.BinaryOperation, context: Context) -> Iterator[Flag]:
-    """Flag what is a blend, a constant added to what was scattered, and what is computed twice in one expression."""
-    found = _blend(node, context) or _filled(node, context) or _twice(node, context)
+    """Flag what is a blend, and a constant added to what was scattered."""
+    found = _blend(node, context) or _filled(node, context)
     if found is not None:
         tensors, does, instead = found
         yield from _flag(node, tensors, does, instead, context)
@@ -137,12 +130,10 @@ def _flag(
 
 
 def _flag_scaled(node: cst.BaseExpression, scaled: cst.BaseExpression, context: Context) -> Iterator[Flag]:
-    """The flag, where this is a tensor by a number, of which the node takes a part."""
     match scaled:
         case cst.BinaryOperation(left=whole, operator=cst.Multiply() | cst.Divide(), right=by):
             if not context.is_tensor(by):
-                does = f"computes `{context.shown(scaled)}` of all elements, and takes some of them"
-                yield from _flag(node, (whole,), does, "take the elements first, and then scale them", context)
+                yield from _flag(node, (whole,), "scales all elements and takes some", "take them first", context)
 
 
 def _selects(part: cst.BaseSlice, context: Context) -> bool:
@@ -217,15 +208,12 @@ def _is_complement(rest: cst.BaseExpression, share: cst.BaseExpression) -> bool:
 
 
 def _same(one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
-    """Whether both are written alike and give the same each time."""
     bare = _bare(one)
     return isinstance(bare, (cst.Name, cst.Attribute, cst.Subscript)) and bare.deep_equals(_bare(other))
 
 
 def _blend(node: cst.BinaryOperation, context: Context) -> _Found | None:
     """`w * a + (1 - w) * b`, and `b + w * (a - b)`."""
-    if not isinstance(node.operator, (cst.Add, cst.Subtract)):
-        return None
     match node.left, node.operator, node.right:
         case (
             cst.BinaryOperation(left=a, operator=cst.Multiply(), right=b),
@@ -234,21 +222,15 @@ def _blend(node: cst.BinaryOperation, context: Context) -> _Found | None:
         ):
             for share, one in ((a, b), (b, a)):
                 for rest, other in ((c, d), (d, c)):
-                    if not _complements(share, rest):
-                        continue
-                    weight, start, end = (share, other, one) if _is_complement(rest, share) else (rest, one, other)
-                    names = [context.shown(each) for each in (start, end, weight)]
-                    where = f", or `torch.where` where `{names[2]}` is a mask"
-                    return (start, end), _MANY, f"use `torch.lerp({', '.join(names)})`{where}"
-        case start, cst.Add(), cst.BinaryOperation(left=left, operator=cst.Subtract(), right=right) if _same(
-            left, start
-        ):
-            return (start, right), _MANY, f"use `torch.lerp({context.shown(right)}, {context.shown(start)}, 2)`"
+                    if _complements(share, rest):
+                        return (one, other), _MANY, "use `torch.lerp`, or `torch.where` with a mask"
         case start, cst.Add(), further:
-            for difference in _factors(further):
-                match difference:
-                    case cst.BinaryOperation(left=end, operator=cst.Subtract(), right=origin) if _same(origin, start):
-                        return (start, end), _MANY, "use `torch.lerp`, which makes one"
+            for part in (further, *_factors(further)):
+                match part:
+                    case cst.BinaryOperation(left=end, operator=cst.Subtract(), right=origin) if (
+                        _same(end, start) if part is further else _same(origin, start)
+                    ):
+                        return (start, end, origin), _MANY, "use `torch.lerp`"
     return None
 
 
@@ -272,40 +254,5 @@ def _filled(node: cst.BinaryOperation, context: Context) -> _Found | None:
             if not isinstance(factory, cst.Call) or context.is_tensor(node.right):
                 return None
             if context.qualified_name(factory.func) in ("torch.zeros", "torch.zeros_like"):
-                instead = f"scatter into `torch.full`, filled with `{context.shown(node.right)}`"
-                return (made,), "goes over the scattered tensor again", instead
+                return (made,), "goes over the scattered tensor again", "scatter into `torch.full`"
     return None
-
-
-def _twice(node: cst.BinaryOperation, context: Context) -> _Found | None:
-    """Arithmetic of two steps or more that stands twice in one expression: it is computed twice."""
-    if isinstance(context.parent(node), cst.BinaryOperation):
-        return None
-    parts: list[cst.BinaryOperation] = []
-    _collect(node, parts)
-    if len(parts) < 5:
-        return None
-    seen: dict[str, cst.BinaryOperation] = {}
-    for part in parts[1:]:
-        inner: list[cst.BinaryOperation] = []
-        if not _collect(part, inner) or len(inner) < 2:
-            continue
-        code = context.bare_code(part)
-        if code in seen:
-            return (part,), f"computes `{code}` twice", "compute it once, and give it a name"
-        seen[code] = part
-    return None
-
-
-def _collect(node: cst.BaseExpression, found: list[cst.BinaryOperation]) -> bool:
-    """Note the arithmetic in an expression; whether it is made of names and numbers alone."""
-    match node:
-        case cst.BinaryOperation():
-            found.append(node)
-            left = _collect(node.left, found)
-            return _collect(node.right, found) and left
-        case cst.UnaryOperation(expression=inner):
-            return _collect(inner, found)
-        case cst.Attribute(value=inner):
-            return _collect(inner, found)
-    return isinstance(node, (cst.Name, cst.Integer, cst.Float))

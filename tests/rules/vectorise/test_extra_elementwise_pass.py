@@ -38,7 +38,6 @@ def program(
         "torch.sqrt(torch.sum((x - y) ** 2, dim=1))",
         "torch.square(x).sum().sqrt()",
         "torch.zeros_like(x).scatter_(1, index, 1.0) + 0.1",
-        "2.0 * (x - y) ** 2 / ((x - y) ** 2 + 4.0)",
         "(x / w)[y != 3]",
         "(x * 2.0)[:, -1]",
         "torch.gather(x / w, -1, index)",
