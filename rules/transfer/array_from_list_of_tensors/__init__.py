@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Call, Doubt, Flag, Message, Rule, Status
+from torchlint.rule import Call, Doubt, Flag, Message, Rule
 from torchlint.semantics.knowledge.apis import ARRAYS_OF_LISTS, OF_LISTS
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ RULE = Rule(
     group="transfer",
     summary="GPU tensors are read one by one to build one array or tensor.",
     since="0.2.0",
-    status=Status.PREVIEW,
     yields_to=(
         "device-round-trip",
         "item-comprehension",
@@ -41,6 +40,7 @@ _GATHERED = Message("gathered", "`{array}` synchronizes with the GPU {times}{oft
 @RULE.on(*map(Call, (*OF_LISTS, *ARRAYS_OF_LISTS)))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a list of tensors of the device that is read element by element."""
+    from torchlint.analyses.data.sample_code import is_for_samples
     from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
     from torchlint.finding import Frequency
@@ -48,7 +48,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from .lists import gathered  # the model's parts load LibCST
 
     found = gathered(node, context)
-    if found is None:
+    if found is None or is_for_samples(node, context):
         return
     doubts: list[Doubt] = [] if found.is_there else [Doubt.DEVICE_UNKNOWN]
     if context.frequencies.is_diagnostic(node):

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.analyses.host.reads import is_device_tensor
+from torchlint.analyses.host.reads import is_device_tensor, scalar_read
 from torchlint.analyses.provenance.network import is_with_the_network
 from torchlint.analyses.tensors.host_computed import is_computed_on_host
+from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.apis import ARRAYS_OF_LISTS, OF_LISTS
 from torchlint.semantics.values.lattice import Device, Kind
+from torchlint.syntax.tree import descendants
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,6 +68,10 @@ def _collected(data: cst.Name | cst.Subscript, context: Context) -> Iterator[cst
     name = data if isinstance(data, cst.Name) else data.value
     assert isinstance(name, cst.Name)
     origins = context.origins(name)
+    # `torch.stack(b) if b else torch.tensor(b)`: there is nothing in it.
+    for test, holds in context.conditions(data):
+        if not holds and any(isinstance(part, cst.Name) and part.value == name.value for part in descendants(test)):
+            yield None
     if not origins.every(_holds_nothing if data is name else lambda each: _holds_lists(each, context)):
         yield None
     for use in context.readers(name):
@@ -102,6 +108,8 @@ def _may_be_read(node: cst.BaseExpression, context: Context) -> bool:
     value = context.value(node)
     if _is_scalar_on_device(node, context):
         return True
+    if context.origins(node, Through.PARAMETERS).some(lambda made: scalar_read(made, context) is not None):
+        return False  # `loss.data[0]` was a number
     return value.kind is Kind.TENSOR and not _is_of_the_cpu(node, context) and context.kinds.is_tensor(node)
 
 

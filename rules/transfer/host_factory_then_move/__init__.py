@@ -51,7 +51,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from .placement import is_same, placed
 
     made = factory(node, context)
-    moved = move(made, context) if made is not None else None
+    moved = move(made, context, joins=True) if made is not None else None
     if made is None or moved is None:
         return
     number = amount(made.call, context)

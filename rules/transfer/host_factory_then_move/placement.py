@@ -29,7 +29,7 @@ def is_same(made: Factory, moved: Move) -> bool:
 
 def placed(made: Factory, moved: Move, context: Context) -> tuple[NodeEdit, ...]:
     """The edits that give the factory its device and drop the move; none where that can't be done."""
-    if not moved.destination.device or moved.is_shaped_before or _has_comments(moved, context):
+    if not moved.destination.device or moved.is_shaped_before or moved.is_joined or _has_comments(moved, context):
         return ()
     call = _on_device(made, moved, context)
     if call is None:

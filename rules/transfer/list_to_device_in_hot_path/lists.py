@@ -9,7 +9,7 @@ import libcst as cst
 
 from torchlint.analyses.execution.hot import rate_doubts
 from torchlint.analyses.execution.occasions import is_export
-from torchlint.analyses.host.filled_lists import filled_with, is_empty_list
+from torchlint.analyses.provenance.filled_lists import filled_with, is_empty_list
 from torchlint.analyses.tensors.factories import Factory, Sameness
 from torchlint.analyses.transfer.moves import is_plain, move
 from torchlint.finding import Doubt, Frequency

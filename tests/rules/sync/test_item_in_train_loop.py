@@ -1523,6 +1523,26 @@ def test_a_power_of_one_element(power: str, *, is_read: bool) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("before", "read", "mark"),
+    [
+        ("starts = graph.starts", "starts[i]", "  # <- item-in-train-loop?"),
+        ("", "graph.sampled(i).starts[i]", ""),
+        ("starts = graph.starts", "starts[0]", ""),
+        ("starts = [3]", "starts[i]", ""),
+    ],
+)
+def test_what_is_read_per_iteration_of_what_nobody_knows(before: str, read: str, mark: str) -> None:
+    """Needed it may be: one read before the loop brings all of it."""
+    code = (
+        "import torch\ndef converted(graph, rows, parts):\n"
+        + (f"    {before}\n" if before else "")
+        + f"    made = []\n    for i, part in enumerate(parts):\n        made.append(rows[: {read}.item()]){mark}\n"
+        "    return torch.cat(made)\n"
+    )
+    check_snippet(code, RULE)
+
+
 @pytest.mark.parametrize(("used", "mark"), [("words", ""), ("prepared(words)", f"  # <- {RULE}?")])
 def test_what_a_dataset_calls_reads_on_the_cpu(used: str, mark: str) -> None:
     check_snippet(

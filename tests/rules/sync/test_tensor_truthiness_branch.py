@@ -369,3 +369,23 @@ def test_a_loop_over_positions_waits_for_each_however_often_it_is_entered(size: 
         """,
         RULE,
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "made", "mark"),
+    [
+        ("masks: tuple[torch.Tensor, ...]", "mask = masks[i] == 3", "?"),
+        ("masks: list[torch.Tensor]", "kept = []\nkept.append(masks[i].sum())\nmask = torch.stack(kept)", "?"),
+        ("masks: tuple[int, ...]", "mask = torch.tensor(masks) == 3", None),
+        ("masks: list[torch.Tensor]", "kept = []\nkept.append(3)\nmask = torch.tensor(kept)", None),
+    ],
+)
+def test_what_is_taken_from_several_that_are_given(given: str, made: str, mark: str | None) -> None:
+    """A part of a parameter is where the parameter is, also by way of a list."""
+    body = textwrap.indent(made, " " * 8)
+    mark = "" if mark is None else MARK + mark
+    check_snippet(
+        f"import torch\n\n\ndef train(loader, optimizer, {given}):\n    for i, batch in enumerate(loader):\n{body}\n"
+        f"        if not mask.any():{mark}\n            continue\n        batch.loss().backward()\n        optimizer.step()\n",
+        RULE,
+    )

@@ -140,6 +140,31 @@ COLLECTED = {
                 given[index[i]].append(rewards[i])
             return [torch.tensor(of[key]) for key in of], torch.tensor(found), torch.tensor(given[1])
         """,
+    "an empty one": """
+        import torch
+        def advantages(rewards: torch.Tensor):
+            found = []
+            for i in range(rewards.shape[0]):
+                found.append(rewards[i])
+            return torch.stack(found) if len(found) > 0 else torch.tensor(found, device=rewards.device)
+        """,
+    "read before": """
+        import torch
+        def shown(plot, loc, conf):
+            plot(torch.Tensor([loc, conf, loc + conf]))
+        def train(model, loader, criterion, optimizer, plot):
+            for x, y in loader:
+                loss_l, loss_c = criterion(model(x.cuda()), y.cuda())
+                (loss_l + loss_c).backward()
+                optimizer.step()
+                shown(plot, loss_l.data[0], loss_c.data[0])
+        """,
+    "of samples": """
+        import torch
+        class Bounds(torch.utils.data.Dataset):
+            def __getitem__(self, index: torch.Tensor):
+                return torch.tensor([index.min(), index.max()])
+        """,
     "of the CPU": """
         import torch
         def advantages(n):

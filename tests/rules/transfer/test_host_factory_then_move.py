@@ -1044,3 +1044,33 @@ def sample(net, x, steps, device, n, unknown):
 """
     mark = f"  # <- {RULE}" if moved else ""
     check_snippet(code.format(made + mark), RULE, fixed=None if fixed is None else code.format(fixed))
+
+
+@pytest.mark.parametrize(
+    ("made", "is_found"),
+    [
+        ("(torch.arange(n).unsqueeze(0) < size.unsqueeze(1)).to(device)", True),
+        ("(size.unsqueeze(1) > torch.arange(n)).to(device)", True),
+        ("(torch.arange(n) % 3 * torch.ones(n)).to(device)", True),
+        ("(torch.arange(n) < size).sum()", False),
+        ("(torch.arange(n) < x).to(device)", False),
+        ("(torch.arange(n) < unknown).to(device)", False),
+        ("(torch.arange(n) < size < x).to(device)", False),
+    ],
+)
+def test_beside_another_tensor_on_the_cpu(made: str, *, is_found: bool) -> None:
+    """The fix would have to move the other one: there is none."""
+    mark = f"  # <- {RULE}" if is_found else ""
+    result = check_snippet(
+        f"""
+        import torch
+        def masks(net, batches, device, n, lengths: list, unknown):
+            for x in batches:
+                x = net(x.to(device))
+                size = torch.tensor(lengths)
+                made = {made}{mark}
+            return made
+        """,
+        RULE,
+    )
+    assert not any(finding.fix for finding in result.findings)

@@ -389,13 +389,12 @@ def _targets(loop: cst.CSTNode) -> set[str]:
 
 
 def _is_outside(base: cst.BaseExpression, loop: cst.CSTNode, context: Context) -> bool:
-    """Whether the tensor that is indexed is there before the loop, and is a tensor for certain."""
+    """Whether what is indexed is there before the loop, and is a tensor, or nobody knows what."""
     names = [node for node in descendants(base) if isinstance(node, cst.Name)]
     root = dotted(base)
     if root is None or not names:
         return False
-    value = context.value(base)
-    return value.kind is Kind.TENSOR and not context.is_bound_in(names[0], loop)
+    return context.kind(base) in (Kind.TENSOR, Kind.UNKNOWN) and not context.is_bound_in(names[0], loop)
 
 
 def _iterates_tensor(binding: Binding, context: Context) -> bool:

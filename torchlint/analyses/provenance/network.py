@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Literal
 
 import libcst as cst
 
+from torchlint.analyses.provenance.filled_lists import filled_with
 from torchlint.semantics.flow.origins import MOST_STEPS
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.names.bindings import Binder, Binding
-from torchlint.semantics.values.lattice import Device, Kind
+from torchlint.semantics.values.lattice import Device, Kind, Value, item_of
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -35,7 +36,7 @@ def _is_from_device(node: cst.BaseExpression, context: Context) -> bool:
         if value.device is Device.CPU or value.kind is Kind.NUMBER or node in seen:
             continue
         seen.add(node)
-        if value.kind is Kind.TENSOR:
+        if _may_hold_tensors(value):
             if value.device is not Device.UNKNOWN or (given := _given(node, context)) is True:
                 return True
             left += given
@@ -92,9 +93,9 @@ def _given(node: cst.BaseExpression, context: Context) -> list[cst.BaseExpressio
             if not parameters or not _may_be_tensors(bindings, context):
                 return []
             return _given_for(parameters, context)
-        case cst.Subscript(value=cst.Name() as owner) if context.kind(owner) is Kind.UNKNOWN:
+        case cst.Subscript(value=cst.Name() as owner) if context.kind(owner) in (Kind.UNKNOWN, Kind.SEQUENCE):
             bindings = context.reaching(owner)
-            if all(binding.binder is Binder.PARAMETER for binding in bindings):
+            if bindings and all(binding.binder is Binder.PARAMETER for binding in bindings):
                 return _given_for(list(bindings), context)  # the uses of its parts tell that they are tensors
         case cst.Attribute(attr=cst.Name(value="grad")):
             return True
@@ -115,9 +116,18 @@ def _given_for(parameters: list[Binding], context: Context) -> list[cst.BaseExpr
 
 def _may_be_tensors(bindings: tuple[Binding, ...], context: Context) -> bool:
     """Whether they bind a tensor on every way; what a parameter is, its uses tell, or what stands in its place."""
-    kinds = [(context.kinds.binding(binding).kind, binding.binder is Binder.PARAMETER) for binding in bindings]
-    is_given_one = (Kind.TENSOR, True) in kinds
-    return all(kind is Kind.TENSOR or (kind is Kind.UNKNOWN and (given or is_given_one)) for kind, given in kinds)
+    kinds = [(context.kinds.binding(binding), binding.binder is Binder.PARAMETER) for binding in bindings]
+    is_given_one = any(given and _may_hold_tensors(value) for value, given in kinds)
+    return all(
+        _may_hold_tensors(value) or (value.kind is Kind.UNKNOWN and (given or is_given_one)) for value, given in kinds
+    )
+
+
+def _may_hold_tensors(value: Value) -> bool:
+    """Whether it is a tensor, or a sequence of tensors or of who knows what."""
+    return value.kind is Kind.TENSOR or (
+        value.kind is Kind.SEQUENCE and item_of(value).kind in (Kind.TENSOR, Kind.UNKNOWN)
+    )
 
 
 def _passed(binding: Binding, context: Context) -> list[cst.BaseExpression] | Literal[True]:
@@ -139,7 +149,8 @@ def _is_parameter(node: cst.CSTNode | None, context: Context) -> bool:
 def _computed_from(node: cst.BaseExpression, context: Context) -> list[cst.BaseExpression]:
     match node:
         case cst.Name():
-            return _bound_to(context.reaching(node), context)
+            filled = filled_with(node, context) if context.kind(node) is Kind.SEQUENCE else ()
+            return [*_bound_to(context.reaching(node), context), *filled]
         case cst.Attribute(value=owner, attr=cst.Name(value=name)):
             class_ = context.classes.self_class(owner) if isinstance(owner, cst.Name) else None
             sets = context.classes.attribute_sets(class_, name) if class_ is not None else []
@@ -167,7 +178,7 @@ def _bound_to(bindings: tuple[Binding, ...], context: Context) -> list[cst.BaseE
     if len(bindings) > MOST_STEPS:
         return []
     found = [_walked(binding) for binding in bindings if binding.value is not None]
-    if any(context.kinds.binding(binding).kind is not Kind.TENSOR for binding in bindings):
+    if not all(_may_hold_tensors(context.kinds.binding(binding)) for binding in bindings):
         return []
     if any(_unpacks_a_result(binding, context) for binding in bindings):
         return []

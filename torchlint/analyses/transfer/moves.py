@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -63,7 +63,8 @@ class Move:
     """The call that moves what a factory made; `sameness` counts in what is done to it before.
 
     `is_direct` says that nothing is. `binding` is what the factory's statement gives a name, where the move is in
-    another one, or the last of several statements that `is_shaped_before` says are in between.
+    another one, or the last of several statements that `is_shaped_before` says are in between. `is_joined` says that
+    another tensor on the CPU is computed with it before.
     """
 
     call: cst.Call
@@ -73,6 +74,7 @@ class Move:
     is_direct: bool
     binding: Binding | None = None
     is_shaped_before: bool = False
+    is_joined: bool = False
 
     @property
     def method(self) -> str:
@@ -81,9 +83,17 @@ class Move:
         return self.call.func.attr.value
 
 
-def move(factory: Factory, context: Context) -> Move | None:
-    """The move of what the factory makes: in the same expression, or by the next use of the name it is given."""
-    way = _Way(factory.call, context)
+def move(factory: Factory, context: Context, *, joins: bool = False) -> Move | None:
+    """The move of what the factory makes: in the same expression, or by the next use of the name it is given.
+
+    With `joins`, also where other tensors on the CPU are computed with it before.
+    """
+    way = _Way(factory.call, context, joins)
+    found = _move(way, factory, context)
+    return replace(found, is_joined=True) if found is not None and way.others else found
+
+
+def _move(way: _Way, factory: Factory, context: Context) -> Move | None:
     found = way.climb(factory.call, factory.sameness)
     if isinstance(found, Move):
         return found
@@ -121,6 +131,8 @@ class _Way:
 
     made: cst.Call
     context: Context
+    joins: bool = False
+    others: list[cst.BaseExpression] = field(default_factory=list)
 
     def climb(self, node: cst.BaseExpression, sameness: Sameness) -> Move | tuple[Sameness, cst.BaseExpression] | None:
         """Follow an expression outwards to a move, or to the statement that it is the value of."""
@@ -150,13 +162,19 @@ class _Way:
                     assert isinstance(call, cst.Call)
                     node, sameness = call, step
                 case cst.BinaryOperation(left=left, right=right):
-                    if not self._is_number(right if left is node else left):
+                    if not self._may_be_beside(right if left is node else left):
                         return None
                     node, sameness = parent, min(sameness, Sameness.ROUNDED)
                 case cst.Comparison(comparisons=[cst.ComparisonTarget(comparator=other)]):
-                    if not self._is_number(other):
+                    if not self._may_be_beside(other):
                         return None
                     node, sameness = parent, min(sameness, Sameness.ROUNDED)
+                case cst.ComparisonTarget() if self.joins:
+                    above = self.context.parent(parent)
+                    assert isinstance(above, cst.Comparison)
+                    if len(above.comparisons) > 1 or not self._may_be_beside(above.left):
+                        return None
+                    node, sameness = above, min(sameness, Sameness.ROUNDED)
                 case cst.UnaryOperation(operator=cst.Minus() | cst.BitInvert()):
                     node, sameness = parent, min(sameness, Sameness.ROUNDED)
                 case cst.Subscript(value=value) if value is node and _adds_axes(parent):
@@ -165,6 +183,16 @@ class _Way:
                     return sameness, node
                 case _:
                     return None
+
+    def _may_be_beside(self, other: cst.BaseExpression) -> bool:
+        """Whether it is a number, or, if that counts, another tensor on the CPU."""
+        if self._is_number(other):
+            return True
+        value = self.context.value(other) if self.joins else None
+        if value is None or value.kind is not Kind.TENSOR or value.device is not Device.CPU or not value.proven:
+            return False
+        self.others.append(other)
+        return True
 
     def _function(self, call: cst.Call, argument: cst.Arg, sameness: Sameness) -> Sameness | None:
         """How alike the result is of a function that is given it: `Variable(t)`, `torch.triu(t)`, `torch.exp(t)`."""
