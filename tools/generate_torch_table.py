@@ -54,6 +54,14 @@ _IN_PYTHON = {
 }
 
 
+# Private methods that programs call all the same.
+_OF_SPARSE = frozenset({"_indices", "_nnz", "_values"})
+# What operators are made of, by backend, and views that copy: no program calls them.
+_INTERNAL = tuple(
+    "_ choose_qparams cudnn_ fake_quantize fbgemm_ fused_moving miopen_ mkldnn_ native_ quantized_".split()
+)
+
+
 def _torch_folder() -> Path:
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
@@ -117,12 +125,16 @@ def _tables() -> Iterator[tuple[str, str, dict[str, str] | list[str]]]:
     stub = ast.parse((folder / "_C" / "__init__.pyi").read_text())
     base = next(node for node in stub.body if isinstance(node, ast.ClassDef) and node.name == "TensorBase")
     methods = _functions(base.body, tuples) | _methods_in_python(folder)
-    yield "METHODS", "What each method of torch.Tensor returns.", methods
+    yield (
+        "METHODS",
+        "What each method of torch.Tensor returns.",
+        {name: code for name, code in methods.items() if not name.startswith("_") or name in _OF_SPARSE},
+    )
     functions = _functions(ast.parse((folder / "_C" / "_VariableFunctions.pyi").read_text()).body, tuples)
     yield (
         "FUNCTIONS",
         "What each function of the torch namespace returns.",
-        {name: code for name, code in functions.items() if not name.startswith("_")},
+        {name: code for name, code in functions.items() if not (name.startswith(_INTERNAL) or name.endswith("_copy"))},
     )
     functional = _functions(ast.parse((folder / "nn" / "functional.pyi").read_text()).body, tuples)
     yield (
@@ -155,19 +167,31 @@ def render() -> str:
             'tensors, n a Python number, z a torch.Size, - None, ? anything else.\n"""\n'
         )
     ]
-    for name, doc, table in _tables():
+    tables = [*_tables()]
+    methods, functions = (dict(table) for _, _, table in tables[:2] if isinstance(table, dict))
+    both = {name: code for name, code in methods.items() if functions.get(name) == code}
+    parts.append(
+        f"\n# What methods of torch.Tensor and functions of torch return alike.\n_BOTH = {{\n{_rows(both)}}}\n"
+    )
+    for name, doc, table in tables:
         if isinstance(table, dict):
-            by_code: dict[str, list[str]] = {}
-            for key, code in table.items():
-                by_code.setdefault(code, []).append(key)
-            rows = "".join(
-                f'    **dict.fromkeys("{" ".join(sorted(names))}".split(), "{code}"),\n'
-                for code, names in sorted(by_code.items())
-            )
+            is_like_both = both.items() <= table.items()
+            own = {key: code for key, code in table.items() if not (is_like_both and key in both)}
+            rows = ("    **_BOTH,\n" if is_like_both else "") + _rows(own)
             parts.append(f"\n# {doc}\n{name}: dict[str, str] = {{\n{rows}}}\n")
         else:
             parts.append(f'\n# {doc}\n{name}: frozenset[str] = frozenset("{" ".join(table)}".split())\n')
     return "".join(parts)
+
+
+def _rows(table: dict[str, str]) -> str:
+    by_code: dict[str, list[str]] = {}
+    for key, code in table.items():
+        by_code.setdefault(code, []).append(key)
+    return "".join(
+        f'    **dict.fromkeys("{" ".join(sorted(names))}".split(), "{code}"),\n'
+        for code, names in sorted(by_code.items())
+    )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Arithmetic that goes over whole tensors step by step where one operation of PyTorch does it in one pass."""
+"""Arithmetic in several passes over tensors where one operation of PyTorch makes one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -76,36 +76,13 @@ def check_in_place(node: cst.Call, context: Context) -> Iterator[Flag]:
             yield from _flag(node, (mean, new), _MANY, "use `lerp_`", context)
 
 
-@RULE.on(Node("Subscript", (b")[",)))
-def check_part(node: cst.Subscript, context: Context) -> Iterator[Flag]:
-    """Flag `(x / t)[mask]` and `(x * 2)[:, -1]`."""
-    if any(_selects(part.slice, context) for part in node.slice):
-        yield from _flag_scaled(node, node.value, context)
-
-
-@RULE.on(Method("gather"), Method("masked_select"))
-def check_gathered(node: cst.Call, context: Context) -> Iterator[Flag]:
-    """Flag `torch.gather(x / t, -1, index)`, and the same of a name that nothing else reads."""
-    from torchlint.semantics.names.bindings import method_name
-
-    made = _operand(node, f"torch.{method_name(node.func)}", context)
-    if isinstance(made, cst.Name):
-        reads = [read for read in context.readers(made) if not isinstance(context.parent(read), cst.Del)]
-        made = context.stands_for(made) if len(reads) == 1 else None
-    if made is not None:
-        yield from _flag_scaled(node, made, context)
-
-
 @RULE.on(Node("BinaryOperation", (b"torch",)))
 def check(node: cst.BinaryOperation, context: Context) -> Iterator[Flag]:
-    """Flag what is a blend, and a constant added to what was scattered."""
-    found = _blend(node, context) or _filled(node, context)
+    """Flag what is a blend of two."""
+    found = _blend(node)
     if found is not None:
-        tensors, does, instead = found
-        yield from _flag(node, tensors, does, instead, context)
-
-
-_Found: TypeAlias = "tuple[tuple[cst.BaseExpression, ...], str, str]"
+        tensors, instead = found
+        yield from _flag(node, tensors, _MANY, instead, context)
 
 
 def _flag(
@@ -129,27 +106,8 @@ def _flag(
     yield Flag(node, said, doubts=(*small, *rate_doubts(node, context), *losses, Doubt.SIZE_UNKNOWN))
 
 
-def _flag_scaled(node: cst.BaseExpression, scaled: cst.BaseExpression, context: Context) -> Iterator[Flag]:
-    match scaled:
-        case cst.BinaryOperation(left=whole, operator=cst.Multiply() | cst.Divide(), right=by):
-            if not context.is_tensor(by):
-                yield from _flag(node, (whole,), "scales all elements and takes some", "take them first", context)
-
-
-def _selects(part: cst.BaseSlice, context: Context) -> bool:
-    """Whether an index is one place, or what a comparison of tensors gives."""
-    from torchlint.syntax.literals import integer
-
-    match part:
-        case cst.Index(value=index):
-            made = context.stands_for(index) if isinstance(index, cst.Name) else index
-            is_mask = isinstance(made, cst.Comparison) and context.is_tensor(made)
-            return is_mask or integer(index) is not None
-    return False
-
-
 def _is_beside_a_network(node: cst.BaseExpression, context: Context) -> bool:
-    """Whether the innermost loop or function runs a network, too, beside which a pass costs next to nothing."""
+    """Whether the innermost loop or function runs a network, beside which a pass costs nothing."""
     from torchlint.semantics.values.lattice import Kind
     from torchlint.syntax.tree import descendants
 
@@ -212,7 +170,7 @@ def _same(one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
     return isinstance(bare, (cst.Name, cst.Attribute, cst.Subscript)) and bare.deep_equals(_bare(other))
 
 
-def _blend(node: cst.BinaryOperation, context: Context) -> _Found | None:
+def _blend(node: cst.BinaryOperation) -> tuple[tuple[cst.BaseExpression, ...], str] | None:
     """`w * a + (1 - w) * b`, and `b + w * (a - b)`."""
     match node.left, node.operator, node.right:
         case (
@@ -223,14 +181,14 @@ def _blend(node: cst.BinaryOperation, context: Context) -> _Found | None:
             for share, one in ((a, b), (b, a)):
                 for rest, other in ((c, d), (d, c)):
                     if _complements(share, rest):
-                        return (one, other), _MANY, "use `torch.lerp`, or `torch.where` with a mask"
+                        return (one, other), "use `torch.lerp`, or `torch.where` with a mask"
         case start, cst.Add(), further:
             for part in (further, *_factors(further)):
                 match part:
                     case cst.BinaryOperation(left=end, operator=cst.Subtract(), right=origin) if (
                         _same(end, start) if part is further else _same(origin, start)
                     ):
-                        return (start, end, origin), _MANY, "use `torch.lerp`"
+                        return (start, end, origin), "use `torch.lerp`"
     return None
 
 
@@ -241,18 +199,3 @@ def _factors(node: cst.BaseExpression) -> tuple[cst.BaseExpression, ...]:
         case cst.BinaryOperation(left=left, operator=cst.Divide()):
             return (left,)
     return ()
-
-
-def _filled(node: cst.BinaryOperation, context: Context) -> _Found | None:
-    """`torch.zeros(…).scatter_(…) + c`, of a number."""
-    if not isinstance(node.operator, cst.Add):
-        return None
-    made = context.stands_for(node.left) if isinstance(node.left, cst.Name) else node.left
-    match made:
-        case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="scatter_"))):
-            factory = context.stands_for(owner) if isinstance(owner, cst.Name) else owner
-            if not isinstance(factory, cst.Call) or context.is_tensor(node.right):
-                return None
-            if context.qualified_name(factory.func) in ("torch.zeros", "torch.zeros_like"):
-                return (made,), "goes over the scattered tensor again", "scatter into `torch.full`"
-    return None

@@ -50,7 +50,7 @@ _READS = Message(
 _READS_SOMEWHERE = Message(
     "reads-somewhere",
     "this loop reads one element of {tensor} per iteration, each a wait on a GPU",
-    help="read all of them once before the loop, or compute on the whole tensor",
+    help=_READS.help,
 )
 _COMPARES = Message(
     "compares",
