@@ -375,6 +375,7 @@ def test_config(project: Path, capsys: Capture, arguments: list[str]) -> None:
         "host-index-for-device-tensor",
         "device-round-trip",
         "constant-tensor-in-hot-path",
+        "array-from-list-of-tensors",
         "copy-through-pageable-memory",
         "clone-beside-copy",
     ]
