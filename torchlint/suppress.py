@@ -45,7 +45,7 @@ def apply(source: SourceFile, result: Result, settings: Settings) -> Result:
     used: set[Span] = set()
 
     def is_on_bare_row(finding: Finding) -> bool:
-        """Whether its first row, with those that a backslash or a string joins to it, ends in a bare `# noqa`."""
+        """Whether its first row, with those joined to it, ends in a bare `# noqa`."""
         row = source.position(finding.span.start)[0]
         while bare and row not in layout.open_rows and row < max(bare):
             row += 1

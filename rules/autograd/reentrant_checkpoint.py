@@ -52,7 +52,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 
 def _is_optional(node: cst.Call, context: Context) -> bool:
-    """Whether an option of the object decides if there is a checkpoint: `if self.with_cp and x.requires_grad:`."""
+    """Whether an option of the object decides: `if self.with_cp and x.requires_grad:`."""
     from torchlint.semantics.names.bindings import dotted
     from torchlint.syntax.tree import descendants
 

@@ -88,7 +88,7 @@ def check(node: cst.BinaryOperation, context: Context) -> Iterator[Flag]:
 def _flag(
     node: cst.BaseExpression, tensors: tuple[cst.BaseExpression, ...], does: str, instead: str, context: Context
 ) -> Iterator[Flag]:
-    """The flag, where all of these are tensors that nothing keeps on the CPU, and no network runs beside it."""
+    """The flag, where these are tensors, not on the CPU, and no network runs beside."""
     from torchlint.analyses.data.sample_code import is_for_samples  # the model's parts load LibCST
     from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often

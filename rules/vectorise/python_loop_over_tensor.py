@@ -44,13 +44,8 @@ RULE = Rule(
 )
 _READS = Message(
     "reads",
-    "this loop reads one element of {tensor} per iteration, and each read synchronizes",
+    "this loop reads one element of {tensor} per iteration, {each}",
     help="read all of them once before the loop, or compute on the whole tensor",
-)
-_READS_SOMEWHERE = Message(
-    "reads-somewhere",
-    "this loop reads one element of {tensor} per iteration, each a wait on a GPU",
-    help=_READS.help,
 )
 _COMPARES = Message(
     "compares",
@@ -101,13 +96,13 @@ def _said(step: Step, context: Context) -> Said:
 
     code = context.code(step.tensor).strip()
     tensor = f"`{code}`" if "\n" not in code and len(code) <= _LONGEST else "a tensor"
-    is_known = step.device is Device.ACCELERATOR
+    each = "and each read synchronizes" if step.device is Device.ACCELERATOR else "each a wait on a GPU"
     said = {
-        Work.READ: _READS if is_known else _READS_SOMEWHERE,
+        Work.READ: _READS,
         Work.MASK: _COMPARES,
         Work.GATHER: _GATHERS,
         Work.FILL: _FILLS,
         Work.NETWORK: _CALLS,
     }.get(step.work, _LAUNCHES)
     call = f"`{context.shown(step.node.func)}`" if isinstance(step.node, cst.Call) else "a network"
-    return said.of(tensor=tensor, call=call)
+    return said.of(tensor=tensor, call=call, each=each)

@@ -249,7 +249,7 @@ class Evaluations:
         return bool(flow.ever) and self.takes_gradients(unit) and self._is_read_elsewhere(flow.ever, lines, unit)
 
     def _is_read_elsewhere(self, names: set[str], lines: Sequence[Line], unit: Unit) -> bool:
-        """Whether one of the names is read outside of the lines, where it may hold what it got in them."""
+        """Whether one of the names, as the lines leave it, is read outside of them."""
         if not names:
             return False
         inside = {inner for line in lines for inner in descendants(line)}

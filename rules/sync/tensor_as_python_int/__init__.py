@@ -74,7 +74,7 @@ def check(node: cst.Call | cst.Subscript, context: Context) -> Iterator[Flag]:
     if number is None or _is_said_otherwise(number, context):
         return
     said = _ELEMENT if (is_one_of_many := is_element_read(number, context)) else _NUMBER
-    # Of many, whatever they decide, one copy brings all.
+    # One copy brings all.
     doubts = (doubt for doubt in _doubts(number, context) if not (is_one_of_many and doubt is Doubt.VALUE_DECIDES))
     yield Flag(
         number,

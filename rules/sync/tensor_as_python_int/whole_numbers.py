@@ -72,7 +72,7 @@ def _has_no_axis(index: cst.BaseExpression, context: Context) -> bool:
 
 
 def _is_a_row(tensor: cst.Name, context: Context) -> bool:
-    """Whether it has one axis: by what makes it, or since Python takes one of its elements for a number elsewhere."""
+    """Whether it has one axis: by what makes it, or since elsewhere an element of it is a number."""
     match context.stands_for(tensor):
         case cst.Call(func=func, args=args) if (context.qualified_name(func) or "") in _ROWS:
             return all(argument.keyword is None or argument.keyword.value in _OF_ANY for argument in args[1:])

@@ -85,7 +85,7 @@ def _doubts(loop: ElementLoop, step: Step, context: Context) -> Iterator[Doubt]:
         yield Doubt.NAMED_OTHERWISE
     is_walked = isinstance(loop.node, (cst.For, cst.CompFor)) and loop.node.iter is step.tensor
     if is_walked and step.work is not Work.READ and not context.value(step.tensor).proven:
-        yield Doubt.DATA_UNKNOWN  # a list of tensors of sizes of their own is walked alike
+        yield Doubt.DATA_UNKNOWN  # or a list
     if step.work is Work.NETWORK:
         yield Doubt.MEMORY
     if is_written(loop.node, context):

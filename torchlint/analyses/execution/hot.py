@@ -12,6 +12,7 @@ from torchlint.analyses.execution.training_steps import is_in_training
 from torchlint.analyses.execution.untaken_branches import is_untaken
 from torchlint.finding import Doubt, Frequency
 from torchlint.semantics.execution.frequency import LoopKind
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.apis import CAUSAL_MASK
 from torchlint.semantics.knowledge.conventions.functions import ALARM_CALL, ASSERTING_CALL, GENERATING_METHOD
 from torchlint.semantics.names.bindings import dotted
@@ -57,7 +58,7 @@ def _seen_doubts(node: cst.CSTNode, context: Context) -> tuple[Doubt, ...]:
 
 
 def _is_exported(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the node runs only while a graph is exported: `if torch.onnx.is_in_onnx_export():`."""
+    """Whether it runs for an export alone: `if torch.onnx.is_in_onnx_export():`."""
     asked = [test for test, is_taken in context.conditions(node) if is_taken and isinstance(test, cst.Call)]
     return any(context.qualified_name(test.func) == "torch.onnx.is_in_onnx_export" for test in asked)
 
@@ -87,7 +88,13 @@ def _is_called_by_nobody(node: cst.CSTNode, context: Context) -> bool:
     if context.calls.callers(function) or context.elsewhere.callers(function) or context.uses.of(name, function):
         return False
     # `partial(self._shortcut, planes=planes)` has somebody call it.
-    return not any(attribute.attr.value == name for attribute in context.tree.of(cst.Attribute))
+    return name not in _attributes(context.tree.module, context)
+
+
+@query(bottom=frozenset[str]())
+def _attributes(_: cst.Module, context: Context) -> frozenset[str]:
+    """The names after a dot in a file."""
+    return frozenset(attribute.attr.value for attribute in context.tree.of(cst.Attribute))
 
 
 def is_exceptional(node: cst.CSTNode, context: Context) -> bool:

@@ -32,10 +32,9 @@ def is_untaken(node: cst.CSTNode, context: Context) -> bool:
 
 @query(bottom=False)
 def is_left_off(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the node, or each call of its method, waits for an option of the class that nobody here switches on.
+    """Whether the node, or each call of its method, waits for an option of the class that nobody in sight switches on.
 
-    `if self.include_nms:`, where the class says `include_nms = False` and no line of the file sets it, or `__init__` is
-    given it, by default `False`, and no call in sight gives it.
+    `if self.include_nms:`, where the class says `include_nms = False`, or the default in `__init__` is `False`.
     """
     function = context.function(node)
     class_ = context.classes.owner(function) if isinstance(function, cst.FunctionDef) else None
@@ -50,26 +49,29 @@ def is_left_off(node: cst.CSTNode, context: Context) -> bool:
 def _is_off(test: cst.BaseExpression, class_: cst.ClassDef, context: Context) -> bool:
     match test:
         case cst.Attribute(value=cst.Name(value="self"), attr=cst.Name(value=option)):
-            starts = [
-                part.value
-                for line in class_.body.body
-                if isinstance(line, cst.SimpleStatementLine)
-                for part in line.body
-                if isinstance(part, cst.Assign) and [dotted(target.target) for target in part.targets] == [option]
-            ]
-            kept = [
-                target
-                for target in context.tree.of(cst.AssignTarget)
-                if isinstance(target.target, cst.Attribute) and target.target.attr.value == option
-            ]
-            if kept:
-                return len(kept) == 1 and _is_left_out(kept[0], class_, context)
-            return bool(starts) and all(dotted(start) == "False" for start in starts)
+            return option in _left_off(class_, context)
     return False
 
 
+@query(bottom=frozenset[str]())
+def _left_off(class_: cst.ClassDef, context: Context) -> frozenset[str]:
+    """The options of a class that nobody here switches on."""
+    kept: dict[str, list[cst.AssignTarget]] = {}
+    for target in context.tree.of(cst.AssignTarget):
+        if isinstance(target.target, cst.Attribute):
+            kept.setdefault(target.target.attr.value, []).append(target)
+    starts: dict[str, bool] = {}
+    for line in class_.body.body:
+        for part in line.body if isinstance(line, cst.SimpleStatementLine) else ():
+            if isinstance(part, cst.Assign) and len(part.targets) == 1 and (name := dotted(part.targets[0].target)):
+                starts[name] = starts.get(name, True) and dotted(part.value) == "False"
+    off = {name for name, is_off in starts.items() if is_off and name not in kept}
+    given = (name for name, targets in kept.items() if len(targets) == 1 and _is_left_out(targets[0], class_, context))
+    return frozenset((*off, *given))
+
+
 def _is_left_out(target: cst.AssignTarget, class_: cst.ClassDef, context: Context) -> bool:
-    """`self.option = option` in `__init__`, where the parameter is `False` by default and nobody in sight gives it."""
+    """`self.option = option` in `__init__`, where `False` is the default and nobody gives another."""
     statement, init = context.parent(target), context.function(target)
     if not isinstance(statement, cst.Assign) or not isinstance(statement.value, cst.Name):
         return False

@@ -22,22 +22,22 @@ _SAME = frozenset("numpy detach float double half long int clone squeeze".split(
 
 
 def reduced_by(copy: cst.Call, tensor: cst.BaseExpression, context: Context) -> str:
-    """The one reduction that takes the copy, or what is computed of it element by element, and nothing else does.
+    """The one reduction that all is given to which is computed of the copy, element by element.
 
-    `np.argmax(scores.cpu().numpy(), axis=1)`; `hits = scores.cpu().numpy() > 0.5` and then `(hits & wanted).sum()`.
+    `np.argmax(scores.cpu().numpy(), axis=1)`; `hits = scores.cpu().numpy() > 0.5`, then `(hits & wanted).sum()`.
     """
     if context.value(tensor).scalar or is_copied_before(copy, context):
         return ""
     gone = context.sinks.of(copy, handed_on=lambda node, taker: _element_by_element(node, taker, context))
     taken = [place.node for place in gone.found if not _is_described(place.node, context)]
     names = {_reduction(node, context) for node in taken}
-    # A loop that reduces one copy again and again, class by class, would wait each time.
+    # A loop that reduces it class by class would wait each time.
     is_once = all(context.loop(node) is context.loop(copy) for node in taken)
     return names.pop() if len(names) == 1 and is_once and not gone.lost else ""
 
 
 def _element_by_element(node: cst.BaseExpression, taker: cst.CSTNode, context: Context) -> cst.BaseExpression | None:
-    """What has as many elements, and is computed of each for itself: the same values, a comparison, a sum of two."""
+    """What is computed of each element for itself: the same values, a comparison, a sum of two."""
     match taker:
         case cst.Attribute():
             same = _values(node, context)
