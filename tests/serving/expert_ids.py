@@ -16,6 +16,6 @@ class MoELayer(nn.Module):
         output = torch.zeros_like(hidden_states)
         for expert_id in selected.unique():  # <- data-dependent-size?
             rows, slots = torch.where(selected == expert_id)  # <- data-dependent-size?
-            states = self.experts[expert_id](hidden_states[rows])  # <- tensor-as-python-int?
+            states = self.experts[expert_id](hidden_states[rows])  # <- tensor-as-python-int
             output.index_add_(0, rows, states * weights[rows, slots, None])
         return output

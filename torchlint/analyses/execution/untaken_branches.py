@@ -71,7 +71,7 @@ def _left_off(class_: cst.ClassDef, context: Context) -> frozenset[str]:
 
 
 def _is_left_out(target: cst.AssignTarget, class_: cst.ClassDef, context: Context) -> bool:
-    """`self.option = option` in `__init__`, where `False` is the default and nobody gives another."""
+    """`self.option = option` in `__init__`, `False` by default and never given."""
     statement, init = context.parent(target), context.function(target)
     if not isinstance(statement, cst.Assign) or not isinstance(statement.value, cst.Name):
         return False

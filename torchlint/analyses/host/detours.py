@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 # What gives less than it takes, in NumPy and in torch by the same name.
 _REDUCTIONS = frozenset("argmax argmin max min amax amin sum mean any all".split())
+_MOST = 16
+_OF_ALL = (cst.In, cst.NotIn, cst.Is, cst.IsNot)
 # What gives the same values.
 _SAME = frozenset("numpy detach float double half long int clone squeeze".split())
 
@@ -28,7 +31,10 @@ def reduced_by(copy: cst.Call, tensor: cst.BaseExpression, context: Context) -> 
     """
     if context.value(tensor).scalar or is_copied_before(copy, context):
         return ""
-    gone = context.sinks.of(copy, handed_on=lambda node, taker: _element_by_element(node, taker, context))
+    steps = count()
+    gone = context.sinks.of(
+        copy, handed_on=lambda node, taker: _element_by_element(node, taker, context) if next(steps) < _MOST else None
+    )
     taken = [place.node for place in gone.found if not _is_described(place.node, context)]
     names = {_reduction(node, context) for node in taken}
     # A loop that reduces it class by class would wait each time.
@@ -37,17 +43,16 @@ def reduced_by(copy: cst.Call, tensor: cst.BaseExpression, context: Context) -> 
 
 
 def _element_by_element(node: cst.BaseExpression, taker: cst.CSTNode, context: Context) -> cst.BaseExpression | None:
-    """What is computed of each element for itself: the same values, a comparison, a sum of two."""
+    """What is computed of each element for itself: the same, a comparison, a sum of two."""
     match taker:
         case cst.Attribute():
             same = _values(node, context)
             return same if same is not node else None
         case cst.ComparisonTarget(operator=operator):
             above = context.parent(taker)
-            is_of_all = isinstance(operator, (cst.In, cst.NotIn, cst.Is, cst.IsNot))
-            return above if isinstance(above, cst.Comparison) and not is_of_all else None
+            return above if isinstance(above, cst.Comparison) and not isinstance(operator, _OF_ALL) else None
         case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=operator)]):
-            return None if isinstance(operator, (cst.In, cst.NotIn, cst.Is, cst.IsNot)) else taker
+            return None if isinstance(operator, _OF_ALL) else taker
         case cst.BinaryOperation(operator=operator):
             return None if isinstance(operator, cst.MatrixMultiply) else taker
         case cst.UnaryOperation(operator=cst.BitInvert() | cst.Minus()):

@@ -332,7 +332,7 @@ def is_copied_before(copy: cst.Call, context: Context) -> bool:
 
 
 def is_element_read(tensor: cst.BaseExpression, context: Context) -> bool:
-    """Whether a loop reads a tensor element by element: `t[i].item()`, or `v.item()` for `v` in `t`; `v = t[i]` too.
+    """Whether a loop reads a tensor element by element: `t[i].item()`, `v.item()` for `v` in `t` or of `t[i]`.
 
     One `tolist()` before the loop would bring them all, whatever they are used for.
     """

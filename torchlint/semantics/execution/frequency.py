@@ -344,7 +344,7 @@ class Frequencies:
         return LoopKind.BATCH if self._acts(loop) else LoopKind.OTHER
 
     def _answers(self, loop: cst.For | cst.While, loops: list[cst.For | cst.While]) -> bool:
-        """Whether each turn runs a network beside loops that run one, too, and neither trains nor goes over data.
+        """Whether each turn runs a network beside loops that do, and neither trains nor goes over data.
 
         A step of what is generated: a loop drafts some tokens, and a larger network looks at them.
         """
