@@ -76,7 +76,7 @@ def is_only_told(node: cst.BaseExpression, context: Context) -> bool:
 
 
 def keeps_its_sum(call: cst.Call, context: Context) -> bool:
-    """Whether the call stands alone, and its function sets attributes or elements."""
+    """Whether it stands alone, and the function sets attributes or elements."""
     if not isinstance(context.parent(call), cst.Expr):
         return False
     function = context.calls.target(call)
@@ -87,7 +87,7 @@ def keeps_its_sum(call: cst.Call, context: Context) -> bool:
 
 
 def _computes(call: cst.Call, context: Context) -> bool:
-    """`max(total, 1)`, `torch.sqrt(total)`: what is used in place of what it is given."""
+    """`max(total, 1)`, `torch.sqrt(total)`: what is used in its place."""
     name = context.qualified_name(call.func) or ""
     is_of_torch = name.startswith("torch.") and not name.startswith("torch.distributed.")
     return (is_of_torch and last_part(call.func) not in _DECIDING) or name in _BUILTINS

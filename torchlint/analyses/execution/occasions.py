@@ -190,7 +190,7 @@ def is_made_once(value: cst.CSTNode, context: Context) -> bool:
 
 
 def _all_kept(body: cst.CSTNode) -> Iterator[str]:
-    """The attributes that a block sets: `self.x` of `self.x = value`."""
+    """The attributes that a block sets."""
     for target in descendants(body):
         if isinstance(target, cst.AssignTarget) and (name := kept(target)) is not None:
             yield name
