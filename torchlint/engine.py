@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +14,7 @@ from torchlint.finding import (
     NOTHING_WANTED,
     Applicability,
     Diagnostic,
+    Doubt,
     Edit,
     Fault,
     Finding,
@@ -303,7 +305,7 @@ def _run(context: Context, rules: tuple[Rule, ...], *, thorough: bool) -> Result
     candidates = _every_candidate(context, rules) if thorough else candidates_of(context, rules)
     for rule, check, node in candidates:
         try:
-            flags = [_is_a_flag(flag) for flag in check(node, context)]
+            flags = [_weighed(_is_a_flag(flag), context) for flag in check(node, context)]
         except RecursionError:
             diagnostics.append(Diagnostic("E999", "invalid-syntax", _TOO_LONG.format(rule.name)))
         except Exception as error:  # noqa: BLE001 - a rule's crash must not cost the user the other findings
@@ -336,6 +338,14 @@ def _is_a_flag(flag: object) -> Flag:
     if not isinstance(flag, Flag) or not isinstance(flag.message, (str, Said)):
         raise TypeError(f"a check yields `Flag`s with a message, not {flag!r}")
     return flag
+
+
+def _weighed(flag: Flag, context: Context) -> Flag:
+    """The flag, with a doubt where it has none and waits for an option that nobody switches on."""
+    from torchlint.analyses.execution.untaken_branches import is_left_off  # a source was parsed
+
+    is_certain = flag.doubts or not is_left_off(flag.node, context)
+    return flag if is_certain else replace(flag, doubts=(Doubt.OPTION_DECIDES,))
 
 
 def _sound(

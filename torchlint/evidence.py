@@ -260,9 +260,13 @@ def slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
+# What says in a file of a pair what is reported on a line: no program that runs it sees that.
+_MARK = re.compile(rb"[ \t]*# <- [^\n]*")
+
+
 def digest(data: bytes) -> str:
-    """The SHA-256 of a file of the pair, line endings as git keeps them."""
-    return hashlib.sha256(data.replace(b"\r\n", b"\n")).hexdigest()
+    """The SHA-256 of a file of the pair without its marks, line endings as git keeps them."""
+    return hashlib.sha256(_MARK.sub(b"", data.replace(b"\r\n", b"\n"))).hexdigest()
 
 
 def read(data: bytes, where: str) -> Evidence:

@@ -19,7 +19,8 @@ class Passed(NamedTuple):
     """What a call passes for one parameter: `place` counts positional arguments, `keyword` names others.
 
     `kind` and `device` are names in `torchlint.semantics.values.lattice`. So is `item`, the kind of what a sequence
-    holds, where that is known for certain.
+    holds, where that is known for certain. `constant` is what is passed in Python's spelling, where it is `True`,
+    `False`, `None` or a short text.
     """
 
     place: int | None
@@ -27,6 +28,7 @@ class Passed(NamedTuple):
     kind: str
     device: str
     item: str = ""
+    constant: str = ""
 
 
 class Purpose(Enum):

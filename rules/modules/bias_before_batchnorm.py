@@ -23,7 +23,10 @@ RULE = Rule(
     since="0.1.0",
     fix=(Applicability.UNSAFE,),
     unsafe="old checkpoints contain the bias",
-    doubts=((Doubt.OPTION_DECIDES, ""),),
+    doubts=(
+        (Doubt.OPTION_DECIDES, ""),
+        (Doubt.RARE, "A network that is made to be exported keeps the weights that it was trained with."),
+    ),
 )
 _CANCELLED = Message("cancelled", "the following `{norm}` cancels the bias of this {layer}", help="{advice}")
 _OPTIONAL = Message(
@@ -39,6 +42,7 @@ def check(_: cst.Module, context: Context) -> Iterator[Flag]:
     text = context.program.code
     if QUANTISING.is_in(text):
         return
+    from torchlint.analyses.execution.occasions import is_export
     from torchlint.analyses.layers.norms import (  # the model's parts load LibCST
         freezes_norms,
         is_over_features,
@@ -70,6 +74,7 @@ def check(_: cst.Module, context: Context) -> Iterator[Flag]:
             title=f"Set `{made.parameter}=False`",
             edits=() if reason else _without_bias(call, made, context),
             within=context.tree.enclosing_class(call),
+            doubts=(Doubt.RARE,) if is_export(context) else (),
         )
 
 

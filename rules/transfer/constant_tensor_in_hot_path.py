@@ -64,7 +64,6 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 def _doubts(moved: cst.Call, context: Context) -> Iterator[Doubt]:
     """Why it may cost next to nothing: it is seldom made, or the CPU waits just before or right behind it."""
     from torchlint.analyses.execution.hot import rate_doubts
-    from torchlint.analyses.execution.untaken_branches import is_left_off
 
     from ._shared import literal_tensors
 
@@ -75,7 +74,6 @@ def _doubts(moved: cst.Call, context: Context) -> Iterator[Doubt]:
         literal_tensors.is_last_resort,
         literal_tensors.is_kept_by_object,
         literal_tensors.is_of_a_cached_function,
-        is_left_off,
     )
     if any(asks(moved, context) for asks in rare):
         yield Doubt.RARE

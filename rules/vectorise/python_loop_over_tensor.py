@@ -36,6 +36,7 @@ RULE = Rule(
         (Doubt.RATE_UNKNOWN, ""),
         (Doubt.UNCALLED, ""),
         (Doubt.RUNS_ONCE, "What runs once on the CPU may be slow."),
+        (Doubt.DEVICE_UNKNOWN, ""),
         (Doubt.NAMED_RARE, ""),
         (Doubt.NAMED_OTHERWISE, ""),
         (Doubt.DATA_UNKNOWN, ""),

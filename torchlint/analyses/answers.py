@@ -9,6 +9,7 @@ import libcst as cst
 
 from torchlint.analyses.data.datasets import Work, class_work, returned_work, uses_device
 from torchlint.analyses.data.sample_code import is_in_a_dataset
+from torchlint.analyses.execution.untaken_branches import literal
 from torchlint.analyses.host.purpose import purpose
 from torchlint.analyses.layers.bare import holds_no_parameters
 from torchlint.analyses.layers.inference_only import is_served
@@ -197,4 +198,5 @@ def _arguments(call: cst.Call, context: Context) -> Iterator[Passed]:
         if value or keyword:  # what goes into `**` is known only where all of it is
             item = item_of(value) if value.kind is Kind.SEQUENCE else value
             held = item.kind.name if item is not value and item.kind in _HELD and item.proven else ""
-            yield Passed(None if keyword else place, keyword, value.kind.name, str(value.device.name), held)
+            same = literal(argument.value) or ""
+            yield Passed(None if keyword else place, keyword, value.kind.name, str(value.device.name), held, same)

@@ -9,7 +9,7 @@ import libcst as cst
 
 from torchlint.edits.messages import of_a_batch
 from torchlint.finding import Frequency
-from torchlint.rule import Applicability, Call, Flag, Message, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Call, Doubt, Flag, Message, NodeEdit, Replace, Rule
 
 from . import functionals
 from .functionals import DROPOUTS, PLAIN, WEIGHTED, function_for, same_as
@@ -24,6 +24,7 @@ RULE = Rule(
     summary="A layer is recreated in every forward pass, with new random weights if it has any.",
     since="0.2.0",
     fix=(Applicability.SAFE,),
+    doubts=((Doubt.HOST_BOUND, ""),),
     yields_to=("naive-attention",),
 )
 _DROPOUT = Message(
@@ -69,6 +70,7 @@ def check(made: cst.Call, context: Context) -> Iterator[Flag]:
             title=f"Call `{function_for(layer)}`",
             edits=_edits(made, layer, called, context),
             applicability=Applicability.SAFE,
+            doubts=(Doubt.HOST_BOUND,),
         )
 
 

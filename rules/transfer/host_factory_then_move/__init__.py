@@ -29,7 +29,9 @@ RULE = Rule(
         (Doubt.SMALL, ""),
         (Doubt.RUNS_ONCE, ""),
         (Doubt.NAMED_RARE, ""),
-        (Doubt.RARE, "What tries a model out, exports it or gives it first weights is not what anybody waits for."),
+        (Doubt.RARE, ""),
+        (Doubt.RATE_UNKNOWN, ""),
+        (Doubt.UNCALLED, ""),
     ),
 )
 _ON_THE_CPU = Message(
@@ -78,18 +80,17 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 def _doubts(made: Factory, moved: Move, number: int | None, context: Context) -> Iterator[Doubt]:
     """Why it may cost too little to tell: little is copied, and that once; of `number` elements, if that is known."""
+    from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.analyses.execution.occasions import (
         is_made_once,
         is_made_to_look,
         is_named_preparation,
         is_preparation,
-        is_set_up,
-        is_warm_up,
         runs_once,
     )
     from torchlint.analyses.execution.rarity import is_named_diagnostic
     from torchlint.analyses.sync.finite_checks import is_exceptional
-    from torchlint.analyses.tensors.element_counts import is_an_image, sizes
+    from torchlint.analyses.tensors.element_counts import sizes
     from torchlint.analyses.transfer.moves import is_enlarged
 
     asked = (is_exceptional, is_preparation, is_made_to_look)
@@ -97,8 +98,6 @@ def _doubts(made: Factory, moved: Move, number: int | None, context: Context) ->
         yield Doubt.RARE
     if is_named_preparation(moved.call, context) or is_named_diagnostic(moved.call, context):
         yield Doubt.NAMED_RARE
-    if is_set_up(moved.call, context):
-        yield Doubt.RUNS_ONCE
     axes = sizes(made.call, context)
     is_no_block = axes is not None and axes.count(None) <= 1 and prod(size or 1 for size in axes) < _SMALL
     if is_made_once(moved.call, context):
@@ -108,8 +107,7 @@ def _doubts(made: Factory, moved: Move, number: int | None, context: Context) ->
     is_small = number is not None and number < limit and not is_enlarged(moved)
     if is_small and runs_once(moved.call, context):
         yield from (Doubt.SMALL, Doubt.RUNS_ONCE)
-    if is_an_image(made.call) and (runs_once(moved.call, context) or is_warm_up(moved.call, context)):
-        yield Doubt.RUNS_ONCE
+    yield from rate_doubts(moved.call, context)  # last, since other files may have to say it
 
 
 def _share_a_block(first: cst.CSTNode, second: cst.CSTNode, context: Context) -> bool:

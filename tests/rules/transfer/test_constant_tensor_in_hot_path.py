@@ -11,7 +11,7 @@ import torch
 from laws import check_snippet
 from twins import findings, fixed
 
-from torchlint.finding import Applicability
+from torchlint.finding import Applicability, Doubt
 
 RULE = "constant-tensor-in-hot-path"
 
@@ -556,7 +556,8 @@ def test_an_option_that_the_class_leaves_off() -> None:
                 return x @ torch.tensor([[1.0, 0.5], [0.5, 1.0]], device=x.device)  {}
     """
     mark = f"# <- {RULE}"
-    check_snippet(code.format("False", ""), RULE)
+    (note,) = check_snippet(code.format("False", f"{mark}?"), RULE).findings
+    assert note.doubts == (Doubt.OPTION_DECIDES,)
     check_snippet(code.format("True", mark), RULE)
     check_snippet(code.format("False", mark) + "    def pack(self):\n                self.packs = True\n", RULE)
 

@@ -15,13 +15,16 @@ from laws import active, check_snippet, fix, lint
 
 from torchlint import linter
 from torchlint.cli import run
-from torchlint.finding import Applicability
+from torchlint.finding import Applicability, Doubt
 from torchlint.role import Role
 from torchlint.source import SourceFile
 
 RULE = "host-factory-then-move"
 # In a loop: what is made once and is small is left alone.
-HEAD = "import torch\nfrom torch.autograd import Variable\ndevice = torch.device('cuda')\nfor _ in steps:\n    "
+HEAD = (
+    "import torch\nfrom torch.autograd import Variable\ndevice = torch.device('cuda')\n"
+    "for _ in torch.utils.data.DataLoader(data):\n    "
+)
 
 
 def applicability(code: str) -> Applicability | None:
@@ -178,7 +181,7 @@ def test_several_rows_keep_their_indentation() -> None:
         def fill(model, x, rows):
             if rows:
                 mask = (
-                    torch.ones(  # <- {RULE}
+                    torch.ones(  # <- {RULE}?
                         rows,  # one each
                         x.size(1),
                     )
@@ -222,8 +225,8 @@ def test_two_statements_become_one() -> None:
         def start(batch, size, device):
             hidden = torch.zeros(batch, size)
             cell = torch.zeros(batch, size)
-            hidden = hidden.to(device)  # <- {RULE}
-            cell = cell.to(device)  # <- {RULE}
+            hidden = hidden.to(device)  # <- {RULE}?
+            cell = cell.to(device)  # <- {RULE}?
             return hidden, cell
         """,
         RULE,
@@ -245,9 +248,9 @@ def test_the_second_statement_keeps_what_else_it_does() -> None:
 
         def mix(x, model):
             alpha = torch.ones(x.size(0), 1)
-            alpha = alpha.repeat(1, 2).to(x.device)  # <- {RULE}
+            alpha = alpha.repeat(1, 2).to(x.device)  # <- {RULE}?
             noise = torch.zeros(3)
-            return model(noise.cuda(), alpha)  # <- {RULE}
+            return model(noise.cuda(), alpha)  # <- {RULE}?
         """,
         RULE,
         fixed="""
@@ -268,23 +271,23 @@ def test_the_second_statement_keeps_what_else_it_does() -> None:
         f"""
         zeros = torch.zeros(n)
         if x.is_cuda:
-            zeros = zeros.cuda()  # <- {RULE}
+            zeros = zeros.cuda()  # <- {RULE}?
         """,
         f"""
         zeros = torch.zeros(n)
         x = prepare(x)
-        zeros = zeros.to(x.device)  # <- {RULE}
+        zeros = zeros.to(x.device)  # <- {RULE}?
         """,
         f"""
         zeros = torch.zeros(n)
         x = y.cuda()
-        zeros = zeros.to(x.device)  # <- {RULE}
+        zeros = zeros.to(x.device)  # <- {RULE}?
         """,
     ],
 )
 def test_two_statements_without_a_fix(code: str) -> None:
     text = f"import torch\ndef f(n, x, y):\n{textwrap.indent(textwrap.dedent(code), '    ')}    return zeros\n"
-    check_snippet(text, RULE, fixed=text.replace(f"  # <- {RULE}", ""))
+    check_snippet(text, RULE, fixed=text.replace(f"  # <- {RULE}?", ""))
 
 
 @pytest.mark.parametrize(
@@ -329,7 +332,7 @@ def test_not_moved_by_the_next_use(code: str) -> None:
 )
 def test_elementwise_steps_with_numbers(expression: str, expected: str) -> None:
     code = f"import math\nimport torch\ndef f(self, x, half, n):\n    return {expression}"
-    check_snippet(f"{code}  # <- {RULE}\n", RULE, fixed=code.replace(expression, expected) + "\n")
+    check_snippet(f"{code}  # <- {RULE}?\n", RULE, fixed=code.replace(expression, expected) + "\n")
     assert fix(f"{code}\n", active(RULE), Applicability.SAFE).text == f"{code}\n"
 
 
@@ -343,7 +346,7 @@ def test_elementwise_steps_in_two_statements() -> None:
             half = dim // 2
             scale = math.log(10000) / (half - 1)
             scale = torch.exp(torch.arange(half, dtype=torch.float32) * -scale)
-            scale = scale.to(device=timesteps.device)  # <- {RULE}
+            scale = scale.to(device=timesteps.device)  # <- {RULE}?
             return timesteps[:, None] * scale[None, :]
         """,
         RULE,
@@ -383,7 +386,7 @@ def test_an_index_beside_a_range_is_no_dtype() -> None:
         def f(memory, scores, n, k):
             {{}}
             picked = scores[range(n), actions]
-            return picked, torch.linspace(0, n - 1, n).unsqueeze(1).expand(n, k).to(actions)  # <- {RULE}
+            return picked, torch.linspace(0, n - 1, n).unsqueeze(1).expand(n, k).to(actions)  # <- {RULE}?
         """
     found = check_snippet(code.format("states, actions = memory.sample(n)"), RULE).findings
     assert [finding.fix for finding in found] == [None]  # nor is it a tensor for certain
@@ -418,16 +421,16 @@ def test_no_elements_are_copied(expression: str) -> None:
     ],
 )
 def test_small_and_once(expression: str, found: bool) -> None:  # noqa: FBT001
-    mark = f"  # <- {RULE}" if found else f"  # <- {RULE}?"
-    check_snippet(f"import torch\ny = {expression}.cuda(){mark}\n", RULE)
-    check_snippet(f"import torch\nif __name__ == '__main__':\n    y = {expression}.cuda(){mark}\n", RULE)
-    check_snippet(f"import torch\nfor _ in steps:\n    y = {expression}.cuda()  # <- {RULE}\n", RULE)
-    check_snippet(f"import torch\ndef f(n):\n    return {expression}.cuda()  # <- {RULE}\n", RULE)
+    for head in ("", "if __name__ == '__main__':\n    "):
+        (note,) = check_snippet(f"import torch\n{head}y = {expression}.cuda()  # <- {RULE}?\n", RULE).findings
+        assert (Doubt.SMALL in note.doubts, Doubt.RUNS_ONCE in note.doubts) == (not found, True)
+    check_snippet(f"import torch\nfor _ in steps:\n    y = {expression}.cuda()  # <- {RULE}?\n", RULE)
+    check_snippet(f"import torch\ndef f(n):\n    return {expression}.cuda()  # <- {RULE}?\n", RULE)
 
 
 def test_a_move_in_a_branch_of_its_own_is_reported_however_small() -> None:
     check_snippet(
-        f"import torch\nx = torch.Tensor(1, 3, 32, 32)\nif args.gpu:\n    x = x.cuda()  # <- {RULE}\nwrite(net, x)\n",
+        f"import torch\nx = torch.Tensor(1, 3, 32, 32)\nif args.gpu:\n    x = x.cuda()  # <- {RULE}?\nwrite(net, x)\n",
         RULE,
     )
 
@@ -438,10 +441,19 @@ def test_hardly_anything_and_once_is_no_matter_in_a_branch_either() -> None:
     )
 
 
-@pytest.mark.parametrize(("name", "mark"), [("_init_weights", ""), ("make_dummy_batch", "?"), ("reset_parameters", "")])
-def test_first_weights(name: str, mark: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "doubt"),
+    [
+        ("_init_weights", Doubt.RARE),
+        ("make_dummy_batch", Doubt.NAMED_RARE),
+        ("reset_parameters", Doubt.RARE),
+        ("start", Doubt.UNCALLED),
+    ],
+)
+def test_first_weights(name: str, doubt: Doubt) -> None:
     code = f"import torch\ndef {name}(n, layer):\n    return torch.ones(n, n).to(layer.weight.device)"
-    check_snippet(f"{code}  # <- {RULE}?\n" if mark else f"{code}\n", RULE)
+    (found,) = check_snippet(f"{code}  # <- {RULE}?\n", RULE).findings
+    assert found.doubts[0] is doubt
 
 
 def test_a_dictionary_of_the_module_keeps_it() -> None:
@@ -450,19 +462,21 @@ def test_a_dictionary_of_the_module_keeps_it() -> None:
         "        windows[size] = torch.hann_window(size).to(y.device)%s\n    return y * windows[size]\n"
     )
     check_snippet(code % ("windows", f"  # <- {RULE}?"), RULE)
-    check_snippet(code % ("known", f"  # <- {RULE}"), RULE)
+    check_snippet(code % ("known", f"  # <- {RULE}?"), RULE)
 
 
 def test_a_check_of_gradients() -> None:
     code = "import torch\ndef check(n):\n    x = torch.rand(n, n).cuda(){}\n    print({}(net, x))\n"
-    check_snippet(code.format("", "torch.autograd.gradcheck"), RULE)
-    check_snippet(code.format(f"  # <- {RULE}", "net"), RULE)
+    for called, is_rare in (("torch.autograd.gradcheck", True), ("net", False)):
+        (found,) = check_snippet(code.format(f"  # <- {RULE}?", called), RULE).findings
+        assert (Doubt.RARE in found.doubts) is is_rare
 
 
 def test_a_file_that_exports_a_model() -> None:
     source = SourceFile("net.py", "import torch\ndef run(net, n):\n    x = torch.zeros(n, 3).cuda()\n    net(x)\n")
-    assert linter.lint(source, active(RULE)).findings
-    assert not linter.lint(source, active(RULE, role=Role.EXPORTING)).findings
+    for role in (Role.CODE, Role.EXPORTING):
+        (found,) = linter.lint(source, active(RULE, role=role)).findings
+        assert (Doubt.RARE in found.doubts) is (role is Role.EXPORTING)
 
 
 def test_a_function_that_another_file_calls_runs_more_than_once(
@@ -494,34 +508,37 @@ if __name__ == "__main__":
 
 
 def test_what_tries_out_the_modules_of_a_file() -> None:
-    check_snippet(TRIAL.format("", ""), RULE)
-    check_snippet(
-        TRIAL.format("def cycle(loader):\n    while True:\n        for x in loader:\n            yield x\n", ""), RULE
-    )
+    cycle = "def cycle(loader):\n    while True:\n        for x in loader:\n            yield x\n"
+    for harmless in ("", cycle):
+        (found,) = check_snippet(TRIAL.format(harmless, f"  # <- {RULE}?"), RULE).findings
+        assert Doubt.RARE in found.doubts
     for training in (
         "def train(net, loader):\n    for x in loader:\n        net(x).sum().backward()\n",
         "def evaluate(net, loader):\n    for x in loader:\n        print(net(x))\n",
         "def train(net):\n    for epoch in range(3):\n        turn(net)\n",
         "def train(net):\n    optimizer = torch.optim.SGD(net.parameters())\n",
     ):
-        check_snippet(TRIAL.format(training, f"  # <- {RULE}"), RULE)
-    check_snippet(TRIAL.format("", f"  # <- {RULE}").replace("(torch.nn.Module)", ""), RULE)
+        (found,) = check_snippet(TRIAL.format(training, f"  # <- {RULE}?"), RULE).findings
+        assert Doubt.RARE not in found.doubts
+    (found,) = check_snippet(TRIAL.format("", f"  # <- {RULE}?").replace("(torch.nn.Module)", ""), RULE).findings
+    assert Doubt.RARE not in found.doubts
 
 
 def test_what_tries_out_a_module_in_a_function_for_that() -> None:
     claim = "        assert self(x).abs().max() < 9\n"
-    for checked, calls, mark in (
-        (claim, "    net.check()\n", ""),
-        ("        print(self(x))\n", "    net.check()\n", f"  # <- {RULE}"),
-        (claim, "", f"  # <- {RULE}"),
-        (claim, "    net.check()\ndef use(net: Net):\n    net.check()\n", f"  # <- {RULE}"),
+    for checked, calls, is_trial in (
+        (claim, "    net.check()\n", True),
+        ("        print(self(x))\n", "    net.check()\n", False),
+        (claim, "", False),
+        (claim, "    net.check()\ndef use(net: Net):\n    net.check()\n", False),
     ):
-        check_snippet(
+        (found,) = check_snippet(
             "import torch\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x\n"
-            f"    def check(self):\n        x = torch.randn(16, 3, 512, 512).cuda(){mark}\n{checked}"
+            f"    def check(self):\n        x = torch.randn(16, 3, 512, 512).cuda()  # <- {RULE}?\n{checked}"
             f"if __name__ == '__main__':\n    net = Net()\n{calls}",
             RULE,
-        )
+        ).findings
+        assert (Doubt.RARE in found.doubts) is is_trial
 
 
 @pytest.mark.parametrize(
@@ -538,67 +555,30 @@ def test_what_tries_out_a_module_in_a_function_for_that() -> None:
 def test_made_once_and_kept(test: str, kept: str, found: bool) -> None:  # noqa: FBT001
     code = "import torch\nclass Net:\n    def forward(self, x, n, mean):\n        if {}:\n            {}{}\n"
     small, large = "torch.randn(3, x.shape[1], 1, 1).to(x.device)", "torch.randn(n, n).to(x.device)"
-    check_snippet(code.format(test, kept.format(small), f"  # <- {RULE}" if found else f"  # <- {RULE}?"), RULE)
-    check_snippet(code.format(test, kept.format(large), f"  # <- {RULE}" if found else f"  # <- {RULE}?"), RULE)
     beside = f"self.other = 1\n            {kept.format(large)}" if "self." in kept else kept.format(large)
-    check_snippet(
-        code.format("not hasattr(self, 'other')", beside, f"  # <- {RULE}?" if "self." in kept else f"  # <- {RULE}"),
-        RULE,
-    )
+    for condition, body, is_often in (
+        (test, kept.format(small), found),
+        (test, kept.format(large), found),
+        ("not hasattr(self, 'other')", beside, "self." not in kept),
+    ):
+        (note,) = check_snippet(code.format(condition, body, f"  # <- {RULE}?"), RULE).findings
+        assert (Doubt.RUNS_ONCE not in note.doubts) is is_often
 
 
 @pytest.mark.parametrize(
-    ("sizes", "found"),
+    ("name", "used", "is_rare"),
     [
-        ("1, 3, height, width", False),
-        ("1, 1, side, 64", False),
-        ("1, 3, 512, 512", True),
-        ("batch, 3, height, width", True),
-        ("1, 80, height, width", True),
-        ("1, 3, width", True),
+        ("start", "summary(net, x)", True),
+        ("start", "FlopCountAnalysis(net, (x,)).total()", True),
+        ("start", "print(summary(net, x), net(x))", False),
+        ("summarised", "net(x)", False),
+        ("start", "summation(net, x)", False),
     ],
 )
-def test_one_image_to_try_a_model_on(sizes: str, found: bool) -> None:  # noqa: FBT001
-    code = "import torch\nx = torch.ones({}).to(device){}\nnet(x)\n"
-    check_snippet(code.format(sizes, f"  # <- {RULE}" if found else f"  # <- {RULE}?"), RULE)
-    looped = "import torch\nfor _ in steps:\n    net(torch.ones({}).to(device))  # <- " + RULE + "\n"
-    check_snippet(looped.format(sizes), RULE)
-
-
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        ("net(torch.zeros(1, 3, size, size).to(device).half())", False),
-        ("self.net(torch.zeros(1, 3, *sizes).to(device))", False),
-        ("net(torch.zeros((1, 3, *sizes)).to(device).type_as(w))", False),
-        ("y = net(torch.zeros(1, 3, size, size).to(device))", True),
-        ("net(torch.zeros(2, 3, size, size).to(device))", True),
-        ("images.append(torch.zeros(1, 3, size, size).to(device))", True),
-        ("net(torch.zeros(1, 3, size, size).to(device), y)", True),
-        ("net(torch.zeros(1, 3, size, size).to(device) + y)", True),
-    ],
-)
-def test_one_image_that_warms_a_model_up(line: str, found: bool) -> None:  # noqa: FBT001
-    mark = f"  # <- {RULE}" if found else f"  # <- {RULE}?"
-    check_snippet(
-        f"import torch\nclass Run:\n    def start(self, net, size, sizes, device, y, w):\n        {line}{mark}\n", RULE
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "used", "mark"),
-    [
-        ("start", "summary(net, x)", ""),
-        ("start", "FlopCountAnalysis(net, (x,)).total()", ""),
-        ("start", "print(summary(net, x), net(x))", f"  # <- {RULE}"),
-        ("summarised", "net(x)", f"  # <- {RULE}"),
-        ("start", "summation(net, x)", f"  # <- {RULE}"),
-    ],
-)
-def test_an_input_by_which_operations_are_counted(name: str, used: str, mark: str) -> None:
-    check_snippet(
-        f"import torch\ndef {name}(net, sizes):\n    x = torch.rand(1, *sizes).cuda(){mark}\n    return {used}\n", RULE
-    )
+def test_an_input_by_which_operations_are_counted(name: str, used: str, is_rare: bool) -> None:  # noqa: FBT001
+    code = f"import torch\ndef {name}(net, sizes):\n    x = torch.rand(1, *sizes).cuda()  # <- {RULE}?\n    return {used}\n"
+    (found,) = check_snippet(code, RULE).findings
+    assert (Doubt.RARE in found.doubts) is is_rare
 
 
 SET_UP = """
@@ -623,14 +603,14 @@ MARK = f"  # <- {RULE}"
     ("base", "rest", "first", "second"),
     [
         ("torch.nn.Module", "net = Net(3)", f"{MARK}?", f"{MARK}?"),
-        ("torch.nn.Module", "net = Net(3)\nfor x in steps:\n    net.start(3)", f"{MARK}?", MARK),
+        ("torch.nn.Module", "net = Net(3)\nfor x in steps:\n    net.start(3)", f"{MARK}?", f"{MARK}?"),
         (
             "torch.nn.Module",
             "class Outer(torch.nn.Module):\n    def forward(self, x):\n        return Net(3)(x)",
             MARK,
             MARK,
         ),
-        ("object", "net = Net(3)", MARK, MARK),
+        ("object", "net = Net(3)", f"{MARK}?", f"{MARK}?"),
     ],
 )
 def test_what_a_module_is_set_up_with(base: str, rest: str, first: str, second: str) -> None:
@@ -642,9 +622,9 @@ def test_what_a_class_that_learns_is_set_up_with() -> None:
         "import torch\nclass Agent:\n    def __init__(self, net, n):\n"
         "        self.memory = torch.zeros(n, n).cuda(){}\n        self.optimizer = {}\n"
     )
-    check_snippet(code.format(f"{MARK}?", "torch.optim.Adam(net.parameters())"), RULE)
-    check_snippet(code.format(f"{MARK}?", "torch.nn.Parameter(net.start)"), RULE)
-    check_snippet(code.format(MARK, "None"), RULE)
+    for kept, is_once in (("torch.optim.Adam(net.parameters())", 1), ("torch.nn.Parameter(net.start)", 1), ("None", 0)):
+        (found,) = check_snippet(code.format(f"{MARK}?", kept), RULE).findings
+        assert (Doubt.RUNS_ONCE in found.doubts) == is_once
 
 
 @pytest.mark.parametrize(
@@ -664,7 +644,7 @@ def test_made_anew_for_another_size(test: str, inner: str, found: bool) -> None:
         "import torch\nclass Net:\n    def forward(self, x, mask):\n        if {}:\n            self.size = x.shape\n"
         "            if {}:\n                mask = torch.ones(x.shape).to(x.device){}\n            self.mask = fit(mask)\n"
     )
-    check_snippet(code.format(test, inner, MARK if found else ""), RULE)
+    check_snippet(code.format(test, inner, f"{MARK}?" if found else ""), RULE)
 
 
 def test_a_stand_in_for_an_operator_of_an_exported_graph() -> None:
@@ -673,20 +653,20 @@ def test_a_stand_in_for_an_operator_of_an_exported_graph() -> None:
         "    def forward(ctx, boxes):\n        n = {}\n        return torch.zeros(n).to(boxes.device){}\n"
         "    @staticmethod\n    def {}(g, boxes):\n        return g.op('Pick', boxes)\n"
     )
-    check_snippet(code.format("random.randint(0, 9)", "", "symbolic"), RULE)
-    check_snippet(code.format("len(boxes)", MARK, "symbolic"), RULE)
-    check_snippet(code.format("random.randint(0, 9)", MARK, "other"), RULE)
+    for count, name, is_rare in (
+        ("random.randint(0, 9)", "symbolic", True),
+        ("len(boxes)", "symbolic", False),
+        ("random.randint(0, 9)", "other", False),
+    ):
+        (found,) = check_snippet(code.format(count, f"{MARK}?", name), RULE).findings
+        assert (Doubt.RARE in found.doubts) is is_rare
 
 
 def test_a_device_that_a_trace_is_asked_for() -> None:
-    check_snippet(
-        "import torch\ndef load(device):\n"
-        "    return torch.jit.trace(lambda: torch.ones([]).to(torch.device(device)), example_inputs=[])\n",
-        RULE,
-    )
-    check_snippet(
-        f"import torch\ndef load(device):\n    return lambda: torch.ones([]).to(torch.device(device)){MARK}\n", RULE
-    )
+    code = "import torch\ndef load(device):\n    return {}lambda: torch.ones([]).to(torch.device(device)){}{}?\n"
+    for before, behind, is_rare in (("torch.jit.trace(", ", example_inputs=[])", True), ("", "", False)):
+        (found,) = check_snippet(code.format(before, behind, MARK), RULE).findings
+        assert (Doubt.RARE in found.doubts) is is_rare
 
 
 def test_a_loss_that_is_tried_out_by_fitting_a_tensor() -> None:
@@ -696,8 +676,9 @@ def test_a_loss_that_is_tried_out_by_fitting_a_tensor() -> None:
         "        x = x.cuda(){}\n    optimizer = torch.optim.Adam({})\n    while Loss()(x) > 0.1:\n"
         "        optimizer.zero_grad()\n        Loss()(x).backward()\n        optimizer.step()\n"
     )
-    check_snippet(code.format("", "[x]"), RULE)
-    check_snippet(code.format(MARK, "net.parameters()"), RULE)
+    for learned, is_rare in (("[x]", True), ("net.parameters()", False)):
+        (found,) = check_snippet(code.format(f"{MARK}?", learned), RULE).findings
+        assert (Doubt.RARE in found.doubts) is is_rare
 
 
 @pytest.mark.parametrize(
@@ -939,7 +920,7 @@ SEVERAL_STATEMENTS = {
         def penalty(real: torch.Tensor):
             alpha = torch.rand(real.size(0), 1)
             alpha = alpha.expand_as(real)
-            alpha = alpha.cuda()  # <- host-factory-then-move
+            alpha = alpha.cuda()  # <- host-factory-then-move?
             return alpha * real
         """,
     "under names of their own": """
@@ -947,7 +928,7 @@ SEVERAL_STATEMENTS = {
         def penalty(real: torch.Tensor):
             drawn = torch.rand(real.size(0), 1)
             wide = drawn.view(-1, 1, 1)
-            return wide.cuda() * real  # <- host-factory-then-move
+            return wide.cuda() * real  # <- host-factory-then-move?
         """,
     "used on the CPU in between": """
         import torch
@@ -961,13 +942,13 @@ SEVERAL_STATEMENTS = {
         import torch
         def gather(local, sizes):
             own = torch.tensor([0], device=local.device)
-            return [torch.zeros(size).to(local) for size in sizes], own  # <- host-factory-then-move
+            return [torch.zeros(size).to(local) for size in sizes], own  # <- host-factory-then-move?
         """,
     "like a tensor that goes to other processes": """
         import torch
         import torch.distributed as dist
         def gather(local, sizes):
-            found = [torch.zeros(size).to(local) for size in sizes]  # <- host-factory-then-move
+            found = [torch.zeros(size).to(local) for size in sizes]  # <- host-factory-then-move?
             dist.all_gather(found, local)
             return found
         """,

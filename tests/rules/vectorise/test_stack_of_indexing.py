@@ -135,7 +135,7 @@ def test_each_place_is_reported_once() -> None:
             found = []
             for b in range(x.size(0)):
                 found.append(torch.stack([x[b][i] for i in order]))  # <- stack-of-indexing
-            scaled = torch.stack([x[i] * 2 for i in order])  # <- python-loop-over-tensor
+            scaled = torch.stack([x[i] * 2 for i in order])  # <- python-loop-over-tensor?
             return rows, torch.stack(found), scaled
         """,
         RULE,

@@ -95,9 +95,13 @@ def _doubts(loop: ElementLoop, step: Step, context: Context) -> Iterator[Doubt]:
     if runs_rarely(loop.node, context) or is_exceptional(loop.node, context):
         yield Doubt.RARE
     yield from named_rare(loop.node, context)
-    is_on_the_cpu = step.work is not Work.READ and not step.device.may_be_accelerator
-    if is_on_the_cpu and context.frequency(loop.node) < Frequency.BATCH:
-        yield from rate_doubts(loop.node, context)
+    if context.frequency(loop.node) < Frequency.BATCH and step.device is not Device.ACCELERATOR:
+        is_on_the_cpu = step.work is not Work.READ and not step.device.may_be_accelerator
+        seldom = rate_doubts(loop.node, context)
+        if is_on_the_cpu:
+            yield from seldom
+        elif Doubt.RATE_UNKNOWN in seldom or Doubt.UNCALLED in seldom:
+            yield from (*seldom, Doubt.DEVICE_UNKNOWN)
 
 
 def batchable_reads(loop: LoopNode, context: Context) -> list[Step]:

@@ -224,22 +224,6 @@ def is_made_to_look(value: cst.CSTNode, context: Context) -> bool:
     return False
 
 
-def is_warm_up(value: cst.CSTNode, context: Context) -> bool:
-    """Whether the value, or a cast of it, is all that a model is given, of whose output nothing is done."""
-    node: cst.CSTNode | None = value
-    while isinstance(above := context.parent(node) if node is not None else None, cst.Attribute):
-        node = context.parent(above)  # a method's call
-    call = context.parent(above) if isinstance(above, cst.Arg) else None
-    if not isinstance(call, cst.Call) or len(call.args) != 1 or not isinstance(context.parent(call), cst.Expr):
-        return False
-    if context.loop(call) is not None:
-        return False
-    match call.func:
-        case cst.Name() | cst.Attribute(value=cst.Name(value="self")):
-            return True
-    return False
-
-
 def _is_exported(node: cst.CSTNode, context: Context) -> bool:
     """Whether the node goes into `torch.onnx.export`, or what counts operations, as it is or in a tuple."""
     above = context.parent(node)

@@ -11,7 +11,6 @@ from torchlint.analyses.data.sample_code import is_for_samples
 from torchlint.analyses.execution.hot import rate_doubts
 from torchlint.analyses.execution.rarity import is_named_diagnostic
 from torchlint.analyses.execution.training_steps import is_in_training, is_part_of_a_step
-from torchlint.analyses.execution.untaken_branches import is_left_off
 from torchlint.analyses.host.purpose import is_element_read, is_known_already, purpose
 from torchlint.analyses.host.reads import is_needed_on_host, is_of_torch_alone, scalar_read
 from torchlint.analyses.sync.adjacent_waits import is_beside_a_wait
@@ -70,7 +69,7 @@ def read_rate(node: cst.CSTNode, context: Context) -> Iterator[Doubt]:
             yield Doubt.RARE
             return
     yield from doubts
-    if context.frequencies.is_every_nth_step(node) or is_left_off(node, context):
+    if context.frequencies.is_every_nth_step(node):
         yield Doubt.OPTION_DECIDES
 
 

@@ -65,21 +65,6 @@ def amount(call: cst.Call, context: Context) -> int | None:
     return math.prod(known) if len(known) == len(found) else None
 
 
-def is_an_image(call: cst.Call) -> bool:
-    """Whether a factory makes one image, as models are tried on, whose height or width is not written out."""
-    given = [argument for argument in call.args if argument.keyword is None]
-    if len(given) == 1 and isinstance(given[0].value, (cst.Tuple, cst.List)):
-        given = [
-            cst.Arg(element.value, star="*" if isinstance(element, cst.StarredElement) else "")
-            for element in given[0].value.elements
-        ]
-    has_rest = bool(given) and given[-1].star == "*"
-    sizes = [None if size.star else _literal(size.value) for size in given]
-    if len(sizes) != (_AXES_OF_IMAGES - 1 if has_rest else _AXES_OF_IMAGES):
-        return False
-    return sizes[:2] in ([1, 3], [1, 1]) and None in sizes
-
-
 def _is_data(given: list[cst.BaseExpression]) -> bool:
     return len(given) == 1 and isinstance(given[0], (cst.Tuple, cst.List))
 
