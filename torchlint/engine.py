@@ -341,11 +341,14 @@ def _is_a_flag(flag: object) -> Flag:
 
 
 def _weighed(flag: Flag, context: Context) -> Flag:
-    """The flag, with a doubt where it has none and waits for an option that nobody switches on."""
-    from torchlint.analyses.execution.untaken_branches import is_left_off  # a source was parsed
+    """The flag, with a doubt where it has none and nobody in sight gets there: whatever the rule, it does not recur."""
+    from torchlint.analyses.execution.untaken_branches import is_left_off, is_unused  # a source was parsed
 
-    is_certain = flag.doubts or not is_left_off(flag.node, context)
-    return flag if is_certain else replace(flag, doubts=(Doubt.OPTION_DECIDES,))
+    if not flag.doubts and is_left_off(flag.node, context):
+        return replace(flag, doubts=(Doubt.OPTION_DECIDES,))
+    if not flag.doubts and is_unused(flag.node, context):
+        return replace(flag, doubts=(Doubt.UNCALLED,))
+    return flag
 
 
 def _sound(

@@ -120,13 +120,15 @@ class Facts(NamedTuple):
 
     `returns` is what calls of imported functions and classes give. All hold what a lint asked about and is known,
     sorted. `never_pins` says, where that was asked, that the files which work with this one make loaders and none
-    speaks of pinning what they give.
+    speaks of pinning what they give; `unused` are those of its definitions, of what was asked about, that no file
+    brings of those which bring others.
     """
 
     calls: tuple[tuple[FunctionName, tuple[Called, ...]], ...] = ()
     classes: tuple[tuple[str, Described], ...] = ()
     never_pins: bool = False
     returns: tuple[tuple[str, Returned], ...] = ()
+    unused: tuple[str, ...] = ()
 
     def of(self, function: FunctionName) -> tuple[Called, ...]:
         """The calls of one function."""
@@ -146,7 +148,7 @@ class Facts(NamedTuple):
 
     def __bool__(self) -> bool:
         """Whether anything is known."""
-        return bool(self.calls or self.classes or self.never_pins or self.returns)
+        return bool(self.calls or self.classes or self.never_pins or self.returns or self.unused)
 
 
 class Asked(NamedTuple):

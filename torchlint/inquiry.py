@@ -217,8 +217,12 @@ class Inquiry:
             others = [(file, answers._replace(calls=()) if file in again else answers) for file, answers in heard]
             facts = _told((*others, *self._ask(again)), owners, homes)
         facts.update({key: facts.get(key, NOTHING)._replace(returns=given) for key, given in returns.items()})
-        asking = [key for key, questions in wanted.items() if questions.pins and self._project.never_pins(key)]
-        return {**facts, **{key: facts.get(key, Facts())._replace(never_pins=True) for key in asking}}
+        for key, questions in wanted.items():
+            if questions.pins and self._project.never_pins(key):
+                facts[key] = facts.get(key, NOTHING)._replace(never_pins=True)
+            if unused := tuple(name for name in questions.functions if self._project.is_unused(key, name)):
+                facts[key] = facts.get(key, NOTHING)._replace(unused=unused)
+        return facts
 
     def _returns(self, wanted: Mapping[str, Iterable[str]]) -> dict[str, dict[str, Returned]]:
         """What calls give of imported functions and classes, by the file that wants to know and their names there.

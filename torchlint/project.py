@@ -115,6 +115,16 @@ class Project:
             for brought in (self._brought_by(importer, base) for base in bases)
         )
 
+    def is_unused(self, path: str, name: str) -> bool:
+        """Whether files bring what this one defines, each by name, and none brings this."""
+        brought = [
+            self._brought_by(importer, base)
+            for importer, bases in self._importers.get(path, {}).items()
+            for base in bases
+        ]
+        is_seen = bool(brought) and "." not in name and name in self._files[path].defined
+        return is_seen and not any(each is None or name in each for each in brought)
+
     def callers(self, path: str, functions: Iterable[str]) -> Iterator[tuple[str, str, str]]:
         """The files that may call functions of a file, each with the function's qualified name there, and the function.
 

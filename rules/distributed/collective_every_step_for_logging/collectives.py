@@ -33,13 +33,15 @@ def is_reduction(call: cst.Call, context: Context) -> bool:
 
 
 class _Helpers:
-    """The short functions of a module that sum something over all processes."""
+    """The short functions of a module that sum something over all processes; what a network gives is no metric."""
 
     def __init__(self, context: Context) -> None:
         reducing = [call for call in context.tree.of(cst.Call) if context.qualified_name(call.func) in REDUCERS]
         functions = {context.function(call) for call in reducing}
         self.found = frozenset(
-            function for function in functions if isinstance(function, cst.FunctionDef) and _is_short(function)
+            function
+            for function in functions
+            if isinstance(function, cst.FunctionDef) and function.name.value != "forward" and _is_short(function)
         )
 
 

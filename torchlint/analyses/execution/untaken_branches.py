@@ -10,10 +10,15 @@ import libcst as cst
 
 from torchlint.finding import Frequency
 from torchlint.semantics.flow.query import query
+from torchlint.semantics.values.lattice import Kind
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
+    from torchlint.semantics.values.lattice import Value
 
+# What an option is that everybody passes something for.
+GIVEN = "..."
+_SOMETHING = dict.fromkeys((Kind.TENSOR.name, Kind.NDARRAY.name), GIVEN)
 # Texts that name a way to do something are short.
 _LONG = 40
 
@@ -52,6 +57,19 @@ def is_left_off(node: cst.CSTNode, context: Context) -> bool:
     return bool(callers) and all(is_left_off(call, context) for call in callers)
 
 
+def is_unused(node: cst.CSTNode, context: Context) -> bool:
+    """Whether files that use others of its file never name the class or function around the node, nor does its own."""
+    above = [each for each in context.ancestors(node) if isinstance(each, (cst.ClassDef, cst.FunctionDef))]
+    if not above or context.tree.function(outermost := above[-1]) is not None or outermost.decorators:
+        return False
+    name = outermost.name.value
+    if "__all__" in context.names.module.bindings:
+        return False
+    if any(use is not outermost.name and not context.tree.within(use, outermost) for use in context.names.spelt(name)):
+        return False
+    return context.elsewhere.is_unused(name)
+
+
 def _holds(test: cst.BaseExpression, context: Context) -> bool | None:
     """Whether a condition on options holds, by what they are in all that is in sight; None if that is not known."""
     match test:
@@ -67,15 +85,19 @@ def _holds(test: cst.BaseExpression, context: Context) -> bool | None:
             if not is_same and not isinstance(operator, (cst.NotEqual, cst.IsNot)):
                 return None
             wanted, option = literal(right), constant(left, context)
-            return None if wanted is None or option is None else (wanted == option) is is_same
+            is_unclear = wanted is None or option is None or (option == GIVEN and wanted != "None")
+            return None if is_unclear else (wanted == option) is is_same
         case cst.Name() | cst.Attribute():
             option = constant(test, context)
-            return None if option is None else option not in ("False", "None", "''")
+            return None if option in (None, GIVEN) else option not in ("False", "None", "''")
     return None
 
 
 def constant(node: cst.BaseExpression, context: Context, depth: int = 4) -> str | None:
-    """What an option always is, as far as all show who pass something for it: its `literal`; None if not known."""
+    """What an option always is, as far as all show who pass something for it: its `literal`; None if not known.
+
+    `GIVEN` is something that is not None.
+    """
     if depth == 0 or (found := literal(node)) is not None:
         return literal(node)
     match node:
@@ -86,7 +108,15 @@ def constant(node: cst.BaseExpression, context: Context, depth: int = 4) -> str 
             parameter, function = context.parameter(node), context.function(node)
             if parameter is not None and isinstance(function, cst.FunctionDef):
                 return _given(parameter, function, context, depth - 1)
+            match context.binders(node):
+                case [cst.Assign(targets=[_], value=value) as line] if _is_of_the_module(line, context):
+                    return literal(value)
     return found
+
+
+def _is_of_the_module(line: cst.Assign, context: Context) -> bool:
+    above = context.parent(line)
+    return above is not None and context.parent(above) is context.tree.module
 
 
 def literal(node: cst.BaseExpression | None) -> str | None:
@@ -100,30 +130,32 @@ def literal(node: cst.BaseExpression | None) -> str | None:
 
 
 def _kept(option: str, class_: cst.ClassDef, context: Context, depth: int) -> str | None:
-    """What an attribute is that one statement alone sets, in `__init__` or in the body of the class."""
-    targets = [
-        target
-        for target in _attributes_set(context.tree.module, context).get(option, ())
-        if not _is_of_another(target, class_, context)
+    """What an attribute is that one statement alone sets, in a method or in the body of the class."""
+    stores = [
+        store
+        for store in _stores(context.tree.module, context).get(option, ())
+        if not _is_of_another(store, class_, context)
     ]
     starts = [value for line in class_.body.body if (value := _start(line, option)) is not None]
-    if not targets:
+    if not stores:
         return literal(starts[-1]) if starts else None
-    statement, init = context.parent(targets[0]), context.function(targets[0])
-    if len(targets) > 1 or not isinstance(statement, cst.Assign) or not isinstance(init, cst.FunctionDef):
+    statement, init = context.parent(stores[0]), context.function(stores[0])
+    if isinstance(statement, cst.AssignTarget):
+        statement = context.parent(statement)
+    if len(stores) > 1 or not isinstance(statement, (cst.Assign, cst.AnnAssign)) or statement.value is None:
         return None
-    is_own = init.name.value == "__init__" and context.classes.owner(init) is class_
+    if not isinstance(init, cst.FunctionDef):
+        return None
+    is_own = context.classes.owner(init) is class_
     return constant(statement.value, context, depth) if is_own and not starts else None
 
 
-def _is_of_another(target: cst.AssignTarget, class_: cst.ClassDef, context: Context) -> bool:
+def _is_of_another(store: cst.Attribute, class_: cst.ClassDef, context: Context) -> bool:
     """Whether it sets an attribute of `self` in a class that has nothing to do with this one."""
-    match target.target:
-        case cst.Attribute(value=cst.Name() as name):
-            owner = context.classes.self_class(name)
-            if owner is not None:
-                return owner not in context.classes.lineage(class_) and class_ not in context.classes.lineage(owner)
-    return False
+    owner = context.classes.self_class(store.value) if isinstance(store.value, cst.Name) else None
+    return owner is not None and (
+        owner not in context.classes.lineage(class_) and class_ not in context.classes.lineage(owner)
+    )
 
 
 def _start(line: cst.BaseStatement | cst.BaseSmallStatement, option: str) -> cst.BaseExpression | None:
@@ -133,31 +165,39 @@ def _start(line: cst.BaseStatement | cst.BaseSmallStatement, option: str) -> cst
     return None
 
 
-@query(bottom=MappingProxyType[str, Sequence[cst.AssignTarget]]({}))
-def _attributes_set(_: cst.Module, context: Context) -> Mapping[str, Sequence[cst.AssignTarget]]:
-    """The targets of assignments to attributes in a file, by the attribute's name."""
-    found: dict[str, list[cst.AssignTarget]] = {}
-    for target in context.tree.of(cst.AssignTarget):
-        if isinstance(target.target, cst.Attribute):
-            found.setdefault(target.target.attr.value, []).append(target)
+@query(bottom=MappingProxyType[str, Sequence[cst.Attribute]]({}))
+def _stores(_: cst.Module, context: Context) -> Mapping[str, Sequence[cst.Attribute]]:
+    """The attributes that statements of a file set, by name."""
+    found: dict[str, list[cst.Attribute]] = {}
+    targets: list[cst.CSTNode] = [each.target for each in context.tree.of(cst.AssignTarget)]
+    targets += [each.target for each in context.tree.of(cst.AnnAssign)]
+    targets += [each.target for each in context.tree.of(cst.AugAssign)]
+    targets += [each.target for each in context.tree.of(cst.For)]
+    while targets:
+        match targets.pop():
+            case cst.Attribute(attr=cst.Name(value=name)) as store:
+                found.setdefault(name, []).append(store)
+            case cst.Tuple(elements=elements) | cst.List(elements=elements):
+                targets += [element.value for element in elements]
     return found
 
 
 def _given(parameter: cst.Param, function: cst.FunctionDef, context: Context, depth: int) -> str | None:
-    """What all calls in sight pass for a parameter of `__init__`, of a private method, or of a function of a module.
+    """What all calls in sight pass for a parameter.
 
-    Where nothing is seen to make a class, an option of it that is `False` by default is taken to stay so.
+    Where nothing is seen to make a class, an option of it that is `False` by default is taken to stay so. Who calls
+    the `forward` of a network without a word for an option is one of many.
     """
     name, class_ = parameter.name.value, context.classes.owner(function)
-    is_init = function.name.value == "__init__"
-    if (class_ is not None and not function.name.value.startswith("_")) or context.tree.function(function) is not None:
+    is_init, is_forward = (function.name.value == each for each in ("__init__", "forward"))
+    if context.tree.function(function) is not None:
         return None
     calls = context.calls.callers(function)
     given = {
-        None if passed is None else literal(passed) or constant(passed, context, depth)
+        None if passed is None else constant(passed, context, depth) or _something(context.value(passed))
         for passed in (context.calls.argument_for(call, function, parameter) for call in calls)
     }
-    if len(given) > 1 or None in given:
+    if None in given:
         return None
     left_out = literal(parameter.default)
     names = [each.name.value for each in function.params.params[class_ is not None :]]
@@ -165,11 +205,18 @@ def _given(parameter: cst.Param, function: cst.FunctionDef, context: Context, de
     for call in context.frequencies.from_elsewhere(function):
         passing = (each for each in call.arguments or () if name == each.keyword or each.place == place is not None)
         passed_there = next(passing, None)
-        same = left_out if passed_there is None else passed_there.constant or None
+        same = left_out if passed_there is None else passed_there.constant or _SOMETHING.get(passed_there.kind)
         given.add(None if call.arguments is None else same)
     if not given and is_init and left_out == "False":
         return left_out
-    return given.pop() if len(given) == 1 else None
+    if given and None not in given and "None" not in given and len(given) > 1:
+        return GIVEN
+    found = given.pop() if len(given) == 1 else None
+    return None if is_forward and found != GIVEN else found
+
+
+def _something(value: Value) -> str | None:
+    return _SOMETHING.get(value.kind.name) if value.proven else None
 
 
 def _option(test: cst.BaseExpression, *, is_true: bool) -> tuple[cst.Name | None, bool]:

@@ -1239,9 +1239,9 @@ class Frequencies:
         return False
 
     def _is_modulo(self, node: cst.BaseExpression) -> bool:
-        """Whether this is `step % n`; every second or third turn is no limit worth the name."""
+        """Whether this is `step % n`; every second or third turn is no limit, and `x.size(0) % n` counts none."""
         modulus = _modulus(node)
-        if modulus is None or _is_small(modulus):
+        if modulus is None or _is_small(modulus) or (isinstance(node, cst.BinaryOperation) and is_size(node.left)):
             return False
         # `log_interval = 1`, and nothing else in sight; a parameter is what callers make of it.
         bindings = self.names.reaching(modulus) if isinstance(modulus, cst.Name) else ()

@@ -54,6 +54,11 @@ class Elsewhere:
         self._pins = True
         return self.facts.never_pins
 
+    def is_unused(self, name: str) -> bool:
+        """Whether files bring something from this one, and none this definition at its top; that it matters is noted."""
+        self._functions.add(name)
+        return name in self.facts.unused
+
     def described(self, name: str) -> Described | None:
         """What is known of a class or function that the module imports under this name; that it matters is noted."""
         if name.partition(".")[0] in _KNOWN:
