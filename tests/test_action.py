@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[1]
-SLOW = "import torch\n\n\ndef mask(size):\n    return torch.zeros(size, size).cuda()\n"
+SLOW = "import torch\n\n\ndef mask(size):  # torchlint: hot[per-batch]\n    return torch.zeros(size, size).cuda()\n"
 TRAIN = (ROOT / "fixtures" / "item_in_train_loop" / "slow.py").read_text(encoding="utf-8")
 
 pytestmark = pytest.mark.skipif(shutil.which("bash") is None or sys.platform == "win32", reason="there is no bash")

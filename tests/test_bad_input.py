@@ -16,7 +16,7 @@ import pytest
 
 from torchlint import cli, userfolder
 
-SLOW = "import torch\n\n\ndef mask(size):\n    return torch.zeros(size, size).cuda()\n"
+SLOW = "import torch\n\n\ndef mask(size):  # torchlint: hot[per-batch]\n    return torch.zeros(size, size).cuda()\n"
 FAST = SLOW.replace("size).cuda()", 'size, device="cuda")')
 TORCH = b"import torch\nx = torch.zeros(n).cuda()\n"
 HIT = "TL201"

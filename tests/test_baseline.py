@@ -17,7 +17,7 @@ from torchlint.baseline import Known
 from torchlint.finding import Severity
 from torchlint.source import SourceFile
 
-SLOW = "import torch\n\n\ndef mask(size):\n    return torch.zeros(size, size).cuda()\n"
+SLOW = "import torch\n\n\ndef mask(size):  # torchlint: hot[per-batch]\n    return torch.zeros(size, size).cuda()\n"
 FAST = SLOW.replace("size).cuda()", 'size, device="cuda")')
 OTHER = SLOW.replace("mask", "other").replace("zeros", "ones")
 

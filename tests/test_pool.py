@@ -21,7 +21,7 @@ from torchlint.pool import Job, Outcome, outcome, work
 from torchlint.settings import Settings
 
 SETTINGS = Settings(rules=("host-factory-then-move",))
-SLOW = b"import torch\n\n\ndef mask(size):\n    return torch.zeros(size, size).cuda()\n"
+SLOW = b"import torch\n\n\ndef mask(size):  # torchlint: hot[per-batch]\n    return torch.zeros(size, size).cuda()\n"
 FAST = SLOW.replace(b"size).cuda()", b'size, device="cuda")')
 
 

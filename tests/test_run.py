@@ -18,7 +18,7 @@ from torchlint.fixer import fix
 from torchlint.progress import Progress
 from torchlint.run import Loudness, Order, OutputError, check
 
-SLOW = "import torch\n\n\ndef mask(size):\n    return torch.zeros(size, size).cuda()\n"
+SLOW = "import torch\n\n\ndef mask(size):  # torchlint: hot[per-batch]\n    return torch.zeros(size, size).cuda()\n"
 FAST = SLOW.replace("size).cuda()", 'size, device="cuda")')
 # Its fix may change what is computed.
 UNSAFE = "from torch import nn\n\nnet = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))\n"

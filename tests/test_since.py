@@ -15,8 +15,8 @@ import pytest
 from torchlint import cli, revision, since
 from torchlint.source import SourceFile
 
-SLOW = "import torch\n\n\ndef mask(size):\n    return torch.zeros(size, size).cuda()\n"
-OTHER = "\n\ndef other(size):\n    return torch.ones(size, size).cuda()\n"
+SLOW = "import torch\n\n\ndef mask(size):  # torchlint: hot[per-batch]\n    return torch.zeros(size, size).cuda()\n"
+OTHER = "\n\ndef other(size):  # torchlint: hot[per-batch]\n    return torch.ones(size, size).cuda()\n"
 HELPER = "import torch\n\n\ndef value(loss):\n    return loss.item()\n"
 TRAIN = """\
 import torch

@@ -16,7 +16,7 @@ from torchlint.progress import Progress
 from torchlint.settings import Settings
 from torchlint.sweep import Means, Sweep, Swept, may_concern
 
-SLOW = b"import torch\n\n\ndef mask(size):\n    return torch.zeros(size, size).cuda()\n"
+SLOW = b"import torch\n\n\ndef mask(size):  # torchlint: hot[per-batch]\n    return torch.zeros(size, size).cuda()\n"
 FAST = SLOW.replace(b"size).cuda()", b'size, device="cuda")')
 PLAIN = b"print(1)\n"
 LONG_AGO = 1_600_000_000

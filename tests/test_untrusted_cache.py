@@ -23,7 +23,7 @@ from torchlint.config import Overrides
 from torchlint.finding import Finding, Result, Span, Wanted
 from torchlint.lsp.analysis import Analyst, Inquire, Place
 
-SLOW = "import torch\n\n\ndef mask(size):\n    return torch.zeros(size, size).cuda()\n"
+SLOW = "import torch\n\n\ndef mask(size):  # torchlint: hot[per-batch]\n    return torch.zeros(size, size).cuda()\n"
 FOUND = "net.py:5:12: TL201 "
 FORTY_DAYS = 40 * 86_400
 ESCAPE = "\x1b]0;owned\x07\n::warning::owned"

@@ -13,7 +13,7 @@ import pytest
 from torchlint import cli, options, regular, source
 from torchlint.gitignore import MOST_BYTES
 
-SLOW = "import torch\n\n\ndef mask(size):\n    return torch.zeros(size, size).cuda()\n"
+SLOW = "import torch\n\n\ndef mask(size):  # torchlint: hot[per-batch]\n    return torch.zeros(size, size).cuda()\n"
 FAST = SLOW.replace("size).cuda()", 'size, device="cuda")')
 FOUND = "net.py:5:12: TL201 "
 

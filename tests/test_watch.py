@@ -17,7 +17,7 @@ from torchlint.configfile import ConfigError
 from torchlint.run import Order
 from torchlint.watch import stamps, watch
 
-SLOW = "import torch\n\n\ndef mask(size):\n    return torch.zeros(size, size).cuda()\n"
+SLOW = "import torch\n\n\ndef mask(size):  # torchlint: hot[per-batch]\n    return torch.zeros(size, size).cuda()\n"
 FAST = SLOW.replace("size).cuda()", 'size, device="cuda")')
 
 

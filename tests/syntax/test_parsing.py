@@ -16,7 +16,7 @@ from torchlint.registry import all_rules
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 TEXT = "import torch\n\n\ndef f(a, *b, c: int = 1, **d):\n    return [a, b[0:1, ...], {'k': c}, *d]  # note\n"
-SLOW = "import torch\n\n\ndef mask(size):\n    return torch.zeros(size, size).cuda()\n"
+SLOW = "import torch\n\n\ndef mask(size):  # torchlint: hot[per-batch]\n    return torch.zeros(size, size).cuda()\n"
 UNTOUCHED = '''
 def is_untouched():
     """Whether LibCST is as it comes."""
