@@ -217,7 +217,7 @@ def _program(options: Mapping[str, Any], style: Style, *, apply: bool) -> int:
 # Both
 
 
-def _told(machine: Machine, options: Mapping[str, Any]) -> Any:  # noqa: ANN401 - one of the devices
+def _told(machine: Machine, options: Mapping[str, Any]) -> Any:  # one of the devices
     """The device that is meant; where not all can be done there, that is said. Raises `UsageError`."""
     kind = machine.kind(options["device"])
     limits = limits_of(kind)

@@ -73,7 +73,7 @@ class Clerk:
         names = (said[key] for key in ("cuda", "devices", "why", "name", "processor", "torch", "accelerator"))
         return Machine(*names)
 
-    def compare(self, *, patience: float = _COMPARE_S, **message: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    def compare(self, *, patience: float = _COMPARE_S, **message: Any) -> dict[str, Any]:
         """What the comparison of captures says, as `torchlint.verify.inside.compare.compare` gives it.
 
         One that breaks, or does not end within `patience` seconds or ten minutes, is no fault of the fix: then it is

@@ -144,7 +144,7 @@ def _count_alone(running: Session, program: Program, null: Arm, found: Found, me
     found.ran = ran(record)
 
 
-def _counted(running: Session, arm: Arm, means: Means, **options: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+def _counted(running: Session, arm: Arm, means: Means, **options: Any) -> dict[str, Any]:
     """The reply to `count` of a fresh process. Raises `ArmError`."""
     steps = means.steps or (COUNTED if running.subject.restarts else None)
     timeout = means.patience(running.patience.check * _WHOLE)
@@ -155,7 +155,7 @@ def _counted(running: Session, arm: Arm, means: Means, **options: Any) -> dict[s
         return worker.ask("count", timeout, units=steps, warm=0)
 
 
-def _count(running: Session, arm: Arm, found: Found, means: Means, **options: Any) -> None:  # noqa: ANN401 - JSON
+def _count(running: Session, arm: Arm, found: Found, means: Means, **options: Any) -> None:
     """What an arm asks of the device, in a fresh process."""
     running.note(f"counts: {arm.name}")
     try:

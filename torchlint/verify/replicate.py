@@ -331,7 +331,7 @@ class _Driven:
             self.found.blocks.append(Block(name, self.found.inner, tuple(map(tuple, said["samples"])), mhz))
         return found
 
-    def _ask(self, name: str, command: str, timeout: float, **message: Any) -> dict[str, Any] | None:  # noqa: ANN401 - JSON
+    def _ask(self, name: str, command: str, timeout: float, **message: Any) -> dict[str, Any] | None:
         """Wake the arm, ask it, and freeze it again; None if it has failed, now or before."""
         worker = self._workers.get(name)
         if worker is None:

@@ -83,7 +83,7 @@ class Session:
         return time.monotonic() >= self.deadline
 
     @contextlib.contextmanager
-    def running(self, arm: Arm, *, seed: int = 0, **options: Any) -> Iterator[Worker]:  # noqa: ANN401 - JSON
+    def running(self, arm: Arm, *, seed: int = 0, **options: Any) -> Iterator[Worker]:
         """The arm in a fresh process that has loaded the code. Raises `ArmError`.
 
         Of `env` those variables are set that the user has not set.
@@ -99,7 +99,7 @@ class Session:
         arms: Sequence[Arm],
         *,
         seed: int = 0,
-        **options: Any,  # noqa: ANN401 - JSON
+        **options: Any,
     ) -> Iterator[tuple[dict[str, Worker], dict[str, ArmError]]]:
         """The arms in fresh processes that have loaded the code; those that failed to, and why."""
         self._count += 1

@@ -76,7 +76,7 @@ def declaration(source: bytes, where: str) -> dict[str, Any]:
     raise WorkloadError(f"{where}: has no WORKLOAD")
 
 
-def _check(declared: Any, where: str) -> None:  # noqa: ANN401 - anything may stand there
+def _check(declared: Any, where: str) -> None:  # anything may stand there
     for key, words in (("numerics", get_args(NumericsClass)), ("metric", get_args(Metric))):
         if declared.get(key) not in words:
             raise WorkloadError(f"{where}: WORKLOAD[{key!r}] is {declared.get(key)!r}; it has to be one of {words}")

@@ -112,7 +112,7 @@ def can_fail(
     other_seed: Capture,
     scaled: Capture,
     numerics_class: str,
-    **declared: Any,  # noqa: ANN401 - typed by `blind_to`
+    **declared: Any,  # typed by `blind_to`
 ) -> bool:
     """Whether the comparison finds both another seed and parameters off by one per cent wrong."""
     return not blind_to(before, other_seed, scaled, numerics_class, **declared)

@@ -157,7 +157,7 @@ def _counts(calls: Iterable[Event], records: dict[int, list[Event]]) -> dict[str
     return counts
 
 
-def _events(profiler: Any) -> list[Event] | None:  # noqa: ANN401 - torch is not typed here
+def _events(profiler: Any) -> list[Event] | None:  # torch is not typed here
     """All that was recorded; None where torch does not give it: its own summary has neither calls nor bytes."""
     raw = getattr(getattr(profiler.profiler, "kineto_results", None), "events", None)
     if raw is None:
@@ -175,7 +175,7 @@ def _events(profiler: Any) -> list[Event] | None:  # noqa: ANN401 - torch is not
     ]
 
 
-def _bytes_of(event: Any) -> int | None:  # noqa: ANN401 - torch's, whose attributes differ between versions
+def _bytes_of(event: Any) -> int | None:  # torch's, whose attributes differ between versions
     """How many bytes a copy moved, None where the profiler does not say it; 0 of what is no copy."""
     if not event.name().startswith("Memcpy"):
         return 0

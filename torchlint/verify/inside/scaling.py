@@ -46,7 +46,7 @@ def scale(state: object, factor: float, *, everything: bool = False, nudged: int
     return done
 
 
-def _units(value: Any, seed: int) -> Any:  # noqa: ANN401 - a tensor or an array of floating numbers
+def _units(value: Any, seed: int) -> Any:  # a tensor or an array of floating numbers
     """A unit in the last place for each number of a value, of either sign, and of its kind."""
     drawn = torch.randint(0, 2, tuple(value.shape), generator=torch.Generator().manual_seed(seed)) * 2.0 - 1.0
     if isinstance(value, torch.Tensor):

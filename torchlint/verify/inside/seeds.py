@@ -32,7 +32,7 @@ def shifted(offset: int) -> Iterator[None]:
 
 def _adding(seed: Callable[..., Any], offset: int) -> Callable[..., Any]:
     @functools.wraps(seed)
-    def shifted_seed(*arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - as the original
+    def shifted_seed(*arguments: Any, **options: Any) -> Any:
         if arguments and isinstance(arguments[0], int):
             arguments = (arguments[0] + offset, *arguments[1:])
         elif isinstance(options.get("seed"), int):

@@ -21,7 +21,7 @@ class Typed(type):
     def __instancecheck__(cls, instance: object) -> bool:
         return type(instance) is SimTensor and instance.dtype == cls.dtype
 
-    def __call__(cls, *arguments: Any, **_: object) -> torch.Tensor:  # noqa: ANN401 - sizes, or numbers
+    def __call__(cls, *arguments: Any, **_: object) -> torch.Tensor:  # sizes, or numbers
         """As `torch.FloatTensor`, on the device: of a size its memory, of numbers a copy of them."""
         if arguments and isinstance(arguments[0], SimTensor):
             return arguments[0].to(cls.dtype)
