@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING
 
 from torchlint.report.style import BOLD, CODE, DELETED, INSERTED, PLAIN, Style
 from torchlint.report.text import visible
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _CONTEXT = 3
 _NO_NEWLINE = "\\ No newline at end of file\n"

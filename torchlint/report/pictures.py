@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from typing import TYPE_CHECKING
 
-from torchlint.report.costs import Event
-from torchlint.report.measured import Part
+from torchlint.report.costs import Event, Loop
+from torchlint.report.measured import Cost, Part, Step
 from torchlint.report.text import crop
 from torchlint.report.where import duration
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
-    from torchlint.report.costs import Loop
-    from torchlint.report.measured import Cost, Step
 
 # What a drawing takes for its looks; a page that holds several defines them once.
 STYLE = """\

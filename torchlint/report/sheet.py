@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from torchlint.report.costs import Event, Item, Loop, Sheet, tally
 from torchlint.report.style import ALARM, BOLD, CODE, DIM, HINT, Style
 from torchlint.report.text import crop, visible, width
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 SCHEMA = "torchlint.report/1"
 _MOST_OTHERS = 10

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torchlint.report import measured
-from torchlint.report.measured import Certainty, Part
+from torchlint.report.measured import Certainty, Cost, Line, Part, Profile
 from torchlint.report.style import ALARM, BOLD, DIM, Style
 from torchlint.report.text import crop, visible, width
-
-if TYPE_CHECKING:
-    from torchlint.report.measured import Cost, Line, Profile
 
 SCHEMA = "torchlint.profile/1"
 _MOST_LINES = 12

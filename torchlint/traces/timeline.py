@@ -8,18 +8,13 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from torchlint.report.measured import Certainty, Cost, Part, Step, Stretch
-from torchlint.traces.events import LOADS, NO_ID, STEPS, Kind
+from torchlint.traces.events import LOADS, NO_ID, STEPS, Events, Kind, Recording
 from torchlint.traces.places import Function, Place, Places, simple_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from torchlint.traces.events import Events, Recording
 
 # By Kineto's names of the calls of the runtime and of the driver, without `cuda`, `cu` or `hip` before them.
 _WAITS = frozenset(

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 from torchlint.verify.arms import ON_CPU
 from torchlint.verify.process import ArmError, Worker
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-    from typing import Any
 
 SIMULATED = "Simulated CUDA device"
 """The name of the device that `sim` is, as `Sim.identity` gives it."""

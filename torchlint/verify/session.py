@@ -11,20 +11,15 @@ import tempfile
 import threading
 import time
 import uuid
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torchlint.verify import leftovers, manifest, remains
-from torchlint.verify.arms import Patience
+from torchlint.verify.arms import Arm, Patience, Subject
 from torchlint.verify.placement import Tree, place
 from torchlint.verify.process import ArmError, Worker
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from torchlint.verify.arms import Arm, Subject
-
 
 COMPILED = {"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton", "CUDA_CACHE_PATH": "cuda"}
 """The variables by which compilers are told where to keep what they made, and the folder of each."""

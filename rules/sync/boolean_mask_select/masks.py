@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.flow.query import query
-from torchlint.semantics.names.bindings import Binder, dotted, last_part
+from torchlint.semantics.names.bindings import Binder, Binding, dotted, last_part
 from torchlint.semantics.values.lattice import Kind
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
-    from torchlint.semantics.names.bindings import Binding
 
 _COMPARED = (cst.Equal, cst.NotEqual, cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
 _MADE = frozenset(

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 # Methods and functions that work element by element, and so may as well work on what is not selected.
 _ELEMENTWISE = frozenset(

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.knowledge.conventions.functions import SUPPRESSION
 from torchlint.semantics.names.bindings import final_part
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 
 def sources(node: cst.CSTNode, loop: cst.For | cst.While, context: Context) -> tuple[set[str], set[cst.Name]]:

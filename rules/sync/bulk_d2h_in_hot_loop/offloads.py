@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.knowledge.conventions.conditions import OFFLOADING_OPTION, SAVING_OPTION
 from torchlint.semantics.knowledge.conventions.functions import FILE_WRITER, SAVING_FUNCTION
 from torchlint.semantics.names.bindings import final_part
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants_in_scope
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 
 def is_made_room_for(whole: cst.CSTNode, context: Context) -> bool:

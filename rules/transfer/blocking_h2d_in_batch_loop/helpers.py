@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from torchlint.analyses.data.batch_moves import is_to_accelerator
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import ELEMENT, Through
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 _HELD = (Kind.TENSOR, Kind.UNKNOWN, Kind.OBJECT)
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import libcst as cst
 
 from torchlint.analyses.data.idle_loops import computes_nothing
+from torchlint.semantics.context import Context
 from torchlint.semantics.knowledge.conventions.conditions import CUDA_FLAG
 from torchlint.semantics.knowledge.conventions.functions import CALIBRATION
 from torchlint.semantics.knowledge.conventions.packages import GRAPH_PACKAGE
 from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import final_part
 from torchlint.syntax.tree import Loop, children, descendants
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.semantics.context import Context
 
 # What tensors have and objects with a method `to` have as well, or no tensor of its own kind.
 _COMMON = frozenset({"to", "cuda", "cpu", "int", "long", "float", "half", "type", "clone", "detach", "values", "size"})

@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -16,12 +16,10 @@ from torchlint.verify.inside import noise as noises
 from torchlint.verify.inside.capture import Capture
 from torchlint.verify.inside.classes import CLASSES, MANY, Demand, Four, Judgement, Rounding, judge
 from torchlint.verify.inside.distance import Tolerance, measure, tolerance
+from torchlint.verify.inside.noise import Floor
 from torchlint.verify.inside.printed import printed_differences
 from torchlint.verify.inside.statemap import matches
 from torchlint.verify.inside.structure import changed_gradients, sharing_differences, structural_differences
-
-if TYPE_CHECKING:
-    from torchlint.verify.inside.noise import Floor
 
 SAME, WITHIN, WRONG, NOT_CHECKED = "same", "same-within-class", "wrong", "not-checked"
 

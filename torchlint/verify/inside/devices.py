@@ -6,15 +6,13 @@ import contextlib
 import os
 import platform
 import warnings
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
 
 import torch
 
 from torchlint.verify.inside import nvml
 from torchlint.verify.inside.profile import events_counted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 COUNTED = tuple("syncs h2d_pageable h2d_pinned h2d_bytes d2h d2h_bytes launches allocations empty_cache".split())
 _SPUN_CYCLES = 5_000_000

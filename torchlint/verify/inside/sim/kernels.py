@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from torchlint.verify.inside.sim.tensor import Arguments
+from torchlint.verify.inside.sim.tensor import Arguments
 
 _BIAS = 2
 _OUTPUT_MASK = -1

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
 
 from torchlint.verify.inside.sim.sites import ledger
-
-if TYPE_CHECKING:
-    import torch
 
 # The caching allocator rounds every request up to a multiple of this: `kMinBlockSize`, CUDACachingAllocator.h.
 BLOCK_BYTES = 512

@@ -7,13 +7,14 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch._dynamo  # what inspects the names of torch has to see them before they are replaced
 from torch.utils._device import DeviceContext, _device_constructors
 from torch.utils._pytree import tree_map
 
+from torchlint.verify.inside.sim.autocast import Casts
 from torchlint.verify.inside.sim.frontdoor import (
     ACCELERATOR_NAMES,
     CUDA_NAMES,
@@ -38,9 +39,6 @@ from torchlint.verify.inside.sim.tensor import (
     restore,
 )
 from torchlint.verify.inside.sim.typed import NAMES, typed
-
-if TYPE_CHECKING:
-    from torchlint.verify.inside.sim.autocast import Casts
 
 _MISSING = object()
 _host = torch._C.TensorBase  # the methods that the patches stand before

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import Any, SupportsIndex
 
+import numpy as np
 import torch
 
 from torchlint.verify.inside.sim import transfers
 from torchlint.verify.inside.sim.children import children
 from torchlint.verify.inside.sim.memory import memory
-
-if TYPE_CHECKING:
-    import numpy as np
 
 CUDA = torch.device("cuda", 0)
 META = torch.device("meta", 0)  # an index, which a user's own meta tensors do not have
