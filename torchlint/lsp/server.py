@@ -10,14 +10,13 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidRequest
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol
 from pygls.protocol.json_rpc import RPCMessage, RPCRequest
-from pygls.server import ServerErrors
 
 from torchlint import __version__
 from torchlint.config import FILE_NAMES
@@ -32,6 +31,9 @@ from torchlint.lsp.settings import KEYS, SECTION, ClientSettings
 from torchlint.lsp.unit import Unit, View
 from torchlint.registry import UnknownRuleError, find
 from torchlint.report.text import visible
+
+if TYPE_CHECKING:
+    from pygls.server import ServerErrors  # a name for type checkers alone
 
 _NOTEBOOKS = lsp.NotebookDocumentSyncOptions(
     notebook_selector=[

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
-from torchlint.verify.arms import BaselineError, Failure
-from torchlint.verify.process import ArmError
-from torchlint.verify.session import CAPTURE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from torchlint.verify.arms import Arm
-    from torchlint.verify.machine import Clerk
-    from torchlint.verify.process import Worker
-    from torchlint.verify.session import Session
+from torchlint.verify.arms import Arm, BaselineError, Failure
+from torchlint.verify.machine import Clerk
+from torchlint.verify.process import ArmError, Worker
+from torchlint.verify.session import CAPTURE, Session
 
 _Taken = TypeVar("_Taken")
 Determinism = Literal["error", "warn"]

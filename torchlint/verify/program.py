@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torchlint.verify import ablation, checks, stats, timing
 from torchlint.verify.ablation import ALL, KEPT, NULL, ORIGINAL
 from torchlint.verify.arms import Arm, Failure
-from torchlint.verify.exercised import COUNTED, look
+from torchlint.verify.exercised import COUNTED, Means, look
 from torchlint.verify.inside.coverage import ran
+from torchlint.verify.machine import Clerk
 from torchlint.verify.numbers import Numbers
 from torchlint.verify.process import ArmError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from torchlint.verify.exercised import Means
-    from torchlint.verify.machine import Clerk
-    from torchlint.verify.session import Session
-    from torchlint.verify.stats import Decision
-    from torchlint.verify.units import Program, Unit
+from torchlint.verify.session import Session
+from torchlint.verify.stats import Decision
+from torchlint.verify.units import Program, Unit
 
 NOT_COMPARED = f"it runs after the first {checks.STEPS} steps, and results are compared over those alone"
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from torchlint import shipped
 from torchlint.evidence import Metric, NumericsClass, digest
 from torchlint.finding import Applicability
-
-if TYPE_CHECKING:
-    from torchlint.rule import Rule
+from torchlint.rule import Rule
 
 FILE = "workload.py"
 
