@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from torchlint.finding import Frequency
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.names.bindings import dotted
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 
 def is_untaken(node: cst.CSTNode, context: Context) -> bool:
