@@ -23,8 +23,7 @@ from torchlint.verify.inside.devices import Count, Device
 from torchlint.verify.inside.entries import Entry, Script
 from torchlint.verify.inside.pace import Ended, Handler, Pace, Task
 from torchlint.verify.inside.randomness import DrawOnCpu, DrawSingle, WaitForCopies, drawing_on_cpu, seed_everything
-from torchlint.verify.inside.scaling import nudge, scale
-from torchlint.verify.inside.seeds import shifted
+from torchlint.verify.inside.scaling import nudge, scale, shifted
 from torchlint.verify.inside.statemap import adopt, keep
 
 _MOST_INNER = 1 << 20

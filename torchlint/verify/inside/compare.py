@@ -17,9 +17,13 @@ from torchlint.verify.inside.capture import Capture
 from torchlint.verify.inside.classes import CLASSES, MANY, Demand, Four, Judgement, Rounding, judge
 from torchlint.verify.inside.distance import Tolerance, measure, tolerance
 from torchlint.verify.inside.noise import Floor
-from torchlint.verify.inside.printed import printed_differences
 from torchlint.verify.inside.statemap import matches
-from torchlint.verify.inside.structure import changed_gradients, sharing_differences, structural_differences
+from torchlint.verify.inside.structure import (
+    changed_gradients,
+    printed_differences,
+    sharing_differences,
+    structural_differences,
+)
 
 SAME, WITHIN, WRONG, NOT_CHECKED = "same", "same-within-class", "wrong", "not-checked"
 

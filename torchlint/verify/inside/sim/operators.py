@@ -10,7 +10,6 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchlint.verify.inside.sim import composites, syncs, transfers
-from torchlint.verify.inside.sim.kernels import kernels
 from torchlint.verify.inside.sim.memory import memory, pinned
 from torchlint.verify.inside.sim.sites import ledger
 from torchlint.verify.inside.sim.tensor import (
@@ -361,3 +360,21 @@ _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 _has_kernel: Callable[[str, str], bool] = torch._C._dispatch_has_kernel_for_dispatch_key
 _everything = OnDevice()
 _operators: dict[Any, _Operator] = {}
+
+
+_BIAS = 2
+_OUTPUT_MASK = -1
+
+
+def kernels(name: str, args: Arguments) -> int:
+    """The launches of an operator: one, but for convolutions.
+
+    cuDNN adds no bias: `_convolution` calls `output.add_(bias)` behind it, and `convolution_backward` sums the gradient
+    over everything but channels, beside one kernel for each of the other gradients
+    (aten/src/ATen/native/Convolution.cpp, the cases of `ConvBackend::Cudnn`).
+    """
+    if name == "aten::convolution":
+        return 1 if args[_BIAS] is None else 2
+    if name == "aten::convolution_backward":
+        return max(sum(args[_OUTPUT_MASK]), 1)
+    return 1

@@ -18,10 +18,12 @@ from torchlint.verify.inside.sim.autocast import Casts
 from torchlint.verify.inside.sim.frontdoor import (
     ACCELERATOR_NAMES,
     CUDA_NAMES,
+    NAMES,
     NVTX_NAMES,
     Event,
     Stream,
     nothing,
+    typed,
 )
 from torchlint.verify.inside.sim.groups import patch_groups
 from torchlint.verify.inside.sim.memory import pinned
@@ -38,7 +40,6 @@ from torchlint.verify.inside.sim.tensor import (
     names_cuda,
     restore,
 )
-from torchlint.verify.inside.sim.typed import NAMES, typed
 
 _MISSING = object()
 _host = torch._C.TensorBase  # the methods that the patches stand before
