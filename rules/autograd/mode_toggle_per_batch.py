@@ -33,7 +33,7 @@ _TOGGLED = Message(
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a mode that is set at each turn of a loop over batches, where nothing in the loop sets another."""
     from torchlint.analyses.execution.hot import is_hot
-    from torchlint.analyses.execution.small_models import is_small  # the model's parts load LibCST
+    from torchlint.analyses.execution.small_models import is_small
     from torchlint.edits.messages import how_often
     from torchlint.semantics.values.lattice import Kind
 

@@ -39,7 +39,7 @@ _NAMES = ("max", "amax")
 @RULE.on(Method("exp"), Call("torch.exp"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the maximum `m` of `(x - m).exp()` that is divided by its own sum, where autograd records it."""
-    from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
+    from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
     from torchlint.semantics.execution.grad_mode import GradMode
 

@@ -47,7 +47,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     loop = context.loop(node)
     if loop is None or not _is_plain_turn(node, loop, context):
         return
-    from torchlint.analyses.data.loaders import option  # the model's parts load LibCST
+    from torchlint.analyses.data.loaders import option
 
     from ._shared.workers import is_named_for_epochs, needs_new_workers, workers
 

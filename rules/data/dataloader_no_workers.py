@@ -53,7 +53,7 @@ _BLOCKS = Message(
 )
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a loader that loads, decodes or transforms in the main process while something waits for its batches."""
-    from torchlint.analyses.data.datasets import Reader, Work, reader, work  # the model's parts load LibCST
+    from torchlint.analyses.data.datasets import Reader, Work, reader, work
 
     from ._shared.no_gain import is_collated_here, is_collated_on_device, is_drawn_on_device, is_one_batch
 

@@ -56,7 +56,7 @@ _NEVER = Message(
 )
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a loader that does not pin its batches, though a loop moves them to the device; the moves are its places."""
-    from torchlint.analyses.data.batch_moves import Pinned, pinned  # the model's parts load LibCST
+    from torchlint.analyses.data.batch_moves import Pinned, pinned
     from torchlint.analyses.data.datasets import no_workers
 
     if pinned(node, context) is not Pinned.NO or _gives_no_host_memory(node, context):

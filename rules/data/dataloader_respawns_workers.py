@@ -40,7 +40,7 @@ _RESPAWNED = Message("respawned", "{workers} respawned {again}", help="pass `per
 )
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a loader with workers that a loop over epochs goes over again and again."""
-    from torchlint.analyses.data.loaders import option  # the model's parts load LibCST
+    from torchlint.analyses.data.loaders import option
     from torchlint.edits.expressions import with_argument
 
     from ._shared.no_gain import is_on_the_cpu

@@ -83,7 +83,7 @@ def _use(node: cst.Call, context: Context) -> str | None:
 
 def _is_loader(node: cst.BaseExpression, context: Context) -> bool:
     """Whether this is a loader itself: not one of its iterators, nor a dictionary of loaders."""
-    from torchlint.analyses.data.loaders import is_loader, made  # the model's parts load LibCST
+    from torchlint.analyses.data.loaders import is_loader, made
     from torchlint.semantics.flow.origins import Through
     from torchlint.semantics.names.bindings import dotted
     from torchlint.semantics.values.lattice import Kind

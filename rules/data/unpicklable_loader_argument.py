@@ -38,7 +38,7 @@ _UNPICKLABLE = Message(
 )
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag what a loader with workers would have to pickle for them and cannot."""
-    from ._shared.worker_processes import is_forked, number_of_workers, unpicklable  # the model's parts load LibCST
+    from ._shared.worker_processes import is_forked, number_of_workers, unpicklable
 
     if number_of_workers(node, context) is None or is_forked(node, context):
         return

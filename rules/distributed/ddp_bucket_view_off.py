@@ -73,7 +73,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 def _is_evaluation(node: cst.Call, context: Context) -> bool:
     """Whether autograd is off where the model is wrapped."""
-    from torchlint.semantics.execution.grad_mode import GradMode  # the model's parts load LibCST
+    from torchlint.semantics.execution.grad_mode import GradMode
 
     return context.grad(node) is GradMode.OFF
 

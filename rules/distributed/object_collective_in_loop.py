@@ -64,7 +64,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 @query(bottom=False)
 def _is_numeric(node: cst.BaseExpression, context: Context) -> bool:
     """Whether the object is a number, a tensor, or a list or dictionary of these."""
-    from torchlint.analyses.batching.extent import is_sure_tensor  # the model's parts load LibCST
+    from torchlint.analyses.batching.extent import is_sure_tensor
     from torchlint.semantics.values.lattice import Kind
 
     parts: list[cst.BaseExpression]

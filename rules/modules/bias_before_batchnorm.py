@@ -39,7 +39,7 @@ def check(_: cst.Module, context: Context) -> Iterator[Flag]:
     text = context.program.code
     if QUANTISING.is_in(text):
         return
-    from torchlint.analyses.layers.norms import (  # the model's parts load LibCST
+    from torchlint.analyses.layers.norms import (
         freezes_norms,
         is_over_features,
         norms_behind,

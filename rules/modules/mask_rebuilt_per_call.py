@@ -40,7 +40,7 @@ _SIZED = frozenset({"torch.ones", "torch.zeros", "torch.full", "torch.empty"})
 @RULE.on(*map(Call, _TRIANGLES), Method("tril"), Method("triu"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag `torch.tril(torch.ones(n, n))` and the like where it runs again and again."""
-    from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
+    from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.analyses.tensors.element_counts import sizes
     from torchlint.edits.messages import how_often
 

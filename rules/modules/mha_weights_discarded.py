@@ -45,7 +45,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Flag]:
         return
     if WEIGHTS_READ.is_in(context.program.code):
         return
-    from torchlint.edits.messages import how_often  # the model's parts load LibCST
+    from torchlint.edits.messages import how_often
 
     edit: NodeEdit = (
         Replace(needed, "False") if needed is not None else with_argument(call, "need_weights=False", context)

@@ -35,7 +35,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     from torchlint.edits.messages import how_often
 
-    from ._shared.attention import attention  # the model's parts load LibCST
+    from ._shared.attention import attention
 
     for softmax in _softmaxes(node, context):
         found = attention(softmax, context)

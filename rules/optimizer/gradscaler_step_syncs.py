@@ -33,7 +33,7 @@ _HOST = ("cpu",)
 @RULE.on(Method("step", (b"scaler", b"Scaler")))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag `scaler.step(optimizer)` where the optimizer is one of torch that could be fused and is not."""
-    from ._shared.calls import (  # the model's parts load LibCST
+    from ._shared.calls import (
         FUSED_SINCE,
         fused,
         has_sparse_gradients,

@@ -40,7 +40,7 @@ _ONE_BY_ONE = Message(
 @RULE.on(Call("torch.optim.Adam"), Call("torch.optim.AdamW"), Call("torch.optim.SGD"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag an optimizer for the parameters of a moved model that leaves the implementation to torch."""
-    from ._shared.calls import (  # the model's parts load LibCST
+    from ._shared.calls import (
         FUSED_SINCE,
         fused,
         has_sparse_gradients,

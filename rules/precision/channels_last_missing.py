@@ -33,7 +33,7 @@ _TRANSPOSED = Message(
 @RULE.on(Method("backward"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the backward pass of a script that trains convolutions under autocast with the channels first."""
-    from ._shared.training_script import casts, convolves, is_first_step, is_tiny  # the model's parts load LibCST
+    from ._shared.training_script import casts, convolves, is_first_step, is_tiny
 
     if LAYOUT_SETTLED.suggests(context.program.code):
         return

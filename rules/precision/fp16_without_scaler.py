@@ -35,7 +35,7 @@ _FLOAT16 = frozenset({"torch.float16", "torch.half"})
 @RULE.on(Method("backward"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the backward pass of each batch whose loss comes out of a float16 autocast as it is."""
-    from torchlint.finding import Frequency  # the model's parts load LibCST
+    from torchlint.finding import Frequency
 
     if "autocast" not in context.program.code or LOSS_SCALING.suggests(context.program.code):
         return

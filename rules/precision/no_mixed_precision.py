@@ -31,7 +31,7 @@ _FLOAT32 = Message(
 @RULE.on(Method("backward"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the backward pass of a script that trains such a network on a device and never speaks of precision."""
-    from ._shared.training_script import (  # the model's parts load LibCST
+    from ._shared.training_script import (
         attends,
         convolves,
         has_settled_on_a_precision,

@@ -143,7 +143,7 @@ def check_helper(call: cst.Call, context: Context) -> Iterator[Flag]:
     if size is not None and not _may_be_left_out(size, context):
         return
     from torchlint.analyses.host.reads import is_device_tensor
-    from torchlint.analyses.sync.inherent_branches import is_in_sample_code  # the model's parts load LibCST
+    from torchlint.analyses.sync.inherent_branches import is_in_sample_code
     from torchlint.edits.messages import how_often
 
     if not is_device_tensor(tensor, context) or is_in_sample_code(call, context):
@@ -190,7 +190,7 @@ def _flagged(call: cst.Call, name: str, tensor: cst.BaseExpression, context: Con
         return
     from torchlint.analyses.host.reads import is_device_tensor
     from torchlint.analyses.sync.avoidable import UNSEEN
-    from torchlint.analyses.sync.inherent_branches import is_in_sample_code  # the model's parts load LibCST
+    from torchlint.analyses.sync.inherent_branches import is_in_sample_code
     from torchlint.edits.messages import how_often
 
     if not is_device_tensor(tensor, context) or is_in_sample_code(call, context):

@@ -70,7 +70,7 @@ _FACTOR = {"MultivariateNormal": ("scale_tril", 3)}
 @RULE.on(Node("Call", _TOKENS))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a distribution of device tensors that may check them."""
-    from torchlint.analyses.host.reads import is_device_tensor  # the model's parts load LibCST
+    from torchlint.analyses.host.reads import is_device_tensor
     from torchlint.edits.expressions import with_argument
     from torchlint.edits.messages import how_often
 
@@ -151,7 +151,7 @@ def check_solver(node: cst.Call, context: Context) -> Iterator[Flag]:
 @RULE.on(Call("torch.multinomial"), Method("multinomial"), Call("torch.normal"), Method("sample", _TOKENS))
 def check_draw(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Note a draw of device tensors that is checked whatever the option says."""
-    from torchlint.analyses.host.reads import is_device_tensor  # the model's parts load LibCST
+    from torchlint.analyses.host.reads import is_device_tensor
     from torchlint.edits.messages import how_often
 
     if context.has_unpacking(node):

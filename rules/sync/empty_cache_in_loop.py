@@ -43,7 +43,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a call that empties the cache, though no memory is short."""
     from torchlint.edits.messages import how_often
 
-    from ._shared.housekeeping import chore_doubts, is_chore, without  # the model's parts load LibCST
+    from ._shared.housekeeping import chore_doubts, is_chore, without
 
     if not is_chore(node, context):
         return

@@ -37,7 +37,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a full collection, though tensors are freed without it and no generation is named."""
     from torchlint.edits.messages import how_often
 
-    from ._shared.housekeeping import chore_doubts, is_chore, is_timed, without  # the model's parts load LibCST
+    from ._shared.housekeeping import chore_doubts, is_chore, is_timed, without
 
     if node.args or _collects_by_hand(context) or not {"torch", "lightning"} & context.names.imported:
         return

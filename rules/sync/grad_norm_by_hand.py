@@ -36,7 +36,7 @@ _GET_TOTAL_NORM = (2, 6)
 @RULE.on(Method("item"), Call("float"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the read of a gradient's norm that goes into a sum over parameters."""
-    from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
+    from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
 
     read = _read(node)

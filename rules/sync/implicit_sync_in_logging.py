@@ -55,7 +55,7 @@ _FORMATTED = Message("formatted", "formatting `{tensor}` synchronizes with the G
 def check(node: cst.Call | cst.FormattedStringExpression | cst.BinaryOperation, context: Context) -> Iterator[Flag]:
     """Flag the first device tensor that a logging call or a format string turns into text."""
     from torchlint.analyses.execution.hot import is_exceptional
-    from torchlint.analyses.host import logging  # the model's parts load LibCST
+    from torchlint.analyses.host import logging
     from torchlint.analyses.host.reads import is_device_tensor, scalar_read
     from torchlint.analyses.sync.inherent_branches import is_told_apart
     from torchlint.edits.messages import how_often

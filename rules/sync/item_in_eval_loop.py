@@ -47,7 +47,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.sync.invariant_reads import is_the_same_each_time
     from torchlint.edits.messages import how_often
 
-    from ._shared.deferred import deferred  # the model's parts load LibCST
+    from ._shared.deferred import deferred
 
     read = doubtful_read(node, context)
     if read is None or not is_evaluating(node, context) or is_listed(node, context):

@@ -50,7 +50,7 @@ _CASTS = {
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a cast to a type of the CPU of a tensor that is on the device, or may be."""
     from torchlint.analyses.host.reads import is_device_tensor
-    from torchlint.edits.expressions import loses_comment  # the model's parts load LibCST
+    from torchlint.edits.expressions import loses_comment
     from torchlint.edits.messages import how_often
 
     cast = _cast(node, context)

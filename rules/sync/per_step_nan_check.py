@@ -41,7 +41,7 @@ _TOKENS = (b"isnan", b"isinf", b"isfinite")
 )
 def check(node: cst.CSTNode, context: Context) -> Iterator[Flag]:
     """Flag the condition that asks a device tensor for NaN or infinity, the first certain one before any doubtful."""
-    from torchlint.analyses.sync.finite_checks import checks_for_nan  # the model's parts load LibCST
+    from torchlint.analyses.sync.finite_checks import checks_for_nan
 
     flags = (_flag(condition, node, context) for condition in checks_for_nan(node, context))
     yield from certain_first(flag for flag in flags if flag is not None)

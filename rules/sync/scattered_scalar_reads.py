@@ -38,7 +38,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the first of three or more values that a statement reads from the device."""
     from torchlint.edits.messages import how_often
 
-    from ._shared.deferred import deferred  # the model's parts load LibCST
+    from ._shared.deferred import deferred
 
     line = context.tree.line(node)
     if not isinstance(line, cst.SimpleStatementLine):

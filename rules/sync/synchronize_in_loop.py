@@ -42,7 +42,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a wait for the device where nothing is timed and nothing depends on it."""
     from torchlint.edits.messages import how_often
 
-    from ._shared.housekeeping import chore_doubts, is_chore, without  # the model's parts load LibCST
+    from ._shared.housekeeping import chore_doubts, is_chore, without
 
     if not is_chore(node, context) or _is_of_use(node, context):
         return

@@ -52,7 +52,7 @@ _COMPARES = Message(
 )
 def check(node: cst.CSTNode, context: Context) -> Iterator[Flag]:
     """Flag the condition whose truth is that of a device tensor, the first certain one before any doubtful."""
-    from torchlint.analyses.sync.implicit_reads import waits  # the model's parts load LibCST
+    from torchlint.analyses.sync.implicit_reads import waits
 
     flags = (_flag(condition, node, context) for condition in waits(node, context, anytime=True))
     yield from certain_first(flag for flag in flags if flag is not None)

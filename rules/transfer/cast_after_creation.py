@@ -71,7 +71,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     dtype = _dtype(cast, node, context)
     if not dtype:
         return
-    from torchlint.edits.messages import how_often  # the model's parts load LibCST
+    from torchlint.edits.messages import how_often
 
     yield Flag(
         cast,
@@ -161,7 +161,7 @@ def _is_whole(made: cst.Call, context: Context) -> bool:
 
 def _is_small(made: cst.Call, context: Context) -> bool:
     """Whether it is a vector, or has few elements: to cast it is one short kernel."""
-    from torchlint.analyses.tensors.element_counts import amount, sizes  # the model's parts load LibCST
+    from torchlint.analyses.tensors.element_counts import amount, sizes
     from torchlint.semantics.values.lattice import Kind
 
     number = amount(made, context)

@@ -59,7 +59,7 @@ class _Pair(NamedTuple):
 @RULE.on(Method("clone"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag `x.clone().to(device)` and `x.cpu().clone()`, which `x.to(device, copy=True)` does with one copy."""
-    from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
+    from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
     from torchlint.semantics.values.lattice import Kind
 

@@ -44,7 +44,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a tensor of numbers that are written out; the fix fills one on the device, if all are the same."""
     from torchlint.edits.messages import of_a_batch
 
-    from ._shared.literal_tensors import constant, is_where_data_are_made  # the model's parts load LibCST
+    from ._shared.literal_tensors import constant, is_where_data_are_made
 
     found = constant(node, context)
     if found is None or is_where_data_are_made(found.moved, context):

@@ -41,7 +41,7 @@ _FEW_IN_ALL = 256
 @RULE.on(Node("For", (b"range(",)))
 def check(node: cst.For, context: Context) -> Iterator[Flag]:
     """Flag the first of the writes of one tensor in the body of the innermost loop, with the others as places."""
-    from torchlint.analyses.batching.batchable import batchable  # the model's parts load LibCST
+    from torchlint.analyses.batching.batchable import batchable
     from torchlint.analyses.data.sample_code import is_for_samples
     from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often

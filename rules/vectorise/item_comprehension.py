@@ -38,7 +38,7 @@ _ONE_BY_ONE = Message(
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a comprehension, or `map`, that does nothing but read each element; the fix reads all of them at once."""
     from torchlint.analyses.batching.comprehension_reads import listing
-    from torchlint.analyses.batching.extent import may_wait  # the model's parts load LibCST
+    from torchlint.analyses.batching.extent import may_wait
     from torchlint.analyses.execution.rarity import named_rare
     from torchlint.analyses.tensors.ranks import vector
 

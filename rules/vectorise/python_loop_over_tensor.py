@@ -75,7 +75,7 @@ _LONGEST = 40
 @RULE.on(Node("For", (b"for",)), Node("CompFor", (b"for",)), Node("While", (b"while",)))
 def check(node: cst.For | cst.CompFor | cst.While, context: Context) -> Iterator[Flag]:
     """Flag the outermost loop that works element by element though its turns don't need each other."""
-    from torchlint.analyses.batching.batchable import batchable  # the model's parts load LibCST
+    from torchlint.analyses.batching.batchable import batchable
     from torchlint.analyses.iteration.targets import loops_around
 
     found = batchable(node, context)

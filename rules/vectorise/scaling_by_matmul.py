@@ -44,7 +44,7 @@ _DECOMPOSITIONS = {"svd": 1, "eigh": 0, "eig": 0, "symeig": 0}
 @RULE.on(Call("torch.diag"), Call("torch.diag_embed"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag `torch.diag(v) @ x` and `x @ torch.diag(v)` of a vector `v`."""
-    from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
+    from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
 
     if len(node.args) != 1 or node.args[0].keyword is not None or node.args[0].star:
@@ -76,7 +76,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 @RULE.on(*map(Call, _PRODUCTS), Method("matmul"), Method("bmm"))
 def check_outer(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the outer product of two factors that is nothing but multiplied with a matrix element by element."""
-    from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
+    from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
 
     factors = _factors(node, context)

@@ -47,7 +47,7 @@ def check(node: cst.Assign, context: Context) -> Iterator[Flag]:
         return
     from torchlint.semantics.values.lattice import Kind
 
-    from .trainable import is_trained  # the model's parts load LibCST
+    from .trainable import is_trained
 
     name = target.attr.value
     if REQUIRES_GRAD_MISSPELT.suggests(name) and is_trained(target.value, context) and not _is_read(name, context):

@@ -40,7 +40,7 @@ _SMALLEST = 96
 @RULE.on(Call("torchvision.transforms.Compose"), Call("torchvision.transforms.v2.Compose"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a conversion to float that ends with a normalization, for images of some size that a loader gives a GPU."""
-    from .transforms import feeds_a_dataset, side, steps  # the model's parts load LibCST
+    from .transforms import feeds_a_dataset, side, steps
 
     chain = steps(node, context)
     if len(chain) < 2 or not context.program.mentions_accelerator:

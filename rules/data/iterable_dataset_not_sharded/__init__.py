@@ -34,7 +34,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if "IterableDataset" not in context.source.text:
         return
     from torchlint.analyses.data.loaders import option
-    from torchlint.analyses.provenance.constants import constant  # the model's parts load LibCST
+    from torchlint.analyses.provenance.constants import constant
 
     from .._shared.worker_processes import number_of_workers
     from .datasets import construction, is_named_otherwise, repeats_in_workers

@@ -40,7 +40,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.data.datasets import Reader, reader
 
     from .._shared.no_gain import is_on_the_cpu
-    from .datasets import batched, gives_numbers, picks  # the model's parts load LibCST
+    from .datasets import batched, gives_numbers, picks
 
     size = context.argument(node, "batch_size", 1)
     dataset = context.argument(node, "dataset", 0)

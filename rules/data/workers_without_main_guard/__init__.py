@@ -42,7 +42,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.data.datasets import Reader, reader
 
     from .._shared.worker_processes import is_forked, number_of_workers
-    from .import_time import runs_on_import  # the model's parts load LibCST
+    from .import_time import runs_on_import
 
     count = number_of_workers(node, context)
     if count is None or not runs_on_import(node, context) or _is_of_cells(context):

@@ -73,7 +73,7 @@ def check_function(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
 
-    from .collectives import is_only_told, is_reduction, keeps_its_sum  # the model's parts load LibCST
+    from .collectives import is_only_told, is_reduction, keeps_its_sum
 
     if not node.args or (context.qualified_name(node.func) or "").startswith("torch."):
         return

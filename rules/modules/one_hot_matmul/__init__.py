@@ -38,7 +38,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag each product of the one-hot rows that a call makes with a table of two axes."""
     from torchlint.edits.messages import how_often
 
-    from .lookups import lookups  # the model's parts load LibCST
+    from .lookups import lookups
 
     function = context.function(call)
     if isinstance(function, cst.FunctionDef) and function.name.value == "__init__":

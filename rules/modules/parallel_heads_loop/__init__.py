@@ -34,7 +34,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag `torch.cat([head(x) for head in self.heads])` where the heads are made alike."""
     from torchlint.edits.messages import how_often
 
-    from .alike import alike  # the model's parts load LibCST
+    from .alike import alike
 
     tensors = context.argument(call, "tensors", 0)
     listed = _each_module_on_the_same(tensors)

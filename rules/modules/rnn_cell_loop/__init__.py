@@ -31,7 +31,7 @@ _STEPWISE = Message(
 @RULE.on(Node("For", (b"LSTMCell", b"GRUCell", b"RNNCell")))
 def check(loop: cst.For, context: Context) -> Iterator[Flag]:
     """Flag each cell of a network that a loop steps, if no input hangs on an output."""
-    from .recurrence import steps  # the model's parts load LibCST
+    from .recurrence import steps
 
     function = context.function(loop)
     owner = context.classes.owner(function) if function is not None else None

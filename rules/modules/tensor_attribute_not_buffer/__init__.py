@@ -40,7 +40,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the first move of an attribute that could be a buffer; the fix registers it where it is made."""
     from torchlint.edits.messages import how_often
 
-    from .attributes import unregistered  # the model's parts load LibCST
+    from .attributes import unregistered
 
     found = unregistered(node, context)
     if found is None or found.moves[0] is not node:

@@ -47,7 +47,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.edits.messages import how_often
 
     from .._shared.fused_elsewhere import is_named_fused
-    from .formulas import activation  # the model's parts load LibCST
+    from .formulas import activation
     from .reference_code import is_reference
 
     found = activation(node, context)

@@ -38,7 +38,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.execution.rarity import is_named_diagnostic
     from torchlint.edits.messages import how_often
 
-    from .._shared.fused_elsewhere import is_fused_elsewhere, is_named_fused  # the model's parts load LibCST
+    from .._shared.fused_elsewhere import is_fused_elsewhere, is_named_fused
     from .formula import rms_norm
 
     product = rms_norm(call, context)

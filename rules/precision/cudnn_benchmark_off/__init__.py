@@ -37,7 +37,7 @@ _SOME = 3
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the backward pass of a script that trains convolutions on a device and has images of one size."""
     from .._shared.training_script import convolves, is_first_step, is_tiny
-    from .image_sizes import has_one_size  # the model's parts load LibCST
+    from .image_sizes import has_one_size
 
     text = context.program.code
     if not LOADING_TEXT.is_in(text) or BENCHMARK_SETTLED.suggests(text) or VARYING_SIZES.suggests(text):

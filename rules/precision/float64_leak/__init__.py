@@ -33,7 +33,7 @@ _FLOAT64 = Message(
 @RULE.on(Method("to"), Method("cuda"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the move, at each batch, of a tensor that is made right there of a float64 array."""
-    from torchlint.finding import Frequency  # the model's parts load LibCST
+    from torchlint.finding import Frequency
 
     from .array_types import is_of_float64
 

@@ -39,7 +39,7 @@ _TOKENS = (
 @RULE.on(Node("Module", _TOKENS))
 def check(node: cst.Module, context: Context) -> Iterator[Flag]:
     """Flag what breaks a graph in each compiled function, where work stands on both sides of it."""
-    from .breaks import breaks  # the model's parts load LibCST
+    from .breaks import breaks
 
     if not node.body:
         return

@@ -34,7 +34,7 @@ _REPEATED = Message(
 @RULE.on(Method("item"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the second read of a value that the block has already read; the fix names the value once."""
-    from torchlint.analyses.host.reads import scalar_read  # the model's parts load LibCST
+    from torchlint.analyses.host.reads import scalar_read
 
     from .repeats import Repeats
 

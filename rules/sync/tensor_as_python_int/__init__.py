@@ -68,7 +68,7 @@ def check(node: cst.Call | cst.Subscript, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.host.purpose import is_element_read
     from torchlint.edits.messages import how_often
 
-    from .whole_numbers import tensors_as_numbers  # the model's parts load LibCST
+    from .whole_numbers import tensors_as_numbers
 
     number = next(tensors_as_numbers(node, context), None)
     if number is None or _is_said_otherwise(number, context):

@@ -45,7 +45,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.edits.messages import how_often
     from torchlint.finding import Frequency
 
-    from .lists import gathered  # the model's parts load LibCST
+    from .lists import gathered
 
     found = gathered(node, context)
     if found is None or is_for_samples(node, context):

@@ -41,7 +41,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     cast = _cast(node.func.value)
     if cast is None or any(argument.keyword is None or argument.star for argument in node.args[1:]):
         return
-    from torchlint.analyses.data.batch_moves import is_to_accelerator  # the model's parts load LibCST
+    from torchlint.analyses.data.batch_moves import is_to_accelerator
     from torchlint.finding import Frequency
     from torchlint.semantics.values.lattice import Device
 

@@ -47,7 +47,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a copy to the device that shall not wait, of a tensor that was just made in pageable memory."""
     if not _is_not_to_wait(node, context):
         return
-    from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
+    from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
 
     from .memory import Pageable, copied, pageable
@@ -67,7 +67,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 @RULE.on(Method("pin_memory"))
 def check_offload(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag `t.cpu().pin_memory()`, the copy of a copy."""
-    from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
+    from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
 
     from .memory import brought_to_the_host, is_for_a_new_object

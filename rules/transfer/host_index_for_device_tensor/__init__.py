@@ -58,7 +58,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.edits.expressions import with_argument
     from torchlint.edits.messages import every
 
-    from .indices import device, host_index, is_sure  # the model's parts load LibCST
+    from .indices import device, host_index, is_sure
 
     found = host_index(node, context)
     # Asked in any case: whether the tensor is on a device other files may say, and that they are asked but once.

@@ -33,7 +33,7 @@ _LEAVES = (b"requires_grad", b"Parameter")
 @RULE.on(Method("cuda", _LEAVES), Method("to", _LEAVES))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the move of a leaf whose result is used as one; the fix moves first, and makes a leaf of that."""
-    from .leaves import lost_leaf  # the model's parts load LibCST
+    from .leaves import lost_leaf
 
     found = lost_leaf(node, context)
     if found is None:

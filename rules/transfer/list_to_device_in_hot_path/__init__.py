@@ -55,7 +55,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a tensor that is made of a list and goes to the device; the fix pins it and does not wait for the copy."""
     from torchlint.edits.messages import how_often
 
-    from .lists import doubts_of, sent_list  # the model's parts load LibCST
+    from .lists import doubts_of, sent_list
 
     found = sent_list(node, context)
     if found is None:

@@ -35,7 +35,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the load of a state that a module or optimizer takes over, in a file that sets up several processes."""
     from torchlint.edits.expressions import with_argument
 
-    from .checkpoints import (  # the model's parts load LibCST
+    from .checkpoints import (
         is_loaded_by_each_process,
         is_named_otherwise,
         is_taken_over,

@@ -40,7 +40,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     from torchlint.semantics.values.lattice import Device, Kind
 
-    from .readers import early_read  # the model's parts load LibCST
+    from .readers import early_read
 
     assert isinstance(node.func, cst.Attribute)
     given = context.argument(node, "device", 0)

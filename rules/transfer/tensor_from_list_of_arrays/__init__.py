@@ -37,7 +37,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.edits.messages import every
     from torchlint.finding import Frequency
 
-    from .arrays import is_list_of_arrays, is_of_examples, name_of  # the model's parts load LibCST
+    from .arrays import is_list_of_arrays, is_of_examples, name_of
 
     data = context.argument(node, "data", 0)
     if data is None or "numpy" not in context.names.imported or not is_list_of_arrays(data, context):

@@ -42,7 +42,7 @@ _PAIRS = Message(
 )
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag `((a[:, None, :] - b[None, :, :]) ** 2).sum(-1)`; the fix asks `torch.cdist`."""
-    from torchlint.analyses.execution.rarity import named_rare, runs_rarely  # the model's parts load LibCST
+    from torchlint.analyses.execution.rarity import named_rare, runs_rarely
 
     from .distances import distances
 

@@ -40,7 +40,7 @@ _TESTS = (".any()", ".all()")
 @RULE.on(*(Call(name) for name in _INSTEAD))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a builtin with a tensor as its only argument; the fix calls the method of the tensor."""
-    from torchlint.analyses.batching.extent import may_wait  # the model's parts load LibCST
+    from torchlint.analyses.batching.extent import may_wait
     from torchlint.analyses.execution.rarity import named_rare
     from torchlint.edits.expressions import shown_owner
 

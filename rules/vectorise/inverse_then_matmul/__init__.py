@@ -33,7 +33,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag `inv(A) @ b` where `b` has one column; the fix solves `A x = b`."""
     from torchlint.analyses.execution.rarity import named_rare, runs_rarely
 
-    from .columns import is_one_column  # the model's parts load LibCST
+    from .columns import is_one_column
 
     matrix = _inverted(node, context)
     found = _product(node, context)

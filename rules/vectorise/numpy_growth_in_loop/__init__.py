@@ -37,7 +37,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a call that joins an array with something of this batch and binds the result to the array's own name."""
     from torchlint.edits.messages import how_often
 
-    from .growth import first_part, grows  # the model's parts load LibCST
+    from .growth import first_part, grows
 
     grown = first_part(node, context)
     if grown is None or not grows(grown, node, context) or context.frequency(node) < Frequency.BATCH:

@@ -34,7 +34,7 @@ _SORTED = Message(
 @RULE.on(Call("torch.sort"), Call("torch.argsort"), Method("sort"), Method("argsort"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a sort of which nothing but `[:k]` is used; the fix asks `topk` for it."""
-    from torchlint.analyses.execution.rarity import named_rare, runs_rarely  # the model's parts load LibCST
+    from torchlint.analyses.execution.rarity import named_rare, runs_rarely
 
     from .partial_sort import partial_sort
 
