@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Doubt, Flag, Message, Method, Rule, Status
+from torchlint.rule import Context, Doubt, Flag, Message, Method, Rule, Status
 from torchlint.semantics.knowledge.conventions.functions import MODE_SWITCH
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="mode-toggle-per-batch",

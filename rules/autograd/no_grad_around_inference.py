@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Doubt, Flag, Message, Node, Rule
+from torchlint.rule import Context, Doubt, Flag, Message, Node, Rule
 from torchlint.semantics.knowledge.conventions.texts import SHARDED_MODEL
 
 if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
-
     from ._shared.evaluation import Line, Unit
 
 RULE = Rule(

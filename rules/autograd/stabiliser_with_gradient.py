@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Doubt, Flag, Message, Method, Rule, Status
+from torchlint.rule import Call, Context, Doubt, Flag, Message, Method, Rule, Status
 from torchlint.semantics.knowledge.apis import GROUPED_REDUCTIONS
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="stabiliser-with-gradient",

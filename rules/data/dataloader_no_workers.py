@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchlint.finding import Doubt
-from torchlint.rule import Applicability, Call, Flag, Message, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Call, Context, Flag, Message, NodeEdit, Replace, Rule
 from torchlint.semantics.knowledge.conventions.comments import WORKER_REASON, WORKERS_NOT_NEEDED
 from torchlint.semantics.knowledge.conventions.conditions import WORKER_CONDITION
 from torchlint.semantics.knowledge.conventions.counts import WORKER_NUMBER
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import libcst as cst
 
     from torchlint.analyses.data.datasets import NoWorkers, Reader, Work
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="dataloader-no-workers",

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchlint.finding import Doubt
-from torchlint.rule import Applicability, Call, Flag, Message, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Context, Flag, Message, NodeEdit, Replace, Rule, Status
 from torchlint.semantics.knowledge.conventions.packages import UNPINNABLE_PACKAGE
 
 if TYPE_CHECKING:
     import libcst as cst
 
     from torchlint.analyses.data.batch_moves import BatchMove
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="dataloader-not-pinned",

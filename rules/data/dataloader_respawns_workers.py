@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+
+import libcst as cst
 
 from torchlint.finding import Doubt
-from torchlint.rule import Applicability, Call, Flag, Message, Rule
-
-if TYPE_CHECKING:
-    import libcst as cst
-
-    from torchlint.semantics.context import Context
+from torchlint.rule import Applicability, Call, Context, Flag, Message, Rule
 
 RULE = Rule(
     name="dataloader-respawns-workers",

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Doubt
-from torchlint.rule import Call, Flag, Message, Method, Rule
+from torchlint.rule import Call, Context, Flag, Message, Method, Rule
 
 if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
-
     from ._shared.samples import Way
 
 RULE = Rule(

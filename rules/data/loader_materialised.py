@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Message, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Context, Flag, Message, Replace, Rule, Status
 from torchlint.semantics.knowledge.conventions.values import LOADER_ENDING
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="loader-materialised",

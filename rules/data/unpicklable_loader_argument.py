@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Doubt, Flag, Message, Rule
+from torchlint.rule import Call, Context, Doubt, Flag, Message, Rule
 from torchlint.semantics.knowledge.conventions.functions import TEST_FUNCTION
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="unpicklable-loader-argument",

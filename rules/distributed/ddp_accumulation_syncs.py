@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.finding import Doubt
-from torchlint.rule import Flag, Message, Method, Rule, Status
+from torchlint.rule import Context, Flag, Message, Method, Rule, Status
 from torchlint.semantics.knowledge.conventions.conditions import ACCUMULATION_CONDITION
 from torchlint.semantics.knowledge.conventions.texts import SYNCING_FRAMEWORK
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="ddp-accumulation-syncs",

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Message, Node, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Context, Flag, Message, Node, NodeEdit, Replace, Rule
 from torchlint.semantics.knowledge.marks import WEIGHTS_READ
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="mha-weights-discarded",

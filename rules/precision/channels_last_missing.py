@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from torchlint.rule import Flag, Message, Method, Rule, Status
+import libcst as cst
+
+from torchlint.rule import Context, Flag, Message, Method, Rule, Status
 from torchlint.semantics.knowledge.conventions.texts import LAYOUT_SETTLED
-
-if TYPE_CHECKING:
-    import libcst as cst
-
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="channels-last-missing",

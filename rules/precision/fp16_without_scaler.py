@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Flag, Message, Method, Rule, Status
+from torchlint.rule import Context, Flag, Message, Method, Rule, Status
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.texts import LOSS_SCALING
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="fp16-without-scaler",

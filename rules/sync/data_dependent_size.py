@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import libcst as cst
 
-from torchlint.rule import Call, Doubt, Flag, Message, Method, Rule
+from torchlint.rule import Call, Context, Doubt, Flag, Message, Method, Rule
 
 from ._shared.doubts import WAIT_DOUBTS, weighed
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="data-dependent-size",

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Method, Node, Rule
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, Method, Node, Rule
 from torchlint.semantics.knowledge.marks import VALIDATION_SETTER
 
 from ._shared.doubts import WAIT_DOUBTS, weighed
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="distribution-arg-validation",

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Message, Rule, Status
+import libcst as cst
+
+from torchlint.rule import Applicability, Call, Context, Flag, Message, Rule, Status
 
 from ._shared.doubts import CHORE_DOUBTS, weighed
-
-if TYPE_CHECKING:
-    import libcst as cst
-
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="gc-collect-in-loop",

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Message, Method, Rule, Status
+from torchlint.rule import Call, Context, Flag, Message, Method, Rule, Status
 
 from ._shared.doubts import WAIT_DOUBTS
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="grad-norm-by-hand",

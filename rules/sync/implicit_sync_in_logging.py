@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.rule import Applicability, Call, Doubt, Flag, Insert, Message, Method, Node, Rule
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Insert, Message, Method, Node, Rule
 from torchlint.semantics.knowledge.apis import SUMMARIES
 
 from ._shared.doubts import WAIT_DOUBTS, weighed
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="implicit-sync-in-logging",

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Message, Method, Rule
+import libcst as cst
+
+from torchlint.rule import Applicability, Call, Context, Flag, Message, Method, Rule
 
 from ._shared.doubts import READ_DOUBTS
-
-if TYPE_CHECKING:
-    import libcst as cst
-
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="item-in-eval-loop",

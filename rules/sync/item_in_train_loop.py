@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Message, Method, Node, Rule
+from torchlint.rule import Applicability, Call, Context, Flag, Message, Method, Node, Rule
 
 from ._shared.doubts import READ_DOUBTS
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="item-in-train-loop",

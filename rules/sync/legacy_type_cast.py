@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Doubt, Flag, Message, Method, Replace, Rule, Status
+from torchlint.rule import Applicability, Context, Doubt, Flag, Message, Method, Replace, Rule, Status
 from torchlint.semantics.knowledge.conventions.conditions import PLACE_CONDITION
 
 from ._shared.doubts import WAIT_DOUBTS, weighed
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="legacy-type-cast",

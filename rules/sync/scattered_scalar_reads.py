@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Doubt, Flag, Message, Method, Rule
+from torchlint.rule import Context, Doubt, Flag, Message, Method, Rule
 
 from ._shared.doubts import READ_DOUBTS
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="scattered-scalar-reads",

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Doubt, Flag, Message, Node, Rule, Said
+from torchlint.rule import Call, Context, Doubt, Flag, Message, Node, Rule, Said
 
 from ._shared.doubts import WAIT_DOUBTS, certain_first, weighed
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="tensor-truthiness-branch",

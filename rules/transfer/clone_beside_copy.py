@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.rule import Applicability, Context, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule
 
 RULE = Rule(
     name="clone-beside-copy",

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Doubt, Flag, Message, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, NodeEdit, Replace, Rule
 from torchlint.semantics.knowledge.apis import OF_LISTS
 from torchlint.semantics.knowledge.marks import TORCHSCRIPT
 
 if TYPE_CHECKING:
     import libcst as cst
-
-    from torchlint.semantics.context import Context
 
     from ._shared.literal_tensors import Constant
 

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 from torchlint.semantics.knowledge.marks import TORCHSCRIPT
 
 if TYPE_CHECKING:
     from torchlint.analyses.batching.comprehension_reads import Listing
     from torchlint.analyses.tensors.ranks import Numbers
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="item-comprehension",

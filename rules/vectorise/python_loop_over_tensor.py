@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Doubt, Flag, Message, Node, Rule, Said
+from torchlint.rule import Context, Doubt, Flag, Message, Node, Rule, Said
 
 if TYPE_CHECKING:
     from torchlint.analyses.iteration.element_work import Step
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="python-loop-over-tensor",

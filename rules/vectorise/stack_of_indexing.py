@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Doubt, Flag, Message, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, NodeEdit, Replace, Rule, Status
 from torchlint.semantics.values.lattice import Device, Kind
 
 if TYPE_CHECKING:
     from torchlint.analyses.batching.restacked import Stack
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="stack-of-indexing",

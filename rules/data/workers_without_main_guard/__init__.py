@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Message, Rule
+from torchlint.rule import Call, Context, Flag, Message, Rule
 from torchlint.semantics.knowledge.conventions.functions import FITTING_METHOD
 from torchlint.semantics.knowledge.conventions.values import PLATFORM_NAME
 from torchlint.semantics.knowledge.marks import CELL_MARK
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="workers-without-main-guard",

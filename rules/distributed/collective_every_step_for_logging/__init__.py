@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.finding import Doubt, Frequency
-from torchlint.rule import Call, Flag, Message, Method, Node, Rule
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.rule import Call, Context, Flag, Message, Method, Node, Rule
 
 RULE = Rule(
     name="collective-every-step-for-logging",

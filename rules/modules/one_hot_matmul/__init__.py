@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.rule import Applicability, Call, Flag, Message, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Context, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
-
     from .lookups import Lookup
 
 RULE = Rule(

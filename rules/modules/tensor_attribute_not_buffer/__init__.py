@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Flag, Message, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Context, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
     import libcst as cst
-
-    from torchlint.semantics.context import Context
 
     from .attributes import Unregistered
 

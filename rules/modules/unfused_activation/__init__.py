@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchlint.finding import Frequency
-from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
     import libcst as cst
-
-    from torchlint.semantics.context import Context
 
     from .formulas import Activation
 

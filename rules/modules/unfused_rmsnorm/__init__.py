@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+
+import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.rule import Call, Doubt, Flag, Message, Method, Rule
+from torchlint.rule import Call, Context, Doubt, Flag, Message, Method, Rule
 from torchlint.semantics.knowledge.conventions.texts import RMSNORM_KNOWN
-
-if TYPE_CHECKING:
-    import libcst as cst
-
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="unfused-rmsnorm",

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.rule import Applicability, Doubt, Flag, Message, Node, NodeEdit, Replace, Rule, Said
+from torchlint.rule import Applicability, Context, Doubt, Flag, Message, Node, NodeEdit, Replace, Rule, Said
 from torchlint.semantics.knowledge.conventions.functions import AVERAGING_FUNCTION
 
 if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
-
     from .moving_average import Blend
 
 RULE = Rule(

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from torchlint.rule import Flag, Message, Method, Rule, Status
+import libcst as cst
+
+from torchlint.rule import Context, Flag, Message, Method, Rule, Status
 from torchlint.semantics.knowledge.conventions.texts import BENCHMARK_SETTLED, VARYING_SIZES
 from torchlint.semantics.knowledge.marks import LOADING_TEXT
-
-if TYPE_CHECKING:
-    import libcst as cst
-
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="cudnn-benchmark-off",

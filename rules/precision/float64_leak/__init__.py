@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Insert, Message, Method, Rule, Status
+from torchlint.rule import Applicability, Context, Flag, Insert, Message, Method, Rule, Status
 from torchlint.semantics.knowledge.conventions.texts import FLOAT64_WANTED
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="float64-leak",

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Message, Method, Rule, Status
+from torchlint.rule import Applicability, Context, Flag, Message, Method, Rule, Status
 from torchlint.semantics.knowledge.marks import FP32_PRECISION
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="tf32-not-enabled",

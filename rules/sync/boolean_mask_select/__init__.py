@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Doubt, Flag, Message, Node, Rule
+from torchlint.rule import Context, Doubt, Flag, Message, Node, Rule
 
 from .._shared.doubts import WAIT_DOUBTS, weighed
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="boolean-mask-select",

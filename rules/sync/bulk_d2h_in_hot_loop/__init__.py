@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Doubt, Flag, Message, Method, Rule, Said
+from torchlint.rule import Call, Context, Doubt, Flag, Message, Method, Rule, Said
 from torchlint.semantics.knowledge.conventions.values import HYPOTHESES
 from torchlint.semantics.values.lattice import Device, Kind
 
 from .._shared.doubts import WAIT_DOUBTS, weighed
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="bulk-d2h-in-hot-loop",

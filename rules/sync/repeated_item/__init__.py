@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Doubt, Flag, Insert, Message, Method, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Context, Doubt, Flag, Insert, Message, Method, NodeEdit, Replace, Rule
 
 from .._shared.doubts import READ_DOUBTS, weighed
 
 if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
-
     from .repeats import Repeats
 
 RULE = Rule(

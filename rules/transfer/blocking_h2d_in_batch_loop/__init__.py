@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Method, Node, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, Method, Node, NodeEdit, Replace, Rule
 from torchlint.semantics.knowledge.apis import LEGACY_TENSORS
 
 if TYPE_CHECKING:
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from torchlint.analyses.data.batch_moves import BatchMove
     from torchlint.analyses.data.loaders import Made
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="blocking-h2d-in-batch-loop",

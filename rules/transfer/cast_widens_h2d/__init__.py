@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Message, Method, NodeEdit, Replace, Rule, Status
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.rule import Applicability, Context, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 
 RULE = Rule(
     name="cast-widens-h2d",

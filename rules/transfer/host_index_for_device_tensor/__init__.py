@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Node, Rule
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, Node, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
 
     from torchlint.finding import Frequency
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="host-index-for-device-tensor",

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Doubt, Flag, Insert, Message, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Insert, Message, NodeEdit, Replace, Rule, Status
 from torchlint.semantics.knowledge.apis import OF_LISTS
 
 if TYPE_CHECKING:
     import libcst as cst
-
-    from torchlint.semantics.context import Context
 
     from .lists import SentList
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Message, NodeEdit, Replace, Rule, Status
+import libcst as cst
+
+from torchlint.rule import Applicability, Call, Context, Flag, Message, NodeEdit, Replace, Rule, Status
 from torchlint.semantics.knowledge.apis import LEGACY_TENSORS
-
-if TYPE_CHECKING:
-    import libcst as cst
-
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="tensor-from-list-of-arrays",

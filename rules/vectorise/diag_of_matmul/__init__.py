@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule, Status
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 
 RULE = Rule(
     name="diag-of-matmul",

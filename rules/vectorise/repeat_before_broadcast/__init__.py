@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Doubt, Flag, Message, Method, Replace, Rule
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.rule import Applicability, Context, Doubt, Flag, Message, Method, Replace, Rule
 
 RULE = Rule(
     name="repeat-before-broadcast",

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 from torchlint.semantics.knowledge.conventions.functions import SUPPRESSION
 
 if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
-
     from .partial_sort import Sort
 
 RULE = Rule(

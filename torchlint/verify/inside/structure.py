@@ -1,4 +1,4 @@
-"""What differs between two captures besides their numbers: names, types, shapes, devices, texts, shared memory, and what was printed."""
+"""What differs between two captures besides numbers: names, types, shapes, devices, texts, shared memory, prints."""
 
 from __future__ import annotations
 
