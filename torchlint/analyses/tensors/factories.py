@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.context import Context
 from torchlint.semantics.values.lattice import Device, Kind
+
+if TYPE_CHECKING:
+    from torchlint.semantics.context import Context
 
 
 class Sameness(IntEnum):
