@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import libcst as cst
 
 from torchlint.finding import Doubt
-from torchlint.rule import Call, Context, Flag, Message, Rule, Status
+from torchlint.rule import Context, Flag, Message, Rule, Status
+
+from ._shared import LOADERS
 
 RULE = Rule(
     name="dataloader-built-in-loop",
@@ -29,13 +31,7 @@ _SAME = frozenset({"len", "int", "min", "max", "bool", "dict", "os.cpu_count", "
 _SAMPLERS = frozenset({"RandomSampler", "SequentialSampler", "BatchSampler", "DistributedSampler"})
 
 
-@RULE.on(
-    Call("torch.utils.data.DataLoader"),
-    Call("torch_geometric.loader.DataLoader"),
-    Call("torch_geometric.data.DataLoader"),
-    Call("torchdata.stateful_dataloader.StatefulDataLoader"),
-    Call("dgl.dataloading.GraphDataLoader"),
-)
+@RULE.on(*LOADERS)
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a loader with workers that a loop over epochs or batches makes of things that it does not change."""
     from torchlint.edits.messages import how_often

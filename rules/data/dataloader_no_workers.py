@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from torchlint.analyses.data.datasets import NoWorkers, Reader, Work
 
+from ._shared import LOADERS
+
 RULE = Rule(
     name="dataloader-no-workers",
     code="TL101",
@@ -42,14 +44,7 @@ _BLOCKS = Message(
 )
 
 
-@RULE.on(
-    Call("torch.utils.data.DataLoader"),
-    Call("torch_geometric.loader.DataLoader"),
-    Call("torch_geometric.loader.dataloader.DataLoader"),
-    Call("torch_geometric.data.DataLoader"),
-    Call("torchdata.stateful_dataloader.StatefulDataLoader"),
-    Call("dgl.dataloading.GraphDataLoader"),
-)
+@RULE.on(*LOADERS, Call("torch_geometric.loader.dataloader.DataLoader"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a loader that loads, decodes or transforms in the main process while something waits for its batches."""
     from torchlint.analyses.data.datasets import Reader, Work, reader, work

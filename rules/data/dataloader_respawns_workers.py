@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import libcst as cst
 
 from torchlint.finding import Doubt
-from torchlint.rule import Applicability, Call, Context, Flag, Message, Rule
+from torchlint.rule import Applicability, Context, Flag, Message, Rule
+
+from ._shared import LOADERS
 
 RULE = Rule(
     name="dataloader-respawns-workers",
@@ -27,13 +29,7 @@ RULE = Rule(
 _RESPAWNED = Message("respawned", "{workers} respawned {again}", help="pass `persistent_workers={kept}`")
 
 
-@RULE.on(
-    Call("torch.utils.data.DataLoader"),
-    Call("torch_geometric.loader.DataLoader"),
-    Call("torch_geometric.data.DataLoader"),
-    Call("torchdata.stateful_dataloader.StatefulDataLoader"),
-    Call("dgl.dataloading.GraphDataLoader"),
-)
+@RULE.on(*LOADERS)
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a loader with workers that a loop over epochs goes over again and again."""
     from torchlint.analyses.data.loaders import option

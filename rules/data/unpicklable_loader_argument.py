@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from torchlint.rule import Call, Context, Doubt, Flag, Message, Rule
+from torchlint.rule import Context, Doubt, Flag, Message, Rule
 from torchlint.semantics.knowledge.conventions.functions import TEST_FUNCTION
+
+from ._shared import LOADERS
 
 RULE = Rule(
     name="unpicklable-loader-argument",
@@ -25,13 +27,7 @@ _UNPICKLABLE = Message(
 )
 
 
-@RULE.on(
-    Call("torch.utils.data.DataLoader"),
-    Call("torch_geometric.loader.DataLoader"),
-    Call("torch_geometric.data.DataLoader"),
-    Call("torchdata.stateful_dataloader.StatefulDataLoader"),
-    Call("dgl.dataloading.GraphDataLoader"),
-)
+@RULE.on(*LOADERS)
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag what a loader with workers would have to pickle for them and cannot."""
     from ._shared.worker_processes import is_forked, number_of_workers, unpicklable

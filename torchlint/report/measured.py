@@ -182,3 +182,14 @@ def summed(costs: Iterable[Cost]) -> Cost:
     for cost in costs:
         total.include(cost)
     return total
+
+
+def merged(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Spans in order and without overlaps."""
+    merged: list[tuple[float, float]] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((start, end))
+    return merged

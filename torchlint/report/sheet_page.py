@@ -9,7 +9,8 @@ from html import escape
 from torchlint.report import pictures, where
 from torchlint.report.costs import Item, Loop, Sheet
 from torchlint.report.measured import Certainty, Line, Profile
-from torchlint.report.sheet import about, added_up, measured, often
+from torchlint.report.profiled import measured
+from torchlint.report.sheet import about, added_up, often
 from torchlint.report.text import visible
 
 _MOST_LINES = 40
