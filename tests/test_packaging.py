@@ -48,11 +48,11 @@ print(*map(hover, lint(source, Settings(("item-in-train-loop",))).findings))
 """
 
 # What is installed besides what is measured, and that. The aim for the first is 3 MB; it was 4.32 before pages and fixtures
-# were packed. The code alone is 3.74, its docstrings and comments included, which stay.
+# were packed. The code alone is 3.70, its docstrings and comments included, which stay.
 MOST_BYTES = 3_975_000
 MOST_FIXTURES = 135_000
 # Each file costs an installer more than its bytes.
-MOST_FILES = 570
+MOST_FILES = 565
 
 # Building takes seconds; on one worker the artefacts are built once.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging")]

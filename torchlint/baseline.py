@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
 from torchlint import regular
 from torchlint.finding import Finding, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from torchlint.source import SourceFile
+from torchlint.source import SourceFile
 
 VERSION = 1
 _MOST_BYTES = 20_000_000

@@ -12,12 +12,13 @@ import re
 import sqlite3
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import blake2b
 from importlib import import_module
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torchlint
 from torchlint import userfolder
@@ -26,13 +27,9 @@ from torchlint.finding import Result, Wanted
 from torchlint.owned import Marks, NotOwnedError, is_own_file, remove, remove_old
 from torchlint.project import Outline
 from torchlint.registry import PACK, UnknownRuleError, find, pack_sources
+from torchlint.settings import Settings
 from torchlint.source import is_notebook
 from torchlint.userfolder import Seal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.settings import Settings
 
 ValueT = TypeVar("ValueT")
 

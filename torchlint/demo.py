@@ -7,19 +7,17 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from torchlint.config import Configs, Overrides
 from torchlint.finding import Applicability
 from torchlint.report.style import BOLD, DIM, Style, decide
 from torchlint.run import CLEAN, Loudness, Order, check, write_out
 from torchlint.source import SourceFile
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NAME = "train.py"
 SCRIPT = """\

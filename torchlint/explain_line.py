@@ -6,18 +6,15 @@ import json
 import os
 import sys
 import textwrap
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from torchlint.explain_model import Place, place_of, told_lines
-from torchlint.reasons import NOTHING, Outcome, verdicts
+from torchlint.facts import Telling
+from torchlint.reasons import NOTHING, Outcome, Verdict, verdicts
 from torchlint.report.style import ALARM, BOLD, CODE, DIM, Style, decide
 from torchlint.report.text import visible
 from torchlint.role import is_of_tests
 from torchlint.run import CLEAN, Order, OutputError, terminal_width, write_out
-
-if TYPE_CHECKING:
-    from torchlint.facts import Telling
-    from torchlint.reasons import Verdict
 
 _NARROWEST = 40
 _INKS = {Outcome.WARNING: ALARM, Outcome.NOTE: CODE, Outcome.SILENT: DIM, Outcome.SUPPRESSED: DIM}

@@ -5,27 +5,20 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from torchlint import regular
 from torchlint.config import Configs
 from torchlint.configfile import reason
 from torchlint.discover import Found, discover
 from torchlint.engine import examine, tell
-from torchlint.facts import NOTHING
-from torchlint.finding import NOTHING_WANTED
+from torchlint.facts import NOTHING, Facts, Telling
+from torchlint.finding import NOTHING_WANTED, Wanted
 from torchlint.registry import find
 from torchlint.report.style import BOLD, Style, decide
 from torchlint.run import CLEAN, Order, OutputError, facts_of, write_out
 from torchlint.source import DecodeError, SourceFile, is_notebook
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from torchlint.facts import Facts, Telling
-    from torchlint.finding import Wanted
-
 
 _PLACE = re.compile(r"(?P<path>.+?)(?::cell (?P<cell>\d+))?:(?P<row>\d+)", re.DOTALL)
 

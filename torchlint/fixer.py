@@ -9,17 +9,14 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from torchlint.engine import is_applicable
-from torchlint.facts import NOTHING
+from torchlint.facts import NOTHING, Facts
 from torchlint.finding import Applicability, Diagnostic, Edit, Fault, Finding, Result, Span
 from torchlint.linter import lint
-
-if TYPE_CHECKING:
-    from torchlint.facts import Facts
-    from torchlint.settings import Settings
-    from torchlint.source import SourceFile
+from torchlint.settings import Settings
+from torchlint.source import SourceFile
 
 MAX_ROUNDS = 10
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pickle
 import struct
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from typing import BinaryIO
+from typing import BinaryIO
 
 _LENGTH = struct.Struct("<Q")
 

@@ -12,16 +12,13 @@ import os
 import re
 import site
 import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import ModuleType
 
 from torchlint.rule import API, Applicability, Call, Method, Node, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from types import ModuleType
 
 GROUP = "torchlint.rules"
 """The group of the entry points."""

@@ -5,10 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING, BinaryIO
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import BinaryIO
 
 # Files of code; of a notebook most are pictures. What is parsed of one is less: `source.MOST_CODE`.
 MOST_BYTES = 100_000_000

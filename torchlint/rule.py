@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import libcst as cst
 
-    from torchlint.semantics.context import Context
+    from torchlint.semantics import context
 
 __all__ = [
     "API",
@@ -21,6 +21,7 @@ __all__ = [
     "Applicability",
     "Call",
     "Check",
+    "Context",
     "Doubt",
     "Flag",
     "Insert",
@@ -39,6 +40,9 @@ __all__ = [
 
 API = 1
 """The version of what docs/packs.md promises to authors of rule packs; another number means that it has changed."""
+
+Context: TypeAlias = "context.Context"
+"""What a check asks for facts, for annotations: a name alone, since it loads LibCST."""
 
 # Where the documentation is published.
 SITE = "https://torchlint.github.io/torchlint/"

@@ -68,14 +68,10 @@ _MODULE = '''\
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from torchlint.rule import Flag, Message, Method, Rule
+import libcst as cst
 
-if TYPE_CHECKING:
-    import libcst as cst
-
-    from torchlint.semantics.context import Context
+from torchlint.rule import Context, Flag, Message, Method, Rule
 
 RULE = Rule(
     name="{name}",

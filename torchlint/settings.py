@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
+from torchlint.finding import Severity
 from torchlint.role import Role
-
-if TYPE_CHECKING:
-    from torchlint.finding import Severity
 
 OptionValue: TypeAlias = "str | int | float | bool | tuple[str, ...]"
 

@@ -7,12 +7,10 @@ a tenth of their size, which `setup.py` packs: hundreds of small files take long
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Literal
 
 
 class UnpackableError(Exception):

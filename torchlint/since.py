@@ -17,6 +17,7 @@ from torchlint.discover import SUFFIXES, discover
 from torchlint.finding import Span
 from torchlint.progress import Progress
 from torchlint.regular import MOST_BYTES
+from torchlint.report.diff import common
 from torchlint.report.summary import count
 from torchlint.revision import RevisionError
 from torchlint.settle import Settled
@@ -138,16 +139,11 @@ def changed_rows(source: SourceFile, data: bytes) -> frozenset[int]:
         old = _rows(SourceFile.from_bytes(source.path, data))
     except DecodeError:
         return frozenset(range(1, len(new) + 1))
-    head = _common(old, new)
+    head = common(old, new)
     old, new = old[head:], new[head:]
-    tail = _common(old[::-1], new[::-1])
+    tail = common(old[::-1], new[::-1])
     old, new = old[: len(old) - tail], new[: len(new) - tail]
     return frozenset(head + row + 1 for row in _changed(old, new))
-
-
-def _common(old: Sequence[str], new: Sequence[str]) -> int:
-    """How many lines at the front are the same."""
-    return next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
 
 
 def _changed(old: Sequence[str], new: Sequence[str]) -> Iterator[int]:

@@ -12,15 +12,12 @@ import tokenize
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from torchlint import declared, registry
 from torchlint.finding import Applicability, Edit, Finding, Fix, Result, Span, sort_key
-
-if TYPE_CHECKING:
-    from torchlint.rule import Rule
-    from torchlint.settings import Settings
-    from torchlint.source import SourceFile
+from torchlint.rule import Rule
+from torchlint.settings import Settings
+from torchlint.source import SourceFile
 
 UNUSED_IGNORE = "unused-ignore"
 MAX_WIDTH = 120

@@ -6,21 +6,14 @@ import ast
 import re
 import textwrap
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from torchlint import engine, linter
-from torchlint.finding import Applicability, Severity, edited
-from torchlint.fixer import fix
+from torchlint.finding import Applicability, Finding, Severity, edited
+from torchlint.fixer import Fixed, fix
 from torchlint.registry import find
-from torchlint.settings import Settings
+from torchlint.settings import OptionValue, Settings
 from torchlint.source import SourceFile
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from torchlint.finding import Finding
-    from torchlint.fixer import Fixed
-    from torchlint.settings import OptionValue
 
 __all__ = ["check_snippet"]
 

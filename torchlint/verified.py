@@ -7,25 +7,22 @@ losing it costs nothing but a measurement.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from torchlint import userfolder
 from torchlint.cache import prepare
-from torchlint.evidence import Overall  # noqa: TC001 - read from JSON, so that its words are needed
+from torchlint.evidence import Overall
 from torchlint.owned import opened
 from torchlint.owned import read as read_own
 from torchlint.report.evidence import VERDICTS, times
 from torchlint.report.text import visible
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from torchlint.source import SourceFile
+from torchlint.source import SourceFile
 
 _KEPT = 2000
 _LONGEST = 1 << 24  # bytes; 2,000 records are a tenth of it

@@ -6,18 +6,13 @@ import gc
 import os
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from torchlint.config import FILE_NAMES, Configs
 from torchlint.configfile import ConfigError
 from torchlint.discover import discover
 from torchlint.report.text import visible
-from torchlint.run import FAILED, OutputError, check, write_out
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from torchlint.run import Order
+from torchlint.run import FAILED, Order, OutputError, check, write_out
 
 # A look takes some microseconds a file. At a large tree it is taken less often: nine tenths of the time are sleep.
 _INTERVAL = 0.5

@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Method, Node, Rule
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, Method, Node, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
-
-    from torchlint.semantics.context import Context
 
     from ._shared.evaluation import Evaluation
 

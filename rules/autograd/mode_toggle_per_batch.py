@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Doubt, Flag, Message, Method, Rule, Status
+from torchlint.rule import Context, Doubt, Flag, Message, Method, Rule, Status
 from torchlint.semantics.knowledge.conventions.functions import MODE_SWITCH
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="mode-toggle-per-batch",
@@ -33,7 +29,7 @@ _TOGGLED = Message(
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a mode that is set at each turn of a loop over batches, where nothing in the loop sets another."""
     from torchlint.analyses.execution.hot import is_hot
-    from torchlint.analyses.execution.small_models import is_small  # the model's parts load LibCST
+    from torchlint.analyses.execution.small_models import is_small
     from torchlint.edits.messages import how_often
     from torchlint.semantics.values.lattice import Kind
 

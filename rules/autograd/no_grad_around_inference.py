@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Doubt, Flag, Message, Node, Rule
+from torchlint.rule import Context, Doubt, Flag, Message, Node, Rule
 from torchlint.semantics.knowledge.conventions.texts import SHARDED_MODEL
 
 if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
-
     from ._shared.evaluation import Line, Unit
 
 RULE = Rule(
@@ -35,7 +33,7 @@ _LEAVING = frozenset("item tolist numpy size dim numel get_device is_cuda".split
 @RULE.on(Node("Decorator", (b"no_grad",)), Node("WithItem", (b"no_grad",)))
 def check(node: cst.Decorator | cst.WithItem, context: Context) -> Iterator[Flag]:
     """Flag `torch.no_grad()` around a loop that runs a model and lets none of its outputs out."""
-    from torchlint.analyses.execution.rarity import named_rare, runs_rarely  # the model's parts load LibCST
+    from torchlint.analyses.execution.rarity import named_rare, runs_rarely
     from torchlint.edits.messages import how_often
 
     from ._shared.evaluation import lines_of

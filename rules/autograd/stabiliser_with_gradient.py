@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Doubt, Flag, Message, Method, Rule, Status
+from torchlint.rule import Call, Context, Doubt, Flag, Message, Method, Rule, Status
 from torchlint.semantics.knowledge.apis import GROUPED_REDUCTIONS
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="stabiliser-with-gradient",
@@ -39,7 +35,7 @@ _NAMES = ("max", "amax")
 @RULE.on(Method("exp"), Call("torch.exp"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the maximum `m` of `(x - m).exp()` that is divided by its own sum, where autograd records it."""
-    from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
+    from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
     from torchlint.semantics.execution.grad_mode import GradMode
 

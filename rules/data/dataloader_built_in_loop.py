@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.finding import Doubt
-from torchlint.rule import Call, Flag, Message, Rule, Status
+from torchlint.rule import Context, Flag, Message, Rule, Status
 
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from ._shared import LOADERS
 
 RULE = Rule(
     name="dataloader-built-in-loop",
@@ -33,13 +31,7 @@ _SAME = frozenset({"len", "int", "min", "max", "bool", "dict", "os.cpu_count", "
 _SAMPLERS = frozenset({"RandomSampler", "SequentialSampler", "BatchSampler", "DistributedSampler"})
 
 
-@RULE.on(
-    Call("torch.utils.data.DataLoader"),
-    Call("torch_geometric.loader.DataLoader"),
-    Call("torch_geometric.data.DataLoader"),
-    Call("torchdata.stateful_dataloader.StatefulDataLoader"),
-    Call("dgl.dataloading.GraphDataLoader"),
-)
+@RULE.on(*LOADERS)
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a loader with workers that a loop over epochs or batches makes of things that it does not change."""
     from torchlint.edits.messages import how_often
@@ -47,7 +39,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     loop = context.loop(node)
     if loop is None or not _is_plain_turn(node, loop, context):
         return
-    from torchlint.analyses.data.loaders import option  # the model's parts load LibCST
+    from torchlint.analyses.data.loaders import option
 
     from ._shared.workers import is_named_for_epochs, needs_new_workers, workers
 

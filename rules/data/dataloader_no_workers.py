@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchlint.finding import Doubt
-from torchlint.rule import Applicability, Call, Flag, Message, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Call, Context, Flag, Message, NodeEdit, Replace, Rule
 from torchlint.semantics.knowledge.conventions.comments import WORKER_REASON, WORKERS_NOT_NEEDED
 from torchlint.semantics.knowledge.conventions.conditions import WORKER_CONDITION
 from torchlint.semantics.knowledge.conventions.counts import WORKER_NUMBER
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     import libcst as cst
 
     from torchlint.analyses.data.datasets import NoWorkers, Reader, Work
-    from torchlint.semantics.context import Context
+
+from ._shared import LOADERS
 
 RULE = Rule(
     name="dataloader-no-workers",
@@ -43,17 +44,10 @@ _BLOCKS = Message(
 )
 
 
-@RULE.on(
-    Call("torch.utils.data.DataLoader"),
-    Call("torch_geometric.loader.DataLoader"),
-    Call("torch_geometric.loader.dataloader.DataLoader"),
-    Call("torch_geometric.data.DataLoader"),
-    Call("torchdata.stateful_dataloader.StatefulDataLoader"),
-    Call("dgl.dataloading.GraphDataLoader"),
-)
+@RULE.on(*LOADERS, Call("torch_geometric.loader.dataloader.DataLoader"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a loader that loads, decodes or transforms in the main process while something waits for its batches."""
-    from torchlint.analyses.data.datasets import Reader, Work, reader, work  # the model's parts load LibCST
+    from torchlint.analyses.data.datasets import Reader, Work, reader, work
 
     from ._shared.no_gain import is_collated_here, is_collated_on_device, is_drawn_on_device, is_one_batch
 

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchlint.finding import Doubt
-from torchlint.rule import Applicability, Call, Flag, Message, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Context, Flag, Message, NodeEdit, Replace, Rule, Status
 from torchlint.semantics.knowledge.conventions.packages import UNPINNABLE_PACKAGE
 
 if TYPE_CHECKING:
     import libcst as cst
 
     from torchlint.analyses.data.batch_moves import BatchMove
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="dataloader-not-pinned",
@@ -56,7 +55,7 @@ _NEVER = Message(
 )
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a loader that does not pin its batches, though a loop moves them to the device; the moves are its places."""
-    from torchlint.analyses.data.batch_moves import Pinned, pinned  # the model's parts load LibCST
+    from torchlint.analyses.data.batch_moves import Pinned, pinned
     from torchlint.analyses.data.datasets import no_workers
 
     if pinned(node, context) is not Pinned.NO or _gives_no_host_memory(node, context):

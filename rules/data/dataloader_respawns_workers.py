@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+
+import libcst as cst
 
 from torchlint.finding import Doubt
-from torchlint.rule import Applicability, Call, Flag, Message, Rule
+from torchlint.rule import Applicability, Context, Flag, Message, Rule
 
-if TYPE_CHECKING:
-    import libcst as cst
-
-    from torchlint.semantics.context import Context
+from ._shared import LOADERS
 
 RULE = Rule(
     name="dataloader-respawns-workers",
@@ -31,16 +29,10 @@ RULE = Rule(
 _RESPAWNED = Message("respawned", "{workers} respawned {again}", help="pass `persistent_workers={kept}`")
 
 
-@RULE.on(
-    Call("torch.utils.data.DataLoader"),
-    Call("torch_geometric.loader.DataLoader"),
-    Call("torch_geometric.data.DataLoader"),
-    Call("torchdata.stateful_dataloader.StatefulDataLoader"),
-    Call("dgl.dataloading.GraphDataLoader"),
-)
+@RULE.on(*LOADERS)
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a loader with workers that a loop over epochs goes over again and again."""
-    from torchlint.analyses.data.loaders import option  # the model's parts load LibCST
+    from torchlint.analyses.data.loaders import option
     from torchlint.edits.expressions import with_argument
 
     from ._shared.no_gain import is_on_the_cpu

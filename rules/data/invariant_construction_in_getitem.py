@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Doubt
-from torchlint.rule import Call, Flag, Message, Method, Rule
+from torchlint.rule import Call, Context, Flag, Message, Method, Rule
 
 if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
-
     from ._shared.samples import Way
 
 RULE = Rule(
@@ -65,7 +63,7 @@ _PARTS = ("albumentations.", "torchaudio.", "torchvision.transforms.", "torch.de
 @RULE.on(*map(Call, _FILTERS))
 def check_filters(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a transform that is made where a sample is, or where it is called once, and dropped."""
-    from torchlint.analyses.data.sample_code import is_for_samples  # the model's parts load LibCST
+    from torchlint.analyses.data.sample_code import is_for_samples
     from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
 
@@ -113,7 +111,7 @@ def _is_called(node: cst.Call, context: Context) -> bool:
 @RULE.on(Method("from_pretrained"), *map(Call, _COSTLY))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a costly construction whose arguments do not depend on the sample, where each sample is made."""
-    from ._shared.samples import is_kept, ways  # the model's parts load LibCST
+    from ._shared.samples import is_kept, ways
 
     if not node.args or context.has_unpacking(node) or context.loop(node) is not None or is_kept(node, context):
         return

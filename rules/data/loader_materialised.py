@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Message, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Context, Flag, Message, Replace, Rule, Status
 from torchlint.semantics.knowledge.conventions.values import LOADER_ENDING
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="loader-materialised",
@@ -83,7 +79,7 @@ def _use(node: cst.Call, context: Context) -> str | None:
 
 def _is_loader(node: cst.BaseExpression, context: Context) -> bool:
     """Whether this is a loader itself: not one of its iterators, nor a dictionary of loaders."""
-    from torchlint.analyses.data.loaders import is_loader, made  # the model's parts load LibCST
+    from torchlint.analyses.data.loaders import is_loader, made
     from torchlint.semantics.flow.origins import Through
     from torchlint.semantics.names.bindings import dotted
     from torchlint.semantics.values.lattice import Kind

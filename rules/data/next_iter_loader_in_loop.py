@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.finding import Doubt, Frequency
-from torchlint.rule import Applicability, Call, Flag, Insert, Message, Method, NodeEdit, Replace, Rule, Status
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.rule import Applicability, Call, Context, Flag, Insert, Message, Method, NodeEdit, Replace, Rule, Status
 
 RULE = Rule(
     name="next-iter-loader-in-loop",

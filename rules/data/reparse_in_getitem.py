@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Message, Rule, Status
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.rule import Call, Context, Flag, Message, Rule, Status
 
 RULE = Rule(
     name="reparse-in-getitem",
@@ -64,7 +60,7 @@ _MOVES = frozenset({"seek", "readline", "__next__"})
 @RULE.on(*map(Call, (*_READERS, *_OPENERS)))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a call that reads or opens a file whose name does not depend on the sample, where each sample is made."""
-    from ._shared.samples import is_kept, is_same, ways  # the model's parts load LibCST
+    from ._shared.samples import is_kept, is_same, ways
 
     if not node.args or context.has_unpacking(node) or _is_mapped(node, context):
         return

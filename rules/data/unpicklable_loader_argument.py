@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Doubt, Flag, Message, Rule
+from torchlint.rule import Context, Doubt, Flag, Message, Rule
 from torchlint.semantics.knowledge.conventions.functions import TEST_FUNCTION
 
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from ._shared import LOADERS
 
 RULE = Rule(
     name="unpicklable-loader-argument",
@@ -29,16 +27,10 @@ _UNPICKLABLE = Message(
 )
 
 
-@RULE.on(
-    Call("torch.utils.data.DataLoader"),
-    Call("torch_geometric.loader.DataLoader"),
-    Call("torch_geometric.data.DataLoader"),
-    Call("torchdata.stateful_dataloader.StatefulDataLoader"),
-    Call("dgl.dataloading.GraphDataLoader"),
-)
+@RULE.on(*LOADERS)
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag what a loader with workers would have to pickle for them and cannot."""
-    from ._shared.worker_processes import is_forked, number_of_workers, unpicklable  # the model's parts load LibCST
+    from ._shared.worker_processes import is_forked, number_of_workers, unpicklable
 
     if number_of_workers(node, context) is None or is_forked(node, context):
         return

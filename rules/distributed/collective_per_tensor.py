@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.finding import Doubt
-from torchlint.rule import Call, Flag, Message, Method, Rule
+from torchlint.rule import Call, Context, Flag, Message, Method, Rule
 from torchlint.semantics.flow.query import query
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="collective-per-tensor",
@@ -78,7 +74,7 @@ def check_average(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 
 def _flag(node: cst.Call, sent: cst.BaseExpression, message: Message, context: Context) -> Iterator[Flag]:
-    from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
+    from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
 
     loop = _loop_over_the_model(sent, context)
@@ -130,7 +126,7 @@ def _outermost(loop: cst.CSTNode, iterated: cst.BaseExpression, context: Context
 
 
 def _names_in(node: cst.BaseExpression) -> list[cst.Name]:
-    from torchlint.syntax.tree import descendants  # the model's parts load LibCST
+    from torchlint.syntax.tree import descendants
 
     return [part for part in (node, *descendants(node)) if isinstance(part, cst.Name)]
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.finding import Doubt
-from torchlint.rule import Call, Flag, Message, Node, Rule
+from torchlint.rule import Call, Context, Flag, Message, Node, Rule
 from torchlint.semantics.knowledge.conventions.functions import PARALLEL_CLASS
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="data-parallel",

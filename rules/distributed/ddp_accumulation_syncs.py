@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.finding import Doubt
-from torchlint.rule import Flag, Message, Method, Rule, Status
+from torchlint.rule import Context, Flag, Message, Method, Rule, Status
 from torchlint.semantics.knowledge.conventions.conditions import ACCUMULATION_CONDITION
 from torchlint.semantics.knowledge.conventions.texts import SYNCING_FRAMEWORK
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="ddp-accumulation-syncs",
@@ -68,7 +64,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 def _is_in_a_context_of_the_model(node: cst.Call, context: Context) -> bool:
     """Whether a `with` around it is given a model, and may hold the exchange back: `with ddp_sync(model, is_last):`."""
-    from torchlint.semantics.values.lattice import Kind  # the model's parts load LibCST
+    from torchlint.semantics.values.lattice import Kind
 
     return any(
         isinstance(item.item, cst.Call)
@@ -117,7 +113,7 @@ def _calls(loop: cst.For | cst.While, methods: tuple[str, ...], context: Context
 
 def _calls_in(body: cst.CSTNode, methods: tuple[str, ...], context: Context) -> Iterator[cst.Call]:
     from torchlint.semantics.values.lattice import Kind
-    from torchlint.syntax.tree import descendants_in_scope  # the model's parts load LibCST
+    from torchlint.syntax.tree import descendants_in_scope
 
     for node in descendants_in_scope(body):
         match node:

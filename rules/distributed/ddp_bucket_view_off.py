@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Rule
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, Rule
 from torchlint.semantics.knowledge.conventions.texts import TRAINING_STEP
 from torchlint.semantics.knowledge.conventions.values import FROZEN_MODEL
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="ddp-bucket-view-off",
@@ -73,7 +69,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 def _is_evaluation(node: cst.Call, context: Context) -> bool:
     """Whether autograd is off where the model is wrapped."""
-    from torchlint.semantics.execution.grad_mode import GradMode  # the model's parts load LibCST
+    from torchlint.semantics.execution.grad_mode import GradMode
 
     return context.grad(node) is GradMode.OFF
 

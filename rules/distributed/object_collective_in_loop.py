@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.finding import Doubt
-from torchlint.rule import Call, Flag, Message, Rule, Status
+from torchlint.rule import Call, Context, Flag, Message, Rule, Status
 from torchlint.semantics.flow.query import query
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="object-collective-in-loop",
@@ -64,7 +60,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 @query(bottom=False)
 def _is_numeric(node: cst.BaseExpression, context: Context) -> bool:
     """Whether the object is a number, a tensor, or a list or dictionary of these."""
-    from torchlint.analyses.batching.extent import is_sure_tensor  # the model's parts load LibCST
+    from torchlint.analyses.batching.extent import is_sure_tensor
     from torchlint.semantics.values.lattice import Kind
 
     parts: list[cst.BaseExpression]

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Doubt, Flag, Message, Node, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Context, Doubt, Flag, Message, Node, NodeEdit, Replace, Rule
 from torchlint.semantics.knowledge.conventions.texts import WEIGHT_LOADER
 from torchlint.semantics.knowledge.marks import QUANTISING
 
 if TYPE_CHECKING:
     from torchlint.facts import Wrapper
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="bias-before-batchnorm",
@@ -43,7 +42,7 @@ def check(_: cst.Module, context: Context) -> Iterator[Flag]:
     if QUANTISING.is_in(text):
         return
     from torchlint.analyses.execution.occasions import is_export
-    from torchlint.analyses.layers.norms import (  # the model's parts load LibCST
+    from torchlint.analyses.layers.norms import (
         freezes_norms,
         is_over_features,
         norms_behind,

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Doubt, Flag, Message, Method, Rule
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.rule import Call, Context, Doubt, Flag, Message, Method, Rule
 
 RULE = Rule(
     name="mask-rebuilt-per-call",
@@ -40,7 +36,7 @@ _SIZED = frozenset({"torch.ones", "torch.zeros", "torch.full", "torch.empty"})
 @RULE.on(*map(Call, _TRIANGLES), Method("tril"), Method("triu"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag `torch.tril(torch.ones(n, n))` and the like where it runs again and again."""
-    from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
+    from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.analyses.tensors.element_counts import sizes
     from torchlint.edits.messages import how_often
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Message, Node, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Context, Flag, Message, Node, NodeEdit, Replace, Rule
 from torchlint.semantics.knowledge.marks import WEIGHTS_READ
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="mha-weights-discarded",
@@ -45,7 +41,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Flag]:
         return
     if WEIGHTS_READ.is_in(context.program.code):
         return
-    from torchlint.edits.messages import how_often  # the model's parts load LibCST
+    from torchlint.edits.messages import how_often
 
     edit: NodeEdit = (
         Replace(needed, "False") if needed is not None else with_argument(call, "need_weights=False", context)

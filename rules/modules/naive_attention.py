@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Message, Method, Rule
+from torchlint.rule import Call, Context, Flag, Message, Method, Rule
 from torchlint.semantics.knowledge.conventions.texts import ATTENTION_KNOWN
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="naive-attention",
@@ -35,7 +31,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     from torchlint.edits.messages import how_often
 
-    from ._shared.attention import attention  # the model's parts load LibCST
+    from ._shared.attention import attention
 
     for softmax in _softmaxes(node, context):
         found = attention(softmax, context)

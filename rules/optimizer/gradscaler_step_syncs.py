@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Message, Method, Rule
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.rule import Applicability, Context, Flag, Message, Method, Rule
 
 RULE = Rule(
     name="gradscaler-step-syncs",
@@ -33,7 +29,7 @@ _HOST = ("cpu",)
 @RULE.on(Method("step", (b"scaler", b"Scaler")))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag `scaler.step(optimizer)` where the optimizer is one of torch that could be fused and is not."""
-    from ._shared.calls import (  # the model's parts load LibCST
+    from ._shared.calls import (
         FUSED_SINCE,
         fused,
         has_sparse_gradients,

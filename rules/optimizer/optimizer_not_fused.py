@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Rule
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, Rule
 from torchlint.semantics.knowledge.conventions.packages import OPTIMIZER_PACKAGE
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="optimizer-not-fused",
@@ -40,7 +36,7 @@ _ONE_BY_ONE = Message(
 @RULE.on(Call("torch.optim.Adam"), Call("torch.optim.AdamW"), Call("torch.optim.SGD"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag an optimizer for the parameters of a moved model that leaves the implementation to torch."""
-    from ._shared.calls import (  # the model's parts load LibCST
+    from ._shared.calls import (
         FUSED_SINCE,
         fused,
         has_sparse_gradients,

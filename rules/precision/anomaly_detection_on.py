@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Replace, Rule
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, Replace, Rule
 from torchlint.semantics.knowledge.conventions.functions import FAULT_FINDER
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="anomaly-detection-on",

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from torchlint.rule import Flag, Message, Method, Rule, Status
+import libcst as cst
+
+from torchlint.rule import Context, Flag, Message, Method, Rule, Status
 from torchlint.semantics.knowledge.conventions.texts import LAYOUT_SETTLED
-
-if TYPE_CHECKING:
-    import libcst as cst
-
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="channels-last-missing",
@@ -33,7 +29,7 @@ _TRANSPOSED = Message(
 @RULE.on(Method("backward"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the backward pass of a script that trains convolutions under autocast with the channels first."""
-    from ._shared.training_script import casts, convolves, is_first_step, is_tiny  # the model's parts load LibCST
+    from ._shared.training_script import casts, convolves, is_first_step, is_tiny
 
     if LAYOUT_SETTLED.suggests(context.program.code):
         return

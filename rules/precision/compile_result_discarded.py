@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Message, Replace, Rule
+from torchlint.rule import Applicability, Call, Context, Flag, Message, Replace, Rule
 
 if TYPE_CHECKING:
     from torchlint.rule import NodeEdit
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="compile-result-discarded",

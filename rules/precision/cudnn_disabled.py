@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Message, Node, Replace, Rule, Status
+from torchlint.rule import Applicability, Context, Flag, Message, Node, Replace, Rule, Status
 from torchlint.semantics.knowledge.conventions.comments import CUDNN_REASON
 from torchlint.semantics.knowledge.marks import SECOND_GRADIENTS
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="cudnn-disabled",

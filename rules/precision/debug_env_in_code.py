@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Doubt, Flag, Message, Node, Replace, Rule, Status
+from torchlint.rule import Applicability, Context, Doubt, Flag, Message, Node, Replace, Rule, Status
 from torchlint.semantics.knowledge.conventions.functions import DEBUGGING_FUNCTION
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="debug-env-in-code",

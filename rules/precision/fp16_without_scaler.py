@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Flag, Message, Method, Rule, Status
+from torchlint.rule import Context, Flag, Message, Method, Rule, Status
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.texts import LOSS_SCALING
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="fp16-without-scaler",
@@ -35,7 +31,7 @@ _FLOAT16 = frozenset({"torch.float16", "torch.half"})
 @RULE.on(Method("backward"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the backward pass of each batch whose loss comes out of a float16 autocast as it is."""
-    from torchlint.finding import Frequency  # the model's parts load LibCST
+    from torchlint.finding import Frequency
 
     if "autocast" not in context.program.code or LOSS_SCALING.suggests(context.program.code):
         return

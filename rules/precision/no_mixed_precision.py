@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from torchlint.rule import Flag, Message, Method, Rule, Status
+import libcst as cst
 
-if TYPE_CHECKING:
-    import libcst as cst
-
-    from torchlint.semantics.context import Context
+from torchlint.rule import Context, Flag, Message, Method, Rule, Status
 
 RULE = Rule(
     name="no-mixed-precision",
@@ -31,7 +27,7 @@ _FLOAT32 = Message(
 @RULE.on(Method("backward"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the backward pass of a script that trains such a network on a device and never speaks of precision."""
-    from ._shared.training_script import (  # the model's parts load LibCST
+    from ._shared.training_script import (
         attends,
         convolves,
         has_settled_on_a_precision,

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import libcst as cst
 
-from torchlint.rule import Call, Doubt, Flag, Message, Method, Rule
+from torchlint.rule import Call, Context, Doubt, Flag, Message, Method, Rule
 
 from ._shared.doubts import WAIT_DOUBTS, weighed
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="data-dependent-size",
@@ -143,7 +140,7 @@ def check_helper(call: cst.Call, context: Context) -> Iterator[Flag]:
     if size is not None and not _may_be_left_out(size, context):
         return
     from torchlint.analyses.host.reads import is_device_tensor
-    from torchlint.analyses.sync.inherent_branches import is_in_sample_code  # the model's parts load LibCST
+    from torchlint.analyses.sync.inherent_branches import is_in_sample_code
     from torchlint.edits.messages import how_often
 
     if not is_device_tensor(tensor, context) or is_in_sample_code(call, context):
@@ -190,7 +187,7 @@ def _flagged(call: cst.Call, name: str, tensor: cst.BaseExpression, context: Con
         return
     from torchlint.analyses.host.reads import is_device_tensor
     from torchlint.analyses.sync.avoidable import UNSEEN
-    from torchlint.analyses.sync.inherent_branches import is_in_sample_code  # the model's parts load LibCST
+    from torchlint.analyses.sync.inherent_branches import is_in_sample_code
     from torchlint.edits.messages import how_often
 
     if not is_device_tensor(tensor, context) or is_in_sample_code(call, context):

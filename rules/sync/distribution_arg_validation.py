@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Method, Node, Rule
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, Method, Node, Rule
 from torchlint.semantics.knowledge.marks import VALIDATION_SETTER
 
 from ._shared.doubts import WAIT_DOUBTS, weighed
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="distribution-arg-validation",
@@ -70,7 +67,7 @@ _FACTOR = {"MultivariateNormal": ("scale_tril", 3)}
 @RULE.on(Node("Call", _TOKENS))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a distribution of device tensors that may check them."""
-    from torchlint.analyses.host.reads import is_device_tensor  # the model's parts load LibCST
+    from torchlint.analyses.host.reads import is_device_tensor
     from torchlint.edits.expressions import with_argument
     from torchlint.edits.messages import how_often
 
@@ -151,7 +148,7 @@ def check_solver(node: cst.Call, context: Context) -> Iterator[Flag]:
 @RULE.on(Call("torch.multinomial"), Method("multinomial"), Call("torch.normal"), Method("sample", _TOKENS))
 def check_draw(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Note a draw of device tensors that is checked whatever the option says."""
-    from torchlint.analyses.host.reads import is_device_tensor  # the model's parts load LibCST
+    from torchlint.analyses.host.reads import is_device_tensor
     from torchlint.edits.messages import how_often
 
     if context.has_unpacking(node):

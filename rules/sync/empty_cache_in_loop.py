@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Message, Rule
+import libcst as cst
+
+from torchlint.rule import Applicability, Call, Context, Flag, Message, Rule
 
 from ._shared.doubts import CHORE_DOUBTS, weighed
-
-if TYPE_CHECKING:
-    import libcst as cst
-
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="empty-cache-in-loop",
@@ -43,7 +39,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a call that empties the cache, though no memory is short."""
     from torchlint.edits.messages import how_often
 
-    from ._shared.housekeeping import chore_doubts, is_chore, without  # the model's parts load LibCST
+    from ._shared.housekeeping import chore_doubts, is_chore, without
 
     if not is_chore(node, context):
         return

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Message, Rule, Status
+import libcst as cst
+
+from torchlint.rule import Applicability, Call, Context, Flag, Message, Rule, Status
 
 from ._shared.doubts import CHORE_DOUBTS, weighed
-
-if TYPE_CHECKING:
-    import libcst as cst
-
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="gc-collect-in-loop",
@@ -37,7 +33,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a full collection, though tensors are freed without it and no generation is named."""
     from torchlint.edits.messages import how_often
 
-    from ._shared.housekeeping import chore_doubts, is_chore, is_timed, without  # the model's parts load LibCST
+    from ._shared.housekeeping import chore_doubts, is_chore, is_timed, without
 
     if node.args or _collects_by_hand(context) or not {"torch", "lightning"} & context.names.imported:
         return

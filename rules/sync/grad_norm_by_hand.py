@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Message, Method, Rule, Status
+from torchlint.rule import Call, Context, Flag, Message, Method, Rule, Status
 
 from ._shared.doubts import WAIT_DOUBTS
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="grad-norm-by-hand",
@@ -36,7 +32,7 @@ _GET_TOTAL_NORM = (2, 6)
 @RULE.on(Method("item"), Call("float"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the read of a gradient's norm that goes into a sum over parameters."""
-    from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
+    from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
 
     read = _read(node)

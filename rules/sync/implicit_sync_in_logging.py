@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.rule import Applicability, Call, Doubt, Flag, Insert, Message, Method, Node, Rule
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Insert, Message, Method, Node, Rule
 from torchlint.semantics.knowledge.apis import SUMMARIES
 
 from ._shared.doubts import WAIT_DOUBTS, weighed
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="implicit-sync-in-logging",
@@ -55,7 +51,7 @@ _FORMATTED = Message("formatted", "formatting `{tensor}` synchronizes with the G
 def check(node: cst.Call | cst.FormattedStringExpression | cst.BinaryOperation, context: Context) -> Iterator[Flag]:
     """Flag the first device tensor that a logging call or a format string turns into text."""
     from torchlint.analyses.execution.hot import is_exceptional
-    from torchlint.analyses.host import logging  # the model's parts load LibCST
+    from torchlint.analyses.host import logging
     from torchlint.analyses.host.reads import is_device_tensor, scalar_read
     from torchlint.analyses.sync.inherent_branches import is_told_apart
     from torchlint.edits.messages import how_often

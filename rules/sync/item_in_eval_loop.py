@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Message, Method, Rule
+import libcst as cst
+
+from torchlint.rule import Applicability, Call, Context, Flag, Message, Method, Rule
 
 from ._shared.doubts import READ_DOUBTS
-
-if TYPE_CHECKING:
-    import libcst as cst
-
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="item-in-eval-loop",
@@ -47,7 +43,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.sync.invariant_reads import is_the_same_each_time
     from torchlint.edits.messages import how_often
 
-    from ._shared.deferred import deferred  # the model's parts load LibCST
+    from ._shared.deferred import deferred
 
     read = doubtful_read(node, context)
     if read is None or not is_evaluating(node, context) or is_listed(node, context):

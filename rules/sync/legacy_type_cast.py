@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Doubt, Flag, Message, Method, Replace, Rule, Status
+from torchlint.rule import Applicability, Context, Doubt, Flag, Message, Method, Replace, Rule, Status
 from torchlint.semantics.knowledge.conventions.conditions import PLACE_CONDITION
 
 from ._shared.doubts import WAIT_DOUBTS, weighed
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="legacy-type-cast",
@@ -50,7 +46,7 @@ _CASTS = {
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a cast to a type of the CPU of a tensor that is on the device, or may be."""
     from torchlint.analyses.host.reads import is_device_tensor
-    from torchlint.edits.expressions import loses_comment  # the model's parts load LibCST
+    from torchlint.edits.expressions import loses_comment
     from torchlint.edits.messages import how_often
 
     cast = _cast(node, context)

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Doubt, Flag, Message, Node, Rule
+from torchlint.rule import Call, Context, Doubt, Flag, Message, Node, Rule
 
 from ._shared.doubts import WAIT_DOUBTS, certain_first, weighed
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="per-step-nan-check",
@@ -41,7 +37,7 @@ _TOKENS = (b"isnan", b"isinf", b"isfinite")
 )
 def check(node: cst.CSTNode, context: Context) -> Iterator[Flag]:
     """Flag the condition that asks a device tensor for NaN or infinity, the first certain one before any doubtful."""
-    from torchlint.analyses.sync.finite_checks import checks_for_nan  # the model's parts load LibCST
+    from torchlint.analyses.sync.finite_checks import checks_for_nan
 
     flags = (_flag(condition, node, context) for condition in checks_for_nan(node, context))
     yield from certain_first(flag for flag in flags if flag is not None)

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Doubt, Flag, Message, Method, Rule
+from torchlint.rule import Context, Doubt, Flag, Message, Method, Rule
 
 from ._shared.doubts import READ_DOUBTS
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="scattered-scalar-reads",
@@ -38,7 +34,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the first of three or more values that a statement reads from the device."""
     from torchlint.edits.messages import how_often
 
-    from ._shared.deferred import deferred  # the model's parts load LibCST
+    from ._shared.deferred import deferred
 
     line = context.tree.line(node)
     if not isinstance(line, cst.SimpleStatementLine):

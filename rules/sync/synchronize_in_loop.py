@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Message, Rule
+import libcst as cst
+
+from torchlint.rule import Applicability, Call, Context, Flag, Message, Rule
 from torchlint.semantics.knowledge.conventions.texts import ORDERED_WORK
 
 from ._shared.doubts import CHORE_DOUBTS, weighed
-
-if TYPE_CHECKING:
-    import libcst as cst
-
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="synchronize-in-loop",
@@ -42,7 +38,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a wait for the device where nothing is timed and nothing depends on it."""
     from torchlint.edits.messages import how_often
 
-    from ._shared.housekeeping import chore_doubts, is_chore, without  # the model's parts load LibCST
+    from ._shared.housekeeping import chore_doubts, is_chore, without
 
     if not is_chore(node, context) or _is_of_use(node, context):
         return

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Doubt, Flag, Message, Node, Rule, Said
+from torchlint.rule import Call, Context, Doubt, Flag, Message, Node, Rule, Said
 
 from ._shared.doubts import WAIT_DOUBTS, certain_first, weighed
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="tensor-truthiness-branch",
@@ -52,7 +48,7 @@ _COMPARES = Message(
 )
 def check(node: cst.CSTNode, context: Context) -> Iterator[Flag]:
     """Flag the condition whose truth is that of a device tensor, the first certain one before any doubtful."""
-    from torchlint.analyses.sync.implicit_reads import waits  # the model's parts load LibCST
+    from torchlint.analyses.sync.implicit_reads import waits
 
     flags = (_flag(condition, node, context) for condition in waits(node, context, anytime=True))
     yield from certain_first(flag for flag in flags if flag is not None)

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Doubt, Flag, Message, NodeEdit, Replace, Rule, Status
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, NodeEdit, Replace, Rule, Status
 
 RULE = Rule(
     name="cast-after-creation",
@@ -71,7 +67,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     dtype = _dtype(cast, node, context)
     if not dtype:
         return
-    from torchlint.edits.messages import how_often  # the model's parts load LibCST
+    from torchlint.edits.messages import how_often
 
     yield Flag(
         cast,
@@ -161,7 +157,7 @@ def _is_whole(made: cst.Call, context: Context) -> bool:
 
 def _is_small(made: cst.Call, context: Context) -> bool:
     """Whether it is a vector, or has few elements: to cast it is one short kernel."""
-    from torchlint.analyses.tensors.element_counts import amount, sizes  # the model's parts load LibCST
+    from torchlint.analyses.tensors.element_counts import amount, sizes
     from torchlint.semantics.values.lattice import Kind
 
     number = amount(made, context)

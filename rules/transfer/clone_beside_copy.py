@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.rule import Applicability, Context, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule
 
 RULE = Rule(
     name="clone-beside-copy",
@@ -59,7 +56,7 @@ class _Pair(NamedTuple):
 @RULE.on(Method("clone"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag `x.clone().to(device)` and `x.cpu().clone()`, which `x.to(device, copy=True)` does with one copy."""
-    from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
+    from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
     from torchlint.semantics.values.lattice import Kind
 

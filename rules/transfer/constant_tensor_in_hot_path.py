@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Doubt, Flag, Message, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, NodeEdit, Replace, Rule
 from torchlint.semantics.knowledge.apis import OF_LISTS
 from torchlint.semantics.knowledge.marks import TORCHSCRIPT
 
 if TYPE_CHECKING:
     import libcst as cst
-
-    from torchlint.semantics.context import Context
 
     from ._shared.literal_tensors import Constant
 
@@ -44,7 +42,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a tensor of numbers that are written out; the fix fills one on the device, if all are the same."""
     from torchlint.edits.messages import of_a_batch
 
-    from ._shared.literal_tensors import constant, is_where_data_are_made  # the model's parts load LibCST
+    from ._shared.literal_tensors import constant, is_where_data_are_made
 
     found = constant(node, context)
     if found is None or is_where_data_are_made(found.moved, context):

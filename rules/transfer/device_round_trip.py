@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Doubt, Flag, Message, Method, Rule, Said, Status
+from torchlint.rule import Call, Context, Doubt, Flag, Message, Method, Rule, Said, Status
 
 if TYPE_CHECKING:
     from torchlint.analyses.round_trips.trips import Trip
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="device-round-trip",

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Doubt, Flag, Message, Method, Rule, Status
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.rule import Call, Context, Doubt, Flag, Message, Method, Rule, Status
 
 RULE = Rule(
     name="table-moved-per-call",
@@ -51,7 +47,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     source = _source(node.func.value, context)
     if source is None or context.has_unpacking(node) or (source is node.func.value and _is_local(source, context)):
         return
-    from torchlint.analyses.data.batch_moves import is_to_accelerator  # the model's parts load LibCST
+    from torchlint.analyses.data.batch_moves import is_to_accelerator
 
     given = context.argument(node, "device", 0)
     if is_to_accelerator(node, context):
@@ -63,7 +59,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 @RULE.on(Call("torch.tensor"), Call("torch.as_tensor"))
 def check_made(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a tensor that is made of such an array right on the device."""
-    from torchlint.semantics.values.lattice import Device  # the model's parts load LibCST
+    from torchlint.semantics.values.lattice import Device
 
     source, device = context.argument(node, "data", 0), context.argument(node, "device")
     if not isinstance(source, (cst.Name, cst.Attribute)) or device is None or context.has_unpacking(node):
@@ -135,7 +131,7 @@ def _kept(source: cst.BaseExpression, function: cst.FunctionDef, context: Contex
 
     `array` or `tensor`, all of them on the CPU.
     """
-    from torchlint.semantics.flow.origins import Through  # the model's parts load LibCST
+    from torchlint.semantics.flow.origins import Through
 
     origins = context.origins(source, Through.ATTRIBUTES | Through.PARAMETERS)
     kinds = [_since_the_start(value, function, context) for value in origins.nodes]

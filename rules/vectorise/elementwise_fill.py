@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Doubt, Flag, Message, Node, Rule, Status
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.rule import Context, Doubt, Flag, Message, Node, Rule, Status
 
 RULE = Rule(
     name="elementwise-fill",
@@ -41,7 +37,7 @@ _FEW_IN_ALL = 256
 @RULE.on(Node("For", (b"range(",)))
 def check(node: cst.For, context: Context) -> Iterator[Flag]:
     """Flag the first of the writes of one tensor in the body of the innermost loop, with the others as places."""
-    from torchlint.analyses.batching.batchable import batchable  # the model's parts load LibCST
+    from torchlint.analyses.batching.batchable import batchable
     from torchlint.analyses.data.sample_code import is_for_samples
     from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Doubt, Flag, Message, Method, Node, Rule
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.rule import Context, Doubt, Flag, Message, Method, Node, Rule
 
 RULE = Rule(
     name="extra-elementwise-pass",
@@ -89,7 +85,7 @@ def _flag(
     node: cst.BaseExpression, tensors: tuple[cst.BaseExpression, ...], does: str, instead: str, context: Context
 ) -> Iterator[Flag]:
     """The flag, where these are tensors, not on the CPU, and no network runs beside."""
-    from torchlint.analyses.data.sample_code import is_for_samples  # the model's parts load LibCST
+    from torchlint.analyses.data.sample_code import is_for_samples
     from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
     from torchlint.semantics.knowledge.conventions.values import LOSS

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 from torchlint.semantics.knowledge.marks import TORCHSCRIPT
 
 if TYPE_CHECKING:
     from torchlint.analyses.batching.comprehension_reads import Listing
     from torchlint.analyses.tensors.ranks import Numbers
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="item-comprehension",
@@ -38,7 +37,7 @@ _ONE_BY_ONE = Message(
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a comprehension, or `map`, that does nothing but read each element; the fix reads all of them at once."""
     from torchlint.analyses.batching.comprehension_reads import listing
-    from torchlint.analyses.batching.extent import may_wait  # the model's parts load LibCST
+    from torchlint.analyses.batching.extent import may_wait
     from torchlint.analyses.execution.rarity import named_rare
     from torchlint.analyses.tensors.ranks import vector
 

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Doubt, Flag, Message, Rule
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.rule import Call, Context, Doubt, Flag, Message, Rule
 
 RULE = Rule(
     name="joined-pieces",
@@ -39,7 +35,7 @@ _NESTED = "torch.nested"
 @RULE.on(Call("torch.stack"), Call("torch.cat"), Call("torch.concat"), Call("torch.concatenate"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a `torch.stack` or `torch.cat` of all pieces of one tensor whose result is a view of it."""
-    from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
+    from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
 
     if not node.args or node.args[0].keyword is not None or node.args[0].star or context.has_unpacking(node):

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Doubt, Flag, Message, Node, Rule, Said
+from torchlint.rule import Context, Doubt, Flag, Message, Node, Rule, Said
 
 if TYPE_CHECKING:
     from torchlint.analyses.iteration.element_work import Step
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="python-loop-over-tensor",
@@ -76,7 +75,7 @@ _LONGEST = 40
 @RULE.on(Node("For", (b"for",)), Node("CompFor", (b"for",)), Node("While", (b"while",)))
 def check(node: cst.For | cst.CompFor | cst.While, context: Context) -> Iterator[Flag]:
     """Flag the outermost loop that works element by element though its turns don't need each other."""
-    from torchlint.analyses.batching.batchable import batchable  # the model's parts load LibCST
+    from torchlint.analyses.batching.batchable import batchable
     from torchlint.analyses.iteration.targets import loops_around
 
     found = batchable(node, context)

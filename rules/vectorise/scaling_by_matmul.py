@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Doubt, Flag, Message, Method, Rule, Status
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.rule import Call, Context, Doubt, Flag, Message, Method, Rule, Status
 
 RULE = Rule(
     name="scaling-by-matmul",
@@ -44,7 +40,7 @@ _DECOMPOSITIONS = {"svd": 1, "eigh": 0, "eig": 0, "symeig": 0}
 @RULE.on(Call("torch.diag"), Call("torch.diag_embed"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag `torch.diag(v) @ x` and `x @ torch.diag(v)` of a vector `v`."""
-    from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
+    from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
 
     if len(node.args) != 1 or node.args[0].keyword is not None or node.args[0].star:
@@ -76,7 +72,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 @RULE.on(*map(Call, _PRODUCTS), Method("matmul"), Method("bmm"))
 def check_outer(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the outer product of two factors that is nothing but multiplied with a matrix element by element."""
-    from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
+    from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
 
     factors = _factors(node, context)

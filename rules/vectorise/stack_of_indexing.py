@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Doubt, Flag, Message, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, NodeEdit, Replace, Rule, Status
 from torchlint.semantics.values.lattice import Device, Kind
 
 if TYPE_CHECKING:
     from torchlint.analyses.batching.restacked import Stack
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="stack-of-indexing",
@@ -34,7 +33,7 @@ _LONGEST = 40
 @RULE.on(Call("torch.stack"), Call("torch.cat"), Call("torch.concat"), Call("torch.concatenate"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a stack of `x[i] for i in idx`; the fix indexes with `idx`."""
-    from torchlint.analyses.batching.extent import may_wait  # the model's parts load LibCST
+    from torchlint.analyses.batching.extent import may_wait
     from torchlint.analyses.batching.restacked import stack
     from torchlint.analyses.execution.rarity import named_rare
     from torchlint.edits.expressions import shown_owner

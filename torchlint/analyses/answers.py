@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -16,17 +16,12 @@ from torchlint.analyses.layers.inference_only import is_served
 from torchlint.analyses.layers.wrappers import wrapper
 from torchlint.facts import ANY, Answers, Asked, Called, Described, Passed, Purpose, Returned
 from torchlint.finding import Frequency
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.names.bindings import last_part
-from torchlint.semantics.values.lattice import Kind, item_of
+from torchlint.semantics.values.lattice import Kind, Value, item_of
 from torchlint.semantics.values.other_files import told
 from torchlint.semantics.values.parameters import is_class_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from torchlint.semantics.context import Context
-    from torchlint.semantics.values.lattice import Value
 
 
 def answers(context: Context, asked: Asked) -> Answers:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.facts import Telling
 from torchlint.finding import Frequency
+from torchlint.semantics.context import Context
 from torchlint.semantics.execution.frequency import LoopKind
 from torchlint.semantics.execution.grad_mode import GradMode
 from torchlint.semantics.values.lattice import Device, Kind, Rank, Value
+from torchlint.syntax.positions import Spans
 from torchlint.syntax.tree import Loop
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
-    from torchlint.syntax.positions import Spans
 
 _LONGEST = 48
 _DEVICES = {

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from torchlint.analyses.execution.training_steps import trains
 from torchlint.facts import LoopFact
 from torchlint.finding import Span
+from torchlint.semantics.context import Context
 from torchlint.semantics.execution.frequency import LoopKind
 from torchlint.semantics.flow.query import query
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
-    from torchlint.syntax.positions import Spans
+from torchlint.syntax.positions import Spans
 
 
 def loop_facts(context: Context) -> tuple[LoopFact, ...]:

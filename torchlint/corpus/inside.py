@@ -11,22 +11,19 @@ import os
 import pickle
 import signal
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeAlias
+from typing import BinaryIO, NamedTuple, TypeAlias
 
+from torchlint.config import Overrides
 from torchlint.corpus.texts import Checked, Step, Text, Watch, lint
 from torchlint.engine import examine
 from torchlint.framed import receive, receive_bytes, send
+from torchlint.pool import Outcome
 from torchlint.settings import Settings
 from torchlint.source import SourceFile
 from torchlint.syntax.parsing import own_process
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from torchlint.config import Overrides
-    from torchlint.pool import Outcome
 
 # What it exits with where Python had no memory left: what it holds by then is of no use any more.
 OUT_OF_MEMORY = 77

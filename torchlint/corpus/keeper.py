@@ -11,8 +11,9 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
+from typing import BinaryIO, NamedTuple, cast
 
+from torchlint.config import Overrides
 from torchlint.corpus.inside import (
     OUT_OF_MEMORY,
     Begun,
@@ -25,9 +26,6 @@ from torchlint.corpus.inside import (
 )
 from torchlint.corpus.texts import Checked, Status, Step, Text
 from torchlint.framed import receive, send, send_bytes
-
-if TYPE_CHECKING:
-    from torchlint.config import Overrides
 
 # Python would look for modules in the folder it is started in, which is the user's.
 _START = "import sys; sys.path[:] = filter(None, sys.path); from torchlint.corpus.inside import main; main()"

@@ -11,9 +11,9 @@ from enum import Enum
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from torchlint.config import Configs, Overrides
+from torchlint.config import Config, Configs, Overrides
 from torchlint.discover import SUFFIXES, Found, is_excluded
 from torchlint.engine import names_torch
 from torchlint.facts import Answers
@@ -23,9 +23,6 @@ from torchlint.progress import Progress
 from torchlint.role import is_of_tests
 from torchlint.source import Place, SourceFile
 from torchlint.sweep import Means, Sweep
-
-if TYPE_CHECKING:
-    from torchlint.config import Config
 
 # Where files are said to be: no folder, and no name that an import could have.
 _ROOT = Path("/-")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from torchlint.config import FILE_NAMES, ConfigError, Configs, Overrides
+from torchlint.config import FILE_NAMES, Config, ConfigError, Configs, Overrides
 from torchlint.discover import Found, discover, is_excluded
 from torchlint.engine import expect_edits
 from torchlint.facts import NOTHING, Facts
@@ -19,12 +20,6 @@ from torchlint.registry import all_rules, problems
 from torchlint.settings import Settings
 from torchlint.source import DecodeError, SourceFile
 from torchlint.sweep import may_concern
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from torchlint.config import Config
-
 
 # Enough for most rules to look at something.
 _SMALL = """import torch

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from lsprotocol import types as lsp
 from pygls.uris import to_fs_path
 
 from torchlint.lsp.text import Text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 PYTHON = "python"
 _SUFFIXES = (".py", ".pyi")

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from torchlint.evidence import EvidenceError, evidence_of, is_stale, pair
-from torchlint.finding import Applicability
+from torchlint.finding import Applicability, Finding
 from torchlint.lsp.diagnostics import frequency
 from torchlint.registry import find
 from torchlint.report.evidence import headline
 from torchlint.report.page import page
-
-if TYPE_CHECKING:
-    from torchlint.finding import Finding
-    from torchlint.rule import Rule
+from torchlint.rule import Rule
 
 _WHY = re.compile(r"^## Why is this slow\n+(?P<text>.+?)(?=\n\n|\Z)", re.DOTALL | re.MULTILINE)
 _KINDS = ("cuda", "cpu", "sim")

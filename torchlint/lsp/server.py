@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -19,7 +20,7 @@ from pygls.protocol.json_rpc import RPCMessage, RPCRequest
 
 from torchlint import __version__
 from torchlint.config import FILE_NAMES
-from torchlint.finding import Span
+from torchlint.finding import Finding, Span
 from torchlint.lsp import actions, verification
 from torchlint.lsp.diagnostics import diagnostics
 from torchlint.lsp.documents import PYTHON, path_of
@@ -27,16 +28,12 @@ from torchlint.lsp.heads import Checked, HeadError
 from torchlint.lsp.hover import hover
 from torchlint.lsp.session import Session
 from torchlint.lsp.settings import KEYS, SECTION, ClientSettings
+from torchlint.lsp.unit import Unit, View
 from torchlint.registry import UnknownRuleError, find
 from torchlint.report.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pygls.server import ServerErrors
-
-    from torchlint.finding import Finding
-    from torchlint.lsp.unit import Unit, View
+    from pygls.server import ServerErrors  # a name for type checkers alone
 
 _NOTEBOOKS = lsp.NotebookDocumentSyncOptions(
     notebook_selector=[

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from torchlint.finding import Fault
@@ -17,9 +18,6 @@ from torchlint.lsp.unit import Part, Unit, View
 from torchlint.lsp.worker import AnalysisError, Worker
 from torchlint.notebook.cells import Notebook
 from torchlint.source import SourceFile
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 # Keys that follow each other this closely are looked at together.
 TYPING_PAUSE = 0.02

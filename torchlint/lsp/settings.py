@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from torchlint.config import Overrides
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SECTION = "torchlint"
 KEYS = frozenset("configuration select extendSelect ignore preview includeTests run enable".split())

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from torchlint.engine import tell
 from torchlint.explain_line import because, is_elsewhere, said
-from torchlint.reasons import Outcome, verdicts
-
-if TYPE_CHECKING:
-    from torchlint.facts import Facts
-    from torchlint.reasons import Verdict
-    from torchlint.settings import Settings
-    from torchlint.source import SourceFile
+from torchlint.facts import Facts
+from torchlint.reasons import Outcome, Verdict, verdicts
+from torchlint.settings import Settings
+from torchlint.source import SourceFile
 
 _SILENT = (Outcome.SILENT, Outcome.SUPPRESSED)
 # Where it is only said of what there is that it is not what a rule looks for, a pointer that passes by asks for less.

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from lsprotocol import types as lsp
 
 from torchlint.finding import Edit, Span
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # What ends a line in the protocol, and in Python; `str.splitlines` knows more.
 _NEWLINE = re.compile(r"\r\n|\r|\n")

@@ -11,20 +11,15 @@ import os
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
+from torchlint.facts import Facts
 from torchlint.framed import receive, send
-from torchlint.lsp.analysis import Analyst, Explain, Inquire, Lint, Linted, Repair, Rest
+from torchlint.lsp.analysis import Analyst, Explain, Inquire, Lint, Linted, Order, Repair, Rest
+from torchlint.source import SourceFile
 from torchlint.syntax.parsing import own_process
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
-
-    from torchlint.facts import Facts
-    from torchlint.lsp.analysis import Order
-    from torchlint.source import SourceFile
 
 # Python would look for modules in the folder it is started in, which is the user's.
 _START = f"import sys; sys.path[:] = filter(None, sys.path); from {__name__} import main; main()"

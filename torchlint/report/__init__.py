@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from torchlint.report.contents import FileReport, ReportOptions, joined
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = ["FORMATS", "FileReport", "ReportOptions", "joined", "render"]
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from torchlint.finding import Frequency
+from torchlint.report.contents import FileReport, ReportOptions
 from torchlint.report.entry import Entry, entries
 from torchlint.report.profiled import measured, where_time_goes
 from torchlint.report.style import ALARM, BOLD, CODE, HINT, Style
 from torchlint.report.summary import footer
 from torchlint.report.text import opening, visible
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from torchlint.report.contents import FileReport, ReportOptions
 
 
 def write(reports: Sequence[FileReport], options: ReportOptions) -> str:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING
 
 from torchlint.report.style import BOLD, CODE, DELETED, INSERTED, PLAIN, Style
 from torchlint.report.text import visible
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _CONTEXT = 3
 _NO_NEWLINE = "\\ No newline at end of file\n"
@@ -24,8 +21,8 @@ def unified(path: str, before: str, after: str, style: Style = PLAIN, *, exact: 
     is meant for eyes: nothing in it steers a terminal, and it is no patch.
     """
     old, new = _lines(before), _lines(after)
-    head = _common(old, new)
-    tail = _common(old[head:][::-1], new[head:][::-1])
+    head = common(old, new)
+    tail = common(old[head:][::-1], new[head:][::-1])
     lines = [
         style.paint(f"{sign} {name if exact else visible(name.rstrip())}", BOLD) + "\n"
         for sign, name in (("---", _name("a", path)), ("+++", _name("b", path)))
@@ -64,7 +61,7 @@ def _lines(text: str) -> list[str]:
     return [*(f"{line}\n" for line in lines), *([last] if last else [])]
 
 
-def _common(old: list[str], new: list[str]) -> int:
+def common(old: Sequence[str], new: Sequence[str]) -> int:
     """How many lines at the front are the same."""
     return next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from torchlint.finding import Span
+from torchlint.finding import Edit, Fix, Span
 from torchlint.report.style import ALARM, DELETED, FRAME, INSERTED, Style
 from torchlint.report.text import crop, width
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.finding import Edit, Fix
-    from torchlint.source import SourceFile
+from torchlint.source import SourceFile
 
 _CONTEXT = 2
 _MOST_ROWS = 6

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from torchlint.finding import Applicability, Fault, Fix, Frequency
+from torchlint.report.contents import FileReport, ReportOptions
 from torchlint.report.entry import Entry, entries
 from torchlint.report.frame import change, frame, gutter
 from torchlint.report.profiled import measured, where_time_goes
 from torchlint.report.style import ALARM, BOLD, CODE, DIM, FRAME, HINT, WARNING, Style
 from torchlint.report.summary import footer
 from torchlint.report.text import opening, visible, width, wrapped
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torchlint.report.contents import FileReport, ReportOptions
-    from torchlint.source import SourceFile
+from torchlint.source import SourceFile
 
 ISSUES = "https://github.com/torchlint/torchlint/issues"
 _MOST_CHANGED_LINES = 8

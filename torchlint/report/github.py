@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from torchlint.finding import Frequency
+from torchlint.report.contents import FileReport, ReportOptions
 from torchlint.report.entry import Entry, entries
 from torchlint.report.text import visible
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torchlint.report.contents import FileReport, ReportOptions
 
 
 def write(reports: Sequence[FileReport], options: ReportOptions) -> str:

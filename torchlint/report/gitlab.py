@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter
+from collections.abc import Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from torchlint.report.contents import FileReport, ReportOptions
 from torchlint.report.dumped import dumped
 from torchlint.report.entry import Entry, entries
 from torchlint.report.fingerprint import fingerprint
 from torchlint.report.text import visible
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torchlint.report.contents import FileReport, ReportOptions
 
 
 def write(reports: Sequence[FileReport], options: ReportOptions) -> str:

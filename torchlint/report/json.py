@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-from torchlint.finding import Frequency
+from torchlint.finding import Fix, Frequency, Span
+from torchlint.report.contents import FileReport, ReportOptions
 from torchlint.report.dumped import dumped
 from torchlint.report.entry import Entry, entries
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torchlint.finding import Fix, Span
-    from torchlint.report.contents import FileReport, ReportOptions
-    from torchlint.source import Place, SourceFile
+from torchlint.source import Place, SourceFile
 
 
 def write(reports: Sequence[FileReport], options: ReportOptions) -> str:

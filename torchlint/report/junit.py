@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
+from torchlint.report.contents import FileReport, ReportOptions
 from torchlint.report.entry import Entry, entries
 from torchlint.report.text import visible
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from torchlint.report.contents import FileReport, ReportOptions
 
 _HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
 # A suite without tests is an error to Jenkins.

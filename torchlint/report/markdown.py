@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 from torchlint.report.style import ALARM, BOLD, CODE, DIM, FRAME, HINT, INSERTED, ITALIC, Style
 from torchlint.report.text import visible, width
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _INDENT = "    "
 _NARROWEST = 30

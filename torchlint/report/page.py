@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from torchlint.registry import PACK
-
-if TYPE_CHECKING:
-    from torchlint.rule import Rule
+from torchlint.rule import Rule
 
 # The title and the list of metadata that open a page; the rule itself says the same.
 _HEAD = re.compile(r"# [^\n]*\n+(?:- [^\n]*\n)*\n*")

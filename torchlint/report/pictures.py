@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from typing import TYPE_CHECKING
 
-from torchlint.report.costs import Event
-from torchlint.report.measured import Part
+from torchlint.report.costs import Event, Loop
+from torchlint.report.measured import Cost, Part, Step, merged
 from torchlint.report.text import crop
 from torchlint.report.where import duration
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
-    from torchlint.report.costs import Loop
-    from torchlint.report.measured import Cost, Step
 
 # What a drawing takes for its looks; a page that holds several defines them once.
 STYLE = """\
@@ -115,7 +109,7 @@ def without(step: Step, named: Collection[tuple[str, int]], *, has_device: bool)
         for each in step.host
         if each.place in named and each.part is not Part.COMPUTE and (has_device or each.part is Part.LOAD)
     ]
-    lost = _minus(_merged(gone), list(step.device))
+    lost = _minus(merged(gone), list(step.device))
     if not lost:
         return None
 
@@ -253,16 +247,6 @@ def _rect(look: str, x: float, size: float, top: float) -> str:
 def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> str:
     place = "" if anchor == "start" else f' text-anchor="{anchor}"'
     return f'<text x="{x:.2f}%" y="{y:.0f}" class="{kind}"{place}>{escape(crop(text, 0, 60))}</text>'
-
-
-def _merged(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    merged: list[tuple[float, float]] = []
-    for start, end in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = merged[-1][0], max(end, merged[-1][1])
-        else:
-            merged.append((start, end))
-    return merged
 
 
 def _minus(spans: Sequence[tuple[float, float]], others: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

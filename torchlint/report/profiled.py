@@ -8,6 +8,7 @@ from torchlint.report.style import Style
 
 if TYPE_CHECKING:
     from torchlint.report.contents import ReportOptions
+    from torchlint.report.costs import Item, Sheet
     from torchlint.report.entry import Entry
 
 
@@ -20,7 +21,7 @@ def where_time_goes(options: ReportOptions, *, gap: bool = False) -> str:
     return "\n" * gap + section(options.profile, Style(options.color), options.width)
 
 
-def measured(entry: Entry, options: ReportOptions) -> str:
+def measured(entry: Entry | Item, options: ReportOptions | Sheet) -> str:
     """How long a trace says that its lines take, in brackets; empty where it says nothing."""
     if options.profile is None or entry.measured is None:
         return ""

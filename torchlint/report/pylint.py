@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from torchlint.report.contents import FileReport, ReportOptions
 from torchlint.report.entry import Entry, entries
 from torchlint.report.text import opening, visible
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torchlint.report.contents import FileReport, ReportOptions
 
 
 def write(reports: Sequence[FileReport], options: ReportOptions) -> str:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from torchlint.finding import Applicability, Span, edited
+from torchlint.report.contents import FileReport, ReportOptions
 from torchlint.report.dumped import dumped
 from torchlint.report.entry import Entry, entries
 from torchlint.report.sarif import HOME
 from torchlint.report.text import visible
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torchlint.report.contents import FileReport, ReportOptions
-    from torchlint.source import SourceFile
+from torchlint.source import SourceFile
 
 # A suggestion is one piece of text; edits further apart than a reviewer would read in one go are none.
 _MOST_ROWS = 10

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import os.path
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from torchlint import __version__
-from torchlint.finding import Fault, Frequency, Span
+from torchlint.finding import Fault, Fix, Frequency, Span
+from torchlint.report.contents import FileReport, ReportOptions
 from torchlint.report.dumped import dumped
 from torchlint.report.entry import Entry, entries
 from torchlint.report.fingerprint import fingerprint
 from torchlint.report.page import body
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torchlint.finding import Fix
-    from torchlint.report.contents import FileReport, ReportOptions
-    from torchlint.rule import Rule
-    from torchlint.source import SourceFile
+from torchlint.rule import Rule
+from torchlint.source import SourceFile
 
 HOME = "https://github.com/torchlint/torchlint"
 _ROOT = "SRCROOT"

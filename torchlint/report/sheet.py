@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from torchlint.report.costs import Event, Item, Loop, Sheet, tally
+from torchlint.report.profiled import measured
 from torchlint.report.style import ALARM, BOLD, CODE, DIM, HINT, Style
 from torchlint.report.text import crop, visible, width
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 SCHEMA = "torchlint.report/1"
 _MOST_OTHERS = 10
@@ -126,11 +125,11 @@ def _item(item: Item, sheet: Sheet, style: Style, columns: int) -> list[str]:
     lines = [f"{style.paint(lead, ink)}{style.paint(where, BOLD)}  {style.paint(crop(item.code, 0, room), DIM)}"]
     code = style.paint(visible(item.finding.partition(" ")[0]), CODE if item.doubts else ALARM)
     message = visible(" ".join(item.message.split()))
-    lines += _wrapped(f"{code} {message}{often(item)}{measured(item, sheet)}", indent, columns)
+    lines += wrapped(f"{code} {message}{often(item)}{measured(item, sheet)}", indent, columns)
     if item.doubts:
-        lines += _wrapped(f"in doubt: {visible(item.doubtful)}", indent, columns)
+        lines += wrapped(f"in doubt: {visible(item.doubtful)}", indent, columns)
     elif item.help:
-        lines += _wrapped(f"{style.paint('help', HINT)}: {visible(item.help)}", indent, columns)
+        lines += wrapped(f"{style.paint('help', HINT)}: {visible(item.help)}", indent, columns)
     return lines
 
 
@@ -141,16 +140,8 @@ def often(item: Item) -> str:
     return f", {item.times} times a step" if item.times > 1 else ""
 
 
-def measured(item: Item, sheet: Sheet) -> str:
-    """What a trace says of it, in brackets; empty where it says nothing."""
-    if sheet.profile is None or item.measured is None:
-        return ""
-    from torchlint.report.where import brief  # a trace was read
-
-    return f" [{brief(item.measured, sheet.profile)}]"
-
-
-def _wrapped(text: str, indent: str, columns: int) -> list[str]:
+def wrapped(text: str, indent: str, columns: int) -> list[str]:
+    """Lines of that many columns behind a margin, those below the first two further in."""
     room = max(columns - len(indent), _NARROWEST)
     lines = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
     return [f"{indent}{'  ' if number else ''}{line}" for number, line in enumerate(lines)]

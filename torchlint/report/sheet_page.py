@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from html import escape
-from typing import TYPE_CHECKING
 
 from torchlint.report import pictures, where
-from torchlint.report.measured import Certainty
-from torchlint.report.sheet import about, added_up, measured, often
+from torchlint.report.costs import Item, Loop, Sheet
+from torchlint.report.measured import Certainty, Line, Profile
+from torchlint.report.profiled import measured
+from torchlint.report.sheet import about, added_up, often
 from torchlint.report.text import visible
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.report.costs import Item, Loop, Sheet
-    from torchlint.report.measured import Line, Profile
 
 _MOST_LINES = 40
 _LEAST = 0.0005  # of the recording; what is less is not listed

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from torchlint.report.contents import FileReport, ReportOptions
 from torchlint.report.entry import Entry, entries
 from torchlint.report.style import ALARM, HINT, Style
 from torchlint.report.summary import count, footer
 from torchlint.report.text import visible, width
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torchlint.report.contents import FileReport, ReportOptions
 
 
 def write(output_format: str, reports: Sequence[FileReport], options: ReportOptions) -> str:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torchlint.report import measured
-from torchlint.report.measured import Certainty, Part
+from torchlint.report.measured import Certainty, Cost, Line, Part, Profile
+from torchlint.report.sheet import wrapped
 from torchlint.report.style import ALARM, BOLD, DIM, Style
 from torchlint.report.text import crop, visible, width
-
-if TYPE_CHECKING:
-    from torchlint.report.measured import Cost, Line, Profile
 
 SCHEMA = "torchlint.profile/1"
 _MOST_LINES = 12
@@ -39,7 +36,7 @@ def section(profile: Profile, style: Style, columns: int) -> str:
         for each in unplaced:
             lines.append(f"  {_share(each.cost, profile)}  {visible(each.name)}: {words(each.cost, profile)}")
     for remark in profile.remarks:
-        lines += _wrapped(f"{style.paint('note', BOLD)}: {visible(remark)}", "", columns)
+        lines += wrapped(f"{style.paint('note', BOLD)}: {visible(remark)}", "", columns)
     return "\n".join(lines) + "\n\n"
 
 
@@ -137,18 +134,12 @@ def _line(line: Line, profile: Profile, style: Style, columns: int) -> list[str]
     indent = " " * len(lead)
     code = "" if line.certainty is Certainty.FUNCTION else style.paint(crop(line.code, 0, room), DIM)
     found = [f"{lead}{style.paint(where, BOLD)}  {code}".rstrip()]
-    found += _wrapped(words(line.cost, profile), indent, columns)
+    found += wrapped(words(line.cost, profile), indent, columns)
     if line.findings:
         found += [f"{indent}{style.paint(visible(each), ALARM)}" for each in line.findings]
     elif line.silence:
-        found += _wrapped(f"no rule names it: {visible(line.silence.partition(_AND)[0])}", indent, columns)
+        found += wrapped(f"no rule names it: {visible(line.silence.partition(_AND)[0])}", indent, columns)
     return found
-
-
-def _wrapped(text: str, indent: str, columns: int) -> list[str]:
-    room = max(columns - len(indent), _NARROWEST)
-    lines = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
-    return [f"{indent}{'  ' if number else ''}{line}" for number, line in enumerate(lines)]
 
 
 def _share(cost: Cost, profile: Profile) -> str:

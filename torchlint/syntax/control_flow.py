@@ -8,18 +8,14 @@ statement in a `try` may raise, unless it obviously can't; the code of a `finall
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import libcst as cst
 
-from torchlint.syntax.tree import children
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from torchlint.syntax.tree import Tree
+from torchlint.syntax.tree import Tree, children
 
 Body: TypeAlias = "cst.Module | cst.ClassDef | cst.FunctionDef"
 _Suite: TypeAlias = "cst.Module | cst.BaseSuite"

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from torchlint.syntax.control_flow import ENTRY, EXIT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from torchlint.syntax.control_flow import Graph
+from torchlint.syntax.control_flow import ENTRY, EXIT, Graph
 
 
 class Dominance:

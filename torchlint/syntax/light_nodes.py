@@ -9,14 +9,12 @@ from __future__ import annotations
 import builtins
 import dataclasses
 from abc import ABCMeta
+from collections.abc import Callable
 from functools import cache, lru_cache
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import libcst as cst
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def parse(text: str) -> cst.Module:

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import libcst as cst
 from libcst._nodes.internal import CodegenState
 
 from torchlint.finding import Span
-from torchlint.syntax.tree import INDENTED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from torchlint.syntax.tree import Tree
+from torchlint.syntax.tree import INDENTED, Tree
 
 # Where more than one statement in so many holds a wanted node, generating the module costs less than each of them.
 _WORTHWHILE = 4

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import libcst as cst
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 NodeT = TypeVar("NodeT", bound=cst.CSTNode)
 

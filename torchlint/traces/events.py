@@ -16,13 +16,11 @@ import zlib
 from array import array
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, BinaryIO
+from pathlib import Path
+from typing import Any, BinaryIO
 
 from torchlint import regular
 from torchlint.configfile import reason
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MOST_BYTES = 4_000_000_000
 """Of text, after decompression."""

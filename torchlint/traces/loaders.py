@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from torchlint.finding import Finding
-    from torchlint.source import SourceFile
+from torchlint.finding import Finding
+from torchlint.source import SourceFile
 
 # Rules that speak of where a loader is made, while its time passes in the loop over it; one more speaks of its copies.
 OF_LOADING = frozenset(

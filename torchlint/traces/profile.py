@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from torchlint.finding import Finding
+from torchlint.report import FileReport
 from torchlint.report.measured import Certainty, Cost, Line, Part, Profile, Unplaced
+from torchlint.source import SourceFile
 from torchlint.spoken import Statements, is_about_waiting, rows_of
+from torchlint.traces.events import Recording
 from torchlint.traces.loaders import OF_LOADING, Loaders
-from torchlint.traces.places import Places
+from torchlint.traces.places import Place, Places
 from torchlint.traces.timeline import timeline
-
-if TYPE_CHECKING:
-    from torchlint.finding import Finding
-    from torchlint.report import FileReport
-    from torchlint.source import SourceFile
-    from torchlint.traces.events import Recording
-    from torchlint.traces.places import Place
 
 _MOST_ASKED = 10
 _MOST_UNPLACED = 50

@@ -8,18 +8,13 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-from torchlint.report.measured import Certainty, Cost, Part, Step, Stretch
-from torchlint.traces.events import LOADS, NO_ID, STEPS, Kind
+from torchlint.report.measured import Certainty, Cost, Part, Step, Stretch, merged
+from torchlint.traces.events import LOADS, NO_ID, STEPS, Events, Kind, Recording
 from torchlint.traces.places import Function, Place, Places, simple_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from torchlint.traces.events import Events, Recording
 
 # By Kineto's names of the calls of the runtime and of the driver, without `cuda`, `cu` or `hip` before them.
 _WAITS = frozenset(
@@ -137,7 +132,7 @@ class _Blocks:
             for start, end, part in zip(self.starts, self.ends, self.parts, strict=True)
             if part is not Part.COMPUTE
         )
-        return _merged(held)
+        return merged(held)
 
 
 class _Walk:
@@ -376,16 +371,6 @@ def _call(name: str) -> str:
         if name.startswith(runtime):
             return name[len(runtime) :].partition("_v")[0]
     return ""
-
-
-def _merged(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    merged: list[tuple[float, float]] = []
-    for start, end in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = merged[-1][0], max(end, merged[-1][1])
-        else:
-            merged.append((start, end))
-    return merged
 
 
 def _overlap(held: Sequence[tuple[float, float]], starts: Sequence[float], start: float, end: float) -> float:

@@ -14,10 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from torchlint.verify.stats import Decision, Verdict
+from torchlint.verify.stats import Decision, Verdict
 
 NULL = "null"
 ORIGINAL = "original"

@@ -8,20 +8,15 @@ import queue
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from torchlint.verify import pairs, placement
-from torchlint.verify.machine import Clerk
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from torchlint.verify.looked import Looked
-    from torchlint.verify.machine import Machine
-    from torchlint.verify.schedule import Piece
+from torchlint.verify.looked import Looked
+from torchlint.verify.machine import Clerk, Machine
+from torchlint.verify.schedule import Piece
 
 _EACH = 3 << 30
 """Bytes of memory that a pair may take: torch with its libraries, twice, and what is captured of it."""

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
 
 from torchlint import evidence
 from torchlint.registry import UnknownRuleError, all_rules, find
+from torchlint.rule import Rule
 from torchlint.verify import claims, pairs, schedule
 from torchlint.verify.arms import ON_CPU
 from torchlint.verify.journal import Journal
-from torchlint.verify.looked import minor
-from torchlint.verify.machine import UsageError
+from torchlint.verify.looked import Looked, minor
+from torchlint.verify.machine import Clerk, Machine, UsageError
 from torchlint.verify.workload import Workload, workload
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from torchlint.rule import Rule
-    from torchlint.verify.looked import Looked
-    from torchlint.verify.machine import Clerk, Machine
 
 NOTHING_TO_MEASURE = frozenset({"unused-ignore"})
 AGAINST = frozenset({"wrong-result", "error", "suspicious", "timeout", "oom"})

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
-from torchlint.verify.arms import BaselineError, Failure
-from torchlint.verify.process import ArmError
-from torchlint.verify.session import CAPTURE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from torchlint.verify.arms import Arm
-    from torchlint.verify.machine import Clerk
-    from torchlint.verify.process import Worker
-    from torchlint.verify.session import Session
+from torchlint.verify.arms import Arm, BaselineError, Failure
+from torchlint.verify.machine import Clerk
+from torchlint.verify.process import ArmError, Worker
+from torchlint.verify.session import CAPTURE, Session
 
 _Taken = TypeVar("_Taken")
 Determinism = Literal["error", "warn"]
@@ -203,7 +197,7 @@ def _compared(
     options = {"class": declared.numerics, "dropped": list(declared.dropped), "free": list(declared.free)}
     runs = {"again": base.again, "after_again": after_again, "other_seed": base.other, "scaled": base.scaled}
 
-    def compared(name: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    def compared(name: str, **more: Any) -> dict[str, Any]:
         if exact:
             more["fp64"] = [getattr(each, name) for each in exact[:2]]
             more["nudged"] = [getattr(each, name) for each in exact[2:]]
@@ -271,7 +265,7 @@ class _Looking:
             self.start(worker, seed)
             yield worker
 
-    def start(self, worker: Worker, seed: int, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    def start(self, worker: Worker, seed: int, **more: Any) -> dict[str, Any]:
         """Set it up from a seed; the reply."""
         # Random numbers drawn on another device are other numbers: such a fix is compared with all drawn on the CPU.
         # Code may seed its generators itself, so that another seed has to reach those seeds too.

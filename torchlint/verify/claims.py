@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING
 
-from torchlint.evidence import is_stale, slug
+from torchlint.evidence import Evidence, Measurement, is_stale, slug
 from torchlint.verify import verdicts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from torchlint.evidence import Evidence, Measurement
 
 _DECIDED = ("faster", "slower", "no-measurable-difference")
 _GAINS = ("faster", "saves-memory", "fewer-syncs", "fewer-copies", "fewer-launches")

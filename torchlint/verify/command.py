@@ -8,29 +8,25 @@ import signal
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from torchlint import evidence
+from torchlint.report.style import Style
 from torchlint.run import write_out
 from torchlint.verify import abreast, catalogue, pairs, plan, proof, raw, selfcheck, timing
 from torchlint.verify.arms import BaselineError
 from torchlint.verify.exercised import Means
-from torchlint.verify.machine import CannotRunError, Clerk, UnfitError, UsageError, limits_of, require
+from torchlint.verify.machine import CannotRunError, Clerk, Machine, UnfitError, UsageError, limits_of, require
 from torchlint.verify.placement import NotPlacedError
 from torchlint.verify.progress import Progress
 from torchlint.verify.proof import AGAINST, NOT_WRITTEN, UNFIT
 from torchlint.verify.terminal import measurement_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from torchlint.report.style import Style
-    from torchlint.verify.machine import Machine
 
 CANNOT_RUN = 3
 
@@ -217,7 +213,7 @@ def _program(options: Mapping[str, Any], style: Style, *, apply: bool) -> int:
 # Both
 
 
-def _told(machine: Machine, options: Mapping[str, Any]) -> Any:  # noqa: ANN401 - one of the devices
+def _told(machine: Machine, options: Mapping[str, Any]) -> Any:  # one of the devices
     """The device that is meant; where not all can be done there, that is said. Raises `UsageError`."""
     kind = machine.kind(options["device"])
     limits = limits_of(kind)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torchlint import evidence
 from torchlint.verify.ablation import NULL
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from torchlint.verify.session import Session
-    from torchlint.verify.timing import Timed
+from torchlint.verify.session import Session
+from torchlint.verify.timing import Timed
 
 _MOST_A_CYCLE = {"7.0": 1024, "7.5": 2048, "8.0": 4096, "8.6": 2048, "8.7": 2048, "8.9": 2048, "9.0": 8192}
 """Operations a cycle of a multiprocessor, by compute capability: dense, of the narrowest type that torch multiplies.

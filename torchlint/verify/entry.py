@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from torchlint.config import Configs, Overrides
 from torchlint.discover import discover
 from torchlint.source import is_notebook
 from torchlint.verify.machine import CannotRunError, UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
 _ROOTS = ("pyproject.toml", "torchlint.toml", ".torchlint.toml", "setup.py", "setup.cfg", ".git")
 _BENCH = "bench_"

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from torchlint.verify import checks, timing
 from torchlint.verify.ablation import ORIGINAL
 from torchlint.verify.arms import Arm, Failure
 from torchlint.verify.inside.coverage import ran
 from torchlint.verify.process import ArmError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torchlint.verify.session import Session
-    from torchlint.verify.units import Program, Unit
+from torchlint.verify.session import Session
+from torchlint.verify.units import Program, Unit
 
 COUNTED = 20
 """How many calls of a function are counted."""

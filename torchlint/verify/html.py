@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
+from torchlint.evidence import Ratio
 from torchlint.report.evidence import VERDICTS
 from torchlint.report.text import visible
 from torchlint.verify import plots, words
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from torchlint.evidence import Ratio
-    from torchlint.verify.report_model import Control, Report, Row, Site, Together
+from torchlint.verify.report_model import Control, Report, Row, Site, Together
 
 _STYLE = """\
 :root{color-scheme:light dark;--ink:#1f2933;--soft:#5f6b7a;--line:#dde2e9;--page:#f6f7f9;--card:#fff;--good:#0b7a53;

@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from torchlint.evidence import slug
 from torchlint.verify import looked
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from torchlint.verify.looked import Looked
-    from torchlint.verify.workload import Workload
+from torchlint.verify.looked import Looked
+from torchlint.verify.workload import Workload
 
 
 @dataclass(slots=True)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 from torchlint.verify.arms import ON_CPU
 from torchlint.verify.process import ArmError, Worker
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-    from typing import Any
 
 SIMULATED = "Simulated CUDA device"
 """The name of the device that `sim` is, as `Sim.identity` gives it."""
@@ -73,7 +70,7 @@ class Clerk:
         names = (said[key] for key in ("cuda", "devices", "why", "name", "processor", "torch", "accelerator"))
         return Machine(*names)
 
-    def compare(self, *, patience: float = _COMPARE_S, **message: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    def compare(self, *, patience: float = _COMPARE_S, **message: Any) -> dict[str, Any]:
         """What the comparison of captures says, as `torchlint.verify.inside.compare.compare` gives it.
 
         One that breaks, or does not end within `patience` seconds or ten minutes, is no fault of the fix: then it is

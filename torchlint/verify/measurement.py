@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from torchlint import __version__, evidence
 from torchlint.verify import checks, stats, timing, verdicts
 from torchlint.verify.ablation import NULL, Comparison
-from torchlint.verify.arms import PLANTED
+from torchlint.verify.arms import PLANTED, Failure
 from torchlint.verify.conditions import Work, conditions, start_up, too_good
 from torchlint.verify.looked import Looked
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from torchlint.verify.arms import Failure
-    from torchlint.verify.session import Session
-    from torchlint.verify.workload import Workload
+from torchlint.verify.session import Session
+from torchlint.verify.workload import Workload
 
 FIXED = "fixed"
 QUESTION = Comparison(FIXED, NULL, "together")

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torchlint import shipped
 from torchlint.registry import find
 from torchlint.verify import ablation, checks
 from torchlint.verify.ablation import ALL
-from torchlint.verify.arms import Failure
+from torchlint.verify.arms import Arm, Failure
+from torchlint.verify.machine import Clerk
 from torchlint.verify.process import ArmError
+from torchlint.verify.session import Session
+from torchlint.verify.units import Unit
 from torchlint.verify.workload import WorkloadError, declaration
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-
-    from torchlint.verify.arms import Arm
-    from torchlint.verify.machine import Clerk
-    from torchlint.verify.session import Session
-    from torchlint.verify.units import Unit
 
 # From the class that demands most to the one that allows most: the last of several is the class of them together.
 _WEAKEST = (

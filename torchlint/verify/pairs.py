@@ -6,30 +6,23 @@ import contextlib
 import math
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from torchlint import evidence
 from torchlint.verify import checks, timing
 from torchlint.verify.ablation import HANDICAP, NULL, Comparison, Stage, Version
 from torchlint.verify.arms import Arm, Failure, Patience, Subject
 from torchlint.verify.conditions import Work
-from torchlint.verify.machine import threads_for
+from torchlint.verify.looked import Looked
+from torchlint.verify.machine import Clerk, Machine, threads_for
 from torchlint.verify.measurement import FIXED, QUESTION, Found, measurement
-from torchlint.verify.process import ArmError
+from torchlint.verify.process import ArmError, Worker
 from torchlint.verify.raw import Run
-from torchlint.verify.session import session
-from torchlint.verify.workload import FILE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from torchlint import evidence
-    from torchlint.verify.looked import Looked
-    from torchlint.verify.machine import Clerk, Machine
-    from torchlint.verify.process import Worker
-    from torchlint.verify.session import Session
-    from torchlint.verify.workload import Workload
+from torchlint.verify.session import Session, session
+from torchlint.verify.workload import FILE, Workload
 
 STAGE = Stage((Version(NULL), Version(HANDICAP), Version(FIXED)), (Comparison(HANDICAP, NULL, "handicap"), QUESTION))
 WARM = 1

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torchlint.verify import catalogue, schedule
 from torchlint.verify.journal import Journal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.verify.machine import Machine
-    from torchlint.verify.pairs import Order
-    from torchlint.verify.schedule import Piece
+from torchlint.verify.machine import Machine
+from torchlint.verify.pairs import Order
+from torchlint.verify.schedule import Piece
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from torchlint.evidence import Ratio
 from torchlint.report.text import crop
 from torchlint.verify.words import end_of, gain
 from torchlint.verify.words import interval as words
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from torchlint.evidence import Ratio
 
 # What a drawing takes for its looks; a page that holds several defines them once.
 STYLE = """\

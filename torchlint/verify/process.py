@@ -12,11 +12,9 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import Any
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -130,12 +128,12 @@ class Worker:
         """What it says once it has loaded the code. Raises `ArmError`."""
         return self._receive(timeout)
 
-    def ask(self, name: str, timeout: float, **message: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    def ask(self, name: str, timeout: float, **message: Any) -> dict[str, Any]:
         """Send a command and wait at most `timeout` seconds for its reply. Raises `ArmError`."""
         self.tell(name, **message)
         return self.answer(timeout)
 
-    def tell(self, name: str, **message: Any) -> None:  # noqa: ANN401 - JSON
+    def tell(self, name: str, **message: Any) -> None:
         """Send a command and wait for nothing: others can be told theirs meanwhile."""
         self._send({"command": name, **message})
         self._exchange(0)

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torchlint.verify import ablation, checks, stats, timing
 from torchlint.verify.ablation import ALL, KEPT, NULL, ORIGINAL
 from torchlint.verify.arms import Arm, Failure
-from torchlint.verify.exercised import COUNTED, look
+from torchlint.verify.exercised import COUNTED, Means, look
 from torchlint.verify.inside.coverage import ran
+from torchlint.verify.machine import Clerk
 from torchlint.verify.numbers import Numbers
 from torchlint.verify.process import ArmError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from torchlint.verify.exercised import Means
-    from torchlint.verify.machine import Clerk
-    from torchlint.verify.session import Session
-    from torchlint.verify.stats import Decision
-    from torchlint.verify.units import Program, Unit
+from torchlint.verify.session import Session
+from torchlint.verify.stats import Decision
+from torchlint.verify.units import Program, Unit
 
 NOT_COMPARED = f"it runs after the first {checks.STEPS} steps, and results are compared over those alone"
 
@@ -144,7 +140,7 @@ def _count_alone(running: Session, program: Program, null: Arm, found: Found, me
     found.ran = ran(record)
 
 
-def _counted(running: Session, arm: Arm, means: Means, **options: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+def _counted(running: Session, arm: Arm, means: Means, **options: Any) -> dict[str, Any]:
     """The reply to `count` of a fresh process. Raises `ArmError`."""
     steps = means.steps or (COUNTED if running.subject.restarts else None)
     timeout = means.patience(running.patience.check * _WHOLE)
@@ -155,7 +151,7 @@ def _counted(running: Session, arm: Arm, means: Means, **options: Any) -> dict[s
         return worker.ask("count", timeout, units=steps, warm=0)
 
 
-def _count(running: Session, arm: Arm, found: Found, means: Means, **options: Any) -> None:  # noqa: ANN401 - JSON
+def _count(running: Session, arm: Arm, found: Found, means: Means, **options: Any) -> None:
     """What an arm asks of the device, in a fresh process."""
     running.note(f"counts: {arm.name}")
     try:

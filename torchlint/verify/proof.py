@@ -4,35 +4,27 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from torchlint.config import ConfigError, Configs, Overrides
+from torchlint.config import Config, ConfigError, Configs, Overrides
+from torchlint.report.style import Style
 from torchlint.run import terminal_width, write_out
+from torchlint.verified import Verified
 from torchlint.verify import entry, program, raw, remembered, reporting, timing, units
-from torchlint.verify.arms import Subject
+from torchlint.verify.arms import Failure, Subject
+from torchlint.verify.entry import Wanted, Way
+from torchlint.verify.exercised import Means
 from torchlint.verify.html import to_html
-from torchlint.verify.machine import CannotRunError, UnfitError, UsageError, threads_for
-from torchlint.verify.progress import seconds
-from torchlint.verify.report_model import to_json
+from torchlint.verify.machine import CannotRunError, Clerk, UnfitError, UsageError, threads_for
+from torchlint.verify.progress import Progress, seconds
+from torchlint.verify.report_model import Report, to_json
 from torchlint.verify.session import TreeChangedError, session
 from torchlint.verify.terminal import to_terminal
+from torchlint.verify.units import Program, Unit
 from torchlint.write import CHANGED, NotWrittenError, write
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from torchlint.config import Config
-    from torchlint.report.style import Style
-    from torchlint.verified import Verified
-    from torchlint.verify.arms import Failure
-    from torchlint.verify.entry import Wanted, Way
-    from torchlint.verify.exercised import Means
-    from torchlint.verify.machine import Clerk
-    from torchlint.verify.progress import Progress
-    from torchlint.verify.report_model import Report
-    from torchlint.verify.units import Program, Unit
 
 AGAINST = 1
 NOT_WRITTEN = 2

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from torchlint import __version__
 from torchlint.verify.machine import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
-
-    from torchlint.verify.timing import Timed
+from torchlint.verify.timing import Timed
 
 SCHEMA = "torchlint.raw/1"
 

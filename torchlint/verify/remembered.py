@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from torchlint import verified
 from torchlint.cache import digest
+from torchlint.config import Config
 from torchlint.verified import Speedup, Verified
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from torchlint.config import Config
-    from torchlint.verify.program import Found
-    from torchlint.verify.report_model import Report, Row
-    from torchlint.verify.session import Session
-    from torchlint.verify.units import Program
+from torchlint.verify.program import Found
+from torchlint.verify.report_model import Report, Row
+from torchlint.verify.session import Session
+from torchlint.verify.units import Program
 
 # Verdicts that say something of the run, and nothing of the line.
 _NOTHING = ("inconclusive", "not-exercised", "cannot-run", "unfit")

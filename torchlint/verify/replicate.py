@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import math
+import random
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torchlint.verify import stats
 from torchlint.verify.ablation import HANDICAP, NULL
-from torchlint.verify.arms import PLANTED, BaselineError, Failure
-from torchlint.verify.process import ArmError
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Mapping, Sequence
-
-    from torchlint.verify.arms import Arm
-    from torchlint.verify.process import Worker
-    from torchlint.verify.session import Session
+from torchlint.verify.arms import PLANTED, Arm, BaselineError, Failure
+from torchlint.verify.process import ArmError, Worker
+from torchlint.verify.session import Session
 
 QUADS = 2
 MOST_QUADS = 6
@@ -331,7 +326,7 @@ class _Driven:
             self.found.blocks.append(Block(name, self.found.inner, tuple(map(tuple, said["samples"])), mhz))
         return found
 
-    def _ask(self, name: str, command: str, timeout: float, **message: Any) -> dict[str, Any] | None:  # noqa: ANN401 - JSON
+    def _ask(self, name: str, command: str, timeout: float, **message: Any) -> dict[str, Any] | None:
         """Wake the arm, ask it, and freeze it again; None if it has failed, now or before."""
         worker = self._workers.get(name)
         if worker is None:

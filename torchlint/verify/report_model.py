@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import msgspec
 
-if TYPE_CHECKING:
-    from torchlint.evidence import Overall, Ratio
-    from torchlint.verify.ablation import Action
+from torchlint.evidence import Overall, Ratio
+from torchlint.verify.ablation import Action
 
 SCHEMA = "torchlint.verify/1"
 

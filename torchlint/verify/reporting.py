@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from torchlint import __version__
+from torchlint.evidence import Ratio
 from torchlint.report.evidence import duration
 from torchlint.spoken import NO_RULE, Said
 from torchlint.verify import verdicts
-from torchlint.verify.ablation import ALL, KEPT, NULL, ORIGINAL
+from torchlint.verify.ablation import ALL, KEPT, NULL, ORIGINAL, Judgement
 from torchlint.verify.checks import STEPS
 from torchlint.verify.conditions import Work, conditions, lines, start_up
 from torchlint.verify.measurement import ratio
 from torchlint.verify.numbers import metric
+from torchlint.verify.program import Counted, Found
 from torchlint.verify.report_model import Change, Control, Report, Row, Site, Together, Unmet
+from torchlint.verify.session import Session
+from torchlint.verify.stats import Decision
+from torchlint.verify.units import Program, Unit
 from torchlint.verify.words import interval
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from torchlint.evidence import Ratio
-    from torchlint.verify.ablation import Judgement
-    from torchlint.verify.program import Counted, Found
-    from torchlint.verify.session import Session
-    from torchlint.verify.stats import Decision
-    from torchlint.verify.units import Program, Unit
 
 _KINDS = {
     "syncs": "waits",

@@ -5,13 +5,12 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-if TYPE_CHECKING:
-    from torchlint.verify.workload import Workload
+from torchlint.verify.workload import Workload
 
-    Piece = tuple[Workload, str]
-    """A rule's pair, and the name of a size."""
+Piece = tuple[Workload, str]
+"""A rule's pair, and the name of a size."""
 
 Result = TypeVar("Result")
 _Made_co = TypeVar("_Made_co", covariant=True)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from torchlint.verify import stats, timing
 from torchlint.verify.ablation import HANDICAP, NULL, Comparison, Stage, Version
 from torchlint.verify.arms import Arm, Subject
 from torchlint.verify.machine import threads_for
 from torchlint.verify.session import session
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 SIZES = ("short", "middle", "long")
 ARMS = 7

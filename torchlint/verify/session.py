@@ -11,20 +11,15 @@ import tempfile
 import threading
 import time
 import uuid
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torchlint.verify import leftovers, manifest, remains
-from torchlint.verify.arms import Patience
+from torchlint.verify.arms import Arm, Patience, Subject
 from torchlint.verify.placement import Tree, place
 from torchlint.verify.process import ArmError, Worker
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from torchlint.verify.arms import Arm, Subject
-
 
 COMPILED = {"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton", "CUDA_CACHE_PATH": "cuda"}
 """The variables by which compilers are told where to keep what they made, and the folder of each."""
@@ -83,7 +78,7 @@ class Session:
         return time.monotonic() >= self.deadline
 
     @contextlib.contextmanager
-    def running(self, arm: Arm, *, seed: int = 0, **options: Any) -> Iterator[Worker]:  # noqa: ANN401 - JSON
+    def running(self, arm: Arm, *, seed: int = 0, **options: Any) -> Iterator[Worker]:
         """The arm in a fresh process that has loaded the code. Raises `ArmError`.
 
         Of `env` those variables are set that the user has not set.
@@ -99,7 +94,7 @@ class Session:
         arms: Sequence[Arm],
         *,
         seed: int = 0,
-        **options: Any,  # noqa: ANN401 - JSON
+        **options: Any,
     ) -> Iterator[tuple[dict[str, Worker], dict[str, ArmError]]]:
         """The arms in fresh processes that have loaded the code; those that failed to, and why."""
         self._count += 1

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import msgspec
 
 from torchlint import __version__
+from torchlint.evidence import Measurement
 from torchlint.report.evidence import VERDICTS, duration, memory
 from torchlint.report.style import ALARM, BOLD, DIM, INSERTED, PLAIN, WARNING, Style
 from torchlint.report.text import visible, width
 from torchlint.verify import words
+from torchlint.verify.report_model import Report, Row
 from torchlint.verify.report_model import to_json as to_json  # noqa: PLC0414 - beside the other writer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.evidence import Measurement
-    from torchlint.verify.report_model import Report, Row
 
 _GAP = "  "
 _PLACE = 32

@@ -5,22 +5,16 @@ from __future__ import annotations
 import math
 import random
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torchlint.verify import stats
-from torchlint.verify.ablation import NULL
-from torchlint.verify.arms import BaselineError, Failure
-from torchlint.verify.replicate import SAMPLES, CrowdedError, one_at_a_time, replicate
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from torchlint.verify.ablation import Comparison, Stage
-    from torchlint.verify.arms import Arm
-    from torchlint.verify.replicate import Block, Rounds
-    from torchlint.verify.session import Session
+from torchlint.verify.ablation import NULL, Comparison, Stage
+from torchlint.verify.arms import Arm, BaselineError, Failure
+from torchlint.verify.replicate import SAMPLES, Block, CrowdedError, Rounds, one_at_a_time, replicate
+from torchlint.verify.session import Session
 
 __all__ = ["SAMPLES", "BaselineError", "Limits", "Timed", "measure"]
 

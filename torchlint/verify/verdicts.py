@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from torchlint.evidence import Overall
-    from torchlint.verify.arms import Failure
-    from torchlint.verify.stats import Decision
+from torchlint.evidence import Overall
+from torchlint.verify.arms import Failure
+from torchlint.verify.stats import Decision
 
 _MEMORY_SHARE = 0.01
 _MEMORY_BYTES = 4096

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
+from torchlint.evidence import Ratio
 from torchlint.report.evidence import VERDICTS, duration, memory
 from torchlint.report.evidence import times as times  # noqa: PLC0414 - a part of the words
 from torchlint.report.text import crop, width
 from torchlint.spoken import AND
+from torchlint.verify.report_model import Change, Row, Site, Together
 from torchlint.verify.stats import LOOKS
-
-if TYPE_CHECKING:
-    from torchlint.evidence import Ratio
-    from torchlint.verify.report_model import Change, Row, Site, Together
 
 GOOD = ("faster", "saves-memory", "fewer-syncs", "fewer-copies", "fewer-launches")
 BAD = ("slower", "wrong-result", "suspicious", "error", "timeout", "oom", "unfit")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from torchlint import shipped
 from torchlint.evidence import Metric, NumericsClass, digest
 from torchlint.finding import Applicability
-
-if TYPE_CHECKING:
-    from torchlint.rule import Rule
+from torchlint.rule import Rule
 
 FILE = "workload.py"
 
@@ -76,7 +74,7 @@ def declaration(source: bytes, where: str) -> dict[str, Any]:
     raise WorkloadError(f"{where}: has no WORKLOAD")
 
 
-def _check(declared: Any, where: str) -> None:  # noqa: ANN401 - anything may stand there
+def _check(declared: Any, where: str) -> None:  # anything may stand there
     for key, words in (("numerics", get_args(NumericsClass)), ("metric", get_args(Metric))):
         if declared.get(key) not in words:
             raise WorkloadError(f"{where}: WORKLOAD[{key!r}] is {declared.get(key)!r}; it has to be one of {words}")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import libcst as cst
 
@@ -14,6 +14,7 @@ from torchlint.analyses.execution.occasions import is_trial
 from torchlint.analyses.layers.bare import is_bare
 from torchlint.analyses.tensors.factories import NAMES
 from torchlint.finding import Doubt, Frequency
+from torchlint.semantics.context import Context
 from torchlint.semantics.execution.grad_mode import GradMode
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.knowledge.apis import LOADING_FUNCTIONS
@@ -26,9 +27,6 @@ from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
 
 from .output_flow import Flow
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 Line: TypeAlias = "cst.SimpleStatementLine | cst.BaseCompoundStatement"
 Unit: TypeAlias = "cst.FunctionDef | cst.Module"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Insert, NodeEdit, Replace
+from torchlint.rule import Context, Insert, NodeEdit, Replace
 from torchlint.semantics.knowledge.conventions.functions import ENTRY_POINT
 from torchlint.semantics.names.bindings import Binder
 from torchlint.syntax.tree import descendants_in_scope
@@ -15,7 +15,6 @@ from torchlint.syntax.tree import descendants_in_scope
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from torchlint.semantics.context import Context
     from torchlint.semantics.names.bindings import Scope
 
     from .evaluation import Evaluation, Line

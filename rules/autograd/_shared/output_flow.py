@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.names.bindings import dotted
 from torchlint.syntax.tree import children
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 DETACHING = frozenset(
     "item tolist numpy detach detach_ argmax argmin argsort size dim numel eq ne lt le gt ge long int bool byte "

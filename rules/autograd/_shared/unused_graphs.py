@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.execution.grad_mode import GradMode
 from torchlint.semantics.flow.origins import MOST_STEPS, Through
 from torchlint.semantics.flow.query import query
@@ -17,9 +17,6 @@ from torchlint.syntax.tree import descendants, descendants_in_scope
 
 from .evaluation import Evaluation, Evaluations, lines_of
 from .output_flow import DETACHING, PLAIN_ATTRIBUTES, PLAIN_FUNCTIONS
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 _THROUGH = Through.PARTS | Through.BRANCHES
 _ONWARDS = _THROUGH | Through.ELEMENTS

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Doubt, Flag, Insert, Message, Method, Rule
+from torchlint.rule import Applicability, Context, Doubt, Flag, Insert, Message, Method, Rule
 from torchlint.semantics.knowledge.conventions.texts import WATCHED_GRAPH
 
 if TYPE_CHECKING:
     import libcst as cst
-
-    from torchlint.semantics.context import Context
 
     from .adversaries import Stray
 

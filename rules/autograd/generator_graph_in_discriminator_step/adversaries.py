@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple, TypeAlias
 
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.execution.grad_mode import GradMode
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.flow.query import query
@@ -14,11 +16,6 @@ from torchlint.semantics.knowledge.conventions.functions import CLIPPING_FUNCTIO
 from torchlint.semantics.names.bindings import Binder, last_part
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-
-    from torchlint.semantics.context import Context
 
 # What an expression names, wherever it is named: the scope or class that owns the name, and the attributes.
 Place: TypeAlias = "tuple[object, ...]"

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Insert, Message, Method, Node, Replace, Rule, Status
+from torchlint.rule import Applicability, Context, Flag, Insert, Message, Method, Node, Replace, Rule, Status
 
 if TYPE_CHECKING:
     from torchlint.rule import NodeEdit
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="graph-retained-in-accumulator",

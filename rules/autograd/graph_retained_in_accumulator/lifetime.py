@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
+from torchlint.semantics.context import Context
+from torchlint.semantics.names.bindings import Binding
 from torchlint.semantics.values.lattice import Kind
 
 from .spent_graphs import spent
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
-    from torchlint.semantics.names.bindings import Binding
 
 
 def outlives(under: cst.BaseExpression, node: cst.CSTNode, loop: cst.CSTNode, context: Context) -> bool:

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.values import BACKWARD_LOSS
-from torchlint.semantics.names.bindings import Binder, final_part
+from torchlint.semantics.names.bindings import Binder, Binding, final_part
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.semantics.context import Context
-    from torchlint.semantics.names.bindings import Binding
 
 # Methods whose result has the graph of the tensor.
 _KEEPING = frozenset(

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Message, Node, Replace, Rule, Status
+from torchlint.rule import Applicability, Context, Flag, Message, Node, Replace, Rule, Status
 from torchlint.semantics.knowledge.conventions.values import REQUIRES_GRAD_MISSPELT
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="requires-grad-typo",
@@ -47,7 +43,7 @@ def check(node: cst.Assign, context: Context) -> Iterator[Flag]:
         return
     from torchlint.semantics.values.lattice import Kind
 
-    from .trainable import is_trained  # the model's parts load LibCST
+    from .trainable import is_trained
 
     name = target.attr.value
     if REQUIRES_GRAD_MISSPELT.suggests(name) and is_trained(target.value, context) and not _is_read(name, context):

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.values.lattice import Kind
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 
 def is_trained(node: cst.BaseExpression, context: Context) -> bool:

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Message, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Call, Context, Flag, Message, NodeEdit, Replace, Rule
 
 if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
-
     from .._shared.evaluation import Evaluation
 
 RULE = Rule(

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import libcst as cst
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.semantics.context import Context
+from torchlint.semantics.context import Context
 
 # Methods that give the same data in another place, shape or type.
 _KEEPING = frozenset(

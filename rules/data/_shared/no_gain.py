@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import libcst as cst
 
 from torchlint.analyses.data.datasets import Work, is_light, no_workers, sources, uses_device, work
 from torchlint.analyses.provenance.constants import constant
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import Origin, Through
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.functions import IDENTITY_COLLATE
@@ -17,11 +18,6 @@ from torchlint.semantics.knowledge.marks import DEFAULT_DEVICE_SETTER, GRADIENT_
 from torchlint.semantics.names.bindings import dotted, last_part
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.semantics.context import Context
 
 # What a name holds may be a part or an element of what it was taken from.
 _IN_ONE_OF = Through.PARTS | Through.ELEMENTS | Through.CONTEXTS

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.execution.guards import is_missing
 from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.flow.origins import Through
@@ -14,11 +16,6 @@ from torchlint.semantics.knowledge.apis import SAMPLE_METHODS
 from torchlint.semantics.knowledge.conventions.functions import DATASET_BASE
 from torchlint.semantics.names.classes import class_attribute, is_static
 from torchlint.syntax.tree import descendants_in_scope
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.semantics.context import Context
 
 # How many calls away `__getitem__` is followed.
 _CALLS_DEEP = 2

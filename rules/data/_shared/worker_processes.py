@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import libcst as cst
 
 from torchlint.analyses.data.loaders import option
 from torchlint.analyses.provenance.constants import constant
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.names.bindings import last_part
 from torchlint.semantics.values.lattice import Kind
 
 from .workers import is_zero_by_default
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.semantics.context import Context
 
 _TRANSFORMS = ("torchvision.transforms.", "torchvision.transforms.v2.")
 _HOLDERS = frozenset({"transform", "target_transform", "transforms"})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -12,6 +11,7 @@ from torchlint.analyses.data.loaders import made, option
 from torchlint.analyses.data.passes import Passes
 from torchlint.analyses.provenance.constants import constant
 from torchlint.finding import Frequency
+from torchlint.semantics.context import Context
 from torchlint.semantics.execution.frequency import LoopKind
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.flow.query import query
@@ -22,9 +22,6 @@ from torchlint.semantics.knowledge.conventions.texts import EPOCH_TEXT
 from torchlint.semantics.knowledge.conventions.values import OPTIONS
 from torchlint.semantics.names.bindings import dotted, method_name
 from torchlint.syntax.tree import descendants_in_scope
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 _CORES = frozenset({"os.cpu_count", "multiprocessing.cpu_count", "torch.multiprocessing.cpu_count"})
 

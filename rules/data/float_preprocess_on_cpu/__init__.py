@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.finding import Doubt
-from torchlint.rule import Call, Flag, Message, Rule, Status
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.rule import Call, Context, Flag, Message, Rule, Status
 
 RULE = Rule(
     name="float-preprocess-on-cpu",
@@ -40,7 +36,7 @@ _SMALLEST = 96
 @RULE.on(Call("torchvision.transforms.Compose"), Call("torchvision.transforms.v2.Compose"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a conversion to float that ends with a normalization, for images of some size that a loader gives a GPU."""
-    from .transforms import feeds_a_dataset, side, steps  # the model's parts load LibCST
+    from .transforms import feeds_a_dataset, side, steps
 
     chain = steps(node, context)
     if len(chain) < 2 or not context.program.mentions_accelerator:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from torchlint.analyses.provenance.constants import constant
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.values.lattice import Kind
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 _PREFIXES = ("torchvision.transforms.v2.", "torchvision.transforms.")
 _SIZING = frozenset({"Resize", "CenterCrop", "RandomCrop", "RandomResizedCrop", "RandomSizedCrop", "Scale"})

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Doubt, Flag, Message, Rule, Status
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.rule import Call, Context, Doubt, Flag, Message, Rule, Status
 
 RULE = Rule(
     name="iterable-dataset-not-sharded",
@@ -34,7 +30,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if "IterableDataset" not in context.source.text:
         return
     from torchlint.analyses.data.loaders import option
-    from torchlint.analyses.provenance.constants import constant  # the model's parts load LibCST
+    from torchlint.analyses.provenance.constants import constant
 
     from .._shared.worker_processes import number_of_workers
     from .datasets import construction, is_named_otherwise, repeats_in_workers

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.texts import DRAWS_SAMPLES, SHARES_SAMPLES
@@ -13,9 +12,6 @@ from torchlint.semantics.knowledge.conventions.values import SAMPLE_SOURCE
 from torchlint.semantics.names.bindings import last_part
 from torchlint.semantics.names.loop_headers import iterables
 from torchlint.syntax.tree import descendants
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 
 def construction(dataset: cst.BaseExpression, context: Context) -> cst.Call | None:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Flag, Message, Replace, Rule
+from torchlint.rule import Applicability, Call, Context, Flag, Message, Replace, Rule
 from torchlint.semantics.knowledge.conventions.counts import MICRO_BATCH
 from torchlint.semantics.knowledge.conventions.packages import SAMPLER_FRAMEWORK
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="tensor-dataset-collated-itemwise",
@@ -40,7 +36,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.data.datasets import Reader, reader
 
     from .._shared.no_gain import is_on_the_cpu
-    from .datasets import batched, gives_numbers, picks  # the model's parts load LibCST
+    from .datasets import batched, gives_numbers, picks
 
     size = context.argument(node, "batch_size", 1)
     dataset = context.argument(node, "dataset", 0)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import libcst as cst
 
 from torchlint.analyses.data.datasets import sources
 from torchlint.edits.imports import spelling
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.names.bindings import dotted
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants_in_scope
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from torchlint.semantics.context import Context
 
 _MADE_OF_TENSORS = "torch.utils.data.TensorDataset"
 # Its parts take a list of numbers as it does. A `Subset` may hold tensors of one number, and a list of those may be

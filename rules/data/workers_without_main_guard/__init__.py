@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Call, Flag, Message, Rule
+from torchlint.rule import Call, Context, Flag, Message, Rule
 from torchlint.semantics.knowledge.conventions.functions import FITTING_METHOD
 from torchlint.semantics.knowledge.conventions.values import PLATFORM_NAME
 from torchlint.semantics.knowledge.marks import CELL_MARK
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="workers-without-main-guard",
@@ -42,7 +38,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.data.datasets import Reader, reader
 
     from .._shared.worker_processes import is_forked, number_of_workers
-    from .import_time import runs_on_import  # the model's parts load LibCST
+    from .import_time import runs_on_import
 
     count = number_of_workers(node, context)
     if count is None or not runs_on_import(node, context) or _is_of_cells(context):

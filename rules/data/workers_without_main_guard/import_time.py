@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from torchlint.analyses.execution.occasions import is_guarded
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.query import query
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 
 @query(bottom=False)

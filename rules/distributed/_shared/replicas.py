@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.execution.grad_mode import GradMode
 from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.knowledge.conventions.functions import DISTRIBUTED_CALL, OPTIMIZER_CALL, TRAINING_CALL
@@ -14,9 +14,6 @@ from torchlint.semantics.knowledge.conventions.packages import BUFFERING_PACKAGE
 from torchlint.semantics.knowledge.conventions.values import TRAINER_OBJECT
 from torchlint.semantics.values.lattice import Device
 from torchlint.syntax.tree import descendants
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 _EVALUATES = frozenset({"eval", "no_grad", "inference_mode"})
 # What may be asked of a wrapper that never runs.

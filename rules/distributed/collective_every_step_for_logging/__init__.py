@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.finding import Doubt, Frequency
-from torchlint.rule import Call, Flag, Message, Method, Node, Rule
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.rule import Call, Context, Flag, Message, Method, Node, Rule
 
 RULE = Rule(
     name="collective-every-step-for-logging",
@@ -73,7 +69,7 @@ def check_function(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
 
-    from .collectives import is_only_told, is_reduction, keeps_its_sum  # the model's parts load LibCST
+    from .collectives import is_only_told, is_reduction, keeps_its_sum
 
     if not node.args or (context.qualified_name(node.func) or "").startswith("torch."):
         return

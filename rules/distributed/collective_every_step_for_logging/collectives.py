@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.knowledge.conventions.conditions import RANK_CONDITION
 from torchlint.semantics.knowledge.conventions.functions import REDUCING_FUNCTION
 from torchlint.semantics.names.bindings import last_part, method_name
 from torchlint.syntax.tree import descendants, descendants_in_scope
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 REDUCERS = frozenset({"torch.distributed.all_reduce", "torch.distributed.reduce"})
 _TURNS = frozenset("item detach cpu float double clone tolist mean sum data values items numpy".split())

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.knowledge.conventions.functions import FUSING_DECORATOR
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 
 def is_fused_elsewhere(node: cst.CSTNode, context: Context) -> bool:

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.rule import Applicability, Call, Flag, Message, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Context, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
-
     from .lookups import Lookup
 
 RULE = Rule(
@@ -38,7 +36,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag each product of the one-hot rows that a call makes with a table of two axes."""
     from torchlint.edits.messages import how_often
 
-    from .lookups import lookups  # the model's parts load LibCST
+    from .lookups import lookups
 
     function = context.function(call)
     if isinstance(function, cst.FunctionDef) and function.name.value == "__init__":

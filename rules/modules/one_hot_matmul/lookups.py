@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.names.bindings import method_name
 
 from .._shared.attention import Product, product
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.semantics.context import Context
 
 ONE_HOT = "torch.nn.functional.one_hot"
 _CASTS = frozenset({"float", "half", "double", "bfloat16", "to", "type", "type_as", "contiguous"})

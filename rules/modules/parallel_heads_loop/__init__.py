@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.rule import Call, Flag, Message, Rule, Status
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.rule import Call, Context, Flag, Message, Rule, Status
 
 RULE = Rule(
     name="parallel-heads-loop",
@@ -34,7 +30,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag `torch.cat([head(x) for head in self.heads])` where the heads are made alike."""
     from torchlint.edits.messages import how_often
 
-    from .alike import alike  # the model's parts load LibCST
+    from .alike import alike
 
     tensors = context.argument(call, "tensors", 0)
     listed = _each_module_on_the_same(tensors)

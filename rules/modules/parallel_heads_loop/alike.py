@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.instances import SEQUENTIAL, EscapeError
 from torchlint.syntax.tree import Comprehension, descendants
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 # Layers of torch that compute products, and so gain from computing one that is larger.
 _WIDE = frozenset(

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from torchlint.rule import Flag, Message, Node, Rule, Status
+import libcst as cst
 
-if TYPE_CHECKING:
-    import libcst as cst
-
-    from torchlint.semantics.context import Context
+from torchlint.rule import Context, Flag, Message, Node, Rule, Status
 
 RULE = Rule(
     name="rnn-cell-loop",
@@ -31,7 +27,7 @@ _STEPWISE = Message(
 @RULE.on(Node("For", (b"LSTMCell", b"GRUCell", b"RNNCell")))
 def check(loop: cst.For, context: Context) -> Iterator[Flag]:
     """Flag each cell of a network that a loop steps, if no input hangs on an output."""
-    from .recurrence import steps  # the model's parts load LibCST
+    from .recurrence import steps
 
     function = context.function(loop)
     owner = context.classes.owner(function) if function is not None else None

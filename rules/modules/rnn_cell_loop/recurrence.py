@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import libcst as cst
 
+from torchlint.semantics.context import Context
+from torchlint.semantics.names.bindings import Binding
 from torchlint.syntax.tree import descendants_in_scope
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
-    from torchlint.semantics.names.bindings import Binding
 
 LAYERS = {"torch.nn.LSTMCell": "nn.LSTM", "torch.nn.GRUCell": "nn.GRU", "torch.nn.RNNCell": "nn.RNN"}
 _LEAVING = (cst.Break, cst.Continue, cst.Return, cst.Yield, cst.Await)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Flag, Message, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Context, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
     import libcst as cst
-
-    from torchlint.semantics.context import Context
 
     from .attributes import Unregistered
 
@@ -40,7 +38,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the first move of an attribute that could be a buffer; the fix registers it where it is made."""
     from torchlint.edits.messages import how_often
 
-    from .attributes import unregistered  # the model's parts load LibCST
+    from .attributes import unregistered
 
     found = unregistered(node, context)
     if found is None or found.moves[0] is not node:

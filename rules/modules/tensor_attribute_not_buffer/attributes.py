@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.semantics.names.classes import class_attribute
+from torchlint.semantics.context import Context
+from torchlint.semantics.names.classes import AttributeSet, class_attribute
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.semantics.context import Context
-    from torchlint.semantics.names.classes import AttributeSet
 
 _MOVES = frozenset({"to", "cuda", "type_as"})
 # What is asked of a tensor wherever it is.

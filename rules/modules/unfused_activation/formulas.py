@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.names.bindings import dotted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from torchlint.semantics.context import Context
 
 
 class Activation(NamedTuple):

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.knowledge.conventions.functions import REFERENCE_FUNCTION
 from torchlint.semantics.knowledge.conventions.texts import PICKED_BY_NAME
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 
 def is_reference(node: cst.CSTNode, context: Context) -> bool:

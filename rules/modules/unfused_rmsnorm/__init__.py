@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+
+import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.rule import Call, Doubt, Flag, Message, Method, Rule
+from torchlint.rule import Call, Context, Doubt, Flag, Message, Method, Rule
 from torchlint.semantics.knowledge.conventions.texts import RMSNORM_KNOWN
-
-if TYPE_CHECKING:
-    import libcst as cst
-
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="unfused-rmsnorm",
@@ -38,7 +34,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.execution.rarity import is_named_diagnostic
     from torchlint.edits.messages import how_often
 
-    from .._shared.fused_elsewhere import is_fused_elsewhere, is_named_fused  # the model's parts load LibCST
+    from .._shared.fused_elsewhere import is_fused_elsewhere, is_named_fused
     from .formula import rms_norm
 
     product = rms_norm(call, context)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.semantics.context import Context
 
 _CASTS = frozenset({"float", "double", "to", "type", "type_as"})
 

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from torchlint.analyses.execution.small_models import is_small
 from torchlint.analyses.provenance.constants import may_pass
 from torchlint.edits.expressions import with_argument
 from torchlint.edits.imports import spelling
-from torchlint.rule import Doubt
+from torchlint.rule import Doubt, NodeEdit
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import EVERYTHING
 from torchlint.semantics.knowledge.conventions.functions import STATE_LOADER, TRIAL_FUNCTION
 from torchlint.semantics.knowledge.conventions.texts import SPARSE_GRADIENTS
 from torchlint.semantics.names.bindings import parameters
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants
-
-if TYPE_CHECKING:
-    from torchlint.rule import NodeEdit
-    from torchlint.semantics.context import Context
 
 # The release since which an optimizer takes `fused=True` for parameters on a GPU. RMSprop and the others have no such
 # kernel; that of Adagrad on GPUs is too young.

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.rule import Applicability, Doubt, Flag, Message, Node, NodeEdit, Replace, Rule, Said
+from torchlint.rule import Applicability, Context, Doubt, Flag, Message, Node, NodeEdit, Replace, Rule, Said
 from torchlint.semantics.knowledge.conventions.functions import AVERAGING_FUNCTION
 
 if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
-
     from .moving_average import Blend
 
 RULE = Rule(
@@ -60,7 +58,7 @@ def check(node: cst.For, context: Context) -> Iterator[Flag]:
         return
     from torchlint.analyses.host.reads import is_host_only
 
-    from .moving_average import blend  # the model's parts load LibCST
+    from .moving_average import blend
 
     found = blend(node)
     if found is None or not _runs_often(node, context) or is_host_only(context, context.device(found.targets)):
@@ -80,7 +78,7 @@ def check(node: cst.For, context: Context) -> Iterator[Flag]:
 @RULE.on(Node("For", _TOKENS))
 def check_each(node: cst.For, context: Context) -> Iterator[Flag]:
     """Flag a loop that changes each parameter by kernels of its own, or takes the norm of each gradient so."""
-    from .each_parameter import work  # the model's parts load LibCST
+    from .each_parameter import work
     from .moving_average import blend
 
     found = work(node, context)
@@ -98,7 +96,7 @@ def check_each(node: cst.For, context: Context) -> Iterator[Flag]:
 @RULE.on(Node("ListComp", _TOKENS), Node("GeneratorExp", _TOKENS))
 def check_norms(node: cst.ListComp | cst.GeneratorExp, context: Context) -> Iterator[Flag]:
     """Flag a list of the norms of all gradients."""
-    from .each_parameter import norm_of_each  # the model's parts load LibCST
+    from .each_parameter import norm_of_each
 
     if norm_of_each(node, context):
         yield Flag(node.elt, _norm_of_each(node, context), doubts=_doubts(node, context))

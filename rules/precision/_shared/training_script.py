@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import libcst as cst
 
 from torchlint.finding import Frequency
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.functions import MODEL_CLASS, STEP_METHOD
 from torchlint.semantics.knowledge.conventions.packages import SMALL_NETWORKS
@@ -14,11 +15,6 @@ from torchlint.semantics.knowledge.conventions.texts import PRECISION_SETTLED, T
 from torchlint.semantics.knowledge.marks import MAIN_BLOCK
 from torchlint.semantics.names.bindings import dotted
 from torchlint.semantics.values.lattice import Device, Kind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.semantics.context import Context
 
 ATTENTION = frozenset(
     f"torch.nn.{name}"

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from torchlint.rule import Flag, Message, Method, Rule, Status
+import libcst as cst
+
+from torchlint.rule import Context, Flag, Message, Method, Rule, Status
 from torchlint.semantics.knowledge.conventions.texts import BENCHMARK_SETTLED, VARYING_SIZES
 from torchlint.semantics.knowledge.marks import LOADING_TEXT
-
-if TYPE_CHECKING:
-    import libcst as cst
-
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="cudnn-benchmark-off",
@@ -37,7 +33,7 @@ _SOME = 3
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the backward pass of a script that trains convolutions on a device and has images of one size."""
     from .._shared.training_script import convolves, is_first_step, is_tiny
-    from .image_sizes import has_one_size  # the model's parts load LibCST
+    from .image_sizes import has_one_size
 
     text = context.program.code
     if not LOADING_TEXT.is_in(text) or BENCHMARK_SETTLED.suggests(text) or VARYING_SIZES.suggests(text):

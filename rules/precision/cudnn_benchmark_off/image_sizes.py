@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from torchlint.analyses.provenance.constants import constant
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.semantics.context import Context
 
 _LOADER = "torch.utils.data.DataLoader"
 _TRANSFORMS = ("torchvision.transforms.v2.", "torchvision.transforms.")

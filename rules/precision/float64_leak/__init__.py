@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Insert, Message, Method, Rule, Status
+from torchlint.rule import Applicability, Context, Flag, Insert, Message, Method, Rule, Status
 from torchlint.semantics.knowledge.conventions.texts import FLOAT64_WANTED
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="float64-leak",
@@ -33,7 +29,7 @@ _FLOAT64 = Message(
 @RULE.on(Method("to"), Method("cuda"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the move, at each batch, of a tensor that is made right there of a float64 array."""
-    from torchlint.finding import Frequency  # the model's parts load LibCST
+    from torchlint.finding import Frequency
 
     from .array_types import is_of_float64
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.semantics.context import Context
 
 _WRAPPERS = frozenset({"torch.from_numpy", "torch.as_tensor", "torch.tensor"})
 # What gives an array of float64, however it is called without a type, if it has a size at all.

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from torchlint.rule import Flag, Message, Node, Rule, Status
+import libcst as cst
 
-if TYPE_CHECKING:
-    import libcst as cst
-
-    from torchlint.semantics.context import Context
+from torchlint.rule import Context, Flag, Message, Node, Rule, Status
 
 RULE = Rule(
     name="graph-break-in-compiled",
@@ -39,7 +35,7 @@ _TOKENS = (
 @RULE.on(Node("Module", _TOKENS))
 def check(node: cst.Module, context: Context) -> Iterator[Flag]:
     """Flag what breaks a graph in each compiled function, where work stands on both sides of it."""
-    from .breaks import breaks  # the model's parts load LibCST
+    from .breaks import breaks
 
     if not node.body:
         return

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Message, Method, Rule, Status
+from torchlint.rule import Applicability, Context, Flag, Message, Method, Rule, Status
 from torchlint.semantics.knowledge.marks import FP32_PRECISION
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="tf32-not-enabled",
@@ -40,7 +36,7 @@ _SOME = 2
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the backward pass of a script that trains such a network on a device and never speaks of precision."""
     from .._shared.training_script import attends, has_settled_on_a_precision, is_first_step
-    from .insertion_point import below_imports  # the model's parts load LibCST
+    from .insertion_point import below_imports
 
     if FP32_PRECISION.is_in(context.program.code) or has_settled_on_a_precision(context):
         return

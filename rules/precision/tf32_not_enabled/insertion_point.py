@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from torchlint.rule import InsertBelow
+from torchlint.semantics.context import Context
 from torchlint.semantics.names.bindings import Binder
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 
 def below_imports(function: str, arguments: str, context: Context) -> tuple[InsertBelow, ...]:

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.tensors.aliasing import reflects
 from torchlint.finding import Frequency
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.guards import Role
-from torchlint.semantics.names.bindings import final_part
+from torchlint.semantics.names.bindings import Binding, final_part
 from torchlint.syntax.tree import descendants_in_scope
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
-    from torchlint.semantics.names.bindings import Binding
-
 
 # What a name is followed through: each read would be named in the fix of each other.
 _MOST = 32

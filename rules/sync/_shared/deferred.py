@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -19,6 +18,7 @@ from torchlint.analyses.tensors.aliasing import is_changed_in_place, makes_new
 from torchlint.analyses.tensors.element_types import counts, is_floating
 from torchlint.finding import Frequency
 from torchlint.rule import InsertBelow, NodeEdit, Replace
+from torchlint.semantics.context import Context
 from torchlint.semantics.execution.grad_mode import GradMode
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.texts import HALF_PRECISION
@@ -26,9 +26,6 @@ from torchlint.semantics.names.bindings import Binder, Binding
 from torchlint.semantics.values.lattice import Kind
 
 from .collector import Keeper
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 
 def deferred(read: cst.Call, context: Context) -> tuple[NodeEdit, ...]:

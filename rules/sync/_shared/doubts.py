@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
-from torchlint.rule import Doubt
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from torchlint.rule import Flag, Rule
+from torchlint.rule import Doubt, Flag, Rule
 
 READ_DOUBTS = (
     (Doubt.RATE_UNKNOWN, ""),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import libcst as cst
 
@@ -11,6 +11,7 @@ from torchlint.analyses.execution.meant import is_meant
 from torchlint.edits.expressions import deleted
 from torchlint.finding import Frequency
 from torchlint.rule import Doubt, NodeEdit, Replace
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.knowledge.conventions.comments import CHORE_REASON, DIRECTIVE
 from torchlint.semantics.knowledge.conventions.conditions import CHORE_CONDITION, SHORT_OF_MEMORY, USUAL_CONDITION
@@ -19,11 +20,6 @@ from torchlint.semantics.knowledge.conventions.texts import CHORE_RANGE, CLOCK
 from torchlint.semantics.names.bindings import last_part
 from torchlint.syntax.tree import descendants
 from torchlint.syntax.uncommented import comments
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.semantics.context import Context
 
 _Block = (cst.IndentedBlock, cst.Module)
 _OF_MEMORY = ("torch.cuda.mem", "torch.cuda.max_mem", "psutil.virtual_memory")

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Doubt, Flag, Message, Node, Rule
+from torchlint.rule import Context, Doubt, Flag, Message, Node, Rule
 
 from .._shared.doubts import WAIT_DOUBTS, weighed
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="boolean-mask-select",
@@ -66,7 +62,7 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.host.purpose import is_known_already
     from torchlint.analyses.host.reads import is_device_tensor
     from torchlint.analyses.sync.avoidable import UNSEEN, wait_doubts
-    from torchlint.analyses.sync.inherent_branches import (  # the model's parts load LibCST
+    from torchlint.analyses.sync.inherent_branches import (
         design_doubts,
         is_in_sample_code,
     )
@@ -98,7 +94,7 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Flag]:
 
 def _instead(node: cst.Subscript, mask: cst.BaseExpression, context: Context) -> str | None:
     """What to do instead of this selection, where that is known."""
-    from .masks import is_for_gaps, mask_of  # the model's parts load LibCST
+    from .masks import is_for_gaps, mask_of
 
     advice = _advice(node, context)
     if advice is None or mask_of(node, context) is None or (advice == _LOSS and is_for_gaps(mask, context)):
@@ -114,7 +110,7 @@ def _written(node: cst.Subscript, mask: cst.BaseExpression, context: Context) ->
     from torchlint.analyses.sync.inherent_branches import is_in_sample_code
     from torchlint.edits.messages import how_often
 
-    from .writes import Write  # the model's parts load LibCST
+    from .masks import Write
 
     write = Write.of(node, mask, context)
     if write is None or not is_device_tensor(node.value, context) or is_in_sample_code(node, context):

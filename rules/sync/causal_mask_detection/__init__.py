@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Doubt, Flag, Message, Node, Rule, Status
+from torchlint.rule import Applicability, Context, Doubt, Flag, Message, Node, Rule, Status
 
 from .._shared.doubts import WAIT_DOUBTS, weighed
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="causal-mask-detection",

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.instances import EscapeError
 from torchlint.semantics.flow.origins import EVERYTHING
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.apis import CAUSAL_MASK
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 _TRANSFORMER = "torch.nn.Transformer"
 TRANSFORMERS = frozenset({_TRANSFORMER, "torch.nn.TransformerEncoder", "torch.nn.TransformerDecoder"})

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Doubt, Flag, Insert, Message, Method, NodeEdit, Replace, Rule
+from torchlint.rule import Applicability, Context, Doubt, Flag, Insert, Message, Method, NodeEdit, Replace, Rule
 
 from .._shared.doubts import READ_DOUBTS, weighed
 
 if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
-
     from .repeats import Repeats
 
 RULE = Rule(
@@ -34,7 +32,7 @@ _REPEATED = Message(
 @RULE.on(Method("item"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the second read of a value that the block has already read; the fix names the value once."""
-    from torchlint.analyses.host.reads import scalar_read  # the model's parts load LibCST
+    from torchlint.analyses.host.reads import scalar_read
 
     from .repeats import Repeats
 

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias, TypeGuard
+from typing import TypeAlias, TypeGuard
 
 import libcst as cst
 
 from torchlint.analyses.execution.hot import rate_doubts
 from torchlint.analyses.tensors.aliasing import is_in_place, makes_new, reflects
 from torchlint.finding import Doubt
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.names.bindings import dotted, final_part, parameters
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import Comprehension, Loop, descendants, descendants_in_scope
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 Chain: TypeAlias = "cst.Name | cst.Attribute"
 

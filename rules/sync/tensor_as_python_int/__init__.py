@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from torchlint.rule import Call, Doubt, Flag, Message, Method, Node, Rule
+import libcst as cst
+
+from torchlint.rule import Call, Context, Doubt, Flag, Message, Method, Node, Rule
 
 from .._shared.doubts import WAIT_DOUBTS, weighed
-
-if TYPE_CHECKING:
-    import libcst as cst
-
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="tensor-as-python-int",
@@ -68,7 +64,7 @@ def check(node: cst.Call | cst.Subscript, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.host.purpose import is_element_read
     from torchlint.edits.messages import how_often
 
-    from .whole_numbers import tensors_as_numbers  # the model's parts load LibCST
+    from .whole_numbers import tensors_as_numbers
 
     number = next(tensors_as_numbers(node, context), None)
     if number is None or _is_said_otherwise(number, context):

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import libcst as cst
 
 from torchlint.analyses.sync.implicit_reads import is_hot_device_tensor, may_be_tensor
+from torchlint.semantics.context import Context
 from torchlint.semantics.names.bindings import last_part
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.semantics.context import Context
 
 # Functions that make a tensor of the sizes given: those that take nothing else, and those that take them first.
 SIZED = frozenset("zeros ones empty rand randn arange eye randperm new_zeros new_ones new_empty".split())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -12,6 +12,7 @@ from torchlint.analyses.host.reads import is_device_tensor, tests_a_tensor
 from torchlint.analyses.sync.inherent_branches import is_for_data
 from torchlint.analyses.tensors.factories import Factory, Sameness
 from torchlint.analyses.transfer.moves import is_plain, move
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.knowledge.apis import OF_LISTS
 from torchlint.semantics.knowledge.conventions.conditions import (
@@ -26,11 +27,6 @@ from torchlint.semantics.names.bindings import dotted, parameters
 from torchlint.semantics.names.classes import is_static
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.semantics.context import Context
 
 _PLAIN = ("torch.tensor", "torch.as_tensor")
 _CACHING = ("functools.lru_cache", "functools.cache", "functools.cached_property")

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from torchlint.rule import Call, Doubt, Flag, Message, Rule
+import libcst as cst
+
+from torchlint.rule import Call, Context, Doubt, Flag, Message, Rule
 from torchlint.semantics.knowledge.apis import ARRAYS_OF_LISTS, OF_LISTS
-
-if TYPE_CHECKING:
-    import libcst as cst
-
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="array-from-list-of-tensors",
@@ -45,7 +41,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.edits.messages import how_often
     from torchlint.finding import Frequency
 
-    from .lists import gathered  # the model's parts load LibCST
+    from .lists import gathered
 
     found = gathered(node, context)
     if found is None or is_for_samples(node, context):

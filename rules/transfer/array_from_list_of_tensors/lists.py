@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.host.reads import is_device_tensor, scalar_read
 from torchlint.analyses.provenance.network import is_with_the_network
 from torchlint.analyses.tensors.host_computed import is_computed_on_host
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.apis import ARRAYS_OF_LISTS, OF_LISTS
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.semantics.context import Context
 
 # What brings a tensor to the CPU, and what may stand in between.
 _READS = frozenset("cpu numpy item tolist".split())

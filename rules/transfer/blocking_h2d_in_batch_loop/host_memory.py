@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import libcst as cst
 
@@ -10,14 +10,10 @@ from torchlint.analyses.data.batch_moves import is_to_accelerator
 from torchlint.analyses.data.sample_code import is_for_samples
 from torchlint.analyses.tensors.factories import factory, is_made_on_a_gpu_by_default
 from torchlint.finding import Frequency
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.values.lattice import Also, Device, Kind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.semantics.context import Context
 
 _PLACES = (Kind.DEVICE, Kind.STRING, Kind.NUMBER)
 _FACTORIES = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray"})

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Message, Method, NodeEdit, Replace, Rule, Status
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.rule import Applicability, Context, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 
 RULE = Rule(
     name="cast-widens-h2d",
@@ -41,7 +37,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     cast = _cast(node.func.value)
     if cast is None or any(argument.keyword is None or argument.star for argument in node.args[1:]):
         return
-    from torchlint.analyses.data.batch_moves import is_to_accelerator  # the model's parts load LibCST
+    from torchlint.analyses.data.batch_moves import is_to_accelerator
     from torchlint.finding import Frequency
     from torchlint.semantics.values.lattice import Device
 

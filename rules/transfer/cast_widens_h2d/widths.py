@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.values.lattice import Kind
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 _OF_TYPES = {
     **dict.fromkeys(("bool", "uint8", "int8", "bool_", "byte", "char"), 1),

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from torchlint.rule import Doubt, Flag, Message, Method, Rule
+import libcst as cst
 
-if TYPE_CHECKING:
-    import libcst as cst
-
-    from torchlint.semantics.context import Context
+from torchlint.rule import Context, Doubt, Flag, Message, Method, Rule
 
 RULE = Rule(
     name="copy-through-pageable-memory",
@@ -47,7 +43,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a copy to the device that shall not wait, of a tensor that was just made in pageable memory."""
     if not _is_not_to_wait(node, context):
         return
-    from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
+    from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
 
     from .memory import Pageable, copied, pageable
@@ -67,7 +63,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 @RULE.on(Method("pin_memory"))
 def check_offload(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag `t.cpu().pin_memory()`, the copy of a copy."""
-    from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
+    from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
 
     from .memory import brought_to_the_host, is_for_a_new_object

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.data.batch_moves import is_to_accelerator
 from torchlint.analyses.data.sample_code import is_for_samples
 from torchlint.analyses.tensors.factories import factory
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.apis import OF_LISTS
 from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.literals import integer
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 # Methods that leave the tensor in other memory, or that may.
 _ELSEWHERE = frozenset({"to", "cuda", "cpu", "pin_memory", "share_memory_", "copy_", "type", "type_as", "set_"})

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Node, Rule
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, Node, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
 
     from torchlint.finding import Frequency
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="host-index-for-device-tensor",
@@ -58,7 +57,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.edits.expressions import with_argument
     from torchlint.edits.messages import every
 
-    from .indices import device, host_index, is_sure  # the model's parts load LibCST
+    from .indices import device, host_index, is_sure
 
     found = host_index(node, context)
     # Asked in any case: whether the tensor is on a device other files may say, and that they are asked but once.

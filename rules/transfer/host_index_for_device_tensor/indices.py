@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -12,14 +12,10 @@ from torchlint.analyses.tensors.aliasing import reflects
 from torchlint.analyses.tensors.array_elements import may_be_a_number
 from torchlint.analyses.tensors.factories import Factory, factory, is_whole
 from torchlint.analyses.tensors.host_computed import is_computed_on_host
+from torchlint.semantics.context import Context
 from torchlint.semantics.names.bindings import dotted
 from torchlint.semantics.values.lattice import UNKNOWN, Device, Kind
 from torchlint.syntax.tree import Comprehension, descendants
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.semantics.context import Context
 
 FACTORIES = ("arange", "randperm", "randint")
 # Methods that give an index again; what else is asked of it needs none of its values.

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Flag, Message, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Context, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
     import libcst as cst
-
-    from torchlint.semantics.context import Context
 
     from .leaves import LostLeaf
 
@@ -33,7 +31,7 @@ _LEAVES = (b"requires_grad", b"Parameter")
 @RULE.on(Method("cuda", _LEAVES), Method("to", _LEAVES))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the move of a leaf whose result is used as one; the fix moves first, and makes a leaf of that."""
-    from .leaves import lost_leaf  # the model's parts load LibCST
+    from .leaves import lost_leaf
 
     found = lost_leaf(node, context)
     if found is None:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.knowledge.apis import FACTORIES
 from torchlint.semantics.values.lattice import Device, Kind
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 _PARAMETERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
 _VARIABLE = "torch.autograd.Variable"

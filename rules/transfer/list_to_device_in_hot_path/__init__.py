@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Doubt, Flag, Insert, Message, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Insert, Message, NodeEdit, Replace, Rule, Status
 from torchlint.semantics.knowledge.apis import OF_LISTS
 
 if TYPE_CHECKING:
     import libcst as cst
-
-    from torchlint.semantics.context import Context
 
     from .lists import SentList
 
@@ -55,7 +53,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a tensor that is made of a list and goes to the device; the fix pins it and does not wait for the copy."""
     from torchlint.edits.messages import how_often
 
-    from .lists import doubts_of, sent_list  # the model's parts load LibCST
+    from .lists import doubts_of, sent_list
 
     found = sent_list(node, context)
     if found is None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -14,6 +14,7 @@ from torchlint.analyses.tensors.factories import Factory, Sameness
 from torchlint.analyses.transfer.moves import is_plain, move
 from torchlint.finding import Doubt, Frequency
 from torchlint.role import Role
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import ELEMENT, Origin, Through
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.apis import OF_LISTS
@@ -26,11 +27,6 @@ from torchlint.syntax.tree import descendants, descendants_in_scope
 
 from .._shared.literal_tensors import constant as constant_tensor
 from .._shared.literal_tensors import is_behind_a_wait, is_left_out, is_of_a_cached_function, stands_in_for_nothing
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.semantics.context import Context
 
 _LISTS = (cst.List, cst.Tuple, cst.ListComp)
 _PLAIN = ("torch.tensor", "torch.as_tensor")

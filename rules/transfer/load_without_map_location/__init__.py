@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Rule, Status
+import libcst as cst
 
-if TYPE_CHECKING:
-    import libcst as cst
-
-    from torchlint.semantics.context import Context
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, Rule, Status
 
 RULE = Rule(
     name="load-without-map-location",
@@ -35,7 +31,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the load of a state that a module or optimizer takes over, in a file that sets up several processes."""
     from torchlint.edits.expressions import with_argument
 
-    from .checkpoints import (  # the model's parts load LibCST
+    from .checkpoints import (
         is_loaded_by_each_process,
         is_named_otherwise,
         is_taken_over,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.knowledge.conventions.conditions import RANK_CONDITION, SEVERAL_PROCESSES, SINGLED_OUT
 from torchlint.semantics.knowledge.conventions.packages import CHECKPOINTING_PACKAGE
@@ -13,9 +12,6 @@ from torchlint.semantics.knowledge.conventions.texts import CUDA_TEXT, OPTIMIZER
 from torchlint.semantics.knowledge.marks import SHARDED_TRAINING
 from torchlint.semantics.names.bindings import final_part
 from torchlint.syntax.tree import descendants
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 # What shows that several processes with a GPU each run the file.
 _PROCESSES = frozenset(

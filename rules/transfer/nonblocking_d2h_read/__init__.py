@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Flag, Message, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Context, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 from torchlint.semantics.knowledge.conventions.texts import OWN_MOVE
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="nonblocking-d2h-read",
@@ -40,7 +36,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     from torchlint.semantics.values.lattice import Device, Kind
 
-    from .readers import early_read  # the model's parts load LibCST
+    from .readers import early_read
 
     assert isinstance(node.func, cst.Attribute)
     given = context.argument(node, "device", 0)

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Flag, Message, NodeEdit, Replace, Rule, Status
+import libcst as cst
+
+from torchlint.rule import Applicability, Call, Context, Flag, Message, NodeEdit, Replace, Rule, Status
 from torchlint.semantics.knowledge.apis import LEGACY_TENSORS
-
-if TYPE_CHECKING:
-    import libcst as cst
-
-    from torchlint.semantics.context import Context
 
 RULE = Rule(
     name="tensor-from-list-of-arrays",
@@ -37,7 +33,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.edits.messages import every
     from torchlint.finding import Frequency
 
-    from .arrays import is_list_of_arrays, is_of_examples, name_of  # the model's parts load LibCST
+    from .arrays import is_list_of_arrays, is_of_examples, name_of
 
     data = context.argument(node, "data", 0)
     if data is None or "numpy" not in context.names.imported or not is_list_of_arrays(data, context):

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 
 if TYPE_CHECKING:
     import libcst as cst
-
-    from torchlint.semantics.context import Context
 
     from .distances import Distances
 
@@ -42,7 +40,7 @@ _PAIRS = Message(
 )
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag `((a[:, None, :] - b[None, :, :]) ** 2).sum(-1)`; the fix asks `torch.cdist`."""
-    from torchlint.analyses.execution.rarity import named_rare, runs_rarely  # the model's parts load LibCST
+    from torchlint.analyses.execution.rarity import named_rare, runs_rarely
 
     from .distances import distances
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.batching.extent import is_sure_tensor
+from torchlint.semantics.context import Context
 from torchlint.semantics.names.bindings import method_name
 from torchlint.syntax.literals import integer
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 # With as many coordinates hardly more is written out than the distances themselves.
 _FEW = 3

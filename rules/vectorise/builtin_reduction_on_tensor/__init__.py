@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Doubt, Flag, Message, NodeEdit, Replace, Rule
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, NodeEdit, Replace, Rule
 
 RULE = Rule(
     name="builtin-reduction-on-tensor",
@@ -40,7 +36,7 @@ _TESTS = (".any()", ".all()")
 @RULE.on(*(Call(name) for name in _INSTEAD))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a builtin with a tensor as its only argument; the fix calls the method of the tensor."""
-    from torchlint.analyses.batching.extent import may_wait  # the model's parts load LibCST
+    from torchlint.analyses.batching.extent import may_wait
     from torchlint.analyses.execution.rarity import named_rare
     from torchlint.edits.expressions import shown_owner
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from torchlint.analyses.batching.extent import FEW_IN_ALL, is_sure_tensor, is_worth_batching
 from torchlint.analyses.tensors.element_counts import amount
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.values.lattice import Device
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 _CASTS = frozenset("int long short byte bool float double half".split())
 BUILTINS = ("sum", "max", "min", "any", "all", "sorted")

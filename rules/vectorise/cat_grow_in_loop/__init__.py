@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Rule
+import libcst as cst
 
-if TYPE_CHECKING:
-    import libcst as cst
-
-    from torchlint.semantics.context import Context
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, Rule
 
 RULE = Rule(
     name="cat-grow-in-loop",
@@ -33,7 +29,7 @@ _JOINS = ("cat", "concat", "concatenate", "vstack", "row_stack", "hstack", "dsta
 @RULE.on(*(Call(f"torch.{name}") for name in _JOINS))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag `acc = torch.cat((acc, x))` in a loop that doesn't look at `acc`; the fix collects the parts in a list."""
-    from torchlint.analyses.execution.rarity import named_rare  # the model's parts load LibCST
+    from torchlint.analyses.execution.rarity import named_rare
 
     from .growth import growth, is_for_a_picture, listed
 

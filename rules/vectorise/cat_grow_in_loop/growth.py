@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -16,18 +15,16 @@ from torchlint.analyses.iteration.targets import Visit, names_in, visit
 from torchlint.analyses.tensors.aliasing import is_changed_in_place, reflects
 from torchlint.edits.expressions import loses_comment
 from torchlint.rule import Insert, InsertBelow, NodeEdit, Replace
+from torchlint.semantics.context import Context
 from torchlint.semantics.execution.frequency import LoopKind
 from torchlint.semantics.flow.query import query
+from torchlint.semantics.flow.uses import Variable
 from torchlint.semantics.knowledge.conventions.counts import FEW_PARTS, MANY_PARTS
 from torchlint.semantics.knowledge.conventions.functions import PICTURE_WRITER
 from torchlint.semantics.names.bindings import last_part
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.literals import integer
 from torchlint.syntax.tree import descendants, descendants_in_scope
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
-    from torchlint.semantics.flow.uses import Variable
 
 
 @dataclass(frozen=True, slots=True)

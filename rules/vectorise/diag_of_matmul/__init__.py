@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule, Status
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 
 RULE = Rule(
     name="diag-of-matmul",
@@ -36,7 +32,7 @@ _LAST_AXES = ({-1, -2}, {0, 1})
 @RULE.on(*(Call(f"torch.{name}") for name in _FUNCTIONS), *(Method(name) for name in _FUNCTIONS))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag the diagonal, or its sum, of a product that nothing else can see."""
-    from torchlint.analyses.batching.extent import is_sure_tensor  # the model's parts load LibCST
+    from torchlint.analyses.batching.extent import is_sure_tensor
     from torchlint.analyses.execution.rarity import named_rare, runs_rarely
     from torchlint.analyses.tensors.lengths import has_one_row
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.syntax.tree import descendants_in_scope
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 # Beside these a product of the same matrices is nothing, and the matrices are mostly of three rows.
 _DECOMPOSITIONS = frozenset(

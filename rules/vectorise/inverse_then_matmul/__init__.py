@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule, Status
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 
 RULE = Rule(
     name="inverse-then-matmul",
@@ -33,7 +29,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag `inv(A) @ b` where `b` has one column; the fix solves `A x = b`."""
     from torchlint.analyses.execution.rarity import named_rare, runs_rarely
 
-    from .columns import is_one_column  # the model's parts load LibCST
+    from .columns import is_one_column
 
     matrix = _inverted(node, context)
     found = _product(node, context)

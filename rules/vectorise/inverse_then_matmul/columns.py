@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from torchlint.analyses.iteration.targets import names_in, picks_one
 from torchlint.analyses.tensors.ranks import has_one_axis
+from torchlint.semantics.context import Context
 from torchlint.syntax.literals import integer
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 _FACTORIES = frozenset({"torch.ones", "torch.zeros", "torch.randn", "torch.rand", "torch.empty"})
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.rule import Call, Flag, Message, Rule, Status
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.rule import Call, Context, Flag, Message, Rule, Status
 
 RULE = Rule(
     name="numpy-growth-in-loop",
@@ -37,7 +33,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a call that joins an array with something of this batch and binds the result to the array's own name."""
     from torchlint.edits.messages import how_often
 
-    from .growth import first_part, grows  # the model's parts load LibCST
+    from .growth import first_part, grows
 
     grown = first_part(node, context)
     if grown is None or not grows(grown, node, context) or context.frequency(node) < Frequency.BATCH:

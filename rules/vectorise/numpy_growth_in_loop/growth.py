@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.syntax.tree import Loop, descendants
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 # What may be asked of an array while it grows.
 _MEASURES = frozenset({"shape", "size", "ndim", "dtype"})

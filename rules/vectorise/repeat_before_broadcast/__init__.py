@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Doubt, Flag, Message, Method, Replace, Rule
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.rule import Applicability, Context, Doubt, Flag, Message, Method, Replace, Rule
 
 RULE = Rule(
     name="repeat-before-broadcast",
@@ -40,7 +36,7 @@ _COPIES = Message(
 @RULE.on(Method("repeat"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag `x.unsqueeze(1).repeat(1, n, 1)` of which everything that takes it reads a view as well."""
-    from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
+    from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
 
     from .axes import Axes, axes_of, numbers

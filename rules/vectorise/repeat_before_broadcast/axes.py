@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.tensors.ranks import has_one_axis
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.query import query
 from torchlint.syntax.literals import integer
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 # What gives a tensor of the same axes.
 _KEEPING = frozenset("float half double long int bool to type cuda cpu detach clone contiguous type_as".split())

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.tensors.aliasing import is_changed_in_place
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.semantics.context import Context
 
 # What these give is new, and as large as what broadcasting makes of what they read.
 _ELEMENTWISE = frozenset(

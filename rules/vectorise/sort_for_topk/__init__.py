@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule, Status
 from torchlint.semantics.knowledge.conventions.functions import SUPPRESSION
 
 if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
-
     from .partial_sort import Sort
 
 RULE = Rule(
@@ -34,7 +32,7 @@ _SORTED = Message(
 @RULE.on(Call("torch.sort"), Call("torch.argsort"), Method("sort"), Method("argsort"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a sort of which nothing but `[:k]` is used; the fix asks `topk` for it."""
-    from torchlint.analyses.execution.rarity import named_rare, runs_rarely  # the model's parts load LibCST
+    from torchlint.analyses.execution.rarity import named_rare, runs_rarely
 
     from .partial_sort import partial_sort
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -26,13 +25,10 @@ from torchlint.analyses.host.reads import is_host_only
 from torchlint.analyses.iteration.carried import Carried
 from torchlint.analyses.iteration.element_work import ElementLoop, Step, Work, element_loop
 from torchlint.analyses.iteration.known_lists import is_known_as_list
-from torchlint.analyses.iteration.targets import visit
+from torchlint.analyses.iteration.targets import LoopNode, visit
 from torchlint.finding import Doubt, Frequency
+from torchlint.semantics.context import Context
 from torchlint.semantics.values.lattice import Device
-
-if TYPE_CHECKING:
-    from torchlint.analyses.iteration.targets import LoopNode
-    from torchlint.semantics.context import Context
 
 
 @dataclass(frozen=True, slots=True)

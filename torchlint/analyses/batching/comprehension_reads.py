@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import libcst as cst
 
 from torchlint.analyses.batching.extent import is_sure_tensor, is_worth_batching
 from torchlint.analyses.tensors.lengths import has_one_row
+from torchlint.semantics.context import Context
 from torchlint.semantics.names.bindings import dotted
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 CONVERSIONS = ("float", "int", "bool")
 # What gives a tensor of the same values.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from torchlint.analyses.data.sample_code import is_in_a_dataset
@@ -15,15 +13,13 @@ from torchlint.analyses.host.reads import is_host_only
 from torchlint.analyses.iteration.targets import LoopNode, Visit, is_surely_no_tensor, loops_around, owner_of, parts_of
 from torchlint.analyses.tensors.lengths import has_one_row, length_along, written_length
 from torchlint.finding import Frequency
+from torchlint.semantics.context import Context
 from torchlint.semantics.execution.frequency import LoopKind
 from torchlint.semantics.knowledge.conventions.comments import MEMORY_COMMENT
 from torchlint.semantics.knowledge.conventions.conditions import MEMORY_OPTION
 from torchlint.semantics.knowledge.conventions.counts import BEST_FEW, CLASS_NUMBER, STRUCTURE
 from torchlint.semantics.knowledge.conventions.values import CHANNEL_STATISTICS, PYRAMID
 from torchlint.syntax.tree import descendants, descendants_in_scope
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 FEW = 4
 # As many turns are few where they are all there are.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -11,11 +10,9 @@ from torchlint.analyses.batching.comprehension_reads import is_listed
 from torchlint.analyses.batching.extent import is_sure_tensor, is_worth_batching
 from torchlint.analyses.iteration.targets import names_in, picks_one
 from torchlint.analyses.tensors.ranks import Numbers, numbers_of
+from torchlint.semantics.context import Context
 from torchlint.semantics.values.lattice import Kind, item_of
 from torchlint.syntax.literals import integer
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 JOINS = ("torch.stack", "torch.cat", "torch.concat", "torch.concatenate")
 _LISTS = frozenset("list sorted".split())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import libcst as cst
 
@@ -14,6 +14,7 @@ from torchlint.analyses.provenance.constants import constant
 from torchlint.analyses.tensors.aliasing import reflects
 from torchlint.analyses.transfer.moves import is_cuda_type
 from torchlint.finding import Frequency
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import ELEMENT, Origin, Through
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge import apis
@@ -24,9 +25,6 @@ from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import Binder, Binding, dotted
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 # What is done with a tensor on the host that neither changes it nor gives it to others.
 _LOOKS = frozenset({"size", "shape", "dim", "ndim", "dtype", "numel", "device", "is_cuda"})

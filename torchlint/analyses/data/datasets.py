@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -14,6 +13,7 @@ from torchlint.analyses.data.idle_loops import computes_nothing, generates, take
 from torchlint.analyses.data.single_process import in_one_process
 from torchlint.analyses.execution.occasions import is_guarded
 from torchlint.analyses.provenance.constants import constant, keywords
+from torchlint.semantics.context import Context
 from torchlint.semantics.execution.frequency import LoopKind
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.flow.query import query
@@ -24,9 +24,6 @@ from torchlint.semantics.knowledge.marks import WORKER_INFO
 from torchlint.semantics.names.bindings import dotted, last_part
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import Loop, descendants, descendants_in_scope
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 
 class Work(IntEnum):

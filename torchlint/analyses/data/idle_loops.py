@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.knowledge.conventions.counts import SHOWN_NUMBER
 from torchlint.semantics.knowledge.conventions.functions import WRITING_METHOD
 from torchlint.semantics.knowledge.marks import GRADIENT_TAKEN
 from torchlint.syntax.tree import descendants
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 # What looks at values, describes or stores them, by the module that it comes from.
 _LOOKING = (

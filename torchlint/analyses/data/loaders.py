@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.provenance.constants import keywords
+from torchlint.semantics.context import Context
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.functions import (
     PROGRESS_BAR,
@@ -15,9 +15,6 @@ from torchlint.semantics.knowledge.conventions.functions import (
 )
 from torchlint.semantics.names.bindings import Binder, Binding, dotted
 from torchlint.syntax.tree import descendants_in_scope
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 _DEEPEST = 6
 # A name that is bound at more places than this could lead anywhere.

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import libcst as cst
 
 from torchlint.analyses.data.datasets import is_put_on_device
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.functions import COLLATOR, TRANSFORM_CLASS
 from torchlint.semantics.knowledge.conventions.values import IMAGE_AND_TARGET, SEEN_TARGET
 from torchlint.syntax.tree import descendants
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.semantics.context import Context
 
 
 def is_in_a_dataset(node: cst.CSTNode, context: Context) -> bool:

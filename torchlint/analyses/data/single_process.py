@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.names.bindings import dotted
 from torchlint.syntax.tree import descendants, descendants_in_scope
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 # What opens a file whose place a forked worker has in common with the others.
 _OPENERS = frozenset({"open", "io.open", "h5py.File", "zipfile.ZipFile", "tarfile.open"})

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from torchlint.finding import Frequency
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
+from torchlint.semantics.context import Context
 
 
 def cause(node: cst.CSTNode, context: Context) -> cst.CSTNode | None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.names.bindings import dotted
 from torchlint.syntax.tree import descendants, descendants_in_scope
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from torchlint.semantics.context import Context
 
 COMPILE = "torch.compile"
 # One of these stands in each file that compiles something: `re.compile(` is in far more.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from torchlint.analyses.execution.occasions import is_set_up
@@ -11,15 +9,13 @@ from torchlint.analyses.execution.rarity import is_named_diagnostic
 from torchlint.analyses.execution.training_steps import is_in_training
 from torchlint.analyses.execution.untaken_branches import is_untaken
 from torchlint.finding import Doubt, Frequency
+from torchlint.semantics.context import Context
 from torchlint.semantics.execution.frequency import LoopKind
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.apis import CAUSAL_MASK
 from torchlint.semantics.knowledge.conventions.functions import ALARM_CALL, ASSERTING_CALL, GENERATING_METHOD
 from torchlint.semantics.names.bindings import dotted
 from torchlint.syntax.tree import descendants_in_scope
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 
 def is_hot(node: cst.CSTNode, context: Context) -> bool:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.knowledge.conventions.comments import DIRECTIVE
+from torchlint.semantics.knowledge.conventions.convention import Convention
 from torchlint.syntax.uncommented import comments
-
-if TYPE_CHECKING:
-    import libcst as cst
-
-    from torchlint.semantics.context import Context
-    from torchlint.semantics.knowledge.conventions.convention import Convention
 
 
 def is_meant(

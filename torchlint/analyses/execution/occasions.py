@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import libcst as cst
 
 from torchlint.finding import Frequency
 from torchlint.role import Role
+from torchlint.semantics.context import Context
 from torchlint.semantics.execution.first_time import is_first_of_its_kind
 from torchlint.semantics.execution.frequency import LoopKind
 from torchlint.semantics.execution.guards import kept, missing
@@ -15,11 +16,6 @@ from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.functions import COUNTING_FUNCTION, MADE_UP_FUNCTION
 from torchlint.semantics.names.bindings import last_part
 from torchlint.syntax.tree import Comprehension, Loop, descendants, descendants_in_scope
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.semantics.context import Context
 
 _DEFINITIONS = (cst.FunctionDef, cst.Lambda, cst.ClassDef)
 

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from torchlint.finding import Doubt
 from torchlint.role import Role
+from torchlint.semantics.context import Context
 from torchlint.semantics.knowledge.conventions.conditions import LIMIT_FLAG, SHOWING_CONDITION
 from torchlint.semantics.knowledge.conventions.functions import FALLBACK, RARE_FUNCTION
 from torchlint.semantics.names.bindings import final_part
 from torchlint.syntax.tree import descendants
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
-
 
 # What Python, torch and Lightning call once for each object, or to print one.
 _SETTING_UP = frozenset({"__init__", "__repr__", "__str__", "extra_repr", "reset_parameters", "prepare_data"})

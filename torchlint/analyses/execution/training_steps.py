@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.execution.grad_mode import GradMode
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.names.applied import applied
 from torchlint.syntax.tree import Loop, descendants_in_scope
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 
 def is_evaluating(node: cst.CSTNode, context: Context) -> bool:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.finding import Frequency
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.query import query
-from torchlint.semantics.values.lattice import Kind
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
-    from torchlint.semantics.values.lattice import Value
+from torchlint.semantics.values.lattice import Kind, Value
 
 # What an option is that everybody passes something for.
 GIVEN = "..."

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.host.purpose import is_copied_before
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.names.bindings import Binder, final_part, method_name
 from torchlint.semantics.values.lattice import Device, Kind
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 # What gives less than it takes, in NumPy and in torch by the same name.
 _REDUCTIONS = frozenset("argmax argmin max min amax amin sum mean any all".split())

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.host.reads import tests_a_tensor
+from torchlint.semantics.context import Context
 from torchlint.semantics.knowledge.apis import SUMMARIES
 from torchlint.semantics.knowledge.conventions.conditions import EPISODE_END, NOTHING_THERE, OVERFLOW_CONDITION
 from torchlint.semantics.knowledge.conventions.functions import LOG_SHOWER, LOG_WRITER, TOKENISING_CALL
@@ -17,9 +17,6 @@ from torchlint.semantics.names.bindings import dotted, final_part
 from torchlint.semantics.names.loop_headers import iterables
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 # What may be called on the way to a text without changing anything.
 _LOOKS = frozenset(

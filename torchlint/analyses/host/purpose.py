@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import libcst as cst
 
 from torchlint.facts import Purpose
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.functions import (
@@ -18,17 +19,10 @@ from torchlint.semantics.knowledge.conventions.functions import (
 )
 from torchlint.semantics.knowledge.conventions.packages import HOST_LIBRARY
 from torchlint.semantics.names.applied import applied
-from torchlint.semantics.names.bindings import dotted, final_part, method_name
+from torchlint.semantics.names.bindings import Binding, dotted, final_part, method_name
 from torchlint.semantics.names.loop_headers import walks_keys
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import Comprehension, descendants
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torchlint.semantics.context import Context
-    from torchlint.semantics.names.bindings import Binding
-
 
 _CONVERSIONS = frozenset(
     "float int round abs min max sum str bool format repr array asarray sqrt exp log isclose mean".split()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import libcst as cst
 
 from torchlint.analyses.execution.training_steps import is_in_training
 from torchlint.analyses.tensors.host_resident import stays_on_host
 from torchlint.finding import Frequency
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge import apis
@@ -19,11 +20,6 @@ from torchlint.semantics.names.bindings import dotted, final_part
 from torchlint.semantics.names.classes import is_static
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.semantics.context import Context
 
 # So many names are followed to what their values are computed of.
 _DEEPEST = 4

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -23,14 +22,12 @@ from torchlint.analyses.iteration.targets import (
     visit_of,
 )
 from torchlint.analyses.tensors.host_computed import is_computed_on_host
+from torchlint.semantics.context import Context
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import dotted
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import Comprehension, Loop, descendants, descendants_in_scope
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 # Attributes and methods that tell what a tensor is like, and methods that leave no result.
 META = frozenset("shape device dtype ndim is_cuda requires_grad layout itemsize nbytes is_leaf".split())

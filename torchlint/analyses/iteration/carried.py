@@ -6,16 +6,14 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.names.bindings import Binder, Binding, dotted, final_part
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import Loop, descendants
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 # The indices by which something is reached, as far as they differ from turn to turn, as code.
 Place: TypeAlias = "tuple[str, ...]"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -20,6 +19,7 @@ from torchlint.analyses.iteration.obstacles import (
     runs_a_network,
 )
 from torchlint.analyses.iteration.targets import LoopNode, Visit, counts, names_in, picks
+from torchlint.semantics.context import Context
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.functions import SUPPRESSION
 from torchlint.semantics.knowledge.conventions.packages import ARRAY_PACKAGE
@@ -28,9 +28,6 @@ from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import dotted, final_part
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 _FILL = frozenset("fill_ zero_ copy_ normal_ uniform_ random_ bernoulli_".split())
 _VIEWS = frozenset(

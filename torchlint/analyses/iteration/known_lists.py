@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.names.loop_headers import asked_for_a_list, iterables, length_of
-
-if TYPE_CHECKING:
-    import libcst as cst
-
-    from torchlint.semantics.context import Context
 
 
 def is_known_as_list(loop: cst.For | cst.CompFor, context: Context) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.iteration.bindings import META, Turn
 from torchlint.analyses.iteration.carried import is_read
 from torchlint.analyses.iteration.targets import names_in, picks, picks_one
+from torchlint.semantics.context import Context
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.functions import FILE_FUNCTION, RESIZING_CALL, SUPPRESSION
 from torchlint.semantics.knowledge.conventions.values import LIST, STATELESS_LOSS
@@ -17,9 +17,6 @@ from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import dotted
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants_in_scope
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 # Methods whose result is as long as the data say.
 RAGGED = frozenset("nonzero masked_select unique unique_consecutive argwhere bincount nms batched_nms".split())

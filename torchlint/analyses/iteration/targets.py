@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.functions import BAR_CALL
 from torchlint.semantics.names.bindings import dotted
 from torchlint.syntax.tree import Comprehension, descendants, descendants_in_scope
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 LoopNode: TypeAlias = "cst.For | cst.CompFor | cst.While"
 Named: TypeAlias = "tuple[tuple[str, cst.BaseExpression], ...]"

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.names.bindings import final_part, last_part
 from torchlint.semantics.values.lattice import Kind, Value
 from torchlint.semantics.values.parameters import is_class_name
 from torchlint.syntax.tree import descendants
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 _BASES = frozenset({"torch.nn.Module", "object"})
 # What gives an object parameters or networks without an assignment, and what makes parameters.

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from torchlint.analyses.layers.followers import Layers
+from torchlint.semantics.context import Context
 from torchlint.semantics.knowledge.conventions.conditions import BIAS_TEST, LAYER_TEST
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 # The place of `bias` among the positional arguments.
 PLACES = {

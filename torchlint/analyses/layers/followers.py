@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import libcst as cst
 
 from torchlint.analyses.layers.sequential import LOOKS, REGISTERING, Sequences, as_variable, place_of
+from torchlint.facts import Wrapper
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.instances import MODULE_LIST, MODULE_METHODS, SEQUENTIAL, WRAPPERS, EscapeError
+from torchlint.semantics.flow.uses import Variable
 from torchlint.semantics.names.bindings import parameters
 from torchlint.semantics.names.classes import is_static
-
-if TYPE_CHECKING:
-    from torchlint.facts import Wrapper
-    from torchlint.semantics.context import Context
-    from torchlint.semantics.flow.uses import Variable
 
 _FUNCTIONAL = "torch.nn.functional."
 # Methods that give a tensor's values back, at most with another type or elsewhere.

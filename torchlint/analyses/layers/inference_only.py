@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import libcst as cst
 
 from torchlint.facts import Purpose
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.instances import MODULE_METHODS
 from torchlint.semantics.names.bindings import dotted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.semantics.context import Context
 
 _TRAINS = frozenset({"train", "parameters", "named_parameters"})
 

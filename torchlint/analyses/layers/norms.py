@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.layers.followers import Layers
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.conditions import NORM_CONDITION
 from torchlint.semantics.knowledge.conventions.functions import LOADING_METHOD
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 _BATCH_NORMS = frozenset(
     {"torch.nn.SyncBatchNorm", *(f"torch.nn.{lazy}BatchNorm{rank}d" for lazy in ("", "Lazy") for rank in (1, 2, 3))}

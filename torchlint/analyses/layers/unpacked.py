@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.syntax.tree import descendants
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 _THROUGH = frozenset({"enumerate", "zip", "reversed", "list", "tuple"})
 _PARTS = frozenset({"children", "named_children", "modules", "named_modules", "items", "values"})

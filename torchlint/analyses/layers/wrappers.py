@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
@@ -11,16 +11,12 @@ from torchlint.analyses.layers.followers import Layers, Trace
 from torchlint.analyses.layers.norms import norms_behind
 from torchlint.analyses.provenance.constants import handed_on, may_pass
 from torchlint.facts import Wrapper
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.instances import EscapeError
 from torchlint.semantics.knowledge.conventions.functions import LAYER_FUNCTION
 from torchlint.semantics.names.bindings import last_part
 from torchlint.semantics.values.parameters import is_class_name
 from torchlint.syntax.tree import descendants_in_scope
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from torchlint.semantics.context import Context
 
 # Functions that add the bias last; it is their third argument.
 _FUNCTIONAL = frozenset(

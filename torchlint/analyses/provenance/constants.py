@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.query import query
-from torchlint.semantics.names.bindings import Binder, parameters
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
-    from torchlint.semantics.names.bindings import Binding
+from torchlint.semantics.names.bindings import Binder, Binding, parameters
 
 
 def constant(node: cst.BaseExpression, context: Context) -> cst.BaseExpression:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import libcst as cst
 
 from torchlint.analyses.provenance.filled_lists import filled_with
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import MOST_STEPS
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.names.bindings import Binder, Binding
 from torchlint.semantics.values.lattice import Device, Kind, Value, item_of
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 
 def is_with_the_network(node: cst.BaseExpression, context: Context) -> bool:

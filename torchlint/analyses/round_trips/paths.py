@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from torchlint.analyses.batching.comprehension_reads import is_listed
 from torchlint.analyses.host.reads import CONVERSIONS, is_device_tensor
 from torchlint.analyses.provenance.network import is_with_the_network
 from torchlint.analyses.round_trips.equivalents import SAME, SHAPE, work
+from torchlint.semantics.context import Context
 from torchlint.semantics.names.bindings import Binder, Binding, last_part
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 # What is asked on one way: work that takes longer than this to follow is no detour that a line could replace.
 _LONGEST = 500

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import libcst as cst
 
@@ -10,16 +11,12 @@ from torchlint.analyses.execution.hot import rate_doubts
 from torchlint.analyses.round_trips.equivalents import DATA_FACTORIES
 from torchlint.analyses.round_trips.paths import Way, is_on_device, tensor_read
 from torchlint.finding import Doubt
+from torchlint.semantics.context import Context
 from torchlint.semantics.knowledge.apis import LEGACY_TENSORS
 from torchlint.semantics.knowledge.conventions.conditions import CUDA_CONDITION, DEVICE_LIMIT
 from torchlint.semantics.names.bindings import dotted, last_part
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.semantics.context import Context
 
 _UP = frozenset({"cuda", "to", "type_as"})
 # Between the two, what takes the room that the data leaves on the device.

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.round_trips.trips import Trips
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.names.bindings import last_part
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 # What queues a lot of work.
 _WORK = frozenset({"backward", "step", "forward", "zero_grad"})

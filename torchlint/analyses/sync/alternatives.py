@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import libcst as cst
 
@@ -13,17 +14,13 @@ from torchlint.analyses.sync.implicit_reads import conditions, is_buffer, joined
 from torchlint.analyses.sync.inherent_branches import decides_by_design
 from torchlint.facts import Purpose
 from torchlint.finding import Doubt
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.names.bindings import dotted, final_part
+from torchlint.semantics.names.scopes import Scope
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from torchlint.semantics.context import Context
-    from torchlint.semantics.names.scopes import Scope
 
 CHOOSE = "choose on the GPU with `torch.where` or a mask"
 CHECK = "check it on the GPU with `torch._assert_async`"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import libcst as cst
 
@@ -18,13 +18,11 @@ from torchlint.analyses.sync.inherent_branches import switch_doubts
 from torchlint.analyses.sync.invariant_reads import is_the_same_each_time
 from torchlint.facts import Purpose
 from torchlint.finding import Doubt
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.names.bindings import final_part
 from torchlint.semantics.values.lattice import Device
 from torchlint.syntax.tree import descendants, descendants_in_scope
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 
 class Read(NamedTuple):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import dropwhile
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -25,19 +25,15 @@ from torchlint.analyses.sync.alternatives import (
 from torchlint.analyses.sync.avoidable import avoidable_read
 from torchlint.analyses.sync.implicit_reads import conditions, waits
 from torchlint.finding import Doubt
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.functions import LOGGING_CALL
 from torchlint.semantics.knowledge.conventions.values import SCALER
 from torchlint.semantics.names.bindings import Binder, dotted, last_part
+from torchlint.semantics.names.scopes import Scope
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.semantics.context import Context
-    from torchlint.semantics.names.scopes import Scope
 
 SELDOM = "check only now and then"
 CLEAR = "clear the gradients with `torch.nan_to_num_`, which needs no check"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import libcst as cst
 
@@ -10,6 +10,7 @@ from torchlint.analyses.batching.batchable import batchable_reads
 from torchlint.analyses.data.sample_code import is_for_samples
 from torchlint.analyses.iteration.targets import loops_around
 from torchlint.finding import Doubt
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.knowledge.conventions.conditions import CHECKING_OPTION, DEBUG_SWITCH
 from torchlint.semantics.knowledge.conventions.functions import (
@@ -21,11 +22,6 @@ from torchlint.semantics.knowledge.conventions.functions import (
 from torchlint.semantics.names.bindings import dotted, last_part, parameters
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.semantics.context import Context
 
 
 def is_in_sample_code(node: cst.CSTNode, context: Context) -> bool:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
 from torchlint.analyses.tensors.aliasing import is_changed_in_place
+from torchlint.semantics.context import Context
 from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import method_name
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 
 def is_the_same_each_time(tensor: cst.BaseExpression, context: Context) -> bool:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.knowledge.torch_signatures import FUNCTIONAL, MODULES
 from torchlint.semantics.names.bindings import dotted, final_part
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants_in_scope
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 _REDUCTIONS = frozenset("sum mean norm prod std var".split())
 # Functions that write into a tensor they are given.

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.query import query
-from torchlint.semantics.names.bindings import Binder, final_part
+from torchlint.semantics.names.bindings import Binder, Binding, final_part
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.semantics.context import Context
-    from torchlint.semantics.names.bindings import Binding
 
 # What gives arrays of several axes, or several arrays.
 _OF_SEVERAL_AXES = frozenset("reshape array_split split vsplit vstack stack column_stack argwhere".split())

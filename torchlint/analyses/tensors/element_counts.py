@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.knowledge.apis import LEGACY_TENSORS
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 # The sizes of the axes, None for one that is not written out.
 Sizes: TypeAlias = "list[int | None]"

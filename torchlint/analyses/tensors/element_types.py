@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.knowledge.conventions.functions import CRITERION_CALL
 from torchlint.semantics.knowledge.conventions.values import LOSS_WORD
 from torchlint.semantics.names.bindings import final_part
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 
 def counts(tensor: cst.BaseExpression, context: Context) -> bool:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.functions import MOVING_NAME
@@ -13,9 +12,6 @@ from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import final_part
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 # Through how many calls and names a result is followed back to what it is computed from.
 _MOVES = ("to", "cuda", "type_as", "new_tensor")

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.tensors.host_computed import is_computed_on_host
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.values import PACKED_SIZES
 from torchlint.semantics.knowledge.marks import MAIN_BLOCK, PACKED_SEQUENCE, RANDOM_TRIAL
-from torchlint.semantics.names.bindings import Binder, method_name
+from torchlint.semantics.names.bindings import Binder, Binding, Names, method_name
 from torchlint.semantics.values.lattice import Kind
-from torchlint.syntax.tree import descendants
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
-    from torchlint.semantics.names.bindings import Binding, Names
-    from torchlint.syntax.tree import Tree
+from torchlint.syntax.tree import Tree, descendants
 
 _PACKS = "pack_padded_sequence"
 # How many calls away the packing is looked for.

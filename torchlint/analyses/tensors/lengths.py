@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from torchlint.semantics.context import Context
 from torchlint.semantics.flow.query import query
 from torchlint.syntax.literals import integer
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 _TABLES = ("torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.LongTensor", "torch.FloatTensor")
 

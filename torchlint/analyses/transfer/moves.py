@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from torchlint.analyses.tensors.factories import Factory, Sameness, filled_with
+from torchlint.semantics.context import Context
 from torchlint.semantics.knowledge.conventions.values import DEVICE
 from torchlint.semantics.names.bindings import Binder, Binding
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants
-
-if TYPE_CHECKING:
-    from torchlint.semantics.context import Context
 
 # Methods that change the shape or make the same tensor again. What `expand` makes shares its elements: a move unshares.
 _SHAPES = frozenset(

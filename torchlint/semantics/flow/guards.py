@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import Enum, auto
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import libcst as cst
 
-from torchlint.syntax.tree import Function
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchlint.syntax.tree import Tree
+from torchlint.syntax.tree import Function, Tree
 
 NodeT = TypeVar("NodeT", bound=cst.CSTNode)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import builtins
 from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -15,9 +15,6 @@ from torchlint.semantics.names.reaching import Reaching
 from torchlint.semantics.names.scopes import Binder, Binding, Bodied, ComprehensionNode, Scope, ScopeNode
 from torchlint.semantics.names.spelling import dotted, final_part, last_part, method_name
 from torchlint.syntax.tree import Comprehension, Tree
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 __all__ = [
     "Binder",

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 
-from torchlint.semantics.names.bindings import Binder
-
-if TYPE_CHECKING:
-    from torchlint.semantics.names.bindings import Names
-    from torchlint.syntax.tree import Tree
+from torchlint.semantics.names.bindings import Binder, Names
+from torchlint.syntax.tree import Tree
 
 # What changes a mapping whose name it is called on, or gives it to something that may.
 _CHANGING = frozenset(("update", "setdefault", "pop", "clear", "popitem"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import libcst as cst
 
@@ -11,10 +11,6 @@ from torchlint.semantics.knowledge.conventions.functions import BAR_CALL
 from torchlint.semantics.knowledge.conventions.values import LOADER
 from torchlint.semantics.names.bindings import dotted
 from torchlint.syntax.tree import descendants
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 _PASSING = frozenset({"enumerate", "zip", "reversed", "list", "sorted"})
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import libcst as cst
 
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.values import DTYPE_NAME
-from torchlint.semantics.names.bindings import last_part
+from torchlint.semantics.names.bindings import Names, last_part
 from torchlint.semantics.names.loop_headers import iterables
-from torchlint.syntax.tree import descendants, descendants_in_scope
-
-if TYPE_CHECKING:
-    from torchlint.semantics.names.bindings import Names
-    from torchlint.syntax.tree import Tree
+from torchlint.syntax.tree import Tree, descendants, descendants_in_scope
 
 # What leaves a batch what it is: `x.float().to(device)`, `batch.items()`.
 _SAME = frozenset("items values float long half double int contiguous squeeze unsqueeze view reshape permute".split())

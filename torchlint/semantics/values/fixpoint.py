@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple, TypeVar
 
 A = TypeVar("A")
 T = TypeVar("T")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -12,15 +11,10 @@ from torchlint.semantics.knowledge.apis import OTHER_FRAMEWORKS
 from torchlint.semantics.knowledge.conventions.texts import ACCELERATOR_PARTS, ACCELERATOR_WORDS
 from torchlint.semantics.knowledge.marks import DEVICE_SETTER
 from torchlint.semantics.knowledge.torch_signatures import MODULES
-from torchlint.semantics.names.bindings import Binder
-from torchlint.semantics.values.lattice import Device, Kind
+from torchlint.semantics.names.bindings import Binder, Names
+from torchlint.semantics.values.lattice import Device, Kind, Value
+from torchlint.syntax.tree import Tree
 from torchlint.syntax.uncommented import uncommented
-
-if TYPE_CHECKING:
-    from torchlint.semantics.names.bindings import Names
-    from torchlint.semantics.values.lattice import Value
-    from torchlint.syntax.tree import Tree
-
 
 # Lines that ask for an accelerator or seed it, and put nothing there.
 _PUTS_NOTHING = re.compile(r"assert [\w.]*cuda\.is_available\(\).*|[\w.]*cuda\.manual_seed(_all)?\(")

@@ -148,7 +148,7 @@ def _sampled(tensor: torch.Tensor) -> _Large:
     return _Large(flat[index.to(flat.device)].cpu().clone(), kept.cpu(), tuple(tensor.shape))
 
 
-def _data(value: object) -> Any:  # noqa: ANN401 - NotImplemented has no better type
+def _data(value: object) -> Any:  # NotImplemented has no better type
     """A copy on the CPU, a text, or None; NotImplemented for what has no numbers to read."""
     try:
         if isinstance(value, torch.Tensor):
@@ -168,7 +168,7 @@ def _data(value: object) -> Any:  # noqa: ANN401 - NotImplemented has no better 
 
 
 @torch.no_grad()
-def _copy(tensor: Any) -> torch.Tensor | _Large:  # noqa: ANN401 - torch is untyped here
+def _copy(tensor: Any) -> torch.Tensor | _Large:
     plain = tensor.detach()
     if plain.is_nested:
         plain = plain.to_padded_tensor(0.0)
@@ -191,7 +191,7 @@ def _fact(leaf: Leaf) -> Fact:
     return Fact(leaf.kind, leaf.role, device, bool(leaf.value.requires_grad), _layout(leaf.value))
 
 
-def _layout(tensor: Any) -> str:  # noqa: ANN401 - torch is untyped here
+def _layout(tensor: Any) -> str:
     if tensor.layout is not torch.strided or tensor.is_nested:
         return str(tensor.layout)
     if any(stride == 0 and size > 1 for size, stride in zip(tensor.shape, tensor.stride(), strict=True)):
@@ -219,7 +219,7 @@ def _overlaps(results: Sequence[Leaf], given: Sequence[Leaf]) -> list[list[str]]
     return sorted(groups)
 
 
-def _extents(value: Any) -> Iterator[tuple[str, int, int]]:  # noqa: ANN401 - anything
+def _extents(value: Any) -> Iterator[tuple[str, int, int]]:  # anything
     """The memory behind a tensor or an array: device, first byte, the byte behind the last."""
     if isinstance(value, torch.Tensor):
         if hasattr(value, "__tensor_flatten__"):  # a wrapper, whose own storage is empty

@@ -17,7 +17,7 @@ class Channel:
     def __init__(self, commands: int, replies: int) -> None:
         """Of two file descriptors, which programs that the measured code starts do not inherit."""
         for descriptor in (commands, replies):
-            os.set_inheritable(descriptor, False)  # noqa: FBT003 - the standard library's
+            os.set_inheritable(descriptor, False)
         self._commands = os.fdopen(commands, "r", encoding="utf-8")
         self._replies = replies
         self._owner = os.getpid()
@@ -37,7 +37,7 @@ class Channel:
         self._asked = command.pop("id", None)
         return command
 
-    def reply(self, **what: Any) -> None:  # noqa: ANN401 - JSON
+    def reply(self, **what: Any) -> None:
         """Answer the command read last; a forked copy of the process stays silent."""
         if not self.is_ours:
             return

@@ -60,7 +60,7 @@ def _probe(message: dict[str, Any]) -> dict[str, Any]:
     return {"cuda": found, "devices": devices, "why": why, "name": name, "accelerator": other, **versions}
 
 
-def _other_accelerator(torch: Any) -> str:  # noqa: ANN401 - the module
+def _other_accelerator(torch: Any) -> str:  # the module
     """The type of an accelerator that is not CUDA's, as torch names it; empty if there is none."""
     accelerator = getattr(torch, "accelerator", None)
     if accelerator is not None and accelerator.is_available():

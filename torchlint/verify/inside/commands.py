@@ -7,29 +7,24 @@ import gc
 import io
 import os
 import sys
+from collections.abc import Generator
 
 # Bound before any measured code runs, which may patch the module's.
 from time import perf_counter_ns, process_time_ns, sleep, thread_time_ns
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from torchlint.verify.inside import devices, entries
 from torchlint.verify.inside.capture import Capture
+from torchlint.verify.inside.channel import Channel
 from torchlint.verify.inside.coverage import watched
-from torchlint.verify.inside.pace import Ended, Pace
+from torchlint.verify.inside.devices import Count, Device
+from torchlint.verify.inside.entries import Entry, Script
+from torchlint.verify.inside.pace import Ended, Handler, Pace, Task
 from torchlint.verify.inside.randomness import DrawOnCpu, DrawSingle, WaitForCopies, drawing_on_cpu, seed_everything
-from torchlint.verify.inside.scaling import nudge, scale
-from torchlint.verify.inside.seeds import shifted
+from torchlint.verify.inside.scaling import nudge, scale, shifted
 from torchlint.verify.inside.statemap import adopt, keep
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from torchlint.verify.inside.channel import Channel
-    from torchlint.verify.inside.devices import Count, Device
-    from torchlint.verify.inside.entries import Entry, Script
-    from torchlint.verify.inside.pace import Handler, Task
 
 _MOST_INNER = 1 << 20
 _STEADY = 3

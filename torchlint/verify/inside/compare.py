@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -16,12 +16,14 @@ from torchlint.verify.inside import noise as noises
 from torchlint.verify.inside.capture import Capture
 from torchlint.verify.inside.classes import CLASSES, MANY, Demand, Four, Judgement, Rounding, judge
 from torchlint.verify.inside.distance import Tolerance, measure, tolerance
-from torchlint.verify.inside.printed import printed_differences
+from torchlint.verify.inside.noise import Floor
 from torchlint.verify.inside.statemap import matches
-from torchlint.verify.inside.structure import changed_gradients, sharing_differences, structural_differences
-
-if TYPE_CHECKING:
-    from torchlint.verify.inside.noise import Floor
+from torchlint.verify.inside.structure import (
+    changed_gradients,
+    printed_differences,
+    sharing_differences,
+    structural_differences,
+)
 
 SAME, WITHIN, WRONG, NOT_CHECKED = "same", "same-within-class", "wrong", "not-checked"
 
@@ -112,7 +114,7 @@ def can_fail(
     other_seed: Capture,
     scaled: Capture,
     numerics_class: str,
-    **declared: Any,  # noqa: ANN401 - typed by `blind_to`
+    **declared: Any,  # typed by `blind_to`
 ) -> bool:
     """Whether the comparison finds both another seed and parameters off by one per cent wrong."""
     return not blind_to(before, other_seed, scaled, numerics_class, **declared)

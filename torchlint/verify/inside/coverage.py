@@ -6,10 +6,8 @@ import contextlib
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 
 @contextlib.contextmanager
@@ -23,7 +21,7 @@ def watched(lines: Mapping[str, Sequence[int]], record: str) -> Iterator[None]:
     seen: set[tuple[str, int]] = set()
     descriptor = os.open(record, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
-    def in_frame(frame: Any, event: str, _: object) -> Any:  # noqa: ANN401 - a trace function's
+    def in_frame(frame: Any, event: str, _: object) -> Any:  # a trace function's
         if event == "line":
             place = (frame.f_code.co_filename, frame.f_lineno)
             if place not in seen and place[1] in paths[place[0]]:
@@ -31,7 +29,7 @@ def watched(lines: Mapping[str, Sequence[int]], record: str) -> Iterator[None]:
                 os.write(descriptor, f"{place[1]} {os.path.realpath(place[0])}\n".encode())
         return in_frame
 
-    def at_call(frame: Any, _event: str, _: object) -> Any:  # noqa: ANN401 - a trace function's
+    def at_call(frame: Any, _event: str, _: object) -> Any:  # a trace function's
         name = frame.f_code.co_filename
         if name not in paths:
             paths[name] = wanted.get(os.path.realpath(name), frozenset())

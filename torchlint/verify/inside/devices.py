@@ -6,15 +6,13 @@ import contextlib
 import os
 import platform
 import warnings
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
 
 import torch
 
 from torchlint.verify.inside import nvml
 from torchlint.verify.inside.profile import events_counted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 COUNTED = tuple("syncs h2d_pageable h2d_pinned h2d_bytes d2h d2h_bytes launches allocations empty_cache".split())
 _SPUN_CYCLES = 5_000_000
@@ -253,7 +251,7 @@ class Sim:
     type = "sim"
     target = "cuda"
 
-    def __init__(self, simulated: Any) -> None:  # noqa: ANN401 - loaded only where it is asked for
+    def __init__(self, simulated: Any) -> None:  # loaded only where it is asked for
         self._simulated = simulated
 
     def sync(self) -> None:
@@ -376,7 +374,7 @@ def flags() -> dict[str, Any]:
     }
 
 
-def _unless_mixed(read: Callable[[], Any]) -> Any:  # noqa: ANN401 - a switch's value
+def _unless_mixed(read: Callable[[], Any]) -> Any:  # a switch's value
     try:
         return read()
     except RuntimeError:
@@ -446,15 +444,15 @@ def _caches_emptied() -> Iterator[list[str]]:
     calls: list[str] = []
     with contextlib.ExitStack() as stack:
         for name in ("_cuda_emptyCache", "_accelerator_emptyCache"):
-            original = getattr(torch._C, name, None)  # noqa: SLF001 - what all public names come to
+            original = getattr(torch._C, name, None)  # what all public names come to
             if original is not None:
 
-                def noted(*arguments: Any, _name: str = name, _original: Any = original, **options: Any) -> Any:  # noqa: ANN401 - as the original
+                def noted(*arguments: Any, _name: str = name, _original: Any = original, **options: Any) -> Any:
                     calls.append(_name)
                     return _original(*arguments, **options)
 
-                setattr(torch._C, name, noted)  # noqa: SLF001 - as above
-                stack.callback(setattr, torch._C, name, original)  # noqa: SLF001 - as above
+                setattr(torch._C, name, noted)
+                stack.callback(setattr, torch._C, name, original)
         yield calls
 
 
@@ -464,7 +462,7 @@ def _sync_warnings() -> Iterator[dict[tuple[str, int], int]]:
     lines: dict[tuple[str, int], int] = {}
     shown = warnings.showwarning
 
-    def note(message: Any, category: Any, filename: str, lineno: int, *rest: Any) -> None:  # noqa: ANN401 - the hook's
+    def note(message: Any, category: Any, filename: str, lineno: int, *rest: Any) -> None:  # the hook's
         if "synchronizing CUDA operation" in str(message):
             lines[filename, lineno] = lines.get((filename, lineno), 0) + 1
         else:

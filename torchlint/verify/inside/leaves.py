@@ -44,7 +44,7 @@ def number_type(number: object) -> torch.dtype | None:
     return next((dtype for kind, dtype in _NUMBERS.items() if isinstance(number, kind)), None)
 
 
-def array_module() -> Any:  # noqa: ANN401 - it may not be installed
+def array_module() -> Any:  # it may not be installed
     """Numpy where the measured code has loaded it, None elsewhere."""
     return sys.modules.get("numpy")
 
@@ -123,7 +123,7 @@ class Walk:
         for step, item in items:
             yield from self._walk(item, path + step, role)
 
-    def _module(self, module: Any, path: str) -> Iterator[Leaf]:  # noqa: ANN401 - torch is untyped here
+    def _module(self, module: Any, path: str) -> Iterator[Leaf]:
         self.modules.append((path, module))
         for name, parameter in module.named_parameters():
             self._names.setdefault(id(parameter), name)
@@ -133,7 +133,7 @@ class Walk:
             for key, item in state.items():
                 yield from self._walk(item, f"{path}.{key}", "module")
 
-    def _optimizer(self, optimizer: Any, path: str) -> Iterator[Leaf]:  # noqa: ANN401 - torch is untyped here
+    def _optimizer(self, optimizer: Any, path: str) -> Iterator[Leaf]:
         state = self._state(optimizer.state_dict, path)
         if state is None:
             return

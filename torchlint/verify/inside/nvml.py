@@ -102,7 +102,7 @@ class _opened:  # noqa: N801 - a context manager
                 self._library.nvmlShutdown()
 
 
-def _asked(library: Any, handle: Any, name: str, *arguments: int) -> Any:  # noqa: ANN401 - untyped there
+def _asked(library: Any, handle: Any, name: str, *arguments: int) -> Any:  # untyped there
     """The answer of a function; None where this version has none, or the device does not know."""
     try:
         return getattr(library, name)(handle, *arguments)

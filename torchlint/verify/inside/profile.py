@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 BEGIN, END = "torchlint: begin", "torchlint: end"
 """The names of the two ranges between which events count."""
@@ -157,7 +155,7 @@ def _counts(calls: Iterable[Event], records: dict[int, list[Event]]) -> dict[str
     return counts
 
 
-def _events(profiler: Any) -> list[Event] | None:  # noqa: ANN401 - torch is not typed here
+def _events(profiler: Any) -> list[Event] | None:  # torch is not typed here
     """All that was recorded; None where torch does not give it: its own summary has neither calls nor bytes."""
     raw = getattr(getattr(profiler.profiler, "kineto_results", None), "events", None)
     if raw is None:
@@ -175,7 +173,7 @@ def _events(profiler: Any) -> list[Event] | None:  # noqa: ANN401 - torch is not
     ]
 
 
-def _bytes_of(event: Any) -> int | None:  # noqa: ANN401 - torch's, whose attributes differ between versions
+def _bytes_of(event: Any) -> int | None:  # torch's, whose attributes differ between versions
     """How many bytes a copy moved, None where the profiler does not say it; 0 of what is no copy."""
     if not event.name().startswith("Memcpy"):
         return 0

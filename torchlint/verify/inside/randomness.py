@@ -79,11 +79,11 @@ class DrawOnCpu(TorchDispatchMode):
 
     def __torch_dispatch__(
         self,
-        func: Any,  # noqa: ANN401 - torch is untyped here
+        func: Any,
         types: object,
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:  # noqa: ANN401 - whatever the operation returns
+    ) -> Any:  # whatever the operation returns
         del types
         kwargs = kwargs or {}
         if torch.Tag.nondeterministic_seeded in getattr(func, "tags", ()):
@@ -106,11 +106,11 @@ class DrawOnCpu(TorchDispatchMode):
 
     def _draw(
         self,
-        func: Any,  # noqa: ANN401 - torch is untyped here
+        func: Any,
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
         device: torch.device,
-    ) -> Any:  # noqa: ANN401 - whatever the operation returns
+    ) -> Any:  # whatever the operation returns
         stands_for: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
         def home(value: object) -> object:
@@ -132,7 +132,7 @@ class DrawOnCpu(TorchDispatchMode):
 
         here_args, here_kwargs = tree_map(home, args), tree_map(home, dict(kwargs))
         result = func(*here_args, **here_kwargs)
-        for index, argument in enumerate(func._schema.arguments):  # noqa: SLF001 - public by use: the only description
+        for index, argument in enumerate(func._schema.arguments):  # public by use: the only description
             if argument.alias_info is not None and argument.alias_info.is_write:
                 given = here_args[index] if index < len(here_args) else here_kwargs.get(argument.name)
                 if id(given) in stands_for:
@@ -155,11 +155,11 @@ class DrawSingle(TorchDispatchMode):
 
     def __torch_dispatch__(
         self,
-        func: Any,  # noqa: ANN401 - torch is untyped here
+        func: Any,
         types: object,
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:  # noqa: ANN401 - whatever the operation returns
+    ) -> Any:  # whatever the operation returns
         del types
         kwargs = kwargs or {}
         if torch.Tag.nondeterministic_seeded not in getattr(func, "tags", ()):
@@ -171,7 +171,7 @@ class DrawSingle(TorchDispatchMode):
         return self._draw(func, args, kwargs)
 
     @staticmethod
-    def _draw(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:  # noqa: ANN401 - as above
+    def _draw(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         stands_for: dict[int, torch.Tensor] = {}
         kept: list[torch.Tensor] = []  # an object's number is its own only as long as it lives
 
@@ -208,15 +208,15 @@ class WaitForCopies(TorchDispatchMode):
 
     def __torch_dispatch__(
         self,
-        func: Any,  # noqa: ANN401 - torch is untyped here
+        func: Any,
         types: object,
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:  # noqa: ANN401 - whatever the operation returns
+    ) -> Any:  # whatever the operation returns
         del types
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
-        names = [argument.name for argument in func._schema.arguments]  # noqa: SLF001 - as above
+        names = [argument.name for argument in func._schema.arguments]
         given = {**dict(zip(names, args, strict=False)), **kwargs}
         if given.get("non_blocking"):
             self._wait()

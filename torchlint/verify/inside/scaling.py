@@ -1,8 +1,11 @@
-"""Moves the numbers that a program holds, so that what it computes from them has to move too."""
+"""Moves the numbers that a program holds, or its seeds, so that what it computes from them has to move too."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import random
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -46,9 +49,38 @@ def scale(state: object, factor: float, *, everything: bool = False, nudged: int
     return done
 
 
-def _units(value: Any, seed: int) -> Any:  # noqa: ANN401 - a tensor or an array of floating numbers
+def _units(value: Any, seed: int) -> Any:  # a tensor or an array of floating numbers
     """A unit in the last place for each number of a value, of either sign, and of its kind."""
     drawn = torch.randint(0, 2, tuple(value.shape), generator=torch.Generator().manual_seed(seed)) * 2.0 - 1.0
     if isinstance(value, torch.Tensor):
         return (drawn * torch.finfo(value.dtype).eps).to(value)
     return (drawn.numpy() * array_module().finfo(value.dtype).eps).astype(value.dtype)
+
+
+@contextlib.contextmanager
+def shifted(offset: int) -> Iterator[None]:
+    """Add `offset` to every seed that the code inside gives to `random`, NumPy and torch."""
+    with contextlib.ExitStack() as stack:
+        owners: list[tuple[Any, str]] = [(random, "seed"), (torch, "manual_seed"), (torch.random, "manual_seed")]
+        owners += [(torch.cuda, "manual_seed"), (torch.cuda, "manual_seed_all")]
+        with contextlib.suppress(ImportError):
+            import numpy as np  # the program may import it later; where there is none, it cannot
+
+            owners.append((np.random, "seed"))
+        for owner, name in owners:
+            original = getattr(owner, name)
+            setattr(owner, name, _adding(original, offset))
+            stack.callback(setattr, owner, name, original)
+        yield
+
+
+def _adding(seed: Callable[..., Any], offset: int) -> Callable[..., Any]:
+    @functools.wraps(seed)
+    def shifted_seed(*arguments: Any, **options: Any) -> Any:
+        if arguments and isinstance(arguments[0], int):
+            arguments = (arguments[0] + offset, *arguments[1:])
+        elif isinstance(options.get("seed"), int):
+            options["seed"] += offset
+        return seed(*arguments, **options)
+
+    return shifted_seed

@@ -70,7 +70,7 @@ def _modules(state: object) -> list[tuple[str, Any]]:
     return walk.modules
 
 
-def _entries(module: Any) -> dict[str, torch.Tensor]:  # noqa: ANN401 - torch is untyped here
+def _entries(module: Any) -> dict[str, torch.Tensor]:
     return {key: item for key, item in module.state_dict().items() if isinstance(item, torch.Tensor)}
 
 

@@ -51,12 +51,12 @@ class _Ticker:
             self._kind = "optimizer"
             self.stop_forwards()
 
-    def lost(self, loss: Any) -> None:  # noqa: ANN401 - a tensor
+    def lost(self, loss: Any) -> None:  # a tensor
         """A loss goes backward; it stays on its device."""
         if self._kind == "optimizer":
             self._losses.append(loss.detach())
 
-    def went_backward(self, loss: Any) -> None:  # noqa: ANN401 - a tensor
+    def went_backward(self, loss: Any) -> None:  # a tensor
         """A loss went backward, which is a step of who updates parameters without an optimizer."""
         if self._kind == "auto" and self._went_backward:
             self._kind = "backward"
@@ -69,7 +69,7 @@ class _Ticker:
         """An optimizer takes its step."""
         self._stepping = True
 
-    def stepped(self, optimizer: Any) -> None:  # noqa: ANN401 - an optimizer
+    def stepped(self, optimizer: Any) -> None:  # an optimizer
         """An optimizer took its step. With several, the first one is the clock, for as long as it lives."""
         self.made()
         # Where a class overrides `step` and calls that of its base, both of them are hooked.
@@ -87,7 +87,7 @@ class _Ticker:
         """A module is called."""
         self._depth += 1
 
-    def left(self, module: Any, outputs: Any) -> None:  # noqa: ANN401 - a module, and whatever it gives
+    def left(self, module: Any, outputs: Any) -> None:  # a module, and whatever it gives
         """A module has returned; the outermost one may be the clock."""
         self._depth = max(self._depth - 1, 0)
         if self._depth:
@@ -120,7 +120,7 @@ def _optimizers_seen(ticker: _Ticker) -> Iterator[None]:
     initialise = Optimizer.__init__
 
     @functools.wraps(initialise)
-    def noted(self: Any, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - as the original
+    def noted(self: Any, *arguments: Any, **options: Any) -> None:
         initialise(self, *arguments, **options)
         ticker.made()
 
@@ -140,7 +140,7 @@ def _losses_seen(ticker: _Ticker) -> Iterator[None]:
     backward = torch.Tensor.backward
 
     @functools.wraps(backward)
-    def noted(self: Any, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - as the original
+    def noted(self: Any, *arguments: Any, **options: Any) -> Any:
         ticker.lost(self)
         gradients = backward(self, *arguments, **options)
         ticker.went_backward(self)

@@ -48,11 +48,11 @@ class Traffic(TorchDispatchMode):
 
     def __torch_dispatch__(
         self,
-        func: Any,  # noqa: ANN401 - torch is untyped here
+        func: Any,
         types: object,
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:  # noqa: ANN401 - as above
+    ) -> Any:
         del types
         given = [each for each in tree_leaves((args, kwargs)) if self._is_there(each)]
         numbers = [self._number(each) for each in given]
@@ -80,10 +80,10 @@ def _has_compiled() -> bool:
     return bool(counters.get("frames", {}).get("ok"))
 
 
-def _reads_whole(func: Any, options: Mapping[str, Any]) -> bool:  # noqa: ANN401 - torch is untyped here
+def _reads_whole(func: Any, options: Mapping[str, Any]) -> bool:
     if options.get("beta", 1) == 0 or options.get("found_inf") is not None:  # then one of them may not be read at all
         return False
-    name = func._schema.name.removeprefix("aten::")  # noqa: SLF001 - the only name it has
+    name = func._schema.name.removeprefix("aten::")  # the only name it has
     return name in _WHOLE or (torch.Tag.pointwise in func.tags and name not in _IN_PART)
 
 

@@ -82,7 +82,7 @@ def simulated_cuda() -> Iterator[SimulatedDevice]:
         stack.enter_context(children.watched())
         casts = Casts()
         stack.callback(casts.remove)
-        stack.callback(composites.register()._destroy)  # noqa: SLF001 - no public name
+        stack.callback(composites.register()._destroy)
         patches.enter(stack, casts)
         # Each node of a graph keeps the lines that made it, for what its gradient waits for.
         stack.enter_context(torch.autograd.set_detect_anomaly(True, check_nan=False))

@@ -37,8 +37,8 @@ WIDEST = "addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put t
 
 _LOW = (torch.float16, torch.bfloat16)
 _KEY = "AutocastCUDA"
-_keys = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCUDA)  # noqa: SLF001 - no public name
-_excluded: Callable[..., Any] = torch._C._ExcludeDispatchKeyGuard  # noqa: SLF001 - as above
+_keys = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCUDA)
+_excluded: Callable[..., Any] = torch._C._ExcludeDispatchKeyGuard
 
 
 class Casts:
@@ -65,7 +65,7 @@ class Casts:
     def remove(self) -> None:
         """Give the operators back to ATen's kernels."""
         self.forget()
-        self._library._destroy()  # noqa: SLF001 - no public name
+        self._library._destroy()
 
     def _kernel(self, operator: Operator, choose: Callable[[object], torch.dtype]) -> Operator:
         def kernel(*args: object, **kwargs: object) -> object:

@@ -37,7 +37,7 @@ def _attention(
     value: torch.Tensor,
     attn_mask: torch.Tensor | None = None,
     dropout_p: float = 0.0,
-    is_causal: bool = False,  # noqa: FBT001, FBT002 - torch's signature
+    is_causal: bool = False,
     *,
     scale: float | None = None,
     enable_gqa: bool = False,
@@ -47,11 +47,11 @@ def _attention(
         attn_mask = torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill_(attn_mask.logical_not(), -torch.inf)
     one_kernel = type(query) is SimTensor and not enable_gqa and not dropout_p
     if one_kernel and _fused(query, key, value, attn_mask, is_causal=is_causal):
-        return _aten._scaled_dot_product_flash_attention_for_cpu(  # noqa: SLF001 - an operator, by its name
+        return _aten._scaled_dot_product_flash_attention_for_cpu(  # an operator, by its name
             query, key, value, dropout_p, is_causal, attn_mask=attn_mask, scale=scale
         )[0]
     keywords = {"enable_gqa": True} if enable_gqa else {}
-    return _aten._scaled_dot_product_attention_math(  # noqa: SLF001 - as above
+    return _aten._scaled_dot_product_attention_math(
         query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale, **keywords
     )[0]
 
@@ -60,7 +60,7 @@ def _fused(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None, *, is_causal: bool
 ) -> bool:
     """Whether the host would use its fused kernel for these values."""
-    inner = [part._value if type(part) is SimTensor else part for part in (query, key, value, mask)]  # noqa: SLF001
+    inner = [part._value if type(part) is SimTensor else part for part in (query, key, value, mask)]
     if mask is not None and mask.requires_grad:
         return False
     choice = getattr(torch, "_fused_sdp_choice", None)

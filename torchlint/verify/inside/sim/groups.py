@@ -27,7 +27,7 @@ def patch_groups(patch: Callable[..., None]) -> None:
     )
     device_of_objects: Any = getattr(core, "_get_object_coll_device", None)
 
-    def init_process_group(backend: Any = None, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as the original
+    def init_process_group(backend: Any = None, *args: Any, **kwargs: Any) -> None:
         by_nccl[:] = [True] if backend is None or _NCCL in str(backend) else []
         if by_nccl:
             kwargs.pop("device_id", None)
@@ -37,20 +37,20 @@ def patch_groups(patch: Callable[..., None]) -> None:
         if by_nccl and distributed.get_world_size() != 1:
             raise NotImplementedError("there is one simulated device: start the program with one rank (WORLD_SIZE=1)")
 
-    def destroy_process_group(*args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as the original
+    def destroy_process_group(*args: Any, **kwargs: Any) -> None:
         by_nccl.clear()
         end(*args, **kwargs)
 
-    def get_backend(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
+    def get_backend(*args: Any, **kwargs: Any) -> Any:
         return _NCCL if by_nccl else backend_of(*args, **kwargs)
 
-    def barrier(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
+    def barrier(*args: Any, **kwargs: Any) -> Any:
         # `WorkNCCL::synchronizeInternal` (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp): the host waits for it.
         if by_nccl:
             ledger.note("syncs")
         return wait(*args, **kwargs)
 
-    def object_device(*args: Any) -> Any:  # noqa: ANN401 - as the original
+    def object_device(*args: Any) -> Any:
         return CUDA if by_nccl else device_of_objects(*args)
 
     names: dict[str, Callable[..., Any]] = {
@@ -73,7 +73,7 @@ def _patch_data_parallel(patch: Callable[..., None]) -> None:
     wrapped: Any = torch.nn.parallel.DistributedDataParallel
     begin, forward, without = wrapped.__init__, wrapped.forward, wrapped.no_sync
 
-    def init(self: Any, module: torch.nn.Module, device_ids: Any = None, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as the original
+    def init(self: Any, module: torch.nn.Module, device_ids: Any = None, *args: Any, **kwargs: Any) -> None:
         if not any(type(parameter) is SimTensor for parameter in module.parameters()):
             begin(self, module, device_ids, *args, **kwargs)
             return
@@ -85,7 +85,7 @@ def _patch_data_parallel(patch: Callable[..., None]) -> None:
         self.require_backward_grad_sync = True
         self.of_one_rank = True
 
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the original
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not getattr(self, "of_one_rank", False):
             return forward(self, *args, **kwargs)
         if self.device_ids:
@@ -93,7 +93,7 @@ def _patch_data_parallel(patch: Callable[..., None]) -> None:
         return self.module(*args, **kwargs)
 
     @contextmanager
-    def no_sync(self: Any) -> Iterator[None]:  # noqa: ANN401 - as the original
+    def no_sync(self: Any) -> Iterator[None]:
         if not getattr(self, "of_one_rank", False):
             with without(self):
                 yield

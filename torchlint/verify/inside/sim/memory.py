@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
 
 from torchlint.verify.inside.sim.sites import ledger
-
-if TYPE_CHECKING:
-    import torch
 
 # The caching allocator rounds every request up to a multiple of this: `kMinBlockSize`, CUDACachingAllocator.h.
 BLOCK_BYTES = 512
@@ -30,7 +29,7 @@ class DeviceMemory:
 
     def hold(self, storage: torch.UntypedStorage) -> None:
         """Count this storage until it dies; a storage that was counted is counted anew if it was resized."""
-        address = storage._cdata  # noqa: SLF001 - the storage's identity, whatever Python object stands for it
+        address = storage._cdata  # the storage's identity, whatever Python object stands for it
         size = -(-storage.nbytes() // BLOCK_BYTES) * BLOCK_BYTES
         held = self._held.get(address)
         if held is not None:
@@ -68,12 +67,12 @@ class PinnedMemory:
 
     def pin(self, storage: torch.UntypedStorage) -> None:
         """Treat this storage as page-locked for as long as it lives."""
-        address = storage._cdata  # noqa: SLF001 - as above
+        address = storage._cdata
         self._held[address] = weakref.ref(storage, lambda _: self._held.pop(address, None))
 
     def holds(self, storage: torch.UntypedStorage) -> bool:
         """Whether this storage was pinned."""
-        return bool(self._held) and storage._cdata in self._held  # noqa: SLF001 - as above
+        return bool(self._held) and storage._cdata in self._held
 
 
 memory = DeviceMemory()

@@ -10,7 +10,6 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchlint.verify.inside.sim import composites, syncs, transfers
-from torchlint.verify.inside.sim.kernels import kernels
 from torchlint.verify.inside.sim.memory import memory, pinned
 from torchlint.verify.inside.sim.sites import ledger
 from torchlint.verify.inside.sim.tensor import (
@@ -110,10 +109,10 @@ def dispatch(operator: Operator, args: Arguments, kwargs: Keywords) -> object:
 def _taken_apart(operator: torch._ops.OpOverload, args: Arguments, kwargs: Keywords) -> object:
     """Run a composite operator by the operators that it consists of."""
     with _everything:
-        own = composites.OWN.get(operator._schema.name)  # noqa: SLF001 - no public name
-        if own is not None and own[0] == operator._overloadname:  # noqa: SLF001 - as above
+        own = composites.OWN.get(operator._schema.name)
+        if own is not None and own[0] == operator._overloadname:
             return own[1](*args, **kwargs)
-        return operator._op_dk(_COMPOSITE, *args, **kwargs)  # noqa: SLF001 - as above
+        return operator._op_dk(_COMPOSITE, *args, **kwargs)
 
 
 def _on_host(operator: Operator, values: list[Any], kwargs: Keywords) -> object:
@@ -129,7 +128,7 @@ def _unwrap(argument: object, ours: list[Any], theirs: list[Any]) -> object:
     """The argument with values in place of device tensors; these go to `ours`, host tensors to `theirs`."""
     if isinstance(argument, SimTensor):
         ours.append(argument)
-        return argument._value  # noqa: SLF001 - the values of the class that this module runs
+        return argument._value  # the values of the class that this module runs
     if isinstance(argument, (list, tuple)):
         return type(argument)([_unwrap(part, ours, theirs) for part in argument])
     if isinstance(argument, torch.Tensor):
@@ -150,16 +149,16 @@ def _rewrap(result: object) -> object:
 def _rewrap_mutated(result: object, ours: list[Any], *, reshapes: bool) -> object:
     """What an operator that writes to its arguments returns: the very tensors it was given."""
     for tensor in ours:
-        if reshapes or tensor.shape != tensor._value.shape:  # noqa: SLF001 - as above
+        if reshapes or tensor.shape != tensor._value.shape:
             _adopt_shape(tensor)
-            memory.hold(tensor._value.untyped_storage())  # noqa: SLF001 - as above
+            memory.hold(tensor._value.untyped_storage())
     return _match(result, ours)
 
 
 def _match(result: object, ours: list[Any]) -> object:
     if isinstance(result, torch.Tensor):
         for tensor in ours:
-            if tensor._value is result:  # noqa: SLF001 - as above
+            if tensor._value is result:
                 return tensor
         return SimTensor(result)
     if isinstance(result, (list, tuple)):
@@ -170,7 +169,7 @@ def _match(result: object, ours: list[Any]) -> object:
 def _adopt_shape(tensor: torch.Tensor) -> None:
     """Give the wrapper the shape that an in-place operator (`resize_`, `t_`, `out=`) gave the value."""
     with torch.no_grad():
-        replace_data(tensor, SimTensor(tensor._value))  # noqa: SLF001 - the values of the class that this module runs
+        replace_data(tensor, SimTensor(tensor._value))  # the values of the class that this module runs
 
 
 def _refuse_host_tensors(theirs: list[Any], name: str) -> None:
@@ -205,7 +204,7 @@ def _to_copy(operator: Operator, args: Arguments, kwargs: Keywords) -> object:
     to_device = from_device if device is None else device.type == "cuda" or device == META
     if not from_device and not to_device:
         return operator(source, **({} if device is None else {"device": device}), **kwargs)
-    value = source._value if from_device else source  # noqa: SLF001 - as above
+    value = source._value if from_device else source
     result = operator(value, **kwargs)
     if not from_device:
         transfers.to_device(source, result.dtype, non_blocking=non_blocking)
@@ -225,8 +224,8 @@ def _copy_(operator: Operator, args: Arguments, kwargs: Keywords) -> object:
     target, source = args[0], args[1]
     non_blocking = bool(args[2] if len(args) > 2 else kwargs.get("non_blocking", False))
     to_device, from_device = type(target) is SimTensor, type(source) is SimTensor
-    target_value = target._value if to_device else target  # noqa: SLF001 - as above
-    source_value = source._value if from_device else source  # noqa: SLF001 - as above
+    target_value = target._value if to_device else target
+    source_value = source._value if from_device else source
     operator(target_value, source_value)
     if to_device and from_device:
         ledger.note("launches")
@@ -289,7 +288,7 @@ def _zeros(_: Operator, args: Arguments, kwargs: Keywords) -> object:
 
 
 def _look_up(operator: torch._ops.OpOverload) -> _Operator:
-    schema = operator._schema  # noqa: SLF001 - no public name
+    schema = operator._schema
     name = schema.name if not schema.overload_name else f"{schema.name}.{schema.overload_name}"
     mutates = schema.is_mutable
     returns_view = not mutates and any(value.alias_info is not None for value in schema.returns)
@@ -357,7 +356,25 @@ _SPECIAL: dict[str, Callable[..., Any]] = {
     "prim::device": _device,
 }
 
-_COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd  # noqa: SLF001 - no public name
-_has_kernel: Callable[[str, str], bool] = torch._C._dispatch_has_kernel_for_dispatch_key  # noqa: SLF001 - as above
+_COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
+_has_kernel: Callable[[str, str], bool] = torch._C._dispatch_has_kernel_for_dispatch_key
 _everything = OnDevice()
 _operators: dict[Any, _Operator] = {}
+
+
+_BIAS = 2
+_OUTPUT_MASK = -1
+
+
+def kernels(name: str, args: Arguments) -> int:
+    """The launches of an operator: one, but for convolutions.
+
+    cuDNN adds no bias: `_convolution` calls `output.add_(bias)` behind it, and `convolution_backward` sums the gradient
+    over everything but channels, beside one kernel for each of the other gradients
+    (aten/src/ATen/native/Convolution.cpp, the cases of `ConvBackend::Cudnn`).
+    """
+    if name == "aten::convolution":
+        return 1 if args[_BIAS] is None else 2
+    if name == "aten::convolution_backward":
+        return max(sum(args[_OUTPUT_MASK]), 1)
+    return 1

@@ -7,20 +7,23 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch._dynamo  # what inspects the names of torch has to see them before they are replaced
 from torch.utils._device import DeviceContext, _device_constructors
 from torch.utils._pytree import tree_map
 
+from torchlint.verify.inside.sim.autocast import Casts
 from torchlint.verify.inside.sim.frontdoor import (
     ACCELERATOR_NAMES,
     CUDA_NAMES,
+    NAMES,
     NVTX_NAMES,
     Event,
     Stream,
     nothing,
+    typed,
 )
 from torchlint.verify.inside.sim.groups import patch_groups
 from torchlint.verify.inside.sim.memory import pinned
@@ -37,13 +40,9 @@ from torchlint.verify.inside.sim.tensor import (
     names_cuda,
     restore,
 )
-from torchlint.verify.inside.sim.typed import NAMES, typed
-
-if TYPE_CHECKING:
-    from torchlint.verify.inside.sim.autocast import Casts
 
 _MISSING = object()
-_host = torch._C.TensorBase  # noqa: SLF001 - the methods that the patches stand before
+_host = torch._C.TensorBase  # the methods that the patches stand before
 _modes = getattr(torch.overrides, "_get_current_function_mode_stack", list)
 _simulating = threading.local()
 
@@ -81,8 +80,8 @@ def _patch_names(patch: Callable[..., None]) -> None:
         memory = getattr(accelerator, "memory", None)
         for name in vars(memory or accelerator).keys() & ACCELERATOR_NAMES.keys():
             patch(memory or accelerator, name, ACCELERATOR_NAMES[name])
-    if hasattr(torch._C, "_get_accelerator"):  # noqa: SLF001 - no public name
-        patch(torch._C, "_get_accelerator", lambda *_: torch.device("cuda"))  # noqa: SLF001 - as above
+    if hasattr(torch._C, "_get_accelerator"):
+        patch(torch._C, "_get_accelerator", lambda *_: torch.device("cuda"))
     patch(torch, "Stream", Stream)
     patch(torch, "Event", Event)
     for module in (torch.cuda.random, torch.cuda.memory, torch.cuda.graphs, torch.cuda.streams):
@@ -93,8 +92,8 @@ def _patch_names(patch: Callable[..., None]) -> None:
         if hasattr(torch.cuda.nvtx, name):
             patch(torch.cuda.nvtx, name, nothing)
     capturing = "_cuda_isCurrentStreamCapturing"
-    if hasattr(torch._C, capturing):  # noqa: SLF001 - no public name
-        patch(torch._C, capturing, lambda: False)  # noqa: SLF001 - as above
+    if hasattr(torch._C, capturing):
+        patch(torch._C, capturing, lambda: False)
 
 
 def _patch_tensor(patch: Callable[..., None]) -> None:
@@ -108,7 +107,7 @@ def _patch_tensor(patch: Callable[..., None]) -> None:
     def cuda(
         self: torch.Tensor,
         device: object = None,
-        non_blocking: bool = False,  # noqa: FBT001, FBT002 - as Tensor's
+        non_blocking: bool = False,
         memory_format: torch.memory_format | None = None,
     ) -> torch.Tensor:
         del device
@@ -152,7 +151,7 @@ def _patch_jagged(patch: Callable[..., None]) -> None:
     """Nested tensors with `layout=torch.jagged` are Python's, made of other tensors, and say where these are."""
     from torch.nested._internal.nested_tensor import NestedTensor  # no public name
 
-    make: Callable[..., Any] = torch.Tensor._make_wrapper_subclass  # noqa: SLF001 - as above
+    make: Callable[..., Any] = torch.Tensor._make_wrapper_subclass
 
     def wrap(cls: type, *args: object, **kwargs: object) -> object:
         places = [META if isinstance(part, Device) and names_cuda(part) else part for part in args]
@@ -243,7 +242,7 @@ def _patch_default_type(patch: Callable[..., None], stack: ExitStack) -> None:
             return made
         return SimTensor(made) if not args or type(args[0]) is int else made.cuda()
 
-    def set_default_tensor_type(kind: Any) -> None:  # noqa: ANN401 - a name, or a type
+    def set_default_tensor_type(kind: Any) -> None:  # a name, or a type
         name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__name__}"
         while undo:
             undo.pop().close()
@@ -287,7 +286,7 @@ def _patch_indices(patch: Callable[..., None]) -> None:
         def __instancecheck__(cls, instance: object) -> bool:
             return isinstance(instance, Device)
 
-        def __call__(cls, *args: Any, **kwargs: Any) -> torch.device:  # noqa: ANN401 - as the original
+        def __call__(cls, *args: Any, **kwargs: Any) -> torch.device:
             named = args or tuple(kwargs.values())
             return CUDA if named and type(named[0]) is int else Device(*args, **kwargs)
 
@@ -330,13 +329,13 @@ def _from_numbers(make: Callable[..., Any], data: object, *args: object, **kwarg
 
 def _patch_optimizers(patch: Callable[..., None], stack: ExitStack) -> None:
     name = "_group_tensors_by_device_and_dtype"
-    native: Callable[..., dict[Any, Any]] = getattr(torch._C, name, None) or dict  # noqa: SLF001 - no public name
+    native: Callable[..., dict[Any, Any]] = getattr(torch._C, name, None) or dict
 
     def group(*args: object, **kwargs: object) -> object:
         return {(CUDA if key[0] == META else key[0], key[1]): value for key, value in native(*args, **kwargs).items()}
 
-    if hasattr(torch._C, name):  # noqa: SLF001 - as above
-        patch(torch._C, name, group)  # noqa: SLF001 - as above
+    if hasattr(torch._C, name):
+        patch(torch._C, name, group)
     # `foreach` is the default on CUDA for exact types only, a list that both of these modules may share.
     for module in (sys.modules["torch.optim.optimizer"], sys.modules["torch.utils._foreach_utils"]):
         kinds = getattr(module, "_foreach_supported_types", [])
@@ -351,7 +350,7 @@ def _patch_modules(patch: Callable[..., None], stack: ExitStack) -> None:
     stack.callback(future.set_swap_module_params_on_conversion, future.get_swap_module_params_on_conversion())
     future.set_swap_module_params_on_conversion(True)
     patch(torch.utils, "swap_tensors", exchange)
-    parse: Callable[..., Any] = torch._C._nn._parse_to  # noqa: SLF001 - how `Module.to` reads its arguments
+    parse: Callable[..., Any] = torch._C._nn._parse_to  # how `Module.to` reads its arguments
 
     def parse_to(*args: object, **kwargs: object) -> object:
         if args and type(args[0]) is int:
@@ -360,7 +359,7 @@ def _patch_modules(patch: Callable[..., None], stack: ExitStack) -> None:
             kwargs["device"] = CUDA
         return parse(*args, **kwargs)
 
-    patch(torch._C._nn, "_parse_to", parse_to)  # noqa: SLF001 - as above
+    patch(torch._C._nn, "_parse_to", parse_to)
     data = torch.Tensor.data
 
     def set_data(self: torch.Tensor, value: torch.Tensor) -> None:

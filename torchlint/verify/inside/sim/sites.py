@@ -87,7 +87,7 @@ class Ledger:
 
 def _user_line(*, of_the_forward_pass: bool) -> tuple[str, int]:
     """The innermost line of the user's own files; where there is none, of an installed package."""
-    frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 - the documented way to a stack without a traceback
+    frame: FrameType | None = sys._getframe(2)  # the documented way to a stack without a traceback
     library: tuple[str, int] | None = None
     while frame is not None:
         owner, file = _owner(frame.f_code.co_filename)
@@ -103,7 +103,7 @@ def _user_line(*, of_the_forward_pass: bool) -> tuple[str, int]:
 
 def _forward_line() -> tuple[str, int] | None:
     """The user's line whose operation the engine takes the gradient of, as anomaly mode keeps it with each node."""
-    node = torch._C._current_autograd_node()  # noqa: SLF001 - what anomaly mode itself asks
+    node = torch._C._current_autograd_node()  # what anomaly mode itself asks
     kept = node.metadata.get("traceback_", ()) if node is not None else ()
     for entry in reversed(kept):
         match = _ENTRY.match(entry)

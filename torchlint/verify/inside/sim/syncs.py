@@ -155,7 +155,7 @@ def _isin(arguments: Sequence[Any]) -> Reads:
 
 def _coalesce(arguments: Sequence[Any]) -> Reads:
     """`_coalesce_sparse_cuda` (sparse/cuda/SparseCUDATensor.cu): `thrust::unique_by_key` returns how many are left."""
-    return (1, _COUNT) if arguments[0]._nnz() >= 2 else _NONE  # noqa: SLF001 - as the source has it
+    return (1, _COUNT) if arguments[0]._nnz() >= 2 else _NONE  # as the source has it
 
 
 def _to_sparse(arguments: Sequence[Any]) -> Reads:

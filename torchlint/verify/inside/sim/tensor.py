@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import Any, SupportsIndex
 
+import numpy as np
 import torch
 
 from torchlint.verify.inside.sim import transfers
 from torchlint.verify.inside.sim.children import children
 from torchlint.verify.inside.sim.memory import memory
-
-if TYPE_CHECKING:
-    import numpy as np
 
 CUDA = torch.device("cuda", 0)
 META = torch.device("meta", 0)  # an index, which a user's own meta tensors do not have
@@ -28,10 +26,10 @@ Operator = Callable[..., Any]
 Arguments = tuple[Any, ...]
 Keywords = dict[str, Any]
 
-_keys = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCUDA)  # noqa: SLF001 - no public name
+_keys = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCUDA)
 _tensor = torch.tensor
-_to_text: Callable[[Any], str] = torch._tensor_str._str  # noqa: SLF001 - no public name
-_host = torch._C.TensorBase  # noqa: SLF001 - the methods that `SimTensor` and the patches stand before
+_to_text: Callable[[Any], str] = torch._tensor_str._str
+_host = torch._C.TensorBase  # the methods that `SimTensor` and the patches stand before
 
 
 def others_decide(types: Sequence[type]) -> bool:
@@ -60,7 +58,7 @@ class SimTensor(torch.Tensor):
     def __new__(  # noqa: PYI034 - `Self` is new in Python 3.11
         cls: type[SimTensor],
         value: torch.Tensor,
-        requires_grad: bool = False,  # noqa: FBT001, FBT002 - as Tensor's
+        requires_grad: bool = False,
     ) -> SimTensor:
         """Give `value`, a host tensor without gradient, to the device."""
         if value.dtype.is_complex and value.is_conj():
@@ -68,7 +66,7 @@ class SimTensor(torch.Tensor):
         inferring = value.is_inference()
         if inferring is not torch.is_inference_mode_enabled():
             # A view is an inference tensor if its base is one, in whichever mode it is taken.
-            with torch._C._InferenceMode(inferring):  # noqa: SLF001 - what `torch.inference_mode` enters
+            with torch._C._InferenceMode(inferring):  # what `torch.inference_mode` enters
                 return SimTensor(value, requires_grad)
         if value.layout is not torch.strided or value.is_nested:
             return _of_other_layout(cls, value, requires_grad=requires_grad)
@@ -87,7 +85,7 @@ class SimTensor(torch.Tensor):
         memory.hold(value.untyped_storage())
         return self
 
-    __torch_function__ = torch._C._disabled_torch_function_impl  # noqa: SLF001 - torch's own way to do without
+    __torch_function__ = torch._C._disabled_torch_function_impl  # torch's own way to do without
 
     @classmethod
     def __torch_dispatch__(
@@ -118,9 +116,9 @@ class SimTensor(torch.Tensor):
             become(self, other)
             return
         replace_data(self, other)
-        self._value = other._value  # noqa: SLF001 - a tensor of this class
+        self._value = other._value  # a tensor of this class
 
-    def requires_grad_(self, requires_grad: bool = True) -> torch.Tensor:  # noqa: FBT001, FBT002 - as Tensor's
+    def requires_grad_(self, requires_grad: bool = True) -> torch.Tensor:
         """As `Tensor.requires_grad_`."""
         if requires_grad and self.is_nested:
             raise NotImplementedError(
@@ -132,7 +130,7 @@ class SimTensor(torch.Tensor):
         """The index of the only device."""
         return 0
 
-    def type(self, dtype: torch.dtype | str | None = None, non_blocking: bool = False, **_: object) -> object:  # noqa: FBT001, FBT002
+    def type(self, dtype: torch.dtype | str | None = None, non_blocking: bool = False, **_: object) -> object:
         """As `Tensor.type`; without an argument the name of a CUDA type."""
         if dtype is None:
             return _host.type(self._value).replace("torch.", "torch.cuda.", 1)
@@ -194,7 +192,7 @@ class SimTensor(torch.Tensor):
         if self.grad is not None:
             copy.grad = self.grad.__deepcopy__(memo)
         if getattr(self, "_is_param", False):
-            copy._is_param = True  # noqa: SLF001 - how torch marks a parameter of a subclass
+            copy._is_param = True  # how torch marks a parameter of a subclass
         memo[id(self)] = copy
         return copy
 
@@ -215,7 +213,7 @@ class SimTensor(torch.Tensor):
 
     def new(self, *args: object, **kwargs: object) -> torch.Tensor:
         """As `Tensor.new`, which takes sizes or numbers, a tensor, or the parts of a sparse one."""
-        values = [part._value if type(part) is SimTensor else part for part in args]  # noqa: SLF001 - of this class
+        values = [part._value if type(part) is SimTensor else part for part in args]
         value = self._value.new(*values, **kwargs)
         if args and isinstance(args[0], (list, tuple)) and not isinstance(args[0], torch.Size):
             transfers.to_device(value, value.dtype, non_blocking=False)
@@ -236,14 +234,14 @@ class SimTensor(torch.Tensor):
 SimTensor.__name__ = SimTensor.__qualname__ = "Tensor"
 SimTensor.__module__ = "torch"
 
-_wrap: Callable[..., Any] = torch.Tensor._make_wrapper_subclass  # noqa: SLF001 - no public name
-_subclass: Callable[..., Any] = torch.Tensor._make_subclass  # noqa: SLF001 - as above
+_wrap: Callable[..., Any] = torch.Tensor._make_wrapper_subclass
+_subclass: Callable[..., Any] = torch.Tensor._make_subclass
 
 
 def _of_other_layout(cls: type[SimTensor], value: torch.Tensor, *, requires_grad: bool) -> SimTensor:
     """A wrapper of a sparse or nested tensor: one of this class over a tensor of that layout without values."""
     parts = transfers.members(value)
-    with torch._C._DisableTorchDispatch():  # noqa: SLF001 - below all modes: it is no one's
+    with torch._C._DisableTorchDispatch():  # below all modes: it is no one's
         # On the meta device there are no nested ones, and sparse ones forget the index: they ask Python where they are.
         like = value.detach() if value.is_nested else _hollow(value, parts)
         self: SimTensor = _subclass(cls, like, requires_grad, dispatch_device=True)
@@ -269,7 +267,7 @@ loading = _Loading()
 """Whether `torch.load` is told, in this thread, to leave on the host what was on the device."""
 
 
-def restore(value: torch.Tensor, is_parameter: bool, requires_grad: bool) -> torch.Tensor:  # noqa: FBT001 - pickled
+def restore(value: torch.Tensor, is_parameter: bool, requires_grad: bool) -> torch.Tensor:  # pickled
     """A tensor of a checkpoint, or of the process that started this one, on the device that it was on."""
     children.use()
     if not loading.on_host:
@@ -293,7 +291,7 @@ def exchange(left: torch.Tensor, right: torch.Tensor) -> None:
     """As `torch.utils.swap_tensors`, also where a graph refers to the tensors, as a module may move then on CUDA."""
     left.__class__, right.__class__ = right.__class__, left.__class__
     left.__dict__, right.__dict__ = right.__dict__, left.__dict__
-    torch._C._swap_tensor_impl(left, right)  # noqa: SLF001 - no public name
+    torch._C._swap_tensor_impl(left, right)
 
 
 def _host_index(index: object) -> object:

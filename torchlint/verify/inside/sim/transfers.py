@@ -73,7 +73,7 @@ def members(tensor: torch.Tensor) -> list[torch.Tensor]:
     if tensor.is_nested:
         return [tensor.values()]
     if tensor.layout is torch.sparse_coo:
-        return [tensor._indices(), tensor._values()]  # noqa: SLF001 - those of a tensor that need not be coalesced
+        return [tensor._indices(), tensor._values()]  # those of a tensor that need not be coalesced
     if tensor.layout in {torch.sparse_csr, torch.sparse_bsr}:
         return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
     return [tensor.ccol_indices(), tensor.row_indices(), tensor.values()]

@@ -71,7 +71,7 @@ KINDS: dict[str, Kind] = {
 _EMNIST = {"byclass": 62, "bymerge": 47, "balanced": 47, "letters": 27, "digits": 10, "mnist": 10}
 
 
-def make_up(owner: Any, count: int) -> None:  # noqa: ANN401 - a class, torchvision's or the stand-in's
+def make_up(owner: Any, count: int) -> None:  # a class, torchvision's or the stand-in's
     """Let the dataset `owner` be made without files, of `count` samples."""
     name = owner.__name__
     kind = KINDS[name]
@@ -79,7 +79,7 @@ def make_up(owner: Any, count: int) -> None:  # noqa: ANN401 - a class, torchvis
     plain = next(base for base in owner.__mro__ if base.__name__ == "VisionDataset").__init__
 
     @functools.wraps(owner.__init__)
-    def initialise(self: Any, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - as the original
+    def initialise(self: Any, *arguments: Any, **options: Any) -> None:
         given = dict(zip(names, arguments, strict=False)) | options
         transforms = (given.get(name) for name in ("transforms", "transform", "target_transform"))
         plain(self, given.get("root", ""), *transforms)
@@ -94,12 +94,12 @@ def make_up(owner: Any, count: int) -> None:  # noqa: ANN401 - a class, torchvis
         owner.__len__ = lambda self: self.made_up.count
 
 
-def shorten(fake: Any, count: int) -> None:  # noqa: ANN401 - as above
+def shorten(fake: Any, count: int) -> None:
     """Let `FakeData`, which is made up anyway, have no more than `count` samples."""
     initialise = fake.__init__
 
     @functools.wraps(initialise)
-    def shortened(self: Any, size: int = 1000, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - as the original
+    def shortened(self: Any, size: int = 1000, *arguments: Any, **options: Any) -> None:
         initialise(self, min(size, count), *arguments, **options)
 
     fake.__init__ = shortened
@@ -133,7 +133,7 @@ class Samples:
         """The bytes of its image, channels first."""
         return picture(self.name, index, self.label(index), self.kind.shape)
 
-    def target(self, index: int) -> Any:  # noqa: ANN401 - as the dataset has it
+    def target(self, index: int) -> Any:  # as the dataset has it
         """What belongs to its image."""
         generator = drawing(f"{self.name} targets", index)
         _, height, width = self.kind.shape
@@ -153,7 +153,7 @@ class Samples:
                 return self.label(index)
 
 
-def _sample(dataset: Any, index: int) -> tuple[Any, Any]:  # noqa: ANN401 - as above
+def _sample(dataset: Any, index: int) -> tuple[Any, Any]:
     """What `dataset[index]` is, its transforms applied."""
     made: Samples = dataset.made_up
     if not -made.count <= index < made.count:
@@ -187,7 +187,7 @@ def _attributes(made: Samples, given: dict[str, Any]) -> dict[str, Any]:
     return attributes | {"data": _array(data), "labels": _array(torch.tensor(labels, device="cpu"))}
 
 
-def _array(data: torch.Tensor) -> Any:  # noqa: ANN401 - an array, where there is NumPy
+def _array(data: torch.Tensor) -> Any:  # an array, where there is NumPy
     try:
         return data.numpy()
     except RuntimeError:

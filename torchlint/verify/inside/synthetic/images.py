@@ -29,7 +29,7 @@ def drawing(name: str, number: int) -> torch.Generator:
     return generator
 
 
-def to_image(data: torch.Tensor) -> Any:  # noqa: ANN401 - a PIL image, or a tensor
+def to_image(data: torch.Tensor) -> Any:  # a PIL image, or a tensor
     """A PIL image of bytes of channels x height x width; the bytes themselves where there is no Pillow."""
     try:
         pillow = importlib.import_module("PIL.Image")
@@ -44,7 +44,7 @@ def to_image(data: torch.Tensor) -> Any:  # noqa: ANN401 - a PIL image, or a ten
     return pillow.frombytes("RGB" if channels == 3 else "L", (width, height), raw)
 
 
-def to_tensor(image: Any) -> torch.Tensor:  # noqa: ANN401 - a PIL image, an array or a tensor
+def to_tensor(image: Any) -> torch.Tensor:  # a PIL image, an array or a tensor
     """The numbers of an image, channels x height x width."""
     if isinstance(image, torch.Tensor):
         return image

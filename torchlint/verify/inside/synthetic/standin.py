@@ -88,10 +88,10 @@ class FakeData(VisionDataset):
 
 
 def make_grid(
-    tensor: Any,  # noqa: ANN401 - a tensor or a list of them
+    tensor: Any,  # a tensor or a list of them
     nrow: int = 8,
     padding: int = 2,
-    normalize: bool = False,  # noqa: FBT001, FBT002 - as torchvision's
+    normalize: bool = False,
     **_: object,
 ) -> torch.Tensor:
     """One image of many, side by side, on their device."""
@@ -107,7 +107,7 @@ def make_grid(
     return torch.cat([functional.pad(row, (0, width - row.shape[-1])) for row in rows], -2)
 
 
-def save_image(tensor: Any, fp: Any, format: str | None = None, **options: Any) -> None:  # noqa: A002, ANN401 - torchvision's
+def save_image(tensor: Any, fp: Any, format: str | None = None, **options: Any) -> None:  # noqa: A002 - torchvision's
     """Bring one image of many to the host, as torchvision does, and write it: empty, where there is no Pillow."""
     grid = make_grid(tensor, **options).mul(255).add(0.5).clamp(0, 255)
     image = to_image(grid.to("cpu", torch.uint8))
@@ -153,4 +153,4 @@ def _fork_workers() -> None:
     default = getattr(multiprocessing.context, "_default_context", None)
     if "fork" in multiprocessing.get_all_start_methods() and hasattr(default, "_default_context"):
         # Not `set_start_method`, after which the program could set none itself.
-        default._default_context = multiprocessing.get_context("fork")  # type: ignore[union-attr]  # noqa: SLF001 - no public name
+        default._default_context = multiprocessing.get_context("fork")  # type: ignore[union-attr]

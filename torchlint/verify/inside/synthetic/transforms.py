@@ -22,7 +22,7 @@ class Transform:
     parameters = ""
     defaults: tuple[Any, ...] = ()
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - each has its own
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # each has its own
         names = self.parameters.split()
         given = dict(zip(names[len(names) - len(self.defaults) :], self.defaults, strict=True))
         given |= dict(zip(names, arguments, strict=False)) | options
@@ -31,14 +31,14 @@ class Transform:
             raise TypeError(f"{type(self).__name__}() is missing its argument {missing[0]!r}")
         vars(self).update(given)
 
-    def __call__(self, image: Any) -> Any:  # noqa: ANN401 - see the module
+    def __call__(self, image: Any) -> Any:
         """The image, transformed."""
         return self._apply(image)
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - known when it is made
+    def __getattr__(self, name: str) -> Any:  # known when it is made
         raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
 
-    def _apply(self, image: Any) -> Any:  # noqa: ANN401 - see the module
+    def _apply(self, image: Any) -> Any:
         raise NotImplementedError
 
 
@@ -47,7 +47,7 @@ class Compose(Transform):
 
     parameters = "transforms"
 
-    def _apply(self, image: Any) -> Any:  # noqa: ANN401 - see the module
+    def _apply(self, image: Any) -> Any:
         for transform in self.transforms:
             image = transform(image)
         return image
@@ -58,7 +58,7 @@ class RandomApply(Transform):
 
     parameters, defaults = "transforms p", (0.5,)
 
-    def _apply(self, image: Any) -> Any:  # noqa: ANN401 - see the module
+    def _apply(self, image: Any) -> Any:
         for transform in self.transforms if _happens(self.p) else ():
             image = transform(image)
         return image
@@ -69,14 +69,14 @@ class Lambda(Transform):
 
     parameters = "lambd"
 
-    def _apply(self, image: Any) -> Any:  # noqa: ANN401 - see the module
+    def _apply(self, image: Any) -> Any:
         return self.lambd(image)
 
 
 class ToTensor(Transform):
     """Floats from 0 to 1 of bytes."""
 
-    def _apply(self, image: Any) -> torch.Tensor:  # noqa: ANN401 - see the module
+    def _apply(self, image: Any) -> torch.Tensor:
         data = to_tensor(image)
         return data.float().div(255) if data.dtype == torch.uint8 else data
 
@@ -84,7 +84,7 @@ class ToTensor(Transform):
 class PILToTensor(Transform):
     """The bytes."""
 
-    def _apply(self, image: Any) -> torch.Tensor:  # noqa: ANN401 - see the module
+    def _apply(self, image: Any) -> torch.Tensor:
         return to_tensor(image)
 
 
@@ -93,7 +93,7 @@ class ToPILImage(Transform):
 
     parameters, defaults = "mode", (None,)
 
-    def _apply(self, image: Any) -> Any:  # noqa: ANN401 - see the module
+    def _apply(self, image: Any) -> Any:
         data = to_tensor(image)
         return to_image(data.mul(255).byte() if data.is_floating_point() else data)
 
@@ -103,7 +103,7 @@ class ConvertImageDtype(Transform):
 
     parameters = "dtype"
 
-    def _apply(self, image: Any) -> torch.Tensor:  # noqa: ANN401 - see the module
+    def _apply(self, image: Any) -> torch.Tensor:
         data = to_tensor(image)
         return data.to(self.dtype).div(255) if data.dtype == torch.uint8 and self.dtype.is_floating_point else data
 
@@ -113,7 +113,7 @@ class Normalize(Transform):
 
     parameters, defaults = "mean std inplace", (False,)
 
-    def _apply(self, image: Any) -> torch.Tensor:  # noqa: ANN401 - see the module
+    def _apply(self, image: Any) -> torch.Tensor:
         return normalize(image, self.mean, self.std, inplace=self.inplace)
 
 
@@ -122,7 +122,7 @@ class Resize(Transform):
 
     parameters, defaults = "size interpolation max_size antialias", (None, None, True)
 
-    def _apply(self, image: Any) -> torch.Tensor:  # noqa: ANN401 - see the module
+    def _apply(self, image: Any) -> torch.Tensor:
         return resize(image, self.size)
 
 
@@ -131,7 +131,7 @@ class Pad(Transform):
 
     parameters, defaults = "padding fill padding_mode", (0, "constant")
 
-    def _apply(self, image: Any) -> torch.Tensor:  # noqa: ANN401 - see the module
+    def _apply(self, image: Any) -> torch.Tensor:
         edges = [self.padding] * 4 if isinstance(self.padding, int) else [*self.padding, *self.padding][:4]
         return functional.pad(to_tensor(image), (edges[0], edges[2], edges[1], edges[3]), value=self.fill)
 
@@ -141,7 +141,7 @@ class CenterCrop(Transform):
 
     parameters = "size"
 
-    def _apply(self, image: Any) -> torch.Tensor:  # noqa: ANN401 - see the module
+    def _apply(self, image: Any) -> torch.Tensor:
         data, size = to_tensor(image), _pair(self.size)
         top, left = (max(data.shape[edge] - size[edge], 0) // 2 for edge in (-2, -1))
         return _cut(data, top, left, size)
@@ -152,7 +152,7 @@ class RandomCrop(Transform):
 
     parameters, defaults = "size padding pad_if_needed fill padding_mode", (None, False, 0, "constant")
 
-    def _apply(self, image: Any) -> torch.Tensor:  # noqa: ANN401 - see the module
+    def _apply(self, image: Any) -> torch.Tensor:
         data: torch.Tensor = to_tensor(image) if self.padding is None else Pad(self.padding, self.fill)(image)
         size = _pair(self.size)
         top, left = (_below(max(data.shape[edge] - size[edge], 0) + 1) for edge in (-2, -1))
@@ -164,7 +164,7 @@ class RandomResizedCrop(Transform):
 
     parameters, defaults = "size scale ratio interpolation antialias", ((0.08, 1.0), (0.75, 4 / 3), None, True)
 
-    def _apply(self, image: Any) -> torch.Tensor:  # noqa: ANN401 - see the module
+    def _apply(self, image: Any) -> torch.Tensor:
         data = to_tensor(image)
         share = self.scale[0] + float(torch.rand(1, device="cpu")) * (self.scale[1] - self.scale[0])
         height, width = (max(1, int(edge * share**0.5)) for edge in data.shape[-2:])
@@ -177,7 +177,7 @@ class RandomHorizontalFlip(Transform):
 
     parameters, defaults = "p", (0.5,)
 
-    def _apply(self, image: Any) -> torch.Tensor:  # noqa: ANN401 - see the module
+    def _apply(self, image: Any) -> torch.Tensor:
         return to_tensor(image).flip(-1) if _happens(self.p) else to_tensor(image)
 
 
@@ -186,7 +186,7 @@ class RandomVerticalFlip(Transform):
 
     parameters, defaults = "p", (0.5,)
 
-    def _apply(self, image: Any) -> torch.Tensor:  # noqa: ANN401 - see the module
+    def _apply(self, image: Any) -> torch.Tensor:
         return to_tensor(image).flip(-2) if _happens(self.p) else to_tensor(image)
 
 
@@ -195,7 +195,7 @@ class RandomRotation(Transform):
 
     parameters, defaults = "degrees interpolation expand center fill", (None, False, None, 0)
 
-    def _apply(self, image: Any) -> torch.Tensor:  # noqa: ANN401 - see the module
+    def _apply(self, image: Any) -> torch.Tensor:
         low, high = (-self.degrees, self.degrees) if isinstance(self.degrees, (int, float)) else self.degrees
         turn = torch.deg2rad(low + torch.rand((), device="cpu") * (high - low))
         rows = torch.stack([torch.cos(turn), -torch.sin(turn), turn * 0, torch.sin(turn), torch.cos(turn), turn * 0])
@@ -209,7 +209,7 @@ class Grayscale(Transform):
 
     parameters, defaults = "num_output_channels", (1,)
 
-    def _apply(self, image: Any) -> torch.Tensor:  # noqa: ANN401 - see the module
+    def _apply(self, image: Any) -> torch.Tensor:
         data = to_tensor(image)
         if data.shape[0] == 3:
             weights = torch.tensor([0.299, 0.587, 0.114], device="cpu").view(3, 1, 1)  # ITU-R BT.601
@@ -239,7 +239,7 @@ def normalize(
     return tensor.sub_(shift).div_(scale) if inplace else (tensor - shift) / scale
 
 
-def resize(image: Any, size: int | Sequence[int], *_: object, **__: object) -> torch.Tensor:  # noqa: ANN401 - see the module
+def resize(image: Any, size: int | Sequence[int], *_: object, **__: object) -> torch.Tensor:
     """As `Resize`."""
     data = to_tensor(image)
     height, width = data.shape[-2:]
