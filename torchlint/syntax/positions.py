@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -183,6 +184,7 @@ def _parts(statement: cst.CSTNode) -> Iterator[cst.CSTNode]:
             yield part
 
 
+@lru_cache(maxsize=1)  # a file is asked for several times
 def logical_lines(text: str) -> list[int]:
     """The offset of the first token of each logical line, as far as Python before 3.12 reads strings."""
     starts: list[int] = []
