@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.comments import DIRECTIVE
-from torchlint.syntax.uncommented import comments
+from torchlint.syntax.uncommented import comments, may_be_comments
 
 if TYPE_CHECKING:
     import libcst as cst
 
     from torchlint.semantics.context import Context
     from torchlint.semantics.knowledge.conventions.convention import Convention
-
-_MAY_BE_COMMENTS = re.compile(r"(?=(#[^\r\n]*))")
 
 
 def is_meant(
@@ -35,7 +32,7 @@ def is_meant(
 @query(bottom=False)
 def _is_said(_module: cst.Module, context: Context, convention: Convention) -> bool:
     """Whether anything in the file that may be a comment follows the convention."""
-    return any(map(convention.suggests, _MAY_BE_COMMENTS.findall(context.source.text)))
+    return any(map(convention.suggests, may_be_comments(context.source.text)))
 
 
 def said(node: cst.CSTNode, context: Context) -> list[str]:
