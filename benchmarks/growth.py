@@ -236,6 +236,8 @@ SHAPES = (
     Shape("cats in a fix", 1000, in_loop("x = torch.cat([x, loss])"), "fix"),
     Shape("reads in a fix", 1000, in_loop("total += loss.item()"), "fix"),
     Shape("factories in a fix", 1000, lines("y{i} = torch.zeros({i}).cuda()"), "fix"),
+    Shape("selections by a mask", 1000, in_function("v{i} = x[m]", "m = x > 0")),
+    Shape("masked selects", 1000, in_function("v{i} = x.masked_select(m)", "m = x > 0")),
     Shape("fields of an f-string", 2000, joined("", "{{x[{i}]}}", 'y = f"', '"\n')),
     Shape("operands", 4000, joined(" + ", "x{i}")),
     Shape("operands with moves", 2000, joined(" + ", "x{i}.cuda()")),

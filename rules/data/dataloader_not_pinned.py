@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from torchlint.finding import Doubt
 from torchlint.rule import Applicability, Call, Context, Flag, Message, NodeEdit, Replace, Rule, Status
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.packages import UNPINNABLE_PACKAGE
 
 if TYPE_CHECKING:
@@ -121,20 +122,32 @@ def _moves(loader: cst.Call, context: Context) -> list[BatchMove]:
     """The moves of batches of the loader, of something that can be pinned, in loops that compute with them."""
     from torchlint.analyses.data.batch_moves import is_made_anew, loop_of
     from torchlint.analyses.data.idle_loops import computes_nothing
-    from torchlint.analyses.data.loaders import made, option
-    from torchlint.analyses.data.passes import Passes
+    from torchlint.analyses.data.loaders import option
 
     found: list[BatchMove] = []
     is_default = option(loader, "collate_fn", 6, context).given is None
-    for move in context[Passes].moves:
+    for move in _moves_of_all(context.tree.module, context).get(loader, ()):
         is_tensor = is_default or context.kinds.is_tensor(move.receiver)
         # A graph of DGL's has no method `pin_memory`, and what its batches hold is such graphs for the most part.
         can_be_pinned = is_tensor or (move.is_part and not UNPINNABLE_PACKAGE.suggests_any(context.names.imported))
-        if not can_be_pinned or loader not in made(move.loader, context).calls:
+        if not can_be_pinned:
             continue
         loop = loop_of(move.call, context)
         if loop is None or not (computes_nothing(loop, context) or is_made_anew(loop, context)):
             found.append(move)
+    return found
+
+
+@query(bottom=None)
+def _moves_of_all(_module: cst.Module, context: Context) -> dict[cst.Call, list[BatchMove]]:
+    """The moves of batches, by the loaders."""
+    from torchlint.analyses.data.loaders import made
+    from torchlint.analyses.data.passes import Passes
+
+    found: dict[cst.Call, list[BatchMove]] = {}
+    for move in context[Passes].moves:
+        for loader in made(move.loader, context).calls:
+            found.setdefault(loader, []).append(move)
     return found
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import libcst as cst
 
 from torchlint.rule import Call, Context, Doubt, Flag, Message, Method, Rule
+from torchlint.semantics.flow.query import query
 
 from ._shared.doubts import WAIT_DOUBTS, weighed
 
@@ -198,7 +199,8 @@ def _flagged(call: cst.Call, name: str, tensor: cst.BaseExpression, context: Con
         return  # a guess: neither how often nor where it runs is in sight, nor what for
     places: tuple[cst.Call, ...] = ()
     if name == "masked_select":
-        first, *others = _selections(call, tensor, context) or [call]
+        alike = _selections(context.tree.module, context)
+        first, *others = alike.get((context.function(call), context.code(tensor)), [call])
         if first is not call:
             return
         places = tuple(others)
@@ -211,18 +213,16 @@ def _mask(call: cst.Call, context: Context) -> cst.BaseExpression | None:
     return context.argument(call, "mask", 0 if context.qualified_name(call.func) is None else 1)
 
 
-def _selections(call: cst.Call, mask: cst.BaseExpression, context: Context) -> list[cst.Call]:
-    """What the function selects by the same mask, in the order of the source: one cause."""
-    function, code = context.function(call), context.code(mask)
-    found = [
-        each
-        for each in map(context.parent, context.uses.attributes("masked_select"))
-        if isinstance(each, cst.Call)
-        and context.function(each) is function
-        and (by := _mask(each, context)) is not None
-        and context.code(by) == code
-    ]
-    return sorted(found, key=context.tree.place)
+@query(bottom=None)
+def _selections(_module: cst.Module, context: Context) -> dict[object, list[cst.Call]]:
+    """What each function selects by the same mask, in the order of the source: one cause."""
+    found: dict[object, list[cst.Call]] = {}
+    for each in map(context.parent, context.uses.attributes("masked_select")):
+        if isinstance(each, cst.Call) and (by := _mask(each, context)) is not None:
+            found.setdefault((context.function(each), context.code(by)), []).append(each)
+    for calls in found.values():
+        calls.sort(key=context.tree.place)
+    return found
 
 
 def _is_told(call: cst.Call, name: str, context: Context) -> bool:

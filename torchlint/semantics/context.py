@@ -273,10 +273,8 @@ class Context:
 
     def parameter(self, node: cst.BaseExpression) -> cst.Param | None:
         """The parameter that a name stands for; None for what is, or may be, anything else."""
-        match self.binders(node) if isinstance(node, cst.Name) else ():
-            case [cst.Param() as parameter]:
-                return parameter
-        return None
+        bound = self.names.reaching(node) if isinstance(node, cst.Name) else ()
+        return bound[0].node if len(bound) == 1 and isinstance(bound[0].node, cst.Param) else None
 
     def guards(
         self, node: cst.CSTNode, *, within: cst.CSTNode | None = None, across_functions: bool = False

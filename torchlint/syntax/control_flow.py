@@ -329,8 +329,8 @@ class _Builder:
         self._next()
         again = self._here
         self._raises()
-        done = self._join(again)
         self._next()
+        done = self._join(again)
         self._at(node.target)
         self._at(node.body)
         if not isinstance(node.target, cst.Name):

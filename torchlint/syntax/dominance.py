@@ -158,13 +158,14 @@ class Landmarks:
 def _reverse_postorder(graph: Graph) -> list[int]:
     seen = {ENTRY}
     done: list[int] = []
-    stack = [(ENTRY, iter(graph.successors[ENTRY]))]
+    stack = [(ENTRY, reversed(graph.successors[ENTRY]))]
     while stack:
         block, following = stack[-1]
         for target in following:
             if target not in seen:
                 seen.add(target)
-                stack.append((target, iter(graph.successors[target])))
+                # Where a loop ends comes after its body: what is worked out in this order is so once a loop.
+                stack.append((target, reversed(graph.successors[target])))
                 break
         else:
             stack.pop()

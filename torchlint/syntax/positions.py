@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 
 import libcst as cst
 from libcst._nodes.internal import CodegenState
@@ -178,6 +179,7 @@ def _parts(statement: cst.CSTNode) -> Iterator[cst.CSTNode]:
             yield part
 
 
+@lru_cache(maxsize=1)  # a file is asked for several times
 def logical_lines(text: str) -> list[int]:
     """The offset of the first token of each logical line, as far as Python before 3.12 reads strings."""
     starts: list[int] = []

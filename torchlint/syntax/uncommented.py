@@ -35,6 +35,11 @@ def comments(text: str) -> Iterator[str]:
     return (match[0] for match in _PROSE.finditer(text) if match[0].startswith("#"))
 
 
+def may_be_comments(text: str) -> list[str]:
+    """The rows of a text from their first sign of a comment on, which may stand in a string."""
+    return [row[row.index("#") :] for row in text.split("\n") if "#" in row]
+
+
 def _remains(match: re.Match[str]) -> str:
     """What is left of a comment or a string."""
     found = match[0]

@@ -8,6 +8,7 @@ from itertools import chain
 import libcst as cst
 
 from torchlint.rule import Context, Doubt, Flag, Message, Node, Rule
+from torchlint.semantics.flow.query import query
 
 from .._shared.doubts import WAIT_DOUBTS, weighed
 
@@ -75,10 +76,12 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Flag]:
     if advice is None:
         known = (Doubt.WAITS_ANYWAY,) if is_known_already(node, mask, context) else ()
         found = weighed(RULE, chain(known, (Doubt.USE_UNKNOWN,), doubts))
-        is_guess = Doubt.DEVICE_UNKNOWN in found and not UNSEEN.isdisjoint(found)
-        selections = [] if is_guess else _selections(node, mask, context)
-        others = [other for other in selections if other is node or _instead(other, mask, context) is None]
-        if others and others[0] is node:  # a guess: neither how often nor where it runs is in sight
+        if Doubt.DEVICE_UNKNOWN in found and not UNSEEN.isdisjoint(
+            found
+        ):  # neither how often nor where it runs is in sight
+            return
+        others = _selections(context.tree.module, context)[_cause(node, mask, context)]
+        if others[0] is node:
             said = _SELECTED.of(selection=context.shown(node), often=how_often(node, context))
             yield Flag(node, said, places=tuple(others[1:]), doubts=found)
         return
@@ -138,21 +141,23 @@ def _is_target(node: cst.Subscript, context: Context) -> bool:
     return is_written or isinstance(above, (cst.AssignTarget, cst.Del))
 
 
-def _selections(node: cst.Subscript, mask: cst.BaseExpression, context: Context) -> list[cst.Subscript]:
-    """What the function selects by the same mask, in the order of the source: one cause."""
+@query(bottom=None)
+def _selections(_module: cst.Module, context: Context) -> dict[object, list[cst.Subscript]]:
+    """What each function selects by the same mask, for which nothing else is known, in the order of the source."""
     from .masks import mask_among
 
-    code = context.code(mask)
-    found = [
-        other
-        for other in context.tree.of(cst.Subscript)
-        if context.function(other) is context.function(node)
-        and (by := mask_among(other, context)) is not None
-        and context.code(by) == code
-        and (not (isinstance(mask, cst.Name) and isinstance(by, cst.Name)) or context.holds_the_same(by, mask))
-        and not _is_target(other, context)
-    ]
-    return sorted(found, key=context.tree.place)
+    found: dict[object, list[cst.Subscript]] = {}
+    for node in context.tree.of(cst.Subscript):
+        mask = mask_among(node, context)
+        if mask is not None and not _is_target(node, context) and _instead(node, mask, context) is None:
+            found.setdefault(_cause(node, mask, context), []).append(node)
+    return found
+
+
+def _cause(node: cst.Subscript, mask: cst.BaseExpression, context: Context) -> object:
+    """What is the same of selections by the same mask."""
+    bound = context.binders(mask) if isinstance(mask, cst.Name) else ()
+    return context.function(node), context.code(mask), bound
 
 
 def _advice(node: cst.Subscript, context: Context) -> str | None:

@@ -64,6 +64,11 @@ def _goes_over_batches(node: cst.CSTNode, context: Context) -> bool:
     function = context.function(node)
     if not isinstance(function, cst.FunctionDef) or context.loop(node) is not None:
         return False
+    return _has_loops_over_batches(function, context)
+
+
+@query(bottom=False)
+def _has_loops_over_batches(function: cst.FunctionDef, context: Context) -> bool:
     if context.frequencies.adds_up_in_loops(function):
         return False
     loops = (loop for loop in descendants_in_scope(function.body) if isinstance(loop, (cst.For, cst.While)))
@@ -134,11 +139,14 @@ def _is_behind_generation(node: cst.CSTNode, context: Context) -> bool:
         return False
     if is_in_training(node, context):
         return False
-    place = context.tree.place(node)
-    return any(
-        isinstance(call, cst.Call) and _generates(call, context) and context.tree.place(call) < place
-        for call in descendants_in_scope(function.body)
-    )
+    first = _first_generation(function, context)
+    return first is not None and context.tree.place(first) < context.tree.place(node)
+
+
+@query(bottom=None)
+def _first_generation(function: cst.FunctionDef, context: Context) -> cst.Call | None:
+    calls = (node for node in descendants_in_scope(function.body) if isinstance(node, cst.Call))
+    return next((call for call in calls if _generates(call, context)), None)
 
 
 def _generates(call: cst.Call, context: Context) -> bool:

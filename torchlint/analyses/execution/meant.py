@@ -5,9 +5,10 @@ from __future__ import annotations
 import libcst as cst
 
 from torchlint.semantics.context import Context
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.comments import DIRECTIVE
 from torchlint.semantics.knowledge.conventions.convention import Convention
-from torchlint.syntax.uncommented import comments
+from torchlint.syntax.uncommented import comments, may_be_comments
 
 
 def is_meant(
@@ -17,9 +18,17 @@ def is_meant(
 
     Comments elsewhere decide nothing, and none decides for another line.
     """
-    return (behind is not None and any(map(behind.suggests, _behind(node, context)))) or (
-        above is not None and any(map(above.suggests, _right_above(node, context)))
-    )
+    if above is not None and any(map(above.suggests, _right_above(node, context))):
+        return True
+    # Where the node ends is dear to ask, and few files say such a thing at all.
+    is_said = behind is not None and _is_said(context.tree.module, context, behind)
+    return is_said and behind is not None and any(map(behind.suggests, _behind(node, context)))
+
+
+@query(bottom=False)
+def _is_said(_module: cst.Module, context: Context, convention: Convention) -> bool:
+    """Whether anything in the file that may be a comment follows the convention."""
+    return any(map(convention.suggests, may_be_comments(context.source.text)))
 
 
 def said(node: cst.CSTNode, context: Context) -> list[str]:

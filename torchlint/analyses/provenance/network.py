@@ -9,6 +9,7 @@ import libcst as cst
 from torchlint.analyses.provenance.filled_lists import filled_with
 from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import MOST_STEPS
+from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.names.bindings import Binder, Binding
 from torchlint.semantics.values.lattice import Device, Kind, Value, item_of
@@ -175,12 +176,24 @@ def _bound_to(bindings: tuple[Binding, ...], context: Context) -> list[cst.BaseE
     """What a name was bound to, where it holds a tensor on every way."""
     if len(bindings) > MOST_STEPS:
         return []
-    found = [_walked(binding) for binding in bindings if binding.value is not None]
-    if not all(_may_hold_tensors(context.kinds.binding(binding)) for binding in bindings):
-        return []
-    if any(_unpacks_a_result(binding, context) for binding in bindings):
-        return []
+    known = _steps(context.tree.module, context)  # one after the other, each use sees what all loops above bind
+    found: list[cst.BaseExpression] = []
+    for binding in bindings:
+        if binding not in known:
+            is_tensor = _may_hold_tensors(context.kinds.binding(binding)) and not _unpacks_a_result(binding, context)
+            walked = () if binding.value is None else (_walked(binding),)
+            known[binding] = walked if is_tensor else None
+        step = known[binding]
+        if step is None:
+            return []
+        found += step
     return found
+
+
+@query(bottom=None)
+def _steps(_module: cst.Module, _context: Context) -> dict[Binding, tuple[cst.BaseExpression, ...] | None]:
+    """What was found out of bindings, filled as they are asked about: None for what holds no tensor."""
+    return {}
 
 
 def _walked(binding: Binding) -> cst.BaseExpression:

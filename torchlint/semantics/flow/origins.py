@@ -280,7 +280,7 @@ class Sources:
             return _LOST
         if binding.path and Through.PARTS not in through:
             return _LOST
-        return _Step((Origin(binding.value, (*_places(binding), *path)),))
+        return _Step((Origin(binding.value, (*_places(binding), *path) if binding.path else path),))
 
     def _attribute(self, node: cst.Attribute, path: tuple[int, ...]) -> _Step:
         class_ = self.uses.owner(node)

@@ -24,7 +24,7 @@ from torchlint.syntax.dominance import Dominance, Landmarks
 from torchlint.syntax.tree import LOOPS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from torchlint.semantics.names.exits import Lookup
     from torchlint.syntax.control_flow import Graph
@@ -267,12 +267,14 @@ class NameFlow:
         """The blocks that hold a place and can be reached."""
         return [block for block in self._graph.at(place) if block in self._dominance.rank]
 
-    def _chosen(self, bits: int) -> Iterator[Binding]:
+    def _chosen(self, bits: int) -> list[Binding]:
         bits &= ~_UNBOUND
+        found = []
         while bits:
             lowest = bits & -bits
             bits ^= lowest
-            yield self._bindings[lowest.bit_length() - 2]
+            found.append(self._bindings[lowest.bit_length() - 2])
+        return found
 
     def version(self, block: int, place: int | None = None) -> Version:
         """The state of the name at a place in a block, or where the block begins."""

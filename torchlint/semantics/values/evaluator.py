@@ -68,6 +68,7 @@ _DTYPES = frozenset(
     "complex128 cfloat cdouble float8_e4m3fn float8_e5m2".split()
 )
 _ENDS = Ends(UNKNOWN, TOP, join)
+_MANY = 8  # bindings that reach one use
 # What is computed from values alone: from one that is not known yet comes one that is not known yet.
 # The parts of what `max(dim=…)`, `sort()`, `topk()` and the like give, in their order; no list or tuple has such.
 _OF_A_PAIR = ("values", "indices")
@@ -116,6 +117,9 @@ class Kinds:
         questions = Questions()
         self.settled, self._known = questions.settled, questions.known
         operators = Operators(self.value).handlers
+        # Of names that many bindings reach: what those give for good, each value that is like another once.
+        self._settled: dict[Binding, Value] = {}
+        self._alike: dict[Value, Value] = {}
         self._of_a_part = operators[cst.Subscript]
         self._handlers: dict[type[cst.CSTNode], Callable[..., Value]] = {
             **operators,
@@ -180,7 +184,7 @@ class Kinds:
         qualified = self.names.qualified(node)
         if qualified and any(binding.binder is Binder.IMPORT for binding in bindings):
             return _named(qualified)
-        value = self.annotations.narrowed(node, join([self.binding(binding) for binding in bindings]))
+        value = self.annotations.narrowed(node, self._either(bindings))
         if value is BOTTOM and self._waits:
             return BOTTOM
         is_likely = value.kind is Kind.TENSOR and not value.proven and not value.batch
@@ -201,6 +205,21 @@ class Kinds:
         if value.kind is Kind.TENSOR and not value.scalar and self.evidence.goes_backward(node):
             value = replace(value, scalar=True, rank=max(value.rank, Rank.USED))
         return value
+
+    def _either(self, bindings: tuple[Binding, ...]) -> Value:
+        """What the bindings give; one after the other, each use sees those of all loops above, but few values."""
+        if len(bindings) < _MANY:
+            return join([self.binding(binding) for binding in bindings])
+        found: dict[int, Value] = {}
+        for binding in bindings:
+            value = self._settled.get(binding)
+            if value is None:
+                value = self.binding(binding)
+                is_plain = binding.binder is Binder.ASSIGN and type(binding.node) is not cst.AnnAssign
+                if is_plain and value.kind is not Kind.SEQUENCE and binding.value in self._known:
+                    value = self._settled[binding] = self._alike.setdefault(value, value)
+            found[id(value)] = value
+        return join(found.values())
 
     def _computed_on(self, binding: Binding) -> Device:
         is_given = binding.binder is Binder.ASSIGN and binding.value is not None

@@ -55,7 +55,7 @@ class Elsewhere:
         return self.facts.never_pins
 
     def is_unused(self, name: str) -> bool:
-        """Whether files bring something from this one, and none this definition at its top; that it matters is noted."""
+        """Whether files bring something from this one, and none what this name defines; that it matters is noted."""
         self._functions.add(name)
         return name in self.facts.unused
 
