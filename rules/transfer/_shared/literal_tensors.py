@@ -264,10 +264,11 @@ def is_read_at_once(node: cst.Call, context: Context) -> bool:
         for part in descendants(target)
         if isinstance(part, cst.Name)
     }
+    names |= _given_to(line)
     following = list(islice(_lines_behind(line, context), 2))
     for other in islice(_lines_behind(line, context), 3):
-        exchanged = _given_with(other, names)
-        if exchanged:
+        exchanged = _given_to(other)
+        if exchanged & names:
             names |= exchanged
             following = list(islice(_lines_behind(other, context), 2))
     return any(_reads_one_of(part, names) for other in following for part in descendants(other)) or any(
@@ -276,12 +277,11 @@ def is_read_at_once(node: cst.Call, context: Context) -> bool:
     )
 
 
-def _given_with(line: cst.CSTNode, names: set[str]) -> set[str]:
-    """The names that a statement gives to a function beside one of these: `all_gather(sizes, size)`."""
+def _given_to(line: cst.CSTNode) -> set[str]:
+    """The names that a statement gives to the function it calls: `all_gather(sizes, size)`."""
     match line:
         case cst.SimpleStatementLine(body=[cst.Expr(value=cst.Call(args=args))]):
-            given = {argument.value.value for argument in args if isinstance(argument.value, cst.Name)}
-            return given if given & names else set()
+            return {argument.value.value for argument in args if isinstance(argument.value, cst.Name)}
     return set()
 
 

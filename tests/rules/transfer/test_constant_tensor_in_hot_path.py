@@ -594,6 +594,11 @@ def test_a_number_that_all_processes_tell_each_other_is_waited_for_anyway() -> N
             print([int(each.item()) for each in sizes])
     """
     check_snippet(code, RULE)
+    given = code.replace("size = torch.tensor", "size = x.new_zeros(1); torch.ones")
+    given = given.replace(
+        "dist.all_gather(sizes, size)", 'dist.all_gather(sizes, torch.tensor([x.numel()], device="cuda"))'
+    )
+    check_snippet(given, RULE)
     told = code.replace("dist.all_gather(sizes, size)", "x.cuda().add_(size)")
     told = told.replace('device="cuda")', 'device="cuda")  # <- constant-tensor-in-hot-path')
     check_snippet(told, RULE)
