@@ -103,10 +103,22 @@ def _are_parameters(node: cst.BaseExpression, context: Context) -> bool:
             return key.evaluated_value == "params" and _is_group(owner, context)
         case cst.Name():
             found = context.origins(node, Through.PARTS)
-            return bool(found.nodes) and found.every(
-                lambda made: not isinstance(made, cst.Name) and _are_parameters(made, context)
+            return _are_said_to_be(node, context) or (
+                bool(found.nodes)
+                and found.every(lambda made: not isinstance(made, cst.Name) and _are_parameters(made, context))
             )
     return False
+
+
+def _are_said_to_be(name: cst.Name, context: Context) -> bool:
+    """`parameters: Iterable[nn.Parameter]`, of a parameter of the function."""
+    return any(
+        context.qualified_name(part) in ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
+        for binder in context.binders(name)
+        if isinstance(binder, cst.Param) and isinstance(binder.annotation, cst.Annotation)
+        for part in descendants(binder.annotation.annotation)
+        if isinstance(part, (cst.Name, cst.Attribute))
+    )
 
 
 def _is_group(node: cst.BaseExpression, context: Context) -> bool:

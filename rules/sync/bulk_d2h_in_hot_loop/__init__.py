@@ -52,6 +52,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.host.reads import bulk_read
     from torchlint.analyses.round_trips.trips import Trips
     from torchlint.analyses.sync.avoidable import UNSEEN, wait_doubts
+    from torchlint.analyses.sync.invariant_reads import is_the_same_each_time
     from torchlint.edits.messages import how_often
 
     tensor = bulk_read(node, context)
@@ -61,6 +62,14 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if detour is not None:
         said, speaks_against = detour
         yield Flag(node, said, doubts=weighed(RULE, chain(speaks_against, wait_doubts(node, tensor, context))))
+        return
+    if is_the_same_each_time(tensor, context):
+        said = _COPIED.of(
+            copy=context.shown(node),
+            often=how_often(node, context),
+            advice="no iteration changes it: copy it once before the loop",
+        )
+        yield Flag(node, said, doubts=weighed(RULE, wait_doubts(node, tensor, context)))
         return
     doubts = weighed(RULE, _doubts(node, tensor, context))
     if context.loop(node) is None and not _NEEDED.isdisjoint(doubts) and not UNSEEN.isdisjoint(doubts):

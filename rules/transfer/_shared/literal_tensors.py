@@ -57,6 +57,8 @@ def constant(call: cst.Call, context: Context) -> Constant | None:
     if name not in OF_LISTS or data is None or context.has_unpacking(call):
         return None
     axes = _axes(data)
+    if axes is None and name in _PLAIN:
+        axes = _axis_of_a_number(data, context)
     if axes is None or (not axes and name not in _PLAIN) or context.program.changes_default_device:
         return None
     value = _only_value(data, context)
@@ -75,6 +77,16 @@ def constant(call: cst.Call, context: Context) -> Constant | None:
     is_simple = moved.is_direct and moved.binding is None and not destination.like and destination.cast is None
     where = destination.device if is_simple and is_plain(destination.node) else ""
     return Constant(call, moved.call, data, value, axes, where)
+
+
+def _axis_of_a_number(data: cst.BaseExpression, context: Context) -> tuple[int, ...] | None:
+    """The sizes of a tensor of one number that Python knows by then: `torch.tensor(eps)`, `torch.tensor([n / 2])`."""
+    match data:
+        case cst.List(elements=[cst.Element(value=inner)]):
+            axes = _axis_of_a_number(inner, context)
+            return None if axes is None else (1, *axes)
+    value = context.value(data)
+    return () if value.kind is Kind.NUMBER and value.proven else None
 
 
 def _is_a_trial_of_the_device(call: cst.Call, context: Context) -> bool:
@@ -236,7 +248,7 @@ def is_of_a_cached_function(node: cst.CSTNode, context: Context) -> bool:
 
 
 def is_read_at_once(node: cst.Call, context: Context) -> bool:
-    """Whether the CPU waits for what is made of it in the same statement or the next two: sizes that are exchanged."""
+    """Whether the CPU waits for what is made of it in the same statement or soon after it: sizes that are exchanged."""
     line = context.tree.line(node)
     if not isinstance(line, cst.SimpleStatementLine):
         return False
@@ -248,11 +260,25 @@ def is_read_at_once(node: cst.Call, context: Context) -> bool:
         for part in descendants(target)
         if isinstance(part, cst.Name)
     }
+    names |= _given_to(line)
     following = list(islice(_lines_behind(line, context), 2))
+    for other in islice(_lines_behind(line, context), 3):
+        exchanged = _given_to(other)
+        if exchanged & names:
+            names |= exchanged
+            following = list(islice(_lines_behind(other, context), 2))
     return any(_reads_one_of(part, names) for other in following for part in descendants(other)) or any(
         isinstance(other, cst.If) and _speaks_of(other.test, names) and tests_a_tensor(other.test, context)
         for other in following
     )
+
+
+def _given_to(line: cst.CSTNode) -> set[str]:
+    """The names that a statement gives to the function it calls: `all_gather(sizes, size)`."""
+    match line:
+        case cst.SimpleStatementLine(body=[cst.Expr(value=cst.Call(args=args))]):
+            return {argument.value.value for argument in args if isinstance(argument.value, cst.Name)}
+    return set()
 
 
 def _lines_behind(line: cst.CSTNode, context: Context) -> Iterator[cst.CSTNode]:

@@ -29,6 +29,7 @@ RULE = Rule(
         (Doubt.SMALL, ""),
         (Doubt.RUNS_ONCE, ""),
         (Doubt.NAMED_RARE, ""),
+        (Doubt.OPTION_DECIDES, ""),
         (Doubt.RARE, ""),
         (Doubt.RATE_UNKNOWN, ""),
         (Doubt.UNCALLED, ""),
@@ -72,7 +73,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
             advice=_advice(made, moved),
         ),
         title=f"Create it with `device={moved.destination.device}`",
-        edits=placed(made, moved, context),
+        edits=() if Doubt.OPTION_DECIDES in doubts else placed(made, moved, context),
         applicability=Applicability.SAFE if is_same(made, moved) else Applicability.UNSAFE,
         doubts=doubts,
     )
@@ -93,6 +94,8 @@ def _doubts(made: Factory, moved: Move, number: int | None, context: Context) ->
     from torchlint.analyses.tensors.element_counts import sizes
     from torchlint.analyses.transfer.moves import is_enlarged
 
+    if context.argument(made.call, "generator") is not None:
+        yield Doubt.OPTION_DECIDES  # one of the CPU draws there
     asked = (is_exceptional, is_preparation, is_made_to_look)
     if any(is_such(moved.call, context) for is_such in asked):
         yield Doubt.RARE

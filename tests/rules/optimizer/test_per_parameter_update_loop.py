@@ -279,3 +279,29 @@ def test_gradients_and_weights_one_by_one_are_notes(lines: str) -> None:
 )
 def test_norms_that_are_looked_at_are_not(lines: str) -> None:
     check_snippet(NORM.format(lines=lines), RULE)
+
+
+@pytest.mark.parametrize(
+    ("said", "mark"), [("Iterable[nn.Parameter]", MARK), ("Iterable[torch.Tensor]", ""), ("list", "")]
+)
+def test_what_is_said_to_be_parameters(said: str, mark: str) -> None:
+    check_snippet(
+        f"""
+        from collections.abc import Iterable
+        import torch
+        from torch import nn
+        class Average:
+            @torch.no_grad()
+            def step(self, parameters: {said}):
+                parameters = list(parameters)
+                for mine, other in zip(self.shadows, parameters):
+                    if other.requires_grad:
+                        mine.sub_(0.1 * (mine - other)){mark}
+        def train(net, loader, optimizer, average):
+            for x in loader:
+                net(x.cuda()).sum().backward()
+                optimizer.step()
+                average.step(net.parameters())
+        """,
+        RULE,
+    )

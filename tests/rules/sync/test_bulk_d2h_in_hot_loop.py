@@ -789,3 +789,28 @@ def play(steps):
 )
 def test_what_a_function_returns_for_an_environment(use: str, mark: str) -> None:
     check_snippet(ACTS.format(use=use, mark=mark), RULE)
+
+
+@pytest.mark.parametrize(
+    ("inside", "mark"),
+    [
+        ("pass", "  # <- bulk-d2h-in-hot-loop"),
+        ("lengths = lengths + 1", ""),
+        ("lengths.add_(1)", ""),
+        ("advance(lengths)", ""),
+    ],
+)
+def test_what_no_iteration_changes(inside: str, mark: str) -> None:
+    check_snippet(
+        f"""
+        import torch
+        @torch.no_grad()
+        def sample(model, mask, sampler, x):
+            lengths = mask.cuda().sum(dim=1)
+            for step in torch.arange(50).cuda():
+                x = model(x, step, sizes=lengths.tolist()){mark}
+                {inside}
+            return x
+        """,
+        RULE,
+    )

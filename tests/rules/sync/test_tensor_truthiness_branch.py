@@ -389,3 +389,10 @@ def test_what_is_taken_from_several_that_are_given(given: str, made: str, mark: 
         f"        if not mask.any():{mark}\n            continue\n        batch.loss().backward()\n        optimizer.step()\n",
         RULE,
     )
+
+
+@pytest.mark.parametrize(("first", "mark"), [("None", MARK), ("load(x)", "")])
+def test_what_is_none_or_a_tensor_is_one_where_it_is_asked(first: str, mark: str) -> None:
+    lines = (f"rows = {first}", "if mask is not None:", "    rows = ~mask.any(dim=-1)")
+    used = (f"if rows is not None and rows.any():{mark}", "    x = x.masked_fill(rows[..., None], 0)")
+    check_snippet(forward(*lines, *used), RULE)

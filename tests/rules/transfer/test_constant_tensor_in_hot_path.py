@@ -58,6 +58,9 @@ UNSAFE = {
     "torch.tensor(1 / 3, device=x.device)": "torch.full((), 1 / 3, device=x.device)",
     "torch.tensor([2 / math.pi]).to(x.device)": "torch.full((1,), 2 / math.pi, device=x.device)",
     "torch.tensor(-math.inf, device=x.device)": "torch.full((), -math.inf, device=x.device)",
+    "torch.tensor(x.shape[0], device=x.device)": "torch.full((), x.shape[0], device=x.device)",
+    "torch.tensor([x.size(0) / 2]).to(x.device)": "torch.full((1,), x.size(0) / 2, device=x.device)",
+    "torch.tensor(len(labels), dtype=x.dtype).to(x.device)": "torch.full((), len(labels), dtype=x.dtype, device=x.device)",
     "torch.tensor(2, dtype=torch.uint64, device=x.device)": "torch.full((), 2, dtype=torch.uint64, device=x.device)",
 }
 REPORTED_ONLY = (
@@ -80,7 +83,9 @@ SILENT = (
     "torch.tensor([n, 1], device=x.device)",
     "torch.tensor(labels, device=x.device)",
     "torch.tensor([*labels, 1], device=x.device)",
-    "torch.tensor(x.shape[0], device=x.device)",
+    "torch.tensor(x.shape, device=x.device)",
+    "torch.tensor([x.shape[0], x.shape[1]], device=x.device)",
+    "torch.tensor(x.shape[0], device='cpu')",
     "torch.tensor([[1], [1, 2]], device=x.device)",
     "torch.tensor([], device=x.device)",
     "torch.FloatTensor(2, 3).to(x.device).fill_(0)",
@@ -574,3 +579,27 @@ def test_a_loop_may_go_over_levels() -> None:
         RULE,
     ).findings
     assert "several times a batch" in found.message
+
+
+def test_a_number_that_all_processes_tell_each_other_is_waited_for_anyway() -> None:
+    code = """
+    import torch
+    import torch.distributed as dist
+    def train(model, loader, optimizer, ranks):
+        for x in loader:
+            model(x.cuda()).sum().backward()
+            optimizer.step()
+            size = torch.tensor([x.numel()], device="cuda")
+            sizes = [torch.zeros_like(size) for _ in range(ranks)]
+            dist.all_gather(sizes, size)
+            print([int(each.item()) for each in sizes])
+    """
+    check_snippet(code, RULE)
+    given = code.replace("size = torch.tensor", "size = x.new_zeros(1); torch.ones")
+    given = given.replace(
+        "dist.all_gather(sizes, size)", 'dist.all_gather(sizes, torch.tensor([x.numel()], device="cuda"))'
+    )
+    check_snippet(given, RULE)
+    told = code.replace("dist.all_gather(sizes, size)", "x.cuda().add_(size)")
+    told = told.replace('device="cuda")', 'device="cuda")  # <- constant-tensor-in-hot-path')
+    check_snippet(told, RULE)

@@ -168,6 +168,20 @@ def test_look_alikes(expression: str) -> None:
     check_snippet(f"{HEAD}y = {expression}\n", RULE)
 
 
+def test_a_generator_that_need_not_be_given_is_an_option() -> None:
+    code = """
+    import torch
+    def step(sample, generator=None):
+        device = sample.device
+        noise = torch.randn(sample.shape, generator=generator).to(device)  # <- host-factory-then-move?
+        return sample + noise
+    """
+    check_snippet(code, RULE)
+    assert fixed(code) == code
+    for given in ("generator", "generator=GENERATOR"):
+        check_snippet(code.replace("generator=None", given).replace(f"  # <- {RULE}?", ""), RULE)
+
+
 def test_a_default_device_silences() -> None:
     check_snippet("import torch\nwith torch.device('cuda'):\n    y = torch.zeros(n).cuda()\n", RULE)
     check_snippet("import torch\ntorch.set_default_device('cuda')\ny = torch.zeros(n).cuda()\n", RULE)

@@ -114,12 +114,18 @@ def _given_for(parameters: list[Binding], context: Context) -> list[cst.BaseExpr
 
 
 def _may_be_tensors(bindings: tuple[Binding, ...], context: Context) -> bool:
-    """Whether they bind a tensor on every way; what a parameter is, its uses tell, or what stands in its place."""
-    kinds = [(context.kinds.binding(binding), binding.binder is Binder.PARAMETER) for binding in bindings]
+    """Whether they bind a tensor, or None, on each way; what a parameter is, its uses tell, or what takes its place."""
+    kinds = [(value, binding.binder is Binder.PARAMETER) for binding, value in _held(bindings, context)]
     is_given_one = any(given and _may_hold_tensors(value) for value, given in kinds)
     return all(
         _may_hold_tensors(value) or (value.kind is Kind.UNKNOWN and (given or is_given_one)) for value, given in kinds
     )
+
+
+def _held(bindings: tuple[Binding, ...], context: Context) -> list[tuple[Binding, Value]]:
+    """What each of them binds, None left out: of that nobody asks what is asked of tensors."""
+    held = [(binding, context.kinds.binding(binding)) for binding in bindings]
+    return [(binding, value) for binding, value in held if value.kind is not Kind.NONE]
 
 
 def _may_hold_tensors(value: Value) -> bool:
@@ -173,16 +179,18 @@ def _computed_from(node: cst.BaseExpression, context: Context) -> list[cst.BaseE
 
 
 def _bound_to(bindings: tuple[Binding, ...], context: Context) -> list[cst.BaseExpression]:
-    """What a name was bound to, where it holds a tensor on every way."""
+    """What a name was bound to, where it holds a tensor, or None, on every way."""
     if len(bindings) > MOST_STEPS:
         return []
     known = _steps(context.tree.module, context)  # one after the other, each use sees what all loops above bind
     found: list[cst.BaseExpression] = []
     for binding in bindings:
         if binding not in known:
-            is_tensor = _may_hold_tensors(context.kinds.binding(binding)) and not _unpacks_a_result(binding, context)
-            walked = () if binding.value is None else (_walked(binding),)
-            known[binding] = walked if is_tensor else None
+            value = context.kinds.binding(binding)
+            is_none = value.kind is Kind.NONE
+            is_tensor = _may_hold_tensors(value) and not _unpacks_a_result(binding, context)
+            walked = () if is_none or binding.value is None else (_walked(binding),)
+            known[binding] = walked if is_tensor or is_none else None
         step = known[binding]
         if step is None:
             return []

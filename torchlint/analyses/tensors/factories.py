@@ -86,7 +86,7 @@ _OTHERWISE = frozenset({"generator", "out", "pin_memory", "requires_grad"})
 def factory(call: cst.Call, context: Context) -> Factory | None:
     """The factory that the call is, if it makes a tensor of its own on the CPU."""
     qualified = context.qualified_name(call.func)
-    if qualified not in NAMES or context.program.changes_default_device or _is_placed(call):
+    if qualified not in NAMES or context.program.changes_default_device or _is_placed(call, context):
         return None
     name = qualified.removeprefix("torch.")
     if name in _LEGACY or name == "tensor":
@@ -98,14 +98,22 @@ def factory(call: cst.Call, context: Context) -> Factory | None:
     return Factory(call, name, _sameness(call, name, context))
 
 
-def _is_placed(call: cst.Call) -> bool:
+def _is_placed(call: cst.Call, context: Context) -> bool:
     for argument in call.args:
         if argument.star == "**":
             return True
         name = argument.keyword.value if argument.keyword is not None else ""
+        if name == "generator" and _is_optional(argument.value, context):
+            continue
         if name == "device" or (name in _OTHERWISE and not _is_false(argument.value)):
             return True
     return False
+
+
+def _is_optional(generator: cst.BaseExpression, context: Context) -> bool:
+    """Whether it is a parameter that is None unless somebody gives one."""
+    parameter = context.parameter(generator)
+    return parameter is not None and parameter.default is not None and _is_false(parameter.default)
 
 
 def _is_false(node: cst.BaseExpression) -> bool:
