@@ -1241,8 +1241,11 @@ class Frequencies:
     def _is_modulo(self, node: cst.BaseExpression) -> bool:
         """Whether this is `step % n`; every second or third turn is no limit, and `x.size(0) % n` counts none."""
         modulus = _modulus(node)
-        if modulus is None or _is_small(modulus) or (isinstance(node, cst.BinaryOperation) and is_size(node.left)):
+        if modulus is None or _is_small(modulus):
             return False
+        match node:
+            case cst.BinaryOperation(left=cst.Call() | cst.Subscript() as left) if is_size(left):
+                return False
         # `log_interval = 1`, and nothing else in sight; a parameter is what callers make of it.
         bindings = self.names.reaching(modulus) if isinstance(modulus, cst.Name) else ()
         return not bindings or not all(
