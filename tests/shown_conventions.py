@@ -664,7 +664,7 @@ head = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))
     "log-owner": """\
 import torch
 def tell(seen: torch.Tensor):
-    logging.info("seen: %s", " ".join([str(int(x)) for x in seen]))
+    logging.info("seen: %s", [torch.sqrt(x) for x in seen])
 """,
     "log-shower": """\
 from torch import nn
@@ -1020,7 +1020,7 @@ def train(model, loader, optimizer, criterion, meter, args):
     "rare-function": """\
 import torch
 def log_conditionings(x: torch.Tensor, write):
-    return write([str(x[i].item()) for i in range(x.shape[0])])
+    return write([torch.sqrt(x[i]) for i in range(x.shape[0])])
 """,
     "recurring-counter": """\
 import torch
@@ -1202,10 +1202,12 @@ class Net(nn.Module):
 """,
     "showing-condition": """\
 import torch
-def predict(args, outputs: torch.Tensor, log):
+def predict(args, outputs: torch.Tensor):
+    roots = []
     if args.joint_visualization:
-        for row in outputs:
-            log([v.item() for v in row if v > 0])
+        for i in range(len(outputs)):
+            roots.append(torch.sqrt(outputs[i]))
+    return roots
 """,
     "showing-function": """\
 @torch.no_grad()
@@ -1546,7 +1548,6 @@ SILENCING = frozenset(
         "clock",
         "collator",
         "counter",
-        "counting-function",
         "cuda-flag",
         "cudnn-reason",
         "dataset-base",
@@ -1591,7 +1592,6 @@ SILENCING = frozenset(
         "precision-settled",
         "prompt-reader",
         "rank-condition",
-        "rare-function",
         "reducing-function",
         "resizing-call",
         "rmsnorm-known",
@@ -1599,7 +1599,6 @@ SILENCING = frozenset(
         "sampler-framework",
         "seen-target",
         "sharded-model",
-        "showing-condition",
         "shown-number",
         "small-networks",
         "sparse-gradients",

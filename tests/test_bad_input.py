@@ -297,7 +297,7 @@ def test_a_file_of_5_megabytes(project: Path) -> None:
     (project / "large.py").write_bytes(data)
     status, (line,) = check(project)
     assert status == 1
-    assert line.startswith("large.py:18003:5: TL201")
+    assert line.startswith("large.py:18003:5: note: TL201")
 
 
 DEEP: dict[str, Callable[[int], str]] = {

@@ -15,13 +15,13 @@ SNIPPETS = {
     "a tensor that is made and moved": """
         import torch
 
-        x = torch.zeros(1000, 1000).cuda()  # <- host-factory-then-move
+        x = torch.zeros(1000, 1000).cuda()  # <- host-factory-then-move?
     """,
     "the same by a name": """
         import torch
 
         x = torch.randn(512, 512)
-        x = x.to("cuda")  # <- host-factory-then-move
+        x = x.to("cuda")  # <- host-factory-then-move?
     """,
     "the same with a device": """
         import torch
@@ -33,7 +33,7 @@ SNIPPETS = {
         import torch
 
         def make_mask(n, device):
-            return torch.ones(n, n).to(device)  # <- host-factory-then-move
+            return torch.ones(n, n).to(device)  # <- host-factory-then-move?
     """,
     "a loss that is read in each step": """
         import torch
@@ -208,7 +208,7 @@ SNIPPETS = {
 
         def norms(x: torch.Tensor):
             result = []
-            for i in range(len(x)):  # <- python-loop-over-tensor
+            for i in range(len(x)):  # <- python-loop-over-tensor?
                 result.append(x[i].norm())
             return torch.stack(result)
     """,

@@ -262,7 +262,7 @@ def test_cells_are_one_program() -> None:
     found = lint(source(*CELLS), active("item-in-train-loop", "host-factory-then-move")).findings
     file = source(*CELLS)
     assert [(str(file.place(each.span.start)), each.rule, str(each.frequency)) for each in found] == [
-        ("cell 4:2:12", "host-factory-then-move", "unknown"),
+        ("cell 4:2:12", "host-factory-then-move", "per batch"),
         ("cell 5:6:16", "item-in-train-loop", "per batch"),
     ]
     unnamed = CELLS[3].replace("torch", "t")  # what a cell alone calls `t` is anything
@@ -363,7 +363,7 @@ def test_the_frame_is_of_the_cell_as_the_user_wrote_it(capsys: Capture) -> None:
     assert (
         " --> n.ipynb:cell 4:2:12\n"
         "  |\n"
-        "1 | def mask(size):\n"
+        "1 | def mask(size):  # torchlint: hot[per-batch]\n"
         "2 |     return torch.zeros(size, size).cuda()\n"
         "  |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
         "  |\n"
@@ -440,7 +440,7 @@ def test_a_difference_is_one_of_cells(capsys: Capture) -> None:
     assert [line.split("/")[1].strip() for line in lines[:2]] == ["n.ipynb:cell 4"] * 2
     assert lines[2:] == [
         "@@ -1,2 +1,2 @@",
-        " def mask(size):",
+        " def mask(size):  # torchlint: hot[per-batch]",
         "-    return torch.zeros(size, size).cuda()",
         f"+    {FIXED}",
     ]

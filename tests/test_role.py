@@ -13,7 +13,7 @@ from torchlint.linter import lint
 from torchlint.role import Role, role_of
 from torchlint.source import SourceFile
 
-SLOW = "import torch\n\n\ndef f(x):\n    return torch.zeros(3).to(x.device)\n"
+SLOW = "import torch\n\n\ndef f(x):  # torchlint: hot[per-batch]\n    return torch.zeros(3).to(x.device)\n"
 
 
 @pytest.mark.parametrize(

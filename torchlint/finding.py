@@ -202,17 +202,19 @@ class Wanted(NamedTuple):
     `*.method` are the calls of methods of that name of objects that nobody knows; `torch.compile` is asked for in the
     programs that the file is part of.
     `pins` asks whether any file that works with this one speaks of pinning what loaders give. `returns` are imported
-    functions and classes, by qualified names, of which it matters what a call gives.
+    functions and classes, by qualified names, of which it matters what a call gives. `unused` are definitions of the
+    file itself: does anybody bring them?
     """
 
     functions: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
     pins: bool = False
     returns: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         """Whether anything is asked."""
-        return bool(self.functions or self.classes or self.pins or self.returns)
+        return bool(self.functions or self.classes or self.pins or self.returns or self.unused)
 
     @property
     def of_returns(self) -> Wanted:

@@ -220,7 +220,7 @@ class Inquiry:
         for key, questions in wanted.items():
             if questions.pins and self._project.never_pins(key):
                 facts[key] = facts.get(key, NOTHING)._replace(never_pins=True)
-            if unused := tuple(name for name in questions.functions if self._project.is_unused(key, name)):
+            if unused := tuple(name for name in questions.unused if self._project.is_unused(key, name)):
                 facts[key] = facts.get(key, NOTHING)._replace(unused=unused)
         return facts
 
@@ -459,6 +459,7 @@ def _both(first: Wanted, second: Wanted) -> Wanted:
         tuple(sorted({*first.classes, *second.classes})),
         first.pins or second.pins,
         tuple(sorted({*first.returns, *second.returns})),
+        tuple(sorted({*first.unused, *second.unused})),
     )
 
 

@@ -266,7 +266,7 @@ def is_read_at_once(node: cst.Call, context: Context) -> bool:
         exchanged = _given_to(other)
         if exchanged & names:
             names |= exchanged
-            following = list(islice(_lines_behind(other, context), 2))
+            following += islice(_lines_behind(other, context), 2)
     return any(_reads_one_of(part, names) for other in following for part in descendants(other)) or any(
         isinstance(other, cst.If) and _speaks_of(other.test, names) and tests_a_tensor(other.test, context)
         for other in following

@@ -792,7 +792,8 @@ def test_a_graph_that_something_may_use(lines: str) -> None:
 
 
 def test_now_and_then_and_once() -> None:
-    check(TRAINING.format(f"if x.shape[0] % 100 == 0:\n            show(net(x).detach().numpy()){HERE}?"))
+    check(TRAINING.format(f"if x.shape[0] % 100 == 0:\n            show(net(x).detach().numpy()){HERE}"))
+    check(TRAINING.format(f"if len(memory) % 100 == 0:\n            show(net(x).detach().numpy()){HERE}?"))
     check(TRAINING.format("pass") + f"show(net(torch.load('x')).detach().numpy()){HERE}?\n")
 
 

@@ -1244,7 +1244,7 @@ class Frequencies:
         if modulus is None or _is_small(modulus):
             return False
         match node:
-            case cst.BinaryOperation(left=cst.Call() | cst.Subscript() as left) if is_size(left):
+            case cst.BinaryOperation(left=cst.Call(func=cst.Attribute()) | cst.Subscript() as left) if is_size(left):
                 return False
         # `log_interval = 1`, and nothing else in sight; a parameter is what callers make of it.
         bindings = self.names.reaching(modulus) if isinstance(modulus, cst.Name) else ()

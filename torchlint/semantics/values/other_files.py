@@ -41,12 +41,15 @@ class Elsewhere:
         self._functions: set[FunctionName] = set()
         self._classes: set[str] = set()
         self._returns: set[str] = set()
+        self._unused: set[str] = set()
         self._pins = False
 
     @property
     def questions(self) -> Wanted:
         """What was asked so far."""
-        return Wanted(_sorted(self._functions), _sorted(self._classes), self._pins, _sorted(self._returns))
+        names = (self._functions, self._classes, self._returns, self._unused)
+        functions, classes, returns, unused = map(_sorted, names)
+        return Wanted(functions, classes, self._pins, returns, unused)
 
     @property
     def never_pins(self) -> bool:
@@ -56,7 +59,7 @@ class Elsewhere:
 
     def is_unused(self, name: str) -> bool:
         """Whether files bring something from this one, and none what this name defines; that it matters is noted."""
-        self._functions.add(name)
+        self._unused.add(name)
         return name in self.facts.unused
 
     def described(self, name: str) -> Described | None:
