@@ -50,14 +50,17 @@ class Constant:
     where: str
 
 
-def constant(call: cst.Call, context: Context) -> Constant | None:
-    """The tensor of constants that the call makes, if it goes to a device: by `device=`, or by a move behind it."""
+def constant(call: cst.Call, context: Context, *, computed: bool = True) -> Constant | None:
+    """The tensor of constants that the call makes, if it goes to a device: by `device=`, or by a move behind it.
+
+    One number may be `computed`; others are written out.
+    """
     name = context.qualified_name(call.func)
     data = context.argument(call, "data", 0)
     if name not in OF_LISTS or data is None or context.has_unpacking(call):
         return None
     axes = _axes(data)
-    if axes is None and name in _PLAIN:
+    if axes is None and computed and name in _PLAIN:
         axes = _axis_of_a_number(data, context)
     if axes is None or (not axes and name not in _PLAIN) or context.program.changes_default_device:
         return None

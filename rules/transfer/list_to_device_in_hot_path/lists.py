@@ -81,7 +81,7 @@ def sent_list(call: cst.Call, context: Context) -> SentList | None:
         destination = found.destination
         is_simple = found.is_direct and found.binding is None and not destination.like and destination.cast is None
         moved, where = found.call, destination.device if is_simple and is_plain(destination.node) else ""
-    if _does_not_block(moved) or constant_tensor(call, context) is not None:
+    if _does_not_block(moved) or constant_tensor(call, context, computed=False) is not None:
         return None
     is_number = name in _PLAIN and _is_one_number(data, context)
     is_known = is_number or _is_list(data, context)

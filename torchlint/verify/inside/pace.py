@@ -8,16 +8,15 @@ no unit; while no command needs the code to run, `tick` does not return.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
-
     from torchlint.verify.inside.channel import Channel
 
-    Reply = dict[str, Any]
-    Task = Generator[None, Any, Reply]
-    Handler = Callable[[dict[str, Any]], Task | Reply]
+Reply = dict[str, Any]
+Task = Generator[None, Any, Reply]
+Handler = Callable[[dict[str, Any]], Task | Reply]
 
 
 class Again(BaseException):
