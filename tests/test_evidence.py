@@ -208,6 +208,11 @@ def test_a_changed_pair_makes_it_stale() -> None:
         assert is_stale(GPU, {**PAIR, name: "c" * 64})
 
 
+def test_digests_do_not_depend_on_marks() -> None:
+    assert digest(b"a = 1  # <- rule\n") == digest(b"a = 1  # <- rule?\r\n") == digest(b"a = 1\n")
+    assert digest(b"a = 1  # why\n") != digest(b"a = 1\n")
+
+
 def test_digests_do_not_depend_on_line_endings() -> None:
     assert digest(b"a\r\nb\r\n") == digest(b"a\nb\n") != digest(b"a\nb")
 

@@ -228,3 +228,23 @@ def test_a_function_that_keeps_its_sum() -> None:
         """,
         RULE,
     )
+
+
+def test_what_a_network_sums_over_the_processes_is_no_metric() -> None:
+    code = """
+        import torch
+        class Part(torch.nn.Module):
+            def {}(self, ids):
+                found = self.embed(ids)
+                torch.distributed.all_reduce(found)
+                return found
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.part = Part()
+            def forward(self, ids):
+                found = self.part{}(ids){}
+                return print(found)
+    """
+    check_snippet(code.format("forward", "", ""), RULE)
+    check_snippet(code.format("told", ".told", f"  # <- {RULE}"), RULE)

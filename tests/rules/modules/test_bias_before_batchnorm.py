@@ -12,8 +12,11 @@ import torch
 from laws import active, check_snippet, fix, lint
 from torch import nn
 
+from torchlint import linter
 from torchlint.cli import run
 from torchlint.finding import Applicability
+from torchlint.role import Role
+from torchlint.source import SourceFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -986,3 +989,9 @@ def test_a_norm_that_an_option_adds_is_a_note(changed: dict[str, str]) -> None:
 )
 def test_what_no_option_makes_true_is_not_said(changed: dict[str, str]) -> None:
     check(BLOCK.format(**FITTING | changed, mark=""))
+
+
+def test_a_network_that_is_made_to_be_exported_keeps_its_weights() -> None:
+    source = SourceFile("net.py", IMPORTS + "net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))\n")
+    assert linter.lint(source, active(RULE)).findings
+    assert not linter.lint(source, active(RULE, role=Role.EXPORTING)).findings

@@ -1,0 +1,228 @@
+"""What nobody in sight switches on or uses is doubted, whatever the rule: it does not recur."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from typing import TYPE_CHECKING
+
+import pytest
+from laws import active, lint
+
+from torchlint.cli import run
+from torchlint.finding import Doubt
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from torchlint.finding import Finding
+
+MOVE = "torch.rand(1000, 1000).cuda()"
+RULE = "host-factory-then-move"
+
+
+def found(code: str) -> Finding:
+    (finding,) = lint(textwrap.dedent(code), active(RULE)).findings
+    return finding
+
+
+@pytest.mark.parametrize(
+    ("init", "test", "made", "is_off"),
+    [
+        ("visible=False", "self.option", "Net()", True),
+        ("visible=False", "self.option", "Net(visible=False)", True),
+        ("visible=False", "self.option", "Net(True)", False),
+        ("visible=False", "self.option", "Net(visible=given)", False),
+        ("visible=False", "self.option", "Net(**options)", False),
+        ("visible=False", "not self.option", "Net()", False),
+        ("visible=True", "not self.option", "Net(visible=True)", True),
+        ("visible=True", "not self.option", "[Net(visible=True), Net(visible=False)]", False),
+        ("visible='mean'", "self.option == 'attention'", "Net()", True),
+        ("visible='mean'", "self.option == 'attention'", "Net('attention')", False),
+        ("visible='mean'", "self.option == 'mean'", "Net()", False),
+        ("visible='mean'", "self.option != 'mean'", "Net()", True),
+        ("visible=None", "self.option is not None", "Net()", True),
+        ("visible=None", "self.option is None", "Net()", False),
+        ("visible=None", "self.option is not None and x.any()", "Net()", True),
+        ("visible=None", "self.option is not None or x.any()", "Net()", False),
+        ("visible='mean'", "self.option in ('attention', 'max')", "Net()", False),
+    ],
+)
+def test_an_option_of_a_class(init: str, test: str, made: str, is_off: bool) -> None:  # noqa: FBT001
+    code = f"""
+        import torch
+        class Net(torch.nn.Module):
+            def __init__(self, {init}):
+                super().__init__()
+                self.option = visible
+            def forward(self, x):
+                if {test}:
+                    x = x + {MOVE}
+                return x
+        net = {made}
+    """
+    assert found(code).doubts == ((Doubt.OPTION_DECIDES,) if is_off else ())
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["self.option = x", "self.option, y = x", "self.option |= x", "net.option = True", "self.option: bool = True"],
+)
+def test_an_option_that_is_set_again(statement: str) -> None:
+    code = f"""
+        import torch
+        class Net(torch.nn.Module):
+            def __init__(self, visible=False):
+                super().__init__()
+                self.option = visible
+            def start(self, x, net):
+                {statement}
+            def forward(self, x):
+                if self.option:
+                    x = x + {MOVE}
+                return x
+        net = Net()
+    """
+    assert not found(code).doubts
+
+
+def test_an_option_that_another_class_has_under_the_same_name() -> None:
+    code = f"""
+        import torch
+        class Other:
+            def __init__(self):
+                self.option = True
+        class Net(torch.nn.Module):
+            def __init__(self, visible=False):
+                super().__init__()
+                self.option = visible
+            def forward(self, x):
+                if self.option:
+                    x = x + {MOVE}
+                return x
+        net = Net()
+    """
+    assert found(code).doubts == (Doubt.OPTION_DECIDES,)
+
+
+@pytest.mark.parametrize(
+    ("passed", "is_off"),
+    [("gaussian=True", True), ("True", True), ("", True), ("gaussian=False", False), ("gaussian=given", False)],
+)
+def test_an_option_of_a_function(passed: str, is_off: bool) -> None:  # noqa: FBT001
+    code = f"""
+        import torch
+        def soft(x, gaussian=True):
+            if not gaussian:
+                x = x + {MOVE}
+            return x
+        for x in torch.utils.data.DataLoader(data):
+            soft({", ".join(filter(None, ("x", passed)))})
+    """
+    assert found(code).doubts == ((Doubt.OPTION_DECIDES,) if is_off else ())
+
+
+def test_a_flag_of_the_module() -> None:
+    code = f"""
+        import torch
+        VERBOSE = False
+        for x in torch.utils.data.DataLoader(data):
+            if VERBOSE:
+                print(x + {MOVE})
+    """
+    assert found(code).doubts == (Doubt.OPTION_DECIDES,)
+    assert not found(code.replace("False", "bool(given)")).doubts
+    assert not found(code.replace("for x", "VERBOSE = given\n        for x")).doubts
+
+
+def test_what_everybody_passes_is_not_missing() -> None:
+    code = """
+        import torch
+        class Inner(torch.nn.Module):
+            def forward(self, x, mask=None):
+                if mask is None:
+                    mask = torch.ones(x.shape[0], 1000).cuda()
+                return x * mask
+        class Outer(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = Inner()
+            def forward(self, x: torch.Tensor):
+                return self.inner(x, mask={})
+    """
+    assert found(code.format("torch.gt(x, 0)")).doubts == (Doubt.OPTION_DECIDES,)
+    assert not found(code.format("None")).doubts
+    assert not found(code.format("self.mask")).doubts
+    assert not found(code.replace(", mask={}", "")).doubts  # who else calls a network nobody sees
+
+
+USED = f"""\
+import torch
+
+
+class Used(torch.nn.Module):
+    def forward(self, x):
+        return x + {MOVE}
+
+
+class Other(torch.nn.Module):
+    def forward(self, x):
+        return x + {MOVE}
+"""
+
+
+@pytest.mark.parametrize(
+    ("importing", "behind", "doubted"),
+    [
+        ("from nets import Used", "", [11]),
+        ("from nets import Used, Other", "", []),
+        ("import nets", "", []),
+        ("from nets import *", "", []),
+        ("from nets import Used", "\n\n__all__ = ['Used', 'Other']\n", []),
+        ("from nets import Used", "\n\nmade = {'other': Other}\n", []),
+        ("import torch", "", []),
+    ],
+)
+def test_a_class_that_no_file_brings(
+    importing: str,
+    behind: str,
+    doubted: list[int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "torchlint.toml").touch()
+    (tmp_path / "nets.py").write_text(USED + behind)
+    (tmp_path / "train.py").write_text(f"{importing}\n\nnet = Used()\n")
+    for arguments in ((".",), ("nets.py",), (".",)):  # the third is answered by the cache
+        run(["check", *arguments, "--select", RULE, "--output-format", "json"])
+        said = json.loads(capsys.readouterr().out)
+        noted = [each["location"]["row"] for each in said if each["doubts"] == ["uncalled"]]
+        assert (noted, len(said)) == (doubted, 2)
+
+
+def test_an_option_that_another_file_switches_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "torchlint.toml").touch()
+    (tmp_path / "nets.py").write_text(
+        "import torch\n\n\nclass Net(torch.nn.Module):\n    def __init__(self, visible=False, how='mean'):\n"
+        "        super().__init__()\n        self.visible = visible\n        self.how = how\n\n"
+        f"    def forward(self, x):\n        if self.visible:\n            x = x + {MOVE}\n"
+        f"        if self.how == 'sum':\n            x = x + {MOVE}\n        return x\n"
+    )
+    for made, warnings in (
+        ("Net()", 0),
+        ("Net(visible=False)", 0),
+        ("Net(visible=True)", 1),
+        ("Net(False, 'sum')", 1),
+        ("Net(how='max')", 0),
+        ("Net(*given)", 2),
+    ):
+        (tmp_path / "train.py").write_text(f"from nets import Net\n\nnet = {made}\n")
+        run(["check", ".", "--select", RULE, "--output-format", "json"])
+        said = json.loads(capsys.readouterr().out)
+        assert sum(each["severity"] == "warning" for each in said) == warnings, (made, said)
+        assert len(said) == 2
