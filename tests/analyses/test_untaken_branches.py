@@ -106,6 +106,20 @@ def test_an_option_that_another_class_has_under_the_same_name() -> None:
 
 
 @pytest.mark.parametrize(
+    "behind",
+    ["class Sub(Net):\n    option = True", "class Sub(Net):\n    def __init__(self):\n        super().__init__(True)"],
+)
+def test_an_option_of_a_class_that_another_extends(behind: str) -> None:
+    code = (
+        "import torch\nclass Net(torch.nn.Module):\n    option = False\n    def __init__(self, visible=False):\n"
+        "        super().__init__()\n        self.visible = visible\n    def forward(self, x):\n"
+        f"        if self.option and self.visible:\n            x = x + {MOVE}\n        return x\n"
+    )
+    assert found(code).doubts == (Doubt.OPTION_DECIDES,)
+    assert not found(f"{code}{behind}\n").doubts
+
+
+@pytest.mark.parametrize(
     ("passed", "is_off"),
     [("gaussian=True", True), ("True", True), ("", True), ("gaussian=False", False), ("gaussian=given", False)],
 )
@@ -133,6 +147,8 @@ def test_a_flag_of_the_module() -> None:
     assert found(code).doubts == (Doubt.OPTION_DECIDES,)
     assert not found(code.replace("False", "bool(given)")).doubts
     assert not found(code.replace("for x", "VERBOSE = given\n        for x")).doubts
+    changed = "def start():\n            global VERBOSE\n            VERBOSE = True\n        for x"
+    assert not found(code.replace("for x", changed)).doubts
 
 
 def test_what_everybody_passes_is_not_missing() -> None:

@@ -43,9 +43,7 @@ def is_left_off(node: cst.CSTNode, context: Context) -> bool:
     `if method == "linear":` of a parameter for which all who call the function pass `"gaussian"`.
     """
     function = context.function(node)
-    if any(_holds(test, context) is not None for test, _ in context.conditions(node)) and any(
-        _holds(test, context) is (not is_taken) for test, is_taken in context.conditions(node)
-    ):
+    if any(_holds(test, context) is (not is_taken) for test, is_taken in context.conditions(node)):
         return True
     if not isinstance(function, cst.FunctionDef) or context.classes.owner(function) is None:
         return False
@@ -99,11 +97,12 @@ def constant(node: cst.BaseExpression, context: Context, depth: int = 4) -> str 
     match node:
         case cst.Attribute(value=cst.Name(value="self"), attr=cst.Name(value=option)):
             class_ = context.tree.enclosing_class(node)
-            return None if class_ is None else _kept(option, class_, context, depth - 1)
+            is_alone = class_ is not None and class_ not in _extended(context.tree.module, context)
+            return _kept(option, class_, context, depth - 1) if class_ is not None and is_alone else None
         case cst.Name():
             parameter, function = context.parameter(node), context.function(node)
             if parameter is not None and isinstance(function, cst.FunctionDef):
-                return _given(parameter, function, context, depth - 1)
+                return _given(parameter, context, function, depth - 1)
             match context.binders(node):
                 case [cst.Assign(targets=[_], value=value) as line] if _is_of_the_module(line, context):
                     return literal(value)
@@ -146,6 +145,13 @@ def _kept(option: str, class_: cst.ClassDef, context: Context, depth: int) -> st
     return constant(statement.value, context, depth) if is_own and not starts else None
 
 
+@query(bottom=frozenset[cst.ClassDef]())
+def _extended(_: cst.Module, context: Context) -> frozenset[cst.ClassDef]:
+    """The classes of a file that others of it extend, and may make with other options."""
+    lineages = (context.classes.lineage(class_)[1:] for class_ in context.tree.of(cst.ClassDef))
+    return frozenset(each for lineage in lineages for each in lineage if not isinstance(each, str))
+
+
 def _is_of_another(store: cst.Attribute, class_: cst.ClassDef, context: Context) -> bool:
     """Whether it sets an attribute of `self` in a class that has nothing to do with this one."""
     owner = context.classes.self_class(store.value) if isinstance(store.value, cst.Name) else None
@@ -178,7 +184,8 @@ def _stores(_: cst.Module, context: Context) -> Mapping[str, Sequence[cst.Attrib
     return found
 
 
-def _given(parameter: cst.Param, function: cst.FunctionDef, context: Context, depth: int) -> str | None:
+@query(bottom=None)
+def _given(parameter: cst.Param, context: Context, function: cst.FunctionDef, depth: int) -> str | None:
     """What all calls in sight pass for a parameter.
 
     Where nothing is seen to make a class, an option of it that is `False` by default is taken to stay so. Who calls
