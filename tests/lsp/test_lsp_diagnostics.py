@@ -33,7 +33,7 @@ async def test_a_document_is_found_in(tmp_path: Path, profile: Profile) -> None:
         assert {each.source for each in found} == {"torchlint"}
         read, made, _, ignore = found
         assert read.message.startswith("`nn.functional.mse_loss(model(inputs), targets).item()` synchronizes with")
-        assert (made.severity, made.tags) == (lsp.DiagnosticSeverity.Warning, None)
+        assert (made.severity, made.tags) == (lsp.DiagnosticSeverity.Hint, None)
         assert (ignore.severity, ignore.tags) == (lsp.DiagnosticSeverity.Hint, (lsp.DiagnosticTag.Unnecessary,))
         assert made.code_description is not None
         assert made.code_description.href.endswith("/rules/host-factory-then-move/")
