@@ -298,7 +298,8 @@ def _syntax_error_of_python(text: str) -> tuple[int, int, str] | None:
 
 def _run(context: Context, rules: tuple[Rule, ...], *, thorough: bool) -> Result:
     source = context.source
-    if context.program.is_of_another_framework:
+    # What does not speak of tensors is nobody's program for PyTorch, whatever its methods are called.
+    if context.program.is_of_another_framework or not speaks_of_tensors(source.text.encode(errors="replace")):
         return Result()
     flagged: list[tuple[Rule, Flag]] = []
     diagnostics: list[Diagnostic] = []
