@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from torchlint.finding import Applicability, Edit, Finding, Fix, Span
-from torchlint.lsp.unit import carried
+from torchlint.lsp.carried import carried
 
 LINES = st.lists(st.text(alphabet="abc 😀", max_size=6), max_size=8)
 

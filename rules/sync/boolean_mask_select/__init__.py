@@ -63,7 +63,7 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.host.purpose import is_known_already
     from torchlint.analyses.host.reads import is_device_tensor
     from torchlint.analyses.sync.avoidable import UNSEEN, wait_doubts
-    from torchlint.analyses.sync.inherent_branches import (
+    from torchlint.analyses.sync.inherent_branches import (  # the model's parts load LibCST
         design_doubts,
         is_in_sample_code,
     )
@@ -76,10 +76,8 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Flag]:
     if advice is None:
         known = (Doubt.WAITS_ANYWAY,) if is_known_already(node, mask, context) else ()
         found = weighed(RULE, chain(known, (Doubt.USE_UNKNOWN,), doubts))
-        if Doubt.DEVICE_UNKNOWN in found and not UNSEEN.isdisjoint(
-            found
-        ):  # neither how often nor where it runs is in sight
-            return
+        if Doubt.DEVICE_UNKNOWN in found and not UNSEEN.isdisjoint(found):
+            return  # neither how often nor where it runs is in sight
         others = _selections(context.tree.module, context)[_cause(node, mask, context)]
         if others[0] is node:
             said = _SELECTED.of(selection=context.shown(node), often=how_often(node, context))
@@ -97,7 +95,7 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Flag]:
 
 def _instead(node: cst.Subscript, mask: cst.BaseExpression, context: Context) -> str | None:
     """What to do instead of this selection, where that is known."""
-    from .masks import is_for_gaps, mask_of
+    from .masks import is_for_gaps, mask_of  # the model's parts load LibCST
 
     advice = _advice(node, context)
     if advice is None or mask_of(node, context) is None or (advice == _LOSS and is_for_gaps(mask, context)):
@@ -113,7 +111,7 @@ def _written(node: cst.Subscript, mask: cst.BaseExpression, context: Context) ->
     from torchlint.analyses.sync.inherent_branches import is_in_sample_code
     from torchlint.edits.messages import how_often
 
-    from .masks import Write
+    from .writes import Write  # the model's parts load LibCST
 
     write = Write.of(node, mask, context)
     if write is None or not is_device_tensor(node.value, context) or is_in_sample_code(node, context):

@@ -49,7 +49,7 @@ _COPIED = Message("copied", "`{copy}` copies the tensor to the CPU{often} and wa
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a copy to the host, of a piece in an inner loop over a batch or of a whole tensor at each step."""
     from torchlint.analyses.batching.comprehension_reads import is_listed
-    from torchlint.analyses.host.reads import bulk_read
+    from torchlint.analyses.host.reads import bulk_read  # the model's parts load LibCST
     from torchlint.analyses.round_trips.trips import Trips
     from torchlint.analyses.sync.avoidable import UNSEEN, wait_doubts
     from torchlint.analyses.sync.invariant_reads import is_the_same_each_time
@@ -128,7 +128,7 @@ def _doubts(node: cst.Call, tensor: cst.BaseExpression, context: Context) -> Ite
     from torchlint.analyses.sync.avoidable import wait_doubts
     from torchlint.facts import Purpose
 
-    from .dependence import is_made_room_for, is_saved, is_switched_on
+    from .offloads import is_made_room_for, is_saved, is_switched_on
 
     whole = _chain(node, context)
     if is_switched_on(node, context):
@@ -178,7 +178,8 @@ def _is_kept_of_each_step(node: cst.Call, context: Context) -> bool:
     """
     from torchlint.analyses.host.purpose import is_appended
 
-    from .dependence import is_of_its_own_size, saves_as_it_goes
+    from .dependence import is_of_its_own_size
+    from .offloads import saves_as_it_goes
 
     loop = context.frequencies.batch_loop(node)
     if loop is None or loop is not context.loop(node) or not is_appended(_chain(node, context), context):
@@ -227,7 +228,8 @@ _BUILTINS = frozenset(
 
 def _is_a_piece_of_its_own(node: cst.Call, context: Context) -> bool:
     """Whether no one copy would bring what the turns copy: each has a size of its own, or ends up in a file."""
-    from .dependence import is_cut_to_measure, saves_as_it_goes
+    from .dependence import is_cut_to_measure
+    from .offloads import saves_as_it_goes
 
     loop = context.loop(node)
     is_over_a_list = loop is not None and _is_over_a_list(loop, context)

@@ -56,7 +56,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a move of a loader's batch, or of a part of it, that waits, unless its memory is known not to be pinned."""
     if not _is_plain(node, context):
         return
-    from torchlint.analyses.data.batch_moves import (
+    from torchlint.analyses.data.batch_moves import (  # the model's parts load LibCST
         Pinned,
         batch_move,
         is_for_cuda,
@@ -101,10 +101,11 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 def _of_a_helper(node: cst.Call, context: Context) -> Iterator[Flag]:
     """A note on a function that moves whatever it is handed: what that is, its callers know."""
-    from torchlint.analyses.execution.hot import rate_doubts
+    from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
     from torchlint.edits.messages import of_a_batch
 
-    from .helpers import is_move_of_a_helper, is_without_cuda
+    from .helpers import is_move_of_a_helper
+    from .worth import is_without_cuda
 
     if _is_cast(node) or not is_move_of_a_helper(node, context) or is_without_cuda(node, context):
         return
@@ -118,7 +119,7 @@ def _of_a_helper(node: cst.Call, context: Context) -> Iterator[Flag]:
 @RULE.on(Method("type"))
 def check_type(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Note what a type of tensors on the GPU takes there: `images.type(torch.cuda.FloatTensor)`."""
-    from torchlint.analyses.data.batch_moves import batch_move
+    from torchlint.analyses.data.batch_moves import batch_move  # the model's parts load LibCST
     from torchlint.analyses.data.loaders import made
 
     if len(node.args) != 1:
@@ -132,10 +133,10 @@ def check_type(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 def _of_the_host(node: cst.Call, context: Context) -> Iterator[Flag]:
     """A note on data that the host made for the step, or has computed with: nothing of it is in pinned memory."""
-    from torchlint.analyses.execution.hot import rate_doubts
+    from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
 
-    from .helpers import is_without_cuda
     from .host_memory import is_copy_from_the_host, is_of_picked_rows, is_passed_from_the_host, is_told
+    from .worth import is_without_cuda
 
     if is_without_cuda(node, context):
         return
@@ -155,7 +156,7 @@ def _of_the_host(node: cst.Call, context: Context) -> Iterator[Flag]:
 )
 def check_array(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Note an array of NumPy that a call makes a tensor of on the device: `torch.as_tensor(x, device=device)`."""
-    from torchlint.analyses.execution.hot import rate_doubts
+    from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
 
     from .host_memory import is_sent_array
 
@@ -189,7 +190,7 @@ def _is_plain(call: cst.Call, context: Context) -> bool:
 
 
 def _is_type(node: cst.BaseExpression, context: Context) -> bool:
-    from torchlint.semantics.values.lattice import Kind
+    from torchlint.semantics.values.lattice import Kind  # the model's parts load LibCST
 
     return context.kind(node) is Kind.DTYPE
 
@@ -202,7 +203,7 @@ def _is_cast(call: cst.Call) -> bool:
 
 def _has_no_such_copy(node: cst.Call, context: Context) -> bool:
     """Whether the branch is one for what is not CUDA, or the loop has no work that the CPU could go on with."""
-    from .helpers import is_collected, is_without_cuda
+    from .worth import is_collected, is_without_cuda
 
     return is_without_cuda(node, context) or is_collected(node, context)
 
@@ -211,7 +212,7 @@ def _doubts(node: cst.Call, context: Context) -> Iterator[Doubt]:
     """Why little may be gained: the CPU waits for the device anyway, or there are few batches."""
     from torchlint.analyses.execution.occasions import is_export
 
-    from .helpers import is_of_calibration, is_waited_for
+    from .worth import is_of_calibration, is_waited_for
 
     if is_waited_for(node, context):
         yield Doubt.WAITS_ANYWAY
@@ -225,7 +226,7 @@ def _may_be_pinned(move: BatchMove, sources: Made, context: Context) -> bool:
     """Whether it is a tensor as far as one can tell: classes of a project's own do not pin what they hold."""
     from torchlint.analyses.data.batch_moves import is_collated_by_torch, may_be_a_tensor
 
-    from .helpers import is_dug_out, is_shown_to_be_a_tensor, may_be_an_object
+    from .worth import is_dug_out, is_shown_to_be_a_tensor, may_be_an_object
 
     is_part = move.is_part or context.kinds.is_tensor(move.receiver)
     if not is_part or not may_be_a_tensor(move, context) or is_dug_out(move.receiver, context):

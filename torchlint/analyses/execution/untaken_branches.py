@@ -1,4 +1,4 @@
-"""Branches that the callers which run at each batch do not take: they pass the option that decides as a constant."""
+"""Code that nobody in sight gets to: a branch for an option that is off, a definition that no file uses."""
 
 from __future__ import annotations
 
