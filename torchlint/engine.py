@@ -296,10 +296,19 @@ def _syntax_error_of_python(text: str) -> tuple[int, int, str] | None:
     return None
 
 
+def passed_over(context: Context) -> str:
+    """Why no check is asked of a file; empty where they are."""
+    if context.program.is_of_another_framework:
+        return "the file is passed over: it is for another framework"
+    # What does not speak of tensors is nobody's program for PyTorch, whatever its methods are called.
+    if not speaks_of_tensors(context.source.text.encode(errors="replace")):
+        return "the file is passed over: there is no torch in it"
+    return ""
+
+
 def _run(context: Context, rules: tuple[Rule, ...], *, thorough: bool) -> Result:
     source = context.source
-    # What does not speak of tensors is nobody's program for PyTorch, whatever its methods are called.
-    if context.program.is_of_another_framework or not speaks_of_tensors(source.text.encode(errors="replace")):
+    if passed_over(context):
         return Result()
     flagged: list[tuple[Rule, Flag]] = []
     diagnostics: list[Diagnostic] = []
