@@ -41,7 +41,7 @@ _CHECKED = Message("checked", "`{call}` reads its smallest and largest value bac
 _FIXED = "compute with the mask itself, or use `torch.nonzero_static` with a fixed size"
 _HELPED = Message(
     "helped",
-    "`{call}` reads the largest index back from the GPU{often} to learn how long its result is",
+    "`{call}` synchronizes with the GPU{often}: the largest index sizes its result",
     help="pass `{keyword}=`, {known}",
 )
 

@@ -23,7 +23,7 @@ RULE = Rule(
 )
 _COMPARED = Message(
     "compared",
-    "`{layer}` compares `{mask}` with a causal mask{often} and synchronizes with the GPU for the answer",
+    "`{layer}` compares `{mask}` with a causal mask{often} and synchronizes for the answer",
     help="pass `{hint}`",
 )
 
