@@ -94,6 +94,13 @@ def test_pages_use_the_words_of_the_field(path: Path) -> None:
     assert found == {}
 
 
+def test_code_uses_the_words_of_the_field() -> None:
+    """`explain` shows docstrings to people: those of the predicates that decided."""
+    files = [path for folder in ("torchlint", "rules") for path in (ROOT / folder).rglob("*.py")]
+    found = {(path.name, match[0]) for path in files for match in AVOIDED.finditer(path.read_text("utf-8"))}
+    assert found == set()
+
+
 def test_half_of_the_headlines_are_much_shorter() -> None:
     lengths = [len(quoted(message.headline)) for rule in RULES for message in messages(rule)]
     assert statistics.median(lengths) <= 60

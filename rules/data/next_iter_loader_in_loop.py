@@ -1,4 +1,4 @@
-"""A loader that is begun anew for each batch that is taken from it."""
+"""A loader that is begun again for each batch that is taken from it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _loader(node: cst.Call) -> cst.Name | cst.Attribute | cst.Subscript | None:
 
 
 def _is_one_loader(loader: cst.BaseExpression, node: cst.Call, context: Context) -> bool:
-    """Whether this is a loader, and each turn of the loop around it has the same."""
+    """Whether this is a loader, and each iteration of the loop around it has the same."""
     from torchlint.analyses.data.loaders import made
     from torchlint.analyses.data.passes import Passes
     from torchlint.semantics.values.lattice import Kind

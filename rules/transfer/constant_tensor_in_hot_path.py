@@ -39,7 +39,7 @@ _PLAIN = ("tensor", "as_tensor")
 
 @RULE.on(*map(Call, OF_LISTS))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
-    """Flag a tensor of numbers that are written out; the fix fills one on the device, if all are the same."""
+    """Flag a tensor of literal numbers; the fix fills one on the device, if all are the same."""
     from torchlint.edits.messages import of_a_batch
 
     from ._shared.literal_tensors import constant, is_where_data_are_made

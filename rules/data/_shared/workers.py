@@ -187,7 +187,7 @@ def _is_lightnings(loader: cst.Call, context: Context) -> bool:
 
 
 def needs_new_workers(loader: cst.Call, context: Context) -> bool:
-    """Whether a pass may need its workers anew: they would not see what the main process changes in the dataset."""
+    """Whether a pass may need its workers again: they would not see what the main process changes in the dataset."""
     dataset = context.argument(loader, "dataset", 0)
     collate = option(loader, "collate_fn", 6, context).given
     if dataset is None or context[Passes].overlap(loader):

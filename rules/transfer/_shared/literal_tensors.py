@@ -1,4 +1,4 @@
-"""Tensors of numbers that are written out in the code, made anew on the CPU and sent to the device each time."""
+"""Tensors of literal numbers in the code, made again on the CPU and sent to the device each time."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Constant:
 def constant(call: cst.Call, context: Context, *, computed: bool = True) -> Constant | None:
     """The tensor of constants that the call makes, if it goes to a device: by `device=`, or by a move behind it.
 
-    One number may be `computed`; others are written out.
+    One number may be `computed`; others are literal.
     """
     name = context.qualified_name(call.func)
     data = context.argument(call, "data", 0)

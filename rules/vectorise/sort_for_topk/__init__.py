@@ -63,7 +63,7 @@ def _removes(node: cst.Call, context: Context) -> bool:
 
 
 def _edits(found: Sort, largest: str, context: Context) -> tuple[NodeEdit, ...]:
-    """`topk` in the place of the sort and its slice; where names stand between, of the sort, if `k` is written out."""
+    """`topk` in the place of the sort and its slice; where names stand between, of the sort, if `k` is literal."""
     from torchlint.edits.expressions import as_owner, in_place_of, loses_comment
 
     part = found.parts[0]

@@ -1,4 +1,4 @@
-"""What one operation on a whole tensor would do for all turns of a loop over its elements."""
+"""What one operation on a whole tensor would do for all iterations of a loop over its elements."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from torchlint.semantics.values.lattice import Device
 
 @dataclass(frozen=True, slots=True)
 class Batchable:
-    """The step of a turn that says most about what could be done for all turns at once, and why it may not pay."""
+    """The step of an iteration that says most about what could be done for all at once, and why it may not pay."""
 
     step: Step
     doubts: tuple[Doubt, ...] = ()
 
 
 def batchable(loop: LoopNode, context: Context) -> Batchable | None:
-    """What could be done for all turns of the loop at once; None if nothing could."""
+    """What could be done for all iterations of the loop at once; None if nothing could."""
     found = _over_elements(loop, context, is_for_few=True)
     if found is None:
         return None
@@ -58,7 +58,7 @@ def batchable(loop: LoopNode, context: Context) -> Batchable | None:
 
 
 def _batchable_perhaps(loop: ElementLoop, context: Context) -> Batchable | None:
-    """What could be done at once if what the turns call takes a batch: rows of lengths of their own make none."""
+    """What could be done at once if what the iterations call takes a batch: rows of lengths of their own make none."""
     if loop.ragged:
         return None
     is_often = context.frequency(loop.node) >= Frequency.CALL
@@ -116,7 +116,7 @@ def _worth_batching(loop: LoopNode, context: Context) -> ElementLoop | None:
 
 
 def _over_elements(loop: LoopNode, context: Context, *, is_for_few: bool = False) -> ElementLoop | None:
-    """What the loop does with elements of tensors, where it has many turns; or a handful, at each batch."""
+    """What the loop does with elements of tensors, where it has many iterations; or a handful, at each batch."""
     if isinstance(loop, cst.While) and context.loop(loop) is not None:
         return None  # a search in step with the loop around it
     visited = visit(loop, context)
@@ -133,7 +133,7 @@ def _over_elements(loop: LoopNode, context: Context, *, is_for_few: bool = False
 
 
 def _only_complains(loop: LoopNode) -> bool:
-    """Whether the turns do nothing but to look at what was given, and fail where it is wrong: there is little of it."""
+    """Whether the iterations do nothing but to look at what was given, and fail where it is wrong: it is little."""
     if not isinstance(loop, cst.For) or not isinstance(loop.body, cst.IndentedBlock):
         return False
     return all(

@@ -227,7 +227,7 @@ def _either(found: set[_Taken | None], context: Context) -> _Taken | None:
 
 @query(bottom=None)
 def _core(node: cst.BaseExpression, context: Context) -> cst.BaseExpression | None:
-    """`loader` of `tqdm(enumerate(loader))`, and of `batches` where that is `iter(loader)`, begun anew or not."""
+    """`loader` of `tqdm(enumerate(loader))`, and of `batches` where that is `iter(loader)`, begun again or not."""
     inner = wrapped(node, context) if isinstance(node, cst.Call) else None
     if inner is not None:
         return _core(inner, context)

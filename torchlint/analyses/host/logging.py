@@ -181,7 +181,7 @@ def _is_shown(node: cst.CSTNode, context: Context) -> bool:
 
 
 def is_number_by_then(tensor: cst.BaseExpression, context: Context) -> bool:
-    """Whether the loop's own turn has put a number in its place: `label = 1 if label else 0`."""
+    """Whether the loop's own iteration has put a number in its place: `label = 1 if label else 0`."""
     loop = context.loop(tensor)
     return (
         isinstance(tensor, cst.Name)

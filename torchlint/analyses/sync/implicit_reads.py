@@ -89,7 +89,7 @@ TESTS: frozenset[type] = frozenset({cst.If, cst.IfExp, cst.While, cst.CompIf, cs
 
 
 def is_waited_for(condition: cst.BaseExpression, context: Context, *, anytime: bool = False) -> bool:
-    """Whether the CPU waits for the device to learn if the condition holds."""
+    """Whether the CPU waits for the device to know if the condition holds."""
     match condition:
         case cst.Comparison():
             return _is_comparison_of_tensors(condition, context, anytime=anytime)

@@ -436,7 +436,7 @@ def _is_computed_with(around: cst.CSTNode | None) -> bool:
 
 
 def is_computed(index: cst.BaseExpression) -> bool:
-    """`i`, `i + 1`: one number for each of several parts, and no key that is written out."""
+    """`i`, `i + 1`: one number for each of several parts, and no key that is literal."""
     match index:
         case cst.Name(value=name):
             return name not in ("None", "True", "False")
