@@ -577,6 +577,7 @@ def test_without_a_command_there_is_help_and_status_2(capsys: Capture) -> None:
         (["check", "--qqqqqq"], "no such option `--qqqqqq`; `torchlint check --help` lists them"),
         (["--qqqqqq"], "no such option `--qqqqqq`; `torchlint --help` lists them"),
         (["explain", "item-in-train-lop"], "unknown rule `item-in-train-lop`; did you mean `item-in-train-loop`?"),
+        (["explain", "slow.py"], "say which line of it: `torchlint explain slow.py:1`"),
         (["check", "--select", "TL201,data-paralel"], "unknown rule `data-paralel`; did you mean `data-parallel`?"),
         (["check", "--config", "gone.toml"], "--config gone.toml: no such file"),
         (["check", "--config", "slect = 1"], "unknown key `slect`"),
