@@ -219,8 +219,10 @@ def _multinomial(draw: cst.Call, drawn_from: cst.BaseExpression | None, place: i
 def _doubts_of_a_draw(draw: cst.Call, drawn_from: cst.BaseExpression, context: Context) -> Iterator[Doubt]:
     """What speaks against another way to draw: without the checks, the CPU only runs ahead."""
     from torchlint.analyses.sync.avoidable import wait_doubts
+    from torchlint.analyses.sync.inherent_branches import named_sample_code
 
     yield Doubt.HOST_BOUND
+    yield from named_sample_code(draw, context)
     if _is_read(draw, context):
         yield Doubt.WAITS_ANYWAY
     yield from wait_doubts(draw, drawn_from, context)

@@ -116,7 +116,14 @@ def _from_before(node: cst.Name, body: _Body) -> list[Binding]:
     bindings = body.context.reaching(node)
     if any(binding.node is body.loop for binding in bindings):
         return []
-    own = [binding for binding in bindings if binding.node in body.inside and binding.binder is not Binder.IMPORT]
+    # What a comprehension binds ends with it, though its element stands before the clause.
+    own = [
+        binding
+        for binding in bindings
+        if binding.node in body.inside
+        and binding.binder is not Binder.IMPORT
+        and not isinstance(binding.node, cst.CompFor)
+    ]
     if len(own) < len(bindings):
         return own
     place = body.context.tree.place(node)
@@ -230,6 +237,8 @@ def _by_elements(body: _Body) -> Iterator[Carried]:
                 if _is_folded(whole, body, _REDUCTIONS):
                     continue
                 place, _ = _place(whole, body)
+                if _is_of_one_row(place, places, body):
+                    continue
                 if (
                     () in places
                     or (
@@ -239,6 +248,16 @@ def _by_elements(body: _Body) -> Iterator[Carried]:
                     or (places != {place} and not _is_within(node, targets[dotted(node) or ""], body))
                 ):
                     yield body.kept(node)
+
+
+def _is_of_one_row(place: Place, places: set[Place], body: _Body) -> bool:
+    """Whether both are parts of what the counter of the loop indexes, `x[i][x[i] < low[i]] = 0`: of no other turn's."""
+    return (
+        isinstance(body.loop, cst.For)
+        and bool(place)
+        and place[0] in _counters(body.loop)
+        and all(other[:1] == place[:1] for other in places)
+    )
 
 
 def _is_looked_up(index: str, body: _Body) -> bool:
