@@ -104,14 +104,18 @@ def _of_a_helper(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
     from torchlint.edits.messages import of_a_batch
 
-    from .helpers import is_move_of_a_helper
+    from .helpers import is_move_of_a_helper, parts_moved_with
     from .worth import is_without_cuda
 
-    if _is_cast(node) or not is_move_of_a_helper(node, context) or is_without_cuda(node, context):
+    if _is_cast(node) or is_without_cuda(node, context):
+        return
+    parts = parts_moved_with(node, context)
+    if not (is_move_of_a_helper(node, context) or parts[:1] == [node]):
         return
     yield Flag(
         node,
         _HELPER.of(copy=context.shown(node), often=of_a_batch(node, context)),
+        places=tuple(parts[1:]),
         doubts=(Doubt.DATA_UNKNOWN, *rate_doubts(node, context)),
     )
 

@@ -36,6 +36,40 @@ def is_move_of_a_helper(call: cst.Call, context: Context) -> bool:
     return not any(map(_speaks_of_it, descendants(function)))
 
 
+def parts_moved_with(call: cst.Call, context: Context) -> list[cst.Call]:
+    """The moves of parts that a function takes out of one mapping it is handed, `batch["ids"].to(device)`, if several.
+
+    There are none where the function speaks of `non_blocking`: whoever does has thought of it.
+    """
+    owner, function = _mapping_of(call, context), context.function(call)
+    if owner is None or not isinstance(function, cst.FunctionDef):
+        return []
+    moves = [
+        other
+        for other in descendants(function.body)
+        if isinstance(other, cst.Call)
+        and (its := _mapping_of(other, context)) is not None
+        and context.holds_the_same(its, owner)
+        and is_to_accelerator(other, context)
+    ]
+    keys = {context.code(other.func.value) for other in moves if isinstance(other.func, cst.Attribute)}
+    return [] if len(keys) < 2 or any(map(_speaks_of_it, descendants(function))) else moves
+
+
+def _mapping_of(call: cst.Call, context: Context) -> cst.Name | None:
+    """The `batch` of `batch["ids"].to(device)`, where the function of the call is handed it."""
+    match call.func:
+        case cst.Attribute(
+            value=cst.Subscript(
+                value=cst.Name() as owner,
+                slice=[cst.SubscriptElement(slice=cst.Index(value=cst.SimpleString()))],
+            ),
+            attr=cst.Name(value="to" | "cuda"),
+        ) if _taker(owner, context) is not None and context.kind(owner) in (*_HELD, Kind.MAPPING):
+            return owner
+    return None
+
+
 def _speaks_of_it(node: cst.CSTNode) -> bool:
     """Whether this names the argument, as it is or for `**kwargs`: whoever does has thought of it."""
     match node:

@@ -8,6 +8,7 @@ from importlib.resources import files
 import pytest
 from laws import active, check_snippet, places
 
+from torchlint.finding import Doubt
 from torchlint.settings import Settings
 
 RULE = "tensor-truthiness-branch"
@@ -396,3 +397,21 @@ def test_what_is_none_or_a_tensor_is_one_where_it_is_asked(first: str, mark: str
     lines = (f"rows = {first}", "if mask is not None:", "    rows = ~mask.any(dim=-1)")
     used = (f"if rows is not None and rows.any():{mark}", "    x = x.masked_fill(rows[..., None], 0)")
     check_snippet(forward(*lines, *used), RULE)
+
+
+@pytest.mark.parametrize("head", ["class RandomCrop(nn.Module):", "class Sizes(nn.Module):  # preprocesses"])
+def test_a_name_of_code_for_samples_is_a_doubt(head: str) -> None:
+    is_named = head.startswith("class RandomCrop")
+    code = f"""\
+import torch
+from torch import nn
+
+
+{head}
+    def forward(self, image, sizes: torch.Tensor):
+        if (sizes > 0).all():{MARK}{"?" if is_named else ""}
+            image = image + sizes
+        return image
+"""
+    [finding] = check_snippet(code, RULE).findings
+    assert (Doubt.NAMED_OTHERWISE in finding.doubts) is is_named

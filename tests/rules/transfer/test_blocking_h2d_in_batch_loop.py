@@ -636,6 +636,18 @@ def test_a_helper_that_is_given_the_batch(helper: str) -> None:
                 sent.append(part)
             return sent
         """,
+        """
+        class Encoder:
+            def feed(self, batch):
+                ids = batch["ids"].to(self.device){mark}
+                return self.model(ids, batch["mask"].to(self.device))
+        """,
+        """
+        import settings
+
+        def feed(model, batch):
+            return model(batch["ids"].to(settings.device), batch["mask"].to(settings.device)){mark}
+        """,
     ],
 )
 def test_a_helper_for_whatever_it_is_given_is_a_note(helper: str) -> None:
@@ -690,6 +702,22 @@ def test_a_helper_for_whatever_it_is_given_is_a_note(helper: str) -> None:
         """
         def send(batch, device, other):
             return {k: v.to(device) if isinstance(v, torch.Tensor) else v for k, v in other(batch)}
+        """,
+        """
+        def feed(model, batch, device):
+            return model(batch["ids"].to(device), batch["mask"])
+        """,
+        """
+        def feed(model, batch, device):
+            return model(batch["ids"].to(batch["mask"].device), batch["mask"].to("cpu"))
+        """,
+        """
+        def feed(model, batch, device, non_blocking=False):
+            return model(batch["ids"].to(device), batch["mask"].to(device))
+        """,
+        """
+        def feed(model, batch, table, device):
+            return model(batch["ids"].to(device), table["mask"].to(device))
         """,
     ],
 )
