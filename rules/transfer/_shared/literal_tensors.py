@@ -25,7 +25,7 @@ from torchlint.semantics.knowledge.conventions.conditions import (
 from torchlint.semantics.knowledge.conventions.values import OWN_DEVICE
 from torchlint.semantics.names.bindings import dotted, parameters
 from torchlint.semantics.names.classes import is_static
-from torchlint.semantics.values.lattice import Device, Kind
+from torchlint.semantics.values.lattice import Device, Kind, item_of
 from torchlint.syntax.tree import descendants
 
 _PLAIN = ("torch.tensor", "torch.as_tensor")
@@ -62,9 +62,12 @@ def constant(call: cst.Call, context: Context, *, computed: bool = True) -> Cons
     axes = _axes(data)
     if axes is None and computed and name in _PLAIN:
         axes = _axis_of_a_number(data, context)
+    is_kept = axes is None and name in _PLAIN and _is_kept_list(data, context)
+    if is_kept:
+        axes = ()
     if axes is None or (not axes and name not in _PLAIN) or context.program.changes_default_device:
         return None
-    value = _only_value(data, context)
+    value = "" if is_kept else _only_value(data, context)
     device = context.argument(call, "device")
     if _is_a_trial_of_the_device(call, context):
         return None
@@ -90,6 +93,21 @@ def _axis_of_a_number(data: cst.BaseExpression, context: Context) -> tuple[int, 
             return None if axes is None else (1, *axes)
     value = context.value(data)
     return () if value.kind is Kind.NUMBER and value.proven else None
+
+
+def _is_kept_list(data: cst.BaseExpression, context: Context) -> bool:
+    """Whether it is a list that the object has held since it was made, as it was: `self.mean`."""
+    match data:
+        case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
+            class_, value = context.classes.self_class(owner), context.value(data)
+            if class_ is None or value.kind is not Kind.SEQUENCE or item_of(value).kind is Kind.TENSOR:
+                return False
+            sets = context.classes.attribute_sets(class_, name)
+            makers = [context.function(entry.node) for entry in sets]
+            return bool(makers) and all(
+                isinstance(maker, cst.FunctionDef) and maker.name.value == "__init__" for maker in makers
+            )
+    return False
 
 
 def _is_a_trial_of_the_device(call: cst.Call, context: Context) -> bool:

@@ -603,3 +603,41 @@ def test_a_number_that_all_processes_tell_each_other_is_waited_for_anyway() -> N
     told = code.replace("dist.all_gather(sizes, size)", "x.cuda().add_(size)")
     told = told.replace('device="cuda")', 'device="cuda")  # <- constant-tensor-in-hot-path')
     check_snippet(told, RULE)
+
+
+KEPT = """\
+import torch
+from torch import nn
+
+
+class Normalize(nn.Module):
+    def __init__(self, mean: list[float]):
+        super().__init__()
+        self.mean = {held}
+
+    def forward(self, x):
+        return x - torch.as_tensor(self.mean, dtype=x.dtype, device=x.device){mark}
+"""
+
+
+@pytest.mark.parametrize("held", ["mean", "[0.5, *mean]", "list(range(8))", "tuple(mean)"])
+def test_a_list_that_a_module_keeps_is_a_constant(held: str) -> None:
+    [found] = check_snippet(KEPT.format(held=held, mark=f"  # <- {RULE}"), RULE).findings
+    assert found.help == "make it a buffer of the module"
+    assert found.fix is None
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        KEPT.format(held="torch.tensor(mean)", mark=""),
+        KEPT.format(held="[torch.ones(3) for _ in mean]", mark=""),
+        KEPT.format(held="mean", mark="") + "\n    def follow(self, mean):\n        self.mean = [*mean]\n",
+        KEPT.format(held="mean", mark="").replace("as_tensor(self.mean", "as_tensor(x.mean"),
+        KEPT.format(held="mean", mark="")
+        .replace("forward(self, x)", "forward(self, x, device='cpu')")
+        .replace("device=x.device", "device='cpu'"),
+    ],
+)
+def test_what_is_no_list_that_stays_is_no_constant(code: str) -> None:
+    check_snippet(code, RULE)
