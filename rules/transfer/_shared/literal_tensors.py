@@ -49,6 +49,11 @@ class Constant:
     axes: tuple[int, ...]
     where: str
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether it is made of a list that an object holds, of any length."""
+        return not (self.axes or self.value)
+
 
 def constant(call: cst.Call, context: Context, *, computed: bool = True) -> Constant | None:
     """The tensor of constants that the call makes, if it goes to a device: by `device=`, or by a move behind it.

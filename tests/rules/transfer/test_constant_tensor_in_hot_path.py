@@ -634,6 +634,7 @@ def test_a_list_that_a_module_keeps_is_a_constant(held: str) -> None:
         KEPT.format(held="[torch.ones(3) for _ in mean]", mark=""),
         KEPT.format(held="mean", mark="") + "\n    def follow(self, mean):\n        self.mean = [*mean]\n",
         KEPT.format(held="mean", mark="").replace("as_tensor(self.mean", "as_tensor(x.mean"),
+        KEPT.format(held="mean", mark="").replace("nn.Module", "object").replace("forward", "shifted"),
         KEPT.format(held="mean", mark="")
         .replace("forward(self, x)", "forward(self, x, device='cpu')")
         .replace("device=x.device", "device='cpu'"),
