@@ -116,14 +116,7 @@ def _from_before(node: cst.Name, body: _Body) -> list[Binding]:
     bindings = body.context.reaching(node)
     if any(binding.node is body.loop for binding in bindings):
         return []
-    # What a comprehension binds ends with it, though its element stands before the clause.
-    own = [
-        binding
-        for binding in bindings
-        if binding.node in body.inside
-        and binding.binder is not Binder.IMPORT
-        and not isinstance(binding.node, cst.CompFor)
-    ]
+    own = [binding for binding in bindings if binding.node in body.inside and binding.binder is not Binder.IMPORT]
     if len(own) < len(bindings):
         return own
     place = body.context.tree.place(node)
