@@ -315,3 +315,38 @@ def ends(process: int) -> bool:
         time.sleep(0.02)
     os.kill(process, signal.SIGKILL)
     return False
+
+
+ROW = "    'a.b/c': f(1.5, x=-2, names=('d', \"it's\"), **{}),  # it's {0}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("d = {\n" + ROW * 500 + "}\n", False),
+        ("x = [" + "-1.5, " * 3_000 + "]\n", False),
+        ("a.b(c + d)\n" * 1_000, False),
+        ('"""It\'s a + b.\n\nfrom here\n"""\n' * 1_000, False),
+        ("f(f'{a}: {b[0]}, {{}}', f\"{c}\")\n" * 1_000, False),
+        ("x = [\n" + "    (lambda a, b: a + b),\n" * 1_000 + "]\n", False),
+        ("x = " + "a + " * 2_000 + "a\n", True),
+        ("x = " + "f(a, b) + " * 2_000 + "a\n", True),
+        ("x = a" + "(b, c)" * 2_000 + "\n", True),
+        ("x = (\n" + "    'a, b'\n" * 2_000 + ")\n", True),
+        ("x = (\r\n" + "a if b\r\nelse\r\n" * 2_000 + "c)\r\n", True),
+        ("x = " + "lambda a=f(1, 2), b=3: " * 2_000 + "a\n", True),
+        ("x = [a " + "for a, b in c.d " * 2_000 + "]\n", True),
+        ("x = a\\\n" + "+ a\\\n" * 2_000 + "\n", True),
+        ("if a: pass\n" + "elif a: pass\n" * 2_000, True),
+        ("d = {\n" + ROW * 500 + "    1: " + "a + " * 2_000 + "a,\n}\n", True),
+        # No string hides what stands beside it.
+        ('"""\nfrom x\n"""\nx = a' + ".a" * 2_000 + '\n"""\n"""\n', True),
+        ("# it's\nx = " + "a + " * 2_000 + "a  # '\n", True),
+        ('x = f"{x | {{y}, " + ' + "a + " * 2_000 + '"}}"\n', True),
+        ('x = f"{' + "a + " * 2_000 + 'a}"\n', True),
+        ('x = "abc\\\nfrom" + ' + "a + " * 2_000 + "a\n", True),
+    ],
+    ids=range(21),
+)
+def test_what_may_end_a_process_is_told_from_a_table(text: str, expected: bool) -> None:  # noqa: FBT001 - as in others
+    assert pool._may_overflow("a.py", text.encode()) is expected  # noqa: SLF001 - else it takes a process that dies

@@ -8,6 +8,7 @@ import re
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain, pairwise
+from operator import methodcaller
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from torchlint.engine import answer, examine, is_applicable
@@ -156,7 +157,7 @@ def _may_overflow(name: str, data: bytes) -> bool:
     """Whether a statement may nest deeper than the native stack, which ends a process without an exception.
 
     LibCST's parser reaches some 3,000 operators, calls or attributes in a row, or branches of one `if`. The answer
-    goes by what could be such between the starts of two statements; a large table of numbers looks the same.
+    goes by what could be such between the starts of two statements, and of the file where one has enough of it.
     """
     return _is_deep(data) and (not is_notebook(name) or _is_deep(code_of(name, data)))
 
@@ -165,17 +166,58 @@ def _is_deep(data: bytes) -> bool:
     if data.count(b"elif") >= _DEEP:
         return True
     starts = [0, *(match.start() for match in _STATEMENT.finditer(data)), len(data)]
-    return any(end - start >= _DEEP and _is_dense(data[start:end]) for start, end in pairwise(starts))
+    return any(end - start >= _DEEP and _is_dense(data[start:end]) for start, end in pairwise(starts)) and _nests(data)
 
 
 def _is_dense(data: bytes) -> bool:
     return len(data.translate(None, _NOT_NESTING)) + sum(map(data.count, _NESTING_WORDS)) >= _DEEP
 
 
+def _nests(data: bytes) -> bool:
+    """Whether so much stands in a row that no comma and no line takes apart, as in tables; so where that is unclear."""
+    depth = start = 0  # here, and where the item of the brackets around began
+    around: list[tuple[int, int]] = []
+    for token in map(methodcaller("group"), _LINKS.finditer(data)):
+        if token == b",":
+            depth = start
+        elif token == b"\n":
+            if not around:
+                depth = start = 0
+        elif token in _CLOSING:
+            if not around:
+                return True
+            depth, start = around.pop()
+        elif token in _QUOTES:  # of a string that cannot be read here
+            return True
+        elif not token.startswith((b"#", b"\\")):
+            depth += 1
+            if token in _OPENING:
+                around.append((depth, start))
+            if token in _OPENING or token in (b"lambda", b"for"):  # a comma behind these ends nothing
+                start = depth
+            if depth >= _DEEP:
+                return True
+    return False
+
+
 _DEEP = 1_000
 _STATEMENT = re.compile(rb"\n[ \t]*(?:@|(?:class|def|from|import|raise|return|try|with)\b)")
 _NESTING_WORDS = (b" and ", b" if ", b" or ", b"await ", b"lambda", b"not ")
 _NOT_NESTING = bytes(set(range(256)) - set(b".([{+-*/%@|&^~'\""))
+# Strings, those with fields only where these are short and hold none of what ends strings or fields.
+_STRING = (
+    rb"[fFtT][rR]?Q(?!QQ)(?:[^Q\\\n{}]|\\.|\{\{|\}\}|\{[^Q\n{}]{0,99}\})*Q"
+    rb"|(?<![fFtT])(?<![fFtT][rR])(?:QQQ[^\\]*?(?:\\.[^\\]*?)*?QQQ|Q(?!QQ)[^Q\\\n]*(?:\\.[^Q\\\n]*)*Q)"
+)
+_LINKS = re.compile(
+    rb"#[^\n]*|\\\r?\n|"
+    + _STRING.replace(b"Q", b'"')
+    + b"|"
+    + _STRING.replace(b"Q", b"'")
+    + rb"|\b(?:and|await|for|if|lambda|not|or)\b|[\n,.()\[\]{}+\-*/%@|&^~\"']",
+    re.DOTALL,
+)
+_OPENING, _CLOSING, _QUOTES = (b"(", b"[", b"{"), (b")", b"]", b"}"), (b"'", b'"')
 
 
 # In several processes. `concurrent.futures` does not say which job a process died of, and until Python 3.11.5 it may
