@@ -95,10 +95,14 @@ class Inquiry:
         callers = set(map(_key, by))
         return [file for file in files if self._project.is_called(_key(file), callers)]
 
-    def hear(self, question: Question) -> None:
-        """Note who may know of callers, to ask them when they are linted."""
-        for caller, name in self._owners({_key(question.file): question.wanted}):
+    def hear(self, question: Question) -> bool:
+        """Note who may know of callers, to ask them when they are linted. Whether some file is still to answer."""
+        key, wanted = _key(question.file), question.wanted
+        owners = self._owners({key: wanted})
+        for caller, name in owners:
             self._waiting.setdefault(caller, set()).add(name)
+        unsettled = (home for home, _ in self._homes({key: wanted.returns}) if home not in self._settled)
+        return bool(owners or self._homes({key: wanted.classes})) or any(unsettled)
 
     def asked(self, file: Found) -> Asked:
         """What a file is to be asked when it is linted: what others wanted to know so far, and it has not said yet."""
