@@ -21,10 +21,10 @@ _IMPORT = re.compile(
 )
 _NAME = re.compile(rb"[A-Za-z_]\w*(?:[ \t]+as[ \t]+\w+)?")
 # What follows `re.` is Python's own: `re.compile(` is no call of `torch.compile`.
-_CALLED = re.compile(rb"(?<!\bre\.)\b([A-Za-z_]\w*)[ \t]*\(")
+_CALLED = re.compile(rb"\b(?=([A-Za-z_]\w*))(?<!\bre\.)\1[ \t]*\(")  # a name as a whole: its beginnings are not tried
 _DEFINED = re.compile(rb"^(?:class|(?:async[ \t]+)?def)[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 # `self.buffer = data.Buffer(size)`, where an object keeps what it makes.
-_HELD = re.compile(rb"\b\w+\.\w+[ \t]*=[ \t]*(?:\w+\.)*(\w+)\(")
+_HELD = re.compile(rb"\.(?<=\w\.)\w+[ \t]*=[ \t]*(?:\w+\.)*(\w+)\(")
 _SUFFIX = ".py"
 # Through how many modules a name is followed that each imports from the next.
 _HANDED_ON = 4

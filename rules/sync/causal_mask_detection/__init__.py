@@ -53,6 +53,8 @@ _HINTED_SINCE = {"torch.nn.TransformerDecoder": (2, 1), "torch.nn.Transformer": 
 @RULE.on(Node("Call", (b"Transformer",)))
 def check(call: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a call of one of torch's transformers that is given a mask, and no word on whether it is causal."""
+    if not any(context.argument(call, mask.name, mask.place) for masks in _MASKS.values() for mask in masks):
+        return  # which most calls are, and cheap to see
     from torchlint.edits.expressions import with_argument
     from torchlint.edits.messages import how_often
     from torchlint.semantics.values.lattice import Device

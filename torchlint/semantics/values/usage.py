@@ -518,14 +518,12 @@ def _gpus(call: cst.Call) -> Iterator[cst.Name]:
         case cst.Call(func=cst.Attribute(attr=cst.Name(value="cuda" | "set_device")), args=[cst.Arg(value=given)]):
             if isinstance(given, cst.Name):
                 yield given
-        case cst.Call(args=args):
-            for argument in args:
-                match argument:
-                    case cst.Arg(
-                        keyword=cst.Name(value="device_ids"),
-                        value=cst.List(elements=[cst.Element(value=cst.Name() as given)]),
-                    ):
-                        yield given
+            return
+    for argument in call.args:
+        if argument.keyword is not None and argument.keyword.value == "device_ids":
+            match argument.value:
+                case cst.List(elements=[cst.Element(value=cst.Name() as given)]):
+                    yield given
 
 
 def speak_for_a_tensor(uses: frozenset[str]) -> bool:
