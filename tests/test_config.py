@@ -392,7 +392,10 @@ class TestErrors:
             ),
             ("extend = 'no.toml'", "1: `extend`: no such file `no.toml`"),
             ("\nextend = 'torchlint.toml'", "2: `extend` goes in a circle: torchlint.toml extends torchlint.toml"),
-            ("extend = 'a/pyproject.toml'", "1: `extend`: there is no [tool.torchlint] in `a/pyproject.toml`"),
+            (
+                "extend = 'a/pyproject.toml'",
+                "1: `extend`: there is no [tool.torchlint] in `a/pyproject.toml`; leave it out",
+            ),
             ("'a\\\\n' = 1\n\"b\\n\" = 2", None),
         ],
     )

@@ -436,6 +436,7 @@ LIBRARIES = {
         "init_on_device gather_for_metrics pad_across_processes"
     ),
     "albumentations": "",
+    "argparse": "store_true",
     "apex": "scale_loss FP16_Optimizer",
     "colossalai": "",
     "cupy": "",

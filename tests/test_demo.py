@@ -25,6 +25,11 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def counted(out: str) -> dict[str, list[str]]:
+    """What the table at the end says, before and after."""
+    return {line[:25].strip(): line[25:].split() for line in out.splitlines()[-5:] if line[:1].strip()}
+
+
 def test_without_torch_it_shows_what_it_can_and_says_so(
     empty: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -42,7 +47,8 @@ def test_without_torch_it_shows_what_it_can_and_says_so(
         assert f"  {line}\n" in out
     assert "train.py:18:18: TL301 [*] `loss.item()` synchronizes with the GPU every batch\n" in out
     assert "\n-        total += loss.item()\n" in out
-    assert "not run: there is no torch here; `pip install 'torchlint[verify]'` brings it\n" in out
+    assert "not run: there is no torch here (`pip install 'torchlint[verify]'` brings it)" in out
+    assert counted(out)["the CPU waits for the GPU"] == ["5", "2.25"]
     assert list(empty.iterdir()) == []
 
 
@@ -70,16 +76,19 @@ def test_the_script_can_be_had(capsys: Capture) -> None:
 
 
 @pytest.mark.slow
-def test_with_torch_it_counts_what_the_fix_saves(empty: Path) -> None:
+def test_with_torch_it_counts_what_the_fix_saves(empty: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     command = [sys.executable, "-m", "torchlint", "demo"]
     environment = os.environ | {"TMPDIR": str(empty), "TORCHLINT_OUTPUT_FORMAT": "json"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
-    rows = {line[:25].strip(): line[25:].split() for line in done.stdout.splitlines()[-5:]}
+    rows = counted(done.stdout)
     for what in ("the CPU waits for the GPU", "copies to the GPU", "copies to the CPU"):
         before, after = map(float, rows[what])
         assert before > after >= 0
-    assert rows["the CPU waits for the GPU"] == ["5", "2.25"]
     assert list(empty.iterdir()) == []
+    # What is said where there is no torch is what was counted.
+    monkeypatch.setattr(demo, "find_spec", lambda _: None)
+    assert cli.run(["demo"]) == 0
+    assert counted(capsys.readouterr().out) == rows
 
 
 def test_the_first_command_of_the_readme_shows_the_slow_files_alone(

@@ -103,6 +103,20 @@ def test_a_rule_yields_to_another(folder: Path, capsys: Capture) -> None:
     assert "silent      repeated-item says the same more precisely" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("head", "step", "why"),
+    [
+        ("import queue", "loss.back()", "the file is passed over: there is no torch in it"),
+        ("import tensorflow", "loss.backward()", "the file is passed over: it is for another framework"),
+    ],
+)
+def test_a_file_that_is_not_for_pytorch(folder: Path, capsys: Capture, head: str, step: str, why: str) -> None:
+    body = f"for x in loader:\n    loss = model(x).sum()\n    {step}\n    optimizer.step()\n    total += loss.item()\n"
+    (folder / "one.py").write_text(f"{head}\n{body}")
+    found = explained(capsys, "one.py:6")["item-in-train-loop"]
+    assert (found["outcome"], found["words"]) == ("silent", why)
+
+
 def test_what_is_none_for_a_reason(folder: Path, capsys: Capture) -> None:
     (folder / "one.py").write_text("import torch\ndef f(x: torch.Tensor):\n    return x.item()\n")
     found = explained(capsys, "one.py:3", "--select", "TL303")["repeated-item"]

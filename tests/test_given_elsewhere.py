@@ -383,3 +383,24 @@ for i, x in enumerate(torch.utils.data.DataLoader(held, num_workers=4)):
 def test_a_step_that_only_some_batches_call_is_one_of_the_training(folder: Path, capsys: Capture) -> None:  # noqa: F811
     write(folder, steps="import torch\n\n\n" + STEP, main=STEPS)
     assert [each[1:3] for each in found(capsys, "--select", "TL301", ".")] == [("TL301", "per batch")]
+
+
+@pytest.mark.parametrize("made", ["Mel(size=n)", "Mel().cuda()", "Mel(n).to(device).eval()"])
+@pytest.mark.parametrize(
+    ("held", "count"),
+    [
+        ("self.register_buffer('basis', torch.ones(3))\n        self.size = size", 0),
+        ("self.out = torch.nn.Linear(3, 3)", 1),
+    ],
+)
+def test_a_network_of_another_file_without_parameters(
+    folder: Path,  # noqa: F811
+    capsys: Capture,
+    made: str,
+    held: str,
+    count: int,
+) -> None:
+    mel = f"import torch\n\n\nclass Mel(torch.nn.Module):\n    def __init__(self, size=80):\n        super().__init__()\n        {held}\n"
+    train = f"import torch\nfrom mel import Mel\n\nfft = {made}\nkept = []\nfor x, y in loader:\n    kept.append(fft(x.cuda()).detach())\n"
+    write(folder, mel=mel, train=train)
+    assert len(found(capsys, "--select", "TL401", ".")) == count

@@ -6,15 +6,17 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import libcst as cst
 import pytest
 
-from torchlint import pool, regular, sweep
+from torchlint import engine, pool, regular, sweep
 from torchlint.config import Configs, Overrides
 from torchlint.discover import Found
 from torchlint.finding import Applicability
 from torchlint.progress import Progress
 from torchlint.settings import Settings
 from torchlint.sweep import Means, Sweep, Swept, may_concern
+from torchlint.syntax import parsing
 
 SLOW = b"import torch\n\n\ndef mask(size):  # torchlint: hot[per-batch]\n    return torch.zeros(size, size).cuda()\n"
 FAST = SLOW.replace(b"size).cuda()", b'size, device="cuda")')
@@ -55,6 +57,33 @@ def codes(found: dict[str, Swept]) -> dict[str, list[str]]:
         + [diagnostic.code for diagnostic in one.result.diagnostics]
         for shown, one in found.items()
     }
+
+
+def test_a_file_that_is_told_of_its_callers_is_parsed_once(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "FEW", 0)
+    parsed: list[str] = []
+    parse = parsing.parse
+
+    def noted(text: str) -> cst.Module:
+        parsed.append(text)
+        return parse(text)
+
+    monkeypatch.setattr(parsing, "parse", noted)
+    others = [f"other{i}" for i in range(6)]  # more than are remembered in any case
+    texts = {
+        "maker": "import torch\n\n\ndef make(size):\n    return torch.zeros(size, size).cuda()\n",
+        **{other: f"import torch\nimport maker\n{other} = torch.ones(3).cuda()\n" for other in others},
+        "main": "import torch\nfrom maker import make\n"
+        + "".join(f"import {other}\n" for other in others)
+        + "for batch in torch.utils.data.DataLoader(range(9)):\n    make(3)\n",
+    }
+    for name, text in texts.items():
+        (project / f"{name}.py").write_text(text)
+    found, _ = swept(project, cache=False)
+    assert "TL201" in codes(found)["maker.py"]
+    assert found["maker.py"].facts
+    assert parsed.count(texts["maker"]) == 1
+    assert not engine._kept  # noqa: SLF001 - nobody else is to know
 
 
 @pytest.mark.usefixtures("size")

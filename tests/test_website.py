@@ -8,11 +8,13 @@ import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from markdown_it import MarkdownIt
 from website import build, links, markup, rules
 
+from torchlint import evidence
 from torchlint.registry import all_rules
 from torchlint.rule import SITE, Rule
 
@@ -117,6 +119,28 @@ def test_each_rule_has_a_value_of_each_facet() -> None:
         held = rules.values(rule)
         assert held.keys() == known.keys()
         assert all(held[name] and set(held[name]) <= known[name] for name in known), rule.name
+
+
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [
+        ([("sim", 1, 0), ("cuda", 1, 1)], "gpu"),
+        ([("sim", 1, 0), ("cuda", 1, 0)], "cuda"),
+        ([("cuda", 0, 0), ("sim", 1, 0)], "sim"),
+        ([("cpu", 1, 1)], "none"),
+    ],
+)
+def test_the_best_evidence_is_said(
+    held: list[tuple[str, int, int]], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [
+        SimpleNamespace(device=SimpleNamespace(type=kind), counts=counts, time=time) for kind, counts, time in held
+    ]
+    monkeypatch.setattr(evidence, "is_measurable", lambda _: True)
+    monkeypatch.setattr(evidence, "pair", lambda _: None)
+    monkeypatch.setattr(evidence, "is_stale", lambda *_: False)
+    monkeypatch.setattr(evidence, "evidence_of", lambda _: [SimpleNamespace(measurements=found)])
+    assert rules.measured(RULES[0]) == said
 
 
 def test_the_table_can_be_narrowed_down_without_a_script() -> None:

@@ -41,7 +41,7 @@ _ISOLATED = ("--no-cache", "--isolated")
 
 
 def generated(text: str) -> str:
-    """`text` with each part between `<!-- begin: part -->` and `<!-- end: part -->` written anew."""
+    """`text` with each part between `<!-- begin: part -->` and `<!-- end: part -->` written again."""
     parts = {
         "check": _console("check", "--output-format", "concise", "slow.py"),
         "fix": _console("fix", "--unsafe-fixes", "--diff", "slow.py"),

@@ -25,7 +25,7 @@ RULES = Path(__file__).parents[1] / "rules"
 
 
 def generated(text: str, rule: Rule) -> str:
-    """A rule's page with its section of evidence written anew; notes below the generated text stay."""
+    """A rule's page with its section of evidence written again; notes below the generated text stay."""
     section = markdown(evidence.evidence_of(rule), lambda each: evidence.is_stale(each, evidence.pair(rule)), rule.name)
     return placed(text, section, rule.name)
 

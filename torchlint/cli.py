@@ -892,7 +892,8 @@ def _explain(rule: str, output_format: str, **options: Any) -> int | None:  # no
 
     if is_place(rule):
         return _explain_line(rule, output_format, options)
-
+    if rule.endswith((".py", ".ipynb")):
+        raise click.ClickException(f"say which line of it: `torchlint explain {rule}:1`")
     try:
         found = find(rule)
     except UnknownRuleError as error:

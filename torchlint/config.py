@@ -87,7 +87,7 @@ class Overrides:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What one source says about rules; a later one refines it, or starts anew with `select`."""
+    """What one source says about rules; a later one refines it, or starts again with `select`."""
 
     select: tuple[str, ...] | None
     ignore: tuple[str, ...]

@@ -83,7 +83,9 @@ def read(file: Path, root: Path, shown: Callable[[Path], str]) -> list[tuple[Pat
         extended = _document(file, shown)
         values = None if extended is None else parse(extended)
         if values is None:
-            raise document.error(("extend",), f"`extend`: there is no [tool.torchlint] in `{shown(file)}`")
+            raise document.error(
+                ("extend",), f"`extend`: there is no [tool.torchlint] in `{shown(file)}`; leave it out"
+            )
         document = extended
     return list(chain.items())
 

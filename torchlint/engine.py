@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakValueDictionary
 
 from torchlint.facts import NOTHING, Answers, Asked, Facts
 from torchlint.finding import (
@@ -226,7 +227,27 @@ def _tree(text: str) -> Tree:
     from torchlint.syntax.parsing import parse
     from torchlint.syntax.tree import Tree
 
-    return Tree(_pieces.parse(text) if _pieces is not None else parse(text))
+    tree = _alive.get(text)
+    if tree is None:
+        tree = _alive[text] = Tree(_pieces.parse(text) if _pieces is not None else parse(text))
+    return tree
+
+
+_alive: WeakValueDictionary[str, Tree] = WeakValueDictionary()
+_kept: dict[str, Tree] = {}
+# A tree takes some 35 bytes for each.
+_MOST_CHARACTERS_KEPT = 1_000_000
+
+
+def keep(text: str) -> None:
+    """Keep the tree of a text that this process has just read, until `forget`: it is to be read again."""
+    if text in _alive and sum(map(len, _kept)) + len(text) <= _MOST_CHARACTERS_KEPT:
+        _kept[text] = _tree(text)
+
+
+def forget() -> None:
+    """Let go of the trees that were kept."""
+    _kept.clear()
 
 
 @contextmanager
@@ -296,10 +317,19 @@ def _syntax_error_of_python(text: str) -> tuple[int, int, str] | None:
     return None
 
 
+def passed_over(context: Context) -> str:
+    """Why no check is asked of a file; empty where they are."""
+    if context.program.is_of_another_framework:
+        return "the file is passed over: it is for another framework"
+    # What does not speak of tensors is nobody's program for PyTorch, whatever its methods are called.
+    if not speaks_of_tensors(context.source.text.encode(errors="replace")):
+        return "the file is passed over: there is no torch in it"
+    return ""
+
+
 def _run(context: Context, rules: tuple[Rule, ...], *, thorough: bool) -> Result:
     source = context.source
-    # What does not speak of tensors is nobody's program for PyTorch, whatever its methods are called.
-    if context.program.is_of_another_framework or not speaks_of_tensors(source.text.encode(errors="replace")):
+    if passed_over(context):
         return Result()
     flagged: list[tuple[Rule, Flag]] = []
     diagnostics: list[Diagnostic] = []

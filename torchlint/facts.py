@@ -13,6 +13,8 @@ from torchlint.finding import Frequency, Span, Wanted
 FunctionName: TypeAlias = str
 # What the name of a method begins with that may be one of any object.
 ANY = "*."
+# What the name of something of the project begins with, wherever it is spoken of: `@folder/file.py:Class`.
+PLACED = "@"
 
 
 class Passed(NamedTuple):
@@ -20,7 +22,8 @@ class Passed(NamedTuple):
 
     `kind` and `device` are names in `torchlint.semantics.values.lattice`. So is `item`, the kind of what a sequence
     holds, where that is known for certain. `constant` is what is passed in Python's spelling, where it is `True`,
-    `False`, `None` or a short text.
+    `False`, `None` or a short text. `made` is the class or function of the project that is called to make it, by its
+    qualified name in the file that passes it; for who hears of it `@path:Class`.
     """
 
     place: int | None
@@ -29,6 +32,7 @@ class Passed(NamedTuple):
     device: str
     item: str = ""
     constant: str = ""
+    made: str = ""
 
 
 class Purpose(Enum):
@@ -177,7 +181,8 @@ class Answers(NamedTuple):
     """What one file says to what it was `asked`, and what it would have to know of others to say it for certain.
 
     What its functions and classes give hangs on nothing but what others' give that it calls: on those that it
-    `passes_on`, by the qualified names that they have in the file.
+    `passes_on`, by the qualified names that they have in the file. Who calls those that are `handed` objects would tell
+    what these are.
     """
 
     calls: tuple[tuple[str, tuple[Called, ...]], ...] = ()
@@ -186,11 +191,12 @@ class Answers(NamedTuple):
     asked: Asked = Asked()
     returns: tuple[tuple[str, Returned], ...] = ()
     passes_on: tuple[str, ...] = ()
+    handed: tuple[FunctionName, ...] = ()
 
     def apart(self) -> tuple[Answers, ...]:
         """The answers to each kind of question by themselves: neither hangs on the other."""
         parts = (
-            Answers(self.calls, self.classes, self.questions, self.asked._replace(returns=False)),
+            self._replace(asked=self.asked._replace(returns=False), returns=(), passes_on=()),
             Answers(asked=Asked(returns=self.asked.returns), returns=self.returns, passes_on=self.passes_on),
         )
         return tuple(part for part in parts if part.asked)

@@ -73,6 +73,7 @@ class Doubt(Enum):
     COSTS_MEMORY = "costs-memory"
     HOST_NEEDS_IT = "host-needs-it"
     WAITS_ANYWAY = "waits-anyway"
+    WAITS_TOO = "waits-too"
     SMALL = "small"
     MEMORY = "memory"
     PER_ROW = "per-row"
@@ -103,6 +104,7 @@ _SENTENCES = {
     Doubt.COSTS_MEMORY: "the alternative takes more memory",
     Doubt.HOST_NEEDS_IT: "what takes this value works on the CPU",
     Doubt.WAITS_ANYWAY: "a line next to it synchronizes anyway",
+    Doubt.WAITS_TOO: "a line next to it would still synchronize",
     Doubt.SMALL: "there is little work in it",
     Doubt.MEMORY: "all rows at once take more memory",
     Doubt.PER_ROW: "whether what the loop calls takes a batch is not in sight",

@@ -129,7 +129,7 @@ def _anchored(glob: Glob) -> str:
 # A regular expression with several stars tries each place for the first with each for the second, and so on. Here no
 # choice but the last is ever made again: the first place where what follows a star fits is as good as any later one,
 # since the next star passes over what is between them. What stands between two stars is of one length, so braces are
-# written out first.
+# expanded first.
 
 _PART = re.compile(r"^\*\*/|/\*\*/|/\*\*$|\*+|\?|\[[!^]?\]?[^\]]*\]|\\.|.", re.DOTALL)
 _MOST_PARTS = 20_000

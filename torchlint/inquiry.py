@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from torchlint.cache import digest
 from torchlint.contents import Contents
 from torchlint.discover import Found, discover
-from torchlint.facts import NOTHING, Answers, Asked, Called, Described, Facts, Returned
+from torchlint.facts import NOTHING, PLACED, Answers, Asked, Called, Described, Facts, Returned
 from torchlint.finding import Wanted
 from torchlint.globs import posix
 from torchlint.role import Role, is_of_tests
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from torchlint.settings import Settings
 
 # A caller may itself be called from elsewhere, and so on. Few chains across files are longer.
-ROUNDS = 3
+ROUNDS = 5
+# What more callers pass is hardly one and the same object; and so many are asked for what another file wants to know.
+_FEW, _SEVERAL = 8, 40
 # Through how many files what a call gives is passed on. Files that import each other in a circle may never agree.
 PASSES = 20
 
@@ -95,10 +97,14 @@ class Inquiry:
         callers = set(map(_key, by))
         return [file for file in files if self._project.is_called(_key(file), callers)]
 
-    def hear(self, question: Question) -> None:
-        """Note who may know of callers, to ask them when they are linted."""
-        for caller, name in self._owners({_key(question.file): question.wanted}):
+    def hear(self, question: Question) -> bool:
+        """Note who may know of callers, to ask them when they are linted. Whether some file is still to answer."""
+        key, wanted = _key(question.file), question.wanted
+        owners = self._owners({key: wanted})
+        for caller, name in owners:
             self._waiting.setdefault(caller, set()).add(name)
+        unsettled = (home for home, _ in self._homes({key: wanted.returns}) if home not in self._settled)
+        return bool(owners or self._homes({key: wanted.classes})) or any(unsettled)
 
     def asked(self, file: Found) -> Asked:
         """What a file is to be asked when it is linted: what others wanted to know so far, and it has not said yet."""
@@ -196,9 +202,11 @@ class Inquiry:
             asked = {key: (names, facts.get(key, NOTHING)) for key, names in _asked(owners, homes).items()}
             heard = list(self._ask(asked))
             for file, answers in heard:
+                more[file] = _both(more.get(file, Wanted()), Wanted(self._of_few(file, answers.handed, _FEW)))
                 if answers.calls or answers.classes or _asks_of_held(answers.questions):
-                    more[file] = _both(more.get(file, Wanted()), answers.questions)
-            before, facts = facts, _told(heard, owners, homes)
+                    functions = self._of_few(file, answers.questions.functions, _SEVERAL)
+                    more[file] = _both(more[file], answers.questions._replace(functions=functions))
+            before, facts = facts, _told(heard, owners, homes, self._project)
             after = {file: _both(wanted.get(file, Wanted()), questions) for file, questions in more.items()}
             if facts == before and all(wanted.get(file) == both for file, both in after.items()):
                 break
@@ -215,7 +223,7 @@ class Inquiry:
         }
         if again:
             others = [(file, answers._replace(calls=()) if file in again else answers) for file, answers in heard]
-            facts = _told((*others, *self._ask(again)), owners, homes)
+            facts = _told((*others, *self._ask(again)), owners, homes, self._project)
         facts.update({key: facts.get(key, NOTHING)._replace(returns=given) for key, given in returns.items()})
         for key, questions in wanted.items():
             if questions.pins and self._project.never_pins(key):
@@ -223,6 +231,10 @@ class Inquiry:
             if unused := tuple(name for name in questions.unused if self._project.is_unused(key, name)):
                 facts[key] = facts.get(key, NOTHING)._replace(unused=unused)
         return facts
+
+    def _of_few(self, file: str, functions: Iterable[str], most: int) -> tuple[str, ...]:
+        """Those of the functions of a file that no more files may call."""
+        return tuple(name for name in functions if len([*self._project.callers(file, (name,))]) <= most)
 
     def _returns(self, wanted: Mapping[str, Iterable[str]]) -> dict[str, dict[str, Returned]]:
         """What calls give of imported functions and classes, by the file that wants to know and their names there.
@@ -422,14 +434,16 @@ def _told(
     heard: Iterable[tuple[str, Answers]],
     owners: Mapping[tuple[str, str], list[tuple[str, str]]],
     homes: Mapping[tuple[str, str], list[tuple[str, str]]],
+    project: Project,
 ) -> dict[str, Facts]:
     """What the answers of files tell those who asked."""
     calls: dict[str, dict[str, list[Called]]] = {}
     classes: dict[str, dict[str, Described]] = {}
     for file, answers in heard:
         for name, called in answers.calls:
+            placed = [_placed(call, file, project) for call in called]
             for key, function in owners[file, name]:
-                calls.setdefault(key, {}).setdefault(function, []).extend(called)
+                calls.setdefault(key, {}).setdefault(function, []).extend(placed)
         for name, described in answers.classes:
             for key, known_as in homes[file, name]:
                 classes.setdefault(key, {})[known_as] = described
@@ -446,6 +460,17 @@ def _asked(calls: Iterable[tuple[str, str]], classes: Iterable[tuple[str, str]])
         for file, name in pairs:
             names.setdefault(file, (set(), set()))[place].add(name)
     return {file: Asked(tuple(sorted(called)), tuple(sorted(defined))) for file, (called, defined) in names.items()}
+
+
+def _placed(call: Called, file: str, project: Project) -> Called:
+    """The call, where what makes an argument goes by its name wherever it is spoken of."""
+    if not any(argument.made for argument in call.arguments or ()):
+        return call
+    arguments = []
+    for argument in call.arguments or ():
+        home = project.definition(argument.made, file) if argument.made else None
+        arguments.append(argument._replace(made=f"{PLACED}{home[0]}:{home[1]}" if home is not None else ""))
+    return call._replace(arguments=tuple(arguments))
 
 
 def _asks_of_held(questions: Wanted) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
-from torchlint.facts import ANY
+from torchlint.facts import ANY, PLACED
 from torchlint.source import is_notebook
 
 # What may stand between two words of a statement: a backslash ends the line and not the statement.
@@ -21,10 +22,10 @@ _IMPORT = re.compile(
 )
 _NAME = re.compile(rb"[A-Za-z_]\w*(?:[ \t]+as[ \t]+\w+)?")
 # What follows `re.` is Python's own: `re.compile(` is no call of `torch.compile`.
-_CALLED = re.compile(rb"(?<!\bre\.)\b([A-Za-z_]\w*)[ \t]*\(")
+_CALLED = re.compile(rb"\b(?=([A-Za-z_]\w*))(?<!\bre\.)\1[ \t]*\(")  # a name as a whole: its beginnings are not tried
 _DEFINED = re.compile(rb"^(?:class|(?:async[ \t]+)?def)[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 # `self.buffer = data.Buffer(size)`, where an object keeps what it makes.
-_HELD = re.compile(rb"\b\w+\.\w+[ \t]*=[ \t]*(?:\w+\.)*(\w+)\(")
+_HELD = re.compile(rb"\.(?<=\w\.)\w+[ \t]*=[ \t]*(?:\w+\.)*(\w+)\(")
 _SUFFIX = ".py"
 # Through how many modules a name is followed that each imports from the next.
 _HANDED_ON = 4
@@ -44,7 +45,7 @@ class Outline(NamedTuple):
 
     A name that an import gives to something counts as what it was before: `from a import b as c` and `c(` call `b`.
     `pins` says whether it speaks of `pin_memory`; `defined` are the functions and classes at the start of a line, and
-    `held` is what it calls to make what an attribute holds.
+    `held` is what it calls to make what an attribute holds. `adds_paths` says whether it speaks of `sys.path`.
     """
 
     imports: tuple[Import, ...] = ()
@@ -52,6 +53,7 @@ class Outline(NamedTuple):
     pins: bool = False
     defined: frozenset[str] = frozenset()
     held: frozenset[str] = frozenset()
+    adds_paths: bool = False
 
 
 def outline(data: bytes) -> Outline:
@@ -63,14 +65,17 @@ def outline(data: bytes) -> Outline:
         for names in (called, held):
             names |= {name for name, other in renamed if other in names}
     defined = frozenset(name.decode() for name in _DEFINED.findall(data))
-    return Outline(tuple(imports), frozenset(called), b"pin_memory" in data, defined, frozenset(held))
+    return Outline(
+        tuple(imports), frozenset(called), b"pin_memory" in data, defined, frozenset(held), b"sys.path" in data
+    )
 
 
 class Project:
     """The import graph of files, given by their path from one folder (POSIX) and their outlines.
 
     A module is looked for as Python would from the folder of a script, and from each one above up to the root, or
-    `src` in it: the nearest file of that name counts.
+    `src` in it: the nearest file of that name counts. A file that adds to `sys.path` may have it from any folder, if
+    one file alone has the name.
     """
 
     def __init__(self, files: Mapping[str, Outline]) -> None:
@@ -146,6 +151,11 @@ class Project:
         # The call itself, and for a method that of its class: what an object is, only its construction tells.
         # Who keeps one knows of others that call what is kept.
         parts = [(function, *_ends(function)) for function in sorted(functions)]
+        for function, first, last in parts:
+            if function.count(".") == 1 and last != "forward":
+                for other in self._handed(path, first):
+                    if last in self._files[other].called:
+                        yield other, f"{PLACED}{path}:{function}", function
         for importer, bases in sorted(self._importers.get(path, {}).items()):
             called, held = self._files[importer].called, self._files[importer].held
             for function, first, last in parts:
@@ -153,6 +163,26 @@ class Project:
                     for base in sorted(bases):
                         if self._brings(importer, base, function.partition(".")[0]):
                             yield importer, joined(base, function), function
+
+    def _handed(self, path: str, class_: str) -> list[str]:
+        """The files whose functions and classes may be given an instance by who makes one, or by who was given it."""
+        makers = [path] if class_ in self._files[path].called else []
+        for importer, bases in self._importers.get(path, {}).items():
+            if class_ in self._files[importer].called and any(self._brings(importer, base, class_) for base in bases):
+                makers.append(importer)
+        found = {other for maker in makers for other in self._called_by.get(maker, ())}
+        found |= {other for each in found for other in self._called_by.get(each, ())}
+        return sorted(found - {path})
+
+    @cached_property
+    def _called_by(self) -> dict[str, set[str]]:
+        """The files of which each calls something that they define."""
+        found: dict[str, set[str]] = {}
+        for path, importers in self._importers.items():
+            for importer in importers:
+                if self.is_called(path, (importer,)):
+                    found.setdefault(importer, set()).add(path)
+        return found
 
     def in_order(self, paths: Iterable[str]) -> list[str]:
         """The paths, each behind those that its file imports, as far as files do not import each other in a circle."""
@@ -219,6 +249,9 @@ class Project:
 
         None if it is not one of the project's, or none at the top level of a module.
         """
+        if name.startswith(PLACED):
+            home, _, last = name[len(PLACED) :].rpartition(":")
+            return (home or importer, last) if last in self._files[home or importer].defined else None
         for _ in range(_HANDED_ON):
             base, dot, last = name.rpartition(".")
             # `from . import x` gives `.x`, `from .a import x` gives `.a.x`.
@@ -271,6 +304,17 @@ class Project:
         key = importer.rpartition("/")[0], module
         if key not in self._resolved:
             self._resolved[key] = self._resolve(*key)
+        found = self._resolved[key]
+        return self._anywhere(module) if found is None and self._files[importer].adds_paths else found
+
+    def _anywhere(self, module: str) -> str | None:
+        """The one file of the project that ends in the name of a module."""
+        key = "*", module
+        if key not in self._resolved:
+            tail = f"/{module.replace('.', '/')}{_SUFFIX}"
+            is_theirs = module[:1] in ".*" or module.partition(".")[0] in sys.stdlib_module_names
+            found = [path for path in self._files if not is_theirs and path.endswith(tail)]
+            self._resolved[key] = found[0] if len(found) == 1 else None
         return self._resolved[key]
 
     def _resolve(self, folder: str, module: str) -> str | None:

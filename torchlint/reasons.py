@@ -157,6 +157,8 @@ def _silent(rule: Rule, seen: Watched, context: Context, here: list[Finding]) ->
     """Why nothing is reported: no flag, or one that was dropped."""
     from torchlint.analyses.execution.compiled import Compiled
 
+    if seen.flags and (why := engine.passed_over(context)):
+        return Verdict(rule, Outcome.SILENT, why)
     for flag in seen.flags:
         if (found := rule.worthless(flag)) is not None:
             doubt, reason = found

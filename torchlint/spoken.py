@@ -145,9 +145,10 @@ def _words(verdicts: Sequence[Verdict]) -> str:
     said: dict[str, str] = {}
     doubts = {doubt.value for doubt in Doubt}
 
-    def distance(verdict: Verdict) -> tuple[bool, int]:
-        # A flag that a doubt made worthless was nearest; and else who decided last got furthest.
-        return not (verdict.reasons and verdict.reasons[0].id in doubts), -len(verdict.reasons)
+    def distance(verdict: Verdict) -> tuple[bool, bool, int]:
+        # A flag that a doubt made worthless was nearest, then who found what it looks for; who decided last got far.
+        is_doubted = bool(verdict.reasons) and verdict.reasons[0].id in doubts
+        return not is_doubted, verdict.words.startswith("there is none"), -len(verdict.reasons)
 
     for verdict in sorted(verdicts, key=distance):
         is_code = bool(verdict.reasons) and verdict.reasons[0].is_code

@@ -25,7 +25,7 @@ _FILE = -1
 
 
 def apply(source: SourceFile, result: Result, settings: Settings) -> Result:
-    """`result` without the findings that a comment silences, and with those about comments that silence nothing."""
+    """`result` without the findings that a comment silences, and with those about unused comments."""
     if not _needs_a_look(source.text, result.findings):
         return result
     layout = _lay_out(source)

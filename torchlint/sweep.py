@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from torchlint import regular
 from torchlint.configfile import reason
-from torchlint.engine import is_applicable, mentions, names_torch, speaks_of_tensors
+from torchlint.engine import forget, is_applicable, keep, mentions, names_torch, speaks_of_tensors
 from torchlint.facts import NOTHING, Asked, Facts
 from torchlint.finding import NOTHING_WANTED, Applicability, Diagnostic, Fault, Result, Severity
 from torchlint.registry import find, prefixes
-from torchlint.source import is_notebook
+from torchlint.source import SourceFile, is_notebook
 
 # cache (SQLite, OpenSSL) and pool (the fixer) are imported when a file needs them: few files do.
 if TYPE_CHECKING:
@@ -117,6 +117,7 @@ class Sweep:
             if self._asking:
                 yield from self._asked()
         finally:
+            forget()
             if self._cache is not None:
                 self._cache.close()
 
@@ -254,8 +255,8 @@ class Sweep:
                 swept = Swept(files[job.shown], job.data, outcome.result, outcome.fixed, facts)
                 if outcome.result.questions and not job.is_final:
                     self._asking.append(swept)
-                    if self._hears:
-                        self._inquiry.hear(_question(swept))
+                    if self._hears and self._inquiry.hear(_question(swept)):
+                        keep(SourceFile.from_bytes(job.shown, job.data).text)
                 elif not outcome.result.is_clean:
                     yield swept
 

@@ -27,7 +27,7 @@ _TOGGLED = Message(
 
 @RULE.on(Method("train"), Method("eval"))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
-    """Flag a mode that is set at each turn of a loop over batches, where nothing in the loop sets another."""
+    """Flag a mode that is set in each iteration of a loop over batches, where nothing in the loop sets another."""
     from torchlint.analyses.execution.hot import is_hot
     from torchlint.analyses.execution.small_models import is_small
     from torchlint.edits.messages import how_often
@@ -67,7 +67,7 @@ def _is_always_run(call: cst.Call, loop: cst.For | cst.While, context: Context) 
 
 
 def _is_of_the_loop(model: cst.BaseExpression, loop: cst.For | cst.While, context: Context) -> bool:
-    """Whether the network is another one at each turn."""
+    """Whether the network is another one in each iteration."""
     from torchlint.syntax.tree import descendants
 
     names = [node for node in descendants(model) if isinstance(node, cst.Name)]

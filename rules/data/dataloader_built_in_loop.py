@@ -1,4 +1,4 @@
-"""A loader with workers that is made anew at each turn of a loop, and always the same."""
+"""A loader with workers that is made again in each iteration of a loop, and always the same."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RECREATED = Message(
     help="create it once before the loop, with `persistent_workers=True`",
 )
 
-# What the arguments of a loader may call and be the same at each turn: no set of data, and nothing that draws.
+# What the arguments of a loader may call and be the same in each iteration: no set of data, and nothing that draws.
 _SAME = frozenset({"len", "int", "min", "max", "bool", "dict", "os.cpu_count", "multiprocessing.cpu_count"})
 _SAMPLERS = frozenset({"RandomSampler", "SequentialSampler", "BatchSampler", "DistributedSampler"})
 
@@ -60,7 +60,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 
 def _is_plain_turn(node: cst.Call, loop: cst.For | cst.While, context: Context) -> bool:
-    """Whether each turn of a loop over epochs or batches gets there, and nobody decides on it."""
+    """Whether each iteration of a loop over epochs or batches gets there, and nobody decides on it."""
     from torchlint.semantics.execution.frequency import LoopKind
 
     others = (cst.If, cst.IfExp, cst.Try, cst.Lambda, cst.ListComp, cst.DictComp, cst.GeneratorExp)
@@ -70,7 +70,7 @@ def _is_plain_turn(node: cst.Call, loop: cst.For | cst.While, context: Context) 
 
 
 def _is_gone_over(node: cst.Call, loop: cst.For | cst.While, context: Context) -> bool:
-    """Whether the loader is read in the same turn, directly or by a function that it is given to."""
+    """Whether the loader is read in the same iteration, directly or by a function that it is given to."""
     from torchlint.analyses.data.passes import Passes
 
     for reading, _ in context[Passes].of(node):

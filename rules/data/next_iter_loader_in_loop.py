@@ -1,4 +1,4 @@
-"""A loader that is begun anew for each batch that is taken from it."""
+"""A loader that is begun again for each batch that is taken from it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from torchlint.finding import Doubt, Frequency
-from torchlint.rule import Applicability, Call, Context, Flag, Insert, Message, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Context, Flag, Insert, Message, Method, NodeEdit, Replace, Rule
 
 RULE = Rule(
     name="next-iter-loader-in-loop",
@@ -15,7 +15,6 @@ RULE = Rule(
     group="data",
     summary="A `DataLoader` is restarted for every batch that is taken from it.",
     since="0.2.0",
-    status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
     unsafe="the loop gets successive batches instead of the first of a new shuffle each time",
     doubts=((Doubt.RARE, "one batch in an epoch is there to look at, mostly the same one"),),
@@ -58,7 +57,7 @@ def _loader(node: cst.Call) -> cst.Name | cst.Attribute | cst.Subscript | None:
 
 
 def _is_one_loader(loader: cst.BaseExpression, node: cst.Call, context: Context) -> bool:
-    """Whether this is a loader, and each turn of the loop around it has the same."""
+    """Whether this is a loader, and each iteration of the loop around it has the same."""
     from torchlint.analyses.data.loaders import made
     from torchlint.analyses.data.passes import Passes
     from torchlint.semantics.values.lattice import Kind

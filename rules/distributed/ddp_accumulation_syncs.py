@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from torchlint.finding import Doubt
-from torchlint.rule import Context, Flag, Message, Method, Rule, Status
+from torchlint.rule import Context, Flag, Message, Method, Rule
 from torchlint.semantics.knowledge.conventions.conditions import ACCUMULATION_CONDITION
 from torchlint.semantics.knowledge.conventions.texts import SYNCING_FRAMEWORK
 
@@ -17,7 +17,6 @@ RULE = Rule(
     group="distributed",
     summary="Gradients are accumulated, but reduced between the processes in every backward pass.",
     since="0.2.0",
-    status=Status.PREVIEW,
     doubts=((Doubt.COSTS_MEMORY, ""), (Doubt.BY_CONVENTION, "")),
 )
 _ALL_REDUCED = Message(
@@ -56,7 +55,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         if not steps or any(not _is_held_back(call, loop, context) for call in steps):
             return
         if any(not _is_held_back(call, loop, context) for call in _calls(loop, _LOOKS, context)):
-            return  # each batch begins anew, or does something with the gradients, which have to be those of all then
+            return  # each batch begins again, or does something with the gradients, which have to be those of all then
         others = [call for call in _calls(loop, ("backward",), context) if not _is_held_back(call, loop, context)]
         if others and others[0] is node:
             yield Flag(node, _ALL_REDUCED.of(), places=tuple(others[1:]), doubts=sharded)
@@ -130,7 +129,7 @@ def _last(func: cst.BaseExpression) -> str:
 
 
 def _is_held_back(node: cst.CSTNode, loop: cst.For | cst.While, context: Context) -> bool:
-    """Whether the node runs at some turns of the loop only, by a condition that counts batches."""
+    """Whether the node runs in some iterations of the loop only, by a condition that counts batches."""
     from torchlint.finding import Frequency
 
     if context.frequency(node) < Frequency.BATCH or context.frequencies.is_every_nth_step(node):

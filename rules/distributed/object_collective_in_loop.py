@@ -41,7 +41,7 @@ _SENDS = {
 
 @RULE.on(*(Call(f"torch.distributed.{name}") for name in _SENDS))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
-    """Flag what each turn of a loop over batches sends, if it is made of nothing but numbers and tensors."""
+    """Flag what each iteration of a loop over batches sends, if it is made of nothing but numbers and tensors."""
     from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
 

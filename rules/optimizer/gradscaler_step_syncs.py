@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Context, Flag, Message, Method, Rule
+from torchlint.rule import Applicability, Context, Doubt, Flag, Message, Method, Rule
 
 RULE = Rule(
     name="gradscaler-step-syncs",
@@ -16,6 +16,15 @@ RULE = Rule(
     since="0.2.0",
     fix=(Applicability.UNSAFE,),
     unsafe="the last digits differ",
+    doubts=(
+        (Doubt.OPTION_DECIDES, ""),
+        (Doubt.RATE_UNKNOWN, ""),
+        (Doubt.UNCALLED, ""),
+        (Doubt.NAMED_RARE, ""),
+        (Doubt.WAITS_ANYWAY, ""),
+        (Doubt.RUNS_ONCE, "One wait costs microseconds."),
+        (Doubt.RARE, "A wait now and then costs next to nothing."),
+    ),
 )
 _ASKS = Message(
     "asks-for-infinities",
@@ -29,6 +38,9 @@ _HOST = ("cpu",)
 @RULE.on(Method("step", (b"scaler", b"Scaler")))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag `scaler.step(optimizer)` where the optimizer is one of torch that could be fused and is not."""
+    from torchlint.analyses.execution.hot import rate_doubts
+    from torchlint.analyses.provenance.constants import is_off_by_default
+
     from ._shared.calls import (
         FUSED_SINCE,
         fused,
@@ -51,12 +63,15 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     since = max(FUSED_SINCE[name] for name in names)
     newer = "" if since <= (2, 0) else f" (PyTorch {since[0]}.{since[1]})"
     edits = [edit for call in made if (edit := fused(call, context)) is not None]
+    enabled = [context.argument(call, "enabled") for call in makers(node.func.value, context)]
+    is_off = bool(enabled) and all(is_off_by_default(switch, context) for switch in enabled)
     yield Flag(
         node,
         _ASKS.of(step=context.shown(node), optimizers=short, newer=newer),
         title="Pass `fused=True`",
         edits=tuple(edits) if len(edits) == len(made) else (),
         about=tuple(made),
+        doubts=(*((Doubt.OPTION_DECIDES,) if is_off else ()), *rate_doubts(node, context)),
     )
 
 

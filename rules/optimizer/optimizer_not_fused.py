@@ -28,7 +28,7 @@ _UNFUSED = Message(
 )
 _ONE_BY_ONE = Message(
     "one-by-one",
-    "`{name}` launches kernels for each parameter: `foreach=False` switches off the update of lists",
+    "`{name}` launches kernels per parameter: `foreach=False` switches off the update of lists",
     help="pass `fused=True`{newer} instead, which passes over all of them once",
 )
 

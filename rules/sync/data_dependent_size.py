@@ -41,7 +41,7 @@ _CHECKED = Message("checked", "`{call}` reads its smallest and largest value bac
 _FIXED = "compute with the mask itself, or use `torch.nonzero_static` with a fixed size"
 _HELPED = Message(
     "helped",
-    "`{call}` reads the largest index back from the GPU{often} to learn how long its result is",
+    "`{call}` synchronizes with the GPU{often}: the largest index sizes its result",
     help="pass `{keyword}=`, {known}",
 )
 
@@ -262,8 +262,10 @@ def _of_the_place(call: cst.Call, tensor: cst.BaseExpression, context: Context) 
     """What speaks against it, whatever is called: where the tensor is, and how often it runs."""
     from torchlint.analyses.provenance.network import is_with_the_network
     from torchlint.analyses.sync.avoidable import wait_doubts
+    from torchlint.analyses.sync.inherent_branches import named_sample_code
     from torchlint.semantics.values.lattice import Device
 
+    yield from named_sample_code(call, context)
     if context.device(tensor) is Device.UNKNOWN and not is_with_the_network(tensor, context):
         yield Doubt.DEVICE_UNKNOWN
     # Last, since other files may have to say how often it runs.

@@ -29,7 +29,7 @@ _VALIDATES = Message(
 )
 _DRAWS_CHECKED = Message(
     "draws-checked",
-    "`{draw}` checks {checked}{often}, for which it synchronizes with the GPU{times}",
+    "`{draw}` checks {checked}{often}, which synchronizes with the GPU{times}",
     help="{advice}",
 )
 _OF_ONE = "draw one with `(p / torch.empty_like(p).exponential_()).argmax(-1, keepdim=True)`, which checks nothing"
@@ -43,7 +43,7 @@ _SOLVERS = {
 
 _FACTORED = Message(
     "factored",
-    "`MultivariateNormal` takes the Cholesky factor of its covariance{often}, for which it synchronizes with the GPU",
+    "`MultivariateNormal` factorizes its covariance{often}, which synchronizes with the GPU",
     help="{advice}",
 )
 _DIAGONAL = "take `Independent(Normal(mean, variance.sqrt(), validate_args=False), 1)`: the covariance is diagonal"
@@ -219,8 +219,10 @@ def _multinomial(draw: cst.Call, drawn_from: cst.BaseExpression | None, place: i
 def _doubts_of_a_draw(draw: cst.Call, drawn_from: cst.BaseExpression, context: Context) -> Iterator[Doubt]:
     """What speaks against another way to draw: without the checks, the CPU only runs ahead."""
     from torchlint.analyses.sync.avoidable import wait_doubts
+    from torchlint.analyses.sync.inherent_branches import named_sample_code
 
     yield Doubt.HOST_BOUND
+    yield from named_sample_code(draw, context)
     if _is_read(draw, context):
         yield Doubt.WAITS_ANYWAY
     yield from wait_doubts(draw, drawn_from, context)

@@ -1,4 +1,4 @@
-"""The cache of freed device memory given back to the driver at each batch, which asks for it again."""
+"""The cache of freed device memory returned to the driver at each batch, which asks for it again."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from torchlint.rule import Call, Context, Flag, Message, Method, Rule, Status
+from torchlint.rule import Call, Context, Flag, Message, Method, Rule
 
 from ._shared.doubts import WAIT_DOUBTS
 
@@ -16,7 +16,6 @@ RULE = Rule(
     group="sync",
     summary="Adding up the gradient norm on the CPU synchronizes with the GPU once per parameter.",
     since="0.2.0",
-    status=Status.PREVIEW,
     doubts=WAIT_DOUBTS,
 )
 _PER_PARAMETER = Message(

@@ -17,7 +17,7 @@ RULE = Rule(
     summary="Reading a value for every batch of an evaluation synchronizes with the GPU.",
     since="0.1.0",
     fix=(Applicability.UNSAFE,),
-    unsafe="sums are rounded in the precision of the loss, not in double precision",
+    unsafe="sums of floats are rounded in the precision of the tensor, not in double precision",
     yields_to=(
         "repeated-item",
         "per-step-nan-check",

@@ -33,7 +33,7 @@ RULE = Rule(
 )
 _TWICE = Message(
     "twice",
-    "`{copied}` copies the tensor twice{often}{where}: once to clone it, and once to {act} it",
+    "`{copied}` copies the tensor twice{often}{where}: by `clone` and by the {act}",
     help="use `{instead}`, which copies once and always",
 )
 _WHERE = {

@@ -35,11 +35,12 @@ RULE = Rule(
 _CONSTANT = Message("constant", "`{made}` is created on the CPU and copied to the device{often}", help="{advice}")
 _SMALL = 127  # up to here every number fits each type that a tensor may have
 _PLAIN = ("tensor", "as_tensor")
+_UNSEEN = frozenset({Doubt.RATE_UNKNOWN, Doubt.UNCALLED})
 
 
 @RULE.on(*map(Call, OF_LISTS))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
-    """Flag a tensor of numbers that are written out; the fix fills one on the device, if all are the same."""
+    """Flag a tensor of literal numbers; the fix fills one on the device, if all are the same."""
     from torchlint.edits.messages import of_a_batch
 
     from ._shared.literal_tensors import constant, is_where_data_are_made
@@ -48,6 +49,9 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if found is None or is_where_data_are_made(found.moved, context):
         return
     made = found.moved if context.tree.within(node, found.moved) else node
+    doubts = tuple(dict.fromkeys(_doubts(found.moved, context)))
+    if found.is_kept and not _UNSEEN.isdisjoint(doubts):
+        return  # it may be made once
     yield Flag(
         found.moved,
         _CONSTANT.of(made=context.shown(made), often=of_a_batch(found.moved, context), advice=_advice(found, context)),
@@ -55,7 +59,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         edits=_edits(found, context),
         applicability=Applicability.SAFE if _is_same(found, context) else Applicability.UNSAFE,
         about=(node,),
-        doubts=tuple(dict.fromkeys(_doubts(found.moved, context))),
+        doubts=doubts,
     )
 
 

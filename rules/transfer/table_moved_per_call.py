@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from torchlint.rule import Call, Context, Doubt, Flag, Message, Method, Rule, Status
+from torchlint.rule import Call, Context, Doubt, Flag, Message, Method, Rule
 
 RULE = Rule(
     name="table-moved-per-call",
@@ -14,7 +14,6 @@ RULE = Rule(
     group="transfer",
     summary="An array or tensor that never changes is copied to the GPU again at every call.",
     since="0.2.0",
-    status=Status.PREVIEW,
     yields_to=(
         "tensor-attribute-not-buffer",
         "float64-leak",

@@ -65,7 +65,7 @@ def check(node: cst.For, context: Context) -> Iterator[Flag]:
 
 
 def _runs_a_network(loop: cst.For, context: Context) -> bool:
-    """Whether a turn calls a network, beside which a write costs nothing."""
+    """Whether an iteration calls a network, beside which a write costs nothing."""
     from torchlint.semantics.values.lattice import Kind
     from torchlint.syntax.tree import descendants
 
@@ -74,7 +74,7 @@ def _runs_a_network(loop: cst.For, context: Context) -> bool:
 
 
 def _counted(node: cst.For, context: Context) -> dict[str, cst.For]:
-    """The loops around and including this one that count more than a few turns, by their counters, innermost first."""
+    """The loops around and including this one of more than a few iterations, by their counters, innermost first."""
     found: dict[str, cst.For] = {}
     for loop in (node, *context.around(node, cst.For, within=context.function(node))):
         match loop:
@@ -97,7 +97,7 @@ def _number(args: Sequence[cst.Arg], context: Context) -> int | None:
 
 
 def _turns(loops: dict[str, cst.For], context: Context) -> int | None:
-    """How often the innermost body runs, where that is written out."""
+    """How often the innermost body runs, where that is literal."""
     turns = 1
     for loop in loops.values():
         number = _number(loop.iter.args, context) if isinstance(loop.iter, cst.Call) else None
@@ -127,7 +127,7 @@ def _owner(write: cst.Assign) -> cst.Name | None:
 
 
 def _is_filled(write: cst.Assign, loops: dict[str, cst.For], context: Context) -> bool:
-    """Whether it writes one element of a tensor by the counters of two loops, and no turn reads what others wrote."""
+    """Whether it writes one element of a tensor by the counters of two loops, and none reads what others wrote."""
     from torchlint.syntax.tree import descendants
 
     owner = _owner(write)

@@ -1,4 +1,4 @@
-"""A Python loop over the elements of a tensor: each turn launches kernels, or waits for the device, for one of them."""
+"""A Python loop over the elements of a tensor: each iteration launches kernels, or synchronizes, for one."""
 
 from __future__ import annotations
 

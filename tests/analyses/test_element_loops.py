@@ -82,6 +82,10 @@ def test_visit(head: str, counters: set[str], elements: set[str], others: set[st
         ("if i == 0:\n    a = x[i]\nelse:\n    a = torch.tanh(a + x[i])", Carried.RESULTS),
         ("if n == x[i]:\n    z(i)\nn = x[i]", Carried.HOST),
         ("j = 0\nwhile x[i, j] > 0:\n    j += 1", Carried.NOTHING),
+        ("y[i][y[i] < x[i]] = 0", Carried.NOTHING),
+        ("y[i, 0] = y[i].sum()", Carried.NOTHING),
+        ("y[x[i]][y[x[i]] < 2] = 0", Carried.RESULTS),
+        ("y[i + 1][y[i] < x[i]] = 0", Carried.RESULTS),
     ],
 )
 def test_carried(body: str, carried: Carried) -> None:

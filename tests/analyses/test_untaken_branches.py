@@ -242,3 +242,47 @@ def test_an_option_that_another_file_switches_on(
         said = json.loads(capsys.readouterr().out)
         assert sum(each["severity"] == "warning" for each in said) == warnings, (made, said)
         assert len(said) == 2
+
+
+@pytest.mark.parametrize(
+    ("test", "is_off"),
+    [
+        ("self.until is not None and x.sum() >= 3", True),
+        ("self.until is None or x.sum() >= 3", False),
+        ("not (self.until is None or x.sum() >= 3)", False),
+        ("x.sum() >= 0 and self.until is not None", False),
+        ("self.until is None and x.sum() >= 0", False),
+    ],
+)
+def test_what_and_or_or_never_asks_for(test: str, is_off: bool) -> None:  # noqa: FBT001
+    code = f"""
+        import torch
+        class Norm(torch.nn.Module):
+            def __init__(self, until=None):
+                super().__init__()
+                self.until = until
+            def forward(self, x):
+                if {test}:
+                    return x
+                return x + 1
+        norm = Norm()
+    """
+    (flag,) = lint(textwrap.dedent(code), active("tensor-truthiness-branch")).findings
+    is_asked_never = "is None or" in test  # the other side of `or` is asked where the option is there
+    assert flag.doubts == ((Doubt.OPTION_DECIDES,) if is_off or is_asked_never else ())
+
+
+@pytest.mark.parametrize("teacher", ["torch.nn.Linear(3, 3).cuda()", "None"])
+def test_what_everybody_passes(teacher: str) -> None:
+    code = f"""
+        import torch
+        def train(loader, teacher):
+            for x in loader:
+                if teacher is not None:
+                    y = teacher(x)
+                else:
+                    y = {MOVE}
+                y.sum().backward()
+        train(torch.utils.data.DataLoader(data), {teacher})
+    """
+    assert found(code).doubts == ((Doubt.OPTION_DECIDES,) if teacher != "None" else ())

@@ -82,3 +82,23 @@ def g(x):
     context = Context(Tree(cst.parse_module(code)), SourceFile("snippet.py", code), Settings(()), facts)
     (call,) = [call for call in context.tree.of(cst.Call) if context.code(call.func) == "pick"]
     assert context.kind(call) is Kind.TENSOR
+
+
+@pytest.mark.parametrize(
+    ("arguments", "given"),
+    [
+        ("1, 2", ["1", "2", "3"]),
+        ("1, *rest", ["1", None, None]),
+        ("*rest", [None, None, None]),
+        ("1, **options", ["1", None, None]),
+        ("1, c=5, **options", ["1", None, "5"]),
+        ("*rest, c=5", [None, None, "5"]),
+    ],
+)
+def test_what_is_passed_beside_stars(arguments: str, given: list[str | None]) -> None:
+    node, context = look(f"def f(a, b, c=3): ...\nLOOK(f({arguments}))")
+    assert isinstance(node, cst.Call)
+    function = context.calls.target(node)
+    assert function is not None
+    passed = [context.calls.argument_for(node, function, each) for each in function.params.params]
+    assert [each if each is None else context.code(each) for each in passed] == given

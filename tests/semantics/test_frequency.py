@@ -746,3 +746,16 @@ def test_every_so_many_steps_by_a_parameter() -> None:
         f"{HEAD}def f(loader, every=1):\n    for i, x in enumerate(DataLoader(d)):\n        if i % every == 0:\n            LOOK(1)"
     )
     assert context.frequency(node) is Frequency.EPOCH
+
+
+@pytest.mark.parametrize(
+    ("count", "frequency"),
+    [
+        ("range(0, params.epoch_size, params.batch_size)", Frequency.BATCH),
+        ("range(steps_per_epoch)", Frequency.BATCH),
+        ("range(params.epochs)", Frequency.EPOCH),
+    ],
+)
+def test_how_large_an_epoch_is_counts_none(count: str, frequency: Frequency) -> None:
+    node, context = look(f"{HEAD}for i in {count}:\n    LOOK(1)\n    f(x).backward()\n    optimizer.step()\n")
+    assert context.frequency(node) is frequency

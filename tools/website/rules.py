@@ -32,7 +32,8 @@ GROUPS = {
 }
 EVIDENCE = {
     "gpu": "timed on a GPU",
-    "counted": "counted on the simulated GPU",
+    "cuda": "counted on a GPU",
+    "sim": "counted on the simulated GPU",
     "none": "nothing measured",
 }
 # What the table says of each rule, and how.
@@ -95,7 +96,8 @@ def measured(rule: Rule) -> str:
     ]
     if any(each.device.type == "cuda" and each.time for each in held):
         return "gpu"
-    return "counted" if any(each.counts for each in held) else "none"
+    counted = {each.device.type for each in held if each.counts}
+    return next((kind for kind in ("cuda", "sim") if kind in counted), "none")
 
 
 def verdicts(precision: str) -> dict[str, str]:

@@ -14,14 +14,14 @@ from torchlint.analyses.host.purpose import purpose
 from torchlint.analyses.layers.bare import holds_no_parameters
 from torchlint.analyses.layers.inference_only import is_served
 from torchlint.analyses.layers.wrappers import wrapper
-from torchlint.facts import ANY, Answers, Asked, Called, Described, Passed, Purpose, Returned
+from torchlint.facts import ANY, PLACED, Answers, Asked, Called, Described, Passed, Purpose, Returned
 from torchlint.finding import Frequency
 from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.names.bindings import last_part
 from torchlint.semantics.values.lattice import Kind, Value, item_of
 from torchlint.semantics.values.other_files import told
-from torchlint.semantics.values.parameters import is_class_name
+from torchlint.semantics.values.parameters import is_class_name, is_main_guard
 
 
 def answers(context: Context, asked: Asked) -> Answers:
@@ -39,7 +39,8 @@ def answers(context: Context, asked: Asked) -> Answers:
         and context.tree.function(function) is None
         and context.tree.enclosing_class(function) is None
     ]
-    return Answers(calls, (*classes, *functions), context.elsewhere.questions, asked)
+    handed = tuple(sorted(context.elsewhere.handing))
+    return Answers(calls, (*classes, *functions), context.elsewhere.questions, asked, handed=handed)
 
 
 def returns(context: Context) -> Answers:
@@ -101,12 +102,17 @@ def _is_at_the_top(definition: cst.ClassDef | cst.FunctionDef, context: Context)
 
 def _calls(context: Context, asked: tuple[str, ...]) -> tuple[tuple[str, tuple[Called, ...]], ...]:
     methods = {name.rpartition(".")[2] for name in asked}
+    of_handed = {name.rpartition(".")[2] for name in asked if name.startswith(PLACED)}
     found: dict[str, list[cst.Call]] = {}
     for call in context.tree.of(cst.Call):
         if isinstance(call.func, cst.Name) or (
             isinstance(call.func, cst.Attribute) and call.func.attr.value in methods
         ):
             for name in _names(call, context):
+                if name in asked:
+                    found.setdefault(name, []).append(call)
+            if isinstance(call.func, cst.Attribute) and call.func.attr.value in of_handed:
+                name = f"{_handed(call.func.value, context)}.{call.func.attr.value}"
                 if name in asked:
                     found.setdefault(name, []).append(call)
     spans = context.spans(call for calls in found.values() for call in calls)
@@ -154,6 +160,40 @@ def _constructions(node: cst.BaseExpression, context: Context) -> list[cst.Call]
     return [made for made in found.nodes if isinstance(made, cst.Call)]
 
 
+def _handed(node: cst.BaseExpression, context: Context) -> str:
+    """The class of the project whose instance every caller from elsewhere passes for the parameter that this is."""
+    given = context.origins(node, Through.ATTRIBUTES | Through.PARAMETERS).nodes
+    parameter = _parameter(given[0], context) if len(given) == 1 else None
+    function = context.tree.function_of_parameter(parameter) if parameter is not None else None
+    if parameter is None or not isinstance(function, cst.FunctionDef):
+        return ""
+    place = context.kinds.parameters.place(function, parameter)
+    return context.elsewhere.handed(function, place, parameter.name.value)
+
+
+def _parameter(node: cst.BaseExpression, context: Context) -> cst.Param | None:
+    """The parameter for which a name stands, or whose default this is."""
+    if isinstance(above := context.parent(node), cst.Param):
+        return above
+    bindings = context.names.reaching(node) if isinstance(node, cst.Name) else ()
+    bound = bindings[0].node if len(bindings) == 1 else None
+    return bound if isinstance(bound, cst.Param) and not bound.star else None
+
+
+def _maker(node: cst.BaseExpression, context: Context) -> str:
+    """What is called to make an object: a class of the project, by its qualified name, or `@:Class` of this file."""
+    if not isinstance(node, (cst.Name, cst.Attribute, cst.Call)):
+        return ""
+    made = _constructions(node, context)
+    if len(made) != 1:
+        return "" if made else _handed(node, context)
+    name = context.qualified_name(made[0].func)
+    if name is not None and "." in name:
+        return name
+    own = context.value(made[0].func).definition
+    return f"{PLACED}:{own.name.value}" if isinstance(own, cst.ClassDef) and _is_at_the_top(own, context) else ""
+
+
 def _called(call: cst.Call, start: int, context: Context) -> Called:
     is_class = isinstance(call.func, (cst.Name, cst.Attribute)) and is_class_name(last_part(call.func))
     return Called(
@@ -171,9 +211,18 @@ def _frequency(call: cst.Call, context: Context) -> Frequency:
     """How often the call is made, as far as that is sure: another file can't look at the loop around it."""
     found, frequencies = context.frequency(call), context.frequencies
     is_sure = frequencies.is_named_after_epochs(call) or frequencies.is_rate_limited(call)
-    if found is Frequency.EPOCH and not is_sure:
+    if (found is Frequency.EPOCH and not is_sure) or (found is Frequency.ONCE and _is_a_trial(call, context)):
         return Frequency.UNKNOWN
     return Frequency.UNKNOWN if _is_in_a_dataset(call, context) else found
+
+
+def _is_a_trial(call: cst.Call, context: Context) -> bool:
+    """Whether a module of networks tries them where it is run by itself: that shows not what programs do with them."""
+    return (
+        context.function(call) is None
+        and any(is_main_guard(above.test) for above in context.around(call, cst.If))
+        and any(map(context.classes.is_module, context.tree.of(cst.ClassDef)))
+    )
 
 
 def _is_in_a_dataset(call: cst.Call, context: Context) -> bool:
@@ -190,8 +239,10 @@ def _arguments(call: cst.Call, context: Context) -> Iterator[Passed]:
     for place, argument in enumerate(call.args):
         value = context.value(argument.value)
         keyword = argument.keyword.value if argument.keyword is not None else ""
-        if value or keyword:  # what goes into `**` is known only where all of it is
+        made = _maker(argument.value, context)
+        if value or keyword or made:  # what goes into `**` is known only where all of it is
             item = item_of(value) if value.kind is Kind.SEQUENCE else value
             held = item.kind.name if item is not value and item.kind in _HELD and item.proven else ""
             same = literal(argument.value) or ""
-            yield Passed(None if keyword else place, keyword, value.kind.name, str(value.device.name), held, same)
+            place_ = None if keyword else place
+            yield Passed(place_, keyword, value.kind.name, str(value.device.name), held, same, made)

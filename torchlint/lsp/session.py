@@ -98,7 +98,7 @@ class Session:
         self._ask_again(unit)
 
     def saved(self, uri: str) -> None:
-        """A document was saved: what is found is looked for anew where that is when it is wanted."""
+        """A document was saved: what is found is looked for again where that is when it is wanted."""
         unit = self._unit(uri)
         if unit is not None and self.settings_of(unit.uri).run == "onSave":
             self.reconsider([unit.uri])

@@ -98,7 +98,7 @@ _OF_RULE = {
     "data-parallel": Event.COPY,
 }
 # What the program does with the value stays, whatever is done about the finding.
-_STAYS = frozenset({Doubt.VALUE_DECIDES, Doubt.HOST_NEEDS_IT, Doubt.WAITS_ANYWAY, Doubt.MEANT})
+_STAYS = frozenset({Doubt.VALUE_DECIDES, Doubt.HOST_NEEDS_IT, Doubt.WAITS_ANYWAY, Doubt.WAITS_TOO, Doubt.MEANT})
 
 
 def event_of(rule: Rule) -> Event:

@@ -9,9 +9,8 @@ from hashlib import sha256
 from typing import Any
 
 from torchlint.report.contents import FileReport, ReportOptions
-from torchlint.report.dumped import dumped
+from torchlint.report.dumped import dumped, fingerprint
 from torchlint.report.entry import Entry, entries
-from torchlint.report.fingerprint import fingerprint
 from torchlint.report.text import visible
 
 

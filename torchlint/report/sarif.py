@@ -13,9 +13,8 @@ from urllib.parse import quote
 from torchlint import __version__
 from torchlint.finding import Fault, Fix, Frequency, Span
 from torchlint.report.contents import FileReport, ReportOptions
-from torchlint.report.dumped import dumped
+from torchlint.report.dumped import dumped, fingerprint
 from torchlint.report.entry import Entry, entries
-from torchlint.report.fingerprint import fingerprint
 from torchlint.report.page import body
 from torchlint.rule import Rule
 from torchlint.source import SourceFile

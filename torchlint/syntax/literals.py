@@ -1,4 +1,4 @@
-"""Numbers that are written out."""
+"""Literal numbers."""
 
 from __future__ import annotations
 

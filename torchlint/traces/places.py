@@ -29,7 +29,7 @@ _SCRIPT = "<module>"
 # What Python names so has no definition by that name: the line is that of the expression itself.
 _EXPRESSIONS = frozenset({"<lambda>", "<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>"})
 
-# What has no name to be called by: a loop's next turn, a test, an element, an operator.
+# What has no name to be called by: a loop's next iteration, a test, an element, an operator.
 NEXT, TEST, ITEM, FORMAT = "next of a loop", "test", "[]", "__format__"
 _ANY_MODULE = "call of a module"
 _NUMBERS = frozenset({"float", "int", "bool", "complex", "round", "range"})

@@ -29,7 +29,7 @@ class Journal:
 
     @classmethod
     def of(cls, folder: Path | None, device: str) -> Journal:
-        """That of the device of that name; what is damaged is begun anew."""
+        """That of the device of that name; what is damaged is begun again."""
         journal = cls(folder / f".measuring-{slug(device)}.json" if folder else None)
         if journal.path is not None:
             with contextlib.suppress(OSError, ValueError):

@@ -77,7 +77,7 @@ def place(
     """Put the arm `name` in place below `scratch`: `tree` with `files` (by path relative to its root) replaced.
 
     All arms' paths are of one length, whatever their names. Placing an arm again, while no process of it runs, makes
-    its copy anew; in the overlay each process starts from the tree and the files anyway. Sockets have paths of at most
+    its copy again; in the overlay each process starts from the tree and the files anyway. Sockets have paths of at most
     107 bytes, so `scratch` should be short. Raises `NotPlacedError` and `OSError`.
     """
     tier = tier or _fitting(tree)

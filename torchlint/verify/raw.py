@@ -1,4 +1,4 @@
-"""Writes each block that was timed to one compressed file, so that anybody can decide anew what was decided of them."""
+"""Writes each block that was timed to one compressed file, so that anybody can decide again what was decided."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def _open(timed: Timed) -> list[Comparison]:
 
 
 def _decide(timed: Timed, look: int) -> None:
-    """Give each question its answer, if this look has one. The controls are asked first, and anew at each look."""
+    """Give each question its answer, if this look has one. The controls are asked first, and again at each look."""
     for comparison, ratios in sorted(timed.log_ratios.items(), key=lambda item: item[0].question not in _CONTROLS):
         is_control = comparison.question in _CONTROLS
         if _has_failed(timed, comparison) or (comparison in timed.decisions and not is_control):

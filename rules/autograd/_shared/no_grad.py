@@ -29,7 +29,7 @@ def without_grad(
 ) -> tuple[str, tuple[NodeEdit, ...]]:
     """A title and the edits: a decorator where a function does nothing else, a `with` around the calls elsewhere.
 
-    In lines that are written anew, `instead` says what comes in the place of a call.
+    In lines that are written again, `instead` says what comes in the place of a call.
     """
     function = evaluation.function
     if function is not None and not ENTRY_POINT.suggests(function.name.value) and not _suspends(function):

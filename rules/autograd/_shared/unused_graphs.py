@@ -57,7 +57,7 @@ _DRAWING = frozenset({"torch.argmax", "torch.multinomial"})
 
 @query(bottom=False)
 def _is_unused(call: cst.Call, context: Context) -> bool:
-    """Whether the call of what is surely a model, or of a function that calls one, records a graph nothing uses."""
+    """Whether the call of what is surely a model, or of a function that calls one, builds a graph nothing uses."""
     if context.grad(call) is not GradMode.ON or _is_known(call, context) or not _is_dropped(call, context):
         return False
     if _is_of_a_frozen_table(call, context):
@@ -107,7 +107,7 @@ def _hands_out_graphs(call: cst.Call, context: Context) -> bool:
 
 
 def _is_returned(call: cst.Call, context: Context) -> bool:
-    """Whether the function gives back what is made of the call's result, and nothing else there uses the graph."""
+    """Whether the function returns what is made of the call's result, and nothing else there uses the graph."""
     gone = context.sinks.of(call, _ONWARDS, handed_on=lambda node, taker: _handed_on(node, taker, context))
     takes = [isinstance(context.parent(place.node), cst.Return) or _drops(place.node, context) for place in gone.found]
     return not gone.lost and None not in takes and True in takes

@@ -24,7 +24,7 @@ _NONE: frozenset[Binding] = frozenset()
 
 
 def spent(loop: cst.CSTNode, context: Context) -> frozenset[Binding]:
-    """The bindings whose values a turn of the loop goes back through for good, with those they are summed from.
+    """The bindings whose values an iteration of the loop goes back through for good, with those they are summed from.
 
     Empty where a graph is kept for another backward pass.
     """

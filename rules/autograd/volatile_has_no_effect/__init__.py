@@ -118,7 +118,7 @@ def _without_volatile(node: cst.Call, context: Context) -> cst.Call | None:
 
 
 def _outside(instead: dict[cst.Call, cst.Call], edits: tuple[NodeEdit, ...], context: Context) -> Iterator[NodeEdit]:
-    """The edits for calls that stand in nothing that is written anew."""
+    """The edits for calls that stand in nothing that is written again."""
     written = [edit.node for edit in edits if isinstance(edit, Replace)]
     for old, new in instead.items():
         if not any(context.tree.within(old, node) for node in written):

@@ -175,7 +175,7 @@ def _asks_for_kept(test: cst.BaseExpression) -> bool:
 
 
 def _may_have_left(block: cst.IndentedBlock | cst.Module, line: cst.CSTNode) -> bool:
-    """Whether a statement of the block above a line may have returned, or gone on with the next turn."""
+    """Whether a statement of the block above a line may have returned, or gone on with the next iteration."""
     for statement in block.body:
         if statement is line:
             return False

@@ -9,7 +9,7 @@ import libcst as cst
 
 from torchlint.analyses.data.loaders import made, option
 from torchlint.analyses.data.passes import Passes
-from torchlint.analyses.provenance.constants import constant
+from torchlint.analyses.provenance.constants import constant, parsed_default
 from torchlint.finding import Frequency
 from torchlint.semantics.context import Context
 from torchlint.semantics.execution.frequency import LoopKind
@@ -118,8 +118,8 @@ def _is_positive_by_default(owner: cst.Name, name: str, context: Context) -> boo
         for origin in context.origins(owner, Through.PARTS).found
     ) and not OPTIONS.suggests(owner.value):
         return None
-    default = _default(name, context)
-    return False if isinstance(default, cst.Integer) and default.value != "0" else None
+    given = parsed_default(name, context)
+    return False if isinstance(given, cst.Integer) and given.value != "0" else None
 
 
 def is_zero_by_default(number: cst.BaseExpression, context: Context) -> bool:
@@ -131,25 +131,8 @@ def zero_by_default(number: cst.BaseExpression, context: Context) -> cst.Integer
     """The 0 that an option of the command line is unless somebody asks for more; None where it is another number."""
     match number:
         case cst.Attribute(value=cst.Name(), attr=cst.Name(value=name)):
-            default = _default(name, context)
-            return default if isinstance(default, cst.Integer) and default.value == "0" else None
-    return None
-
-
-def _default(name: str, context: Context) -> cst.BaseExpression | None:
-    """The default of an option of the command line; None where there is none, or no such option."""
-    for call in context.tree.of(cst.Call):
-        if not isinstance(call.func, cst.Attribute) or call.func.attr.value != "add_argument":
-            continue
-        destination = context.argument(call, "dest")
-        names = [destination] if destination is not None else [argument.value for argument in call.args]
-        words = [
-            str(word.evaluated_value).lstrip("-").replace("-", "_")
-            for word in names
-            if isinstance(word, cst.SimpleString)
-        ]
-        if name in words:
-            return context.argument(call, "default")
+            given = parsed_default(name, context)
+            return given if isinstance(given, cst.Integer) and given.value == "0" else None
     return None
 
 
@@ -187,7 +170,7 @@ def _is_lightnings(loader: cst.Call, context: Context) -> bool:
 
 
 def needs_new_workers(loader: cst.Call, context: Context) -> bool:
-    """Whether a pass may need its workers anew: they would not see what the main process changes in the dataset."""
+    """Whether a pass may need its workers again: they would not see what the main process changes in the dataset."""
     dataset = context.argument(loader, "dataset", 0)
     collate = option(loader, "collate_fn", 6, context).given
     if dataset is None or context[Passes].overlap(loader):

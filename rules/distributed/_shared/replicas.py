@@ -56,7 +56,7 @@ def is_only_saved(call: cst.Call, context: Context) -> bool:
 
 
 def is_one_device(devices: cst.BaseExpression | None) -> bool:
-    """Whether a list of devices is written out and holds one."""
+    """Whether a list of devices is literal and holds one."""
     return (
         isinstance(devices, (cst.List, cst.Tuple))
         and len(devices.elements) == 1

@@ -118,7 +118,7 @@ def check_log(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 
 def _is_hot(node: cst.Call, context: Context) -> bool:
-    """Whether each turn of a loop over batches of the same function comes to the node."""
+    """Whether each iteration of a loop over batches of the same function comes to the node."""
     return context.frequencies.batch_loop(node) is not None and context.frequency(node) >= Frequency.BATCH
 
 

@@ -78,7 +78,7 @@ def takes(layer: str, positional: int, keywords: frozenset[str]) -> bool:
 
 
 def is_scaled_by_numbers(made: cst.Call) -> bool:
-    """Whether the scale of an `Upsample` is written out: what else it is given it turns into numbers first."""
+    """Whether the scale of an `Upsample` is literal: what else it is given it turns into numbers first."""
     places = [argument.keyword.value if argument.keyword else place for place, argument in enumerate(made.args)]
     for place, argument in zip(places, made.args, strict=True):
         if place in (1, "scale_factor"):

@@ -52,7 +52,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Flag]:
 
 
 def _each_module_on_the_same(tensors: cst.BaseExpression | None) -> cst.BaseExpression | None:
-    """`self.heads` of `[head(x) for head in self.heads]`; None if the call is another in each turn for more."""
+    """`self.heads` of `[head(x) for head in self.heads]`; None if the call is another in each iteration for more."""
     match tensors:
         case (
             cst.ListComp(

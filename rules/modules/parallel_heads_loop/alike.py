@@ -64,7 +64,7 @@ def _repeating(made: cst.Call, context: Context) -> cst.CSTNode | None:
 
 
 def _is_of_turn(node: cst.CSTNode, repeating: cst.CSTNode, context: Context) -> bool:
-    """Whether a name holds another thing in each turn."""
+    """Whether a name holds another thing in each iteration."""
     if not isinstance(node, cst.Name):
         return False
     _, bindings = context.names.lookup(node)

@@ -17,7 +17,7 @@ _GROWING = frozenset({"append", "extend", "insert", "pop", "add", "update", "cop
 
 
 class Step(NamedTuple):
-    """A call of a cell, once per turn, and the layer that takes all inputs at once."""
+    """A call of a cell, once per iteration, and the layer that takes all inputs at once."""
 
     call: cst.Call
     layer: str
@@ -25,7 +25,7 @@ class Step(NamedTuple):
 
 @dataclass(slots=True)
 class _Turn:
-    """What is known of the turns of a loop: `steps` are the statements that step cells, so far."""
+    """What is known of the iterations of a loop: `steps` are the statements that step cells, so far."""
 
     loop: cst.For
     context: Context
@@ -34,7 +34,7 @@ class _Turn:
 
 
 def steps(loop: cst.For, context: Context) -> list[Step]:
-    """The cells that a loop steps, whose inputs don't hang on what earlier turns gave."""
+    """The cells that a loop steps, whose inputs don't hang on what earlier iterations gave."""
     if not isinstance(loop.body, cst.IndentedBlock) or _may_leave(loop) or _is_over_batches(loop, context):
         return []
     turn = _Turn(loop, context)
@@ -92,7 +92,7 @@ def _inside(bindings: tuple[Binding, ...], turn: _Turn) -> list[Binding]:
 
 
 def _is_bound_only_by(name: cst.Name, statement: cst.Assign, turn: _Turn) -> bool:
-    """Whether a turn changes the state nowhere else: no mask, no dropout, no reset."""
+    """Whether an iteration changes the state nowhere else: no mask, no dropout, no reset."""
     _, bindings = turn.context.names.lookup(name)
     return all(binding.node is statement for binding in _inside(bindings, turn)) and not _changes(name, turn)
 
@@ -134,20 +134,20 @@ def _is_of_turn(binder: cst.CSTNode, turn: _Turn) -> bool:
 
 
 def _is_name_known(name: cst.Name, turn: _Turn) -> bool:
-    """Whether a turn has given the name its value before, by the loop, a cell or an assignment; or none of it does."""
+    """Whether an iteration has given the name its value before, by the loop, a cell or an assignment; or none has."""
     context = turn.context
     binders = context.binders(name)
     inside = [binder for binder in binders if context.tree.within(binder, turn.loop)]
     if not inside:
         return not _changes(name, turn)
     if len(inside) < len(binders) or not context.is_bound_before(name, name):
-        return False  # what an earlier turn gave
+        return False  # what an earlier iteration gave
     turn.uses_turn |= any(_is_of_turn(binder, turn) for binder in inside)
     return all(_is_of_turn(binder, turn) or isinstance(binder, (cst.Assign, cst.AnnAssign)) for binder in inside)
 
 
 def _changes(node: cst.CSTNode, turn: _Turn) -> bool:
-    """Whether a turn changes what a name holds, in place, or takes the cell from a list by number."""
+    """Whether an iteration changes what a name holds, in place, or takes the cell from a list by number."""
     if isinstance(node, cst.Subscript):
         return True
     if not isinstance(node, cst.Name):

@@ -1,4 +1,4 @@
-"""Work on a model's parameters that launches kernels for each of them, where lists take a few."""
+"""Work on a model's parameters that launches several kernels for each, where lists take a few."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def _is_without_grad(node: cst.For, context: Context) -> bool:
 
 
 def _is_read_later(node: cst.For, context: Context) -> bool:
-    """Whether something behind the loop reads the last pair."""
+    """Whether something after the loop reads the last pair."""
     names = [part for part in context.tree.of(cst.Name) if context.tree.within(part, node.target)]
     return any(not context.tree.within(use, node) for name in names for use in context.uses.of(name.value, node))
 

@@ -53,7 +53,7 @@ def _is_read_all_the_same(read: cst.Call, context: Context) -> bool:
 
 @query(bottom=())
 def _read_at_once(loop: cst.For | cst.While, context: Context, name: str) -> tuple[cst.Name, ...]:
-    """The uses of a name where each turn of the loop reads what it holds, and no edit could put that off."""
+    """The uses of a name where each iteration of the loop reads what it holds, and no edit could put that off."""
     return tuple(
         use
         for use in context.names.spelt(name)
@@ -241,7 +241,7 @@ def _is_whole(value: cst.BaseExpression, context: Context) -> bool:
 
 
 def _may_wrap(use: cst.Name, context: Context) -> bool:
-    """Whether reading the total here costs nothing at each turn, and changes no text."""
+    """Whether reading the total here costs nothing in each iteration, and changes no text."""
     parent = context.parent(use)
     if isinstance(parent, (cst.Del, cst.AugAssign)) and getattr(parent, "target", None) is use:
         return False
@@ -382,7 +382,7 @@ def _may_be_half(_: cst.Module, context: Context) -> bool:
 
 
 def _is_new(tensor: cst.BaseExpression, context: Context) -> bool:
-    """Whether each turn of the loop has a tensor of its own: one that it computes, such as a loss."""
+    """Whether each iteration of the loop has a tensor of its own: one that it computes, such as a loss."""
     return all(
         makes_new(value, context) or (isinstance(value, cst.Call) and context.value(value).scalar)
         for value in context.origins(tensor).nodes

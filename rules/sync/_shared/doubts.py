@@ -19,6 +19,7 @@ READ_DOUBTS = (
     (Doubt.RUNS_ONCE, "One wait costs microseconds."),
     (Doubt.RARE, "To read a value now and then is what the rule advises."),
     (Doubt.WAITS_ANYWAY, "Where the CPU has just waited, another read costs next to nothing."),
+    (Doubt.WAITS_TOO, ""),
 )
 
 # What may speak against sparing a wait of any other kind.

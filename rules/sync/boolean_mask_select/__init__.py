@@ -108,7 +108,7 @@ def _written(node: cst.Subscript, mask: cst.BaseExpression, context: Context) ->
     from torchlint.analyses.host.purpose import is_known_already
     from torchlint.analyses.host.reads import is_device_tensor
     from torchlint.analyses.sync.avoidable import wait_doubts
-    from torchlint.analyses.sync.inherent_branches import is_in_sample_code
+    from torchlint.analyses.sync.inherent_branches import is_in_sample_code, named_sample_code
     from torchlint.edits.messages import how_often
 
     from .writes import Write  # the model's parts load LibCST
@@ -123,7 +123,7 @@ def _written(node: cst.Subscript, mask: cst.BaseExpression, context: Context) ->
         node,
         message.of(selection=context.shown(node), often=how_often(node, context), instead=write.instead),
         about=write.others,
-        doubts=weighed(RULE, chain(known, unknown, wait_doubts(node, mask, context))),
+        doubts=weighed(RULE, chain(known, unknown, named_sample_code(node, context), wait_doubts(node, mask, context))),
     )
 
 

@@ -227,7 +227,7 @@ _BUILTINS = frozenset(
 
 
 def _is_a_piece_of_its_own(node: cst.Call, context: Context) -> bool:
-    """Whether no one copy would bring what the turns copy: each has a size of its own, or ends up in a file."""
+    """Whether no one copy would bring what the iterations copy: each has a size of its own, or ends up in a file."""
     from .dependence import is_cut_to_measure
     from .offloads import saves_as_it_goes
 
@@ -263,7 +263,7 @@ def _chain(node: cst.CSTNode, context: Context) -> cst.CSTNode:
 
 
 def _is_piecewise(node: cst.Call, context: Context) -> bool:
-    """Whether an inner loop over a part of the batch copies what depends on the turn: one copy could do for all."""
+    """Whether an inner loop over a part of the batch copies what depends on the iteration: one copy could do."""
     from .dependence import depends_on_turn
 
     loop = context.loop(node)

@@ -47,7 +47,7 @@ def computed_in(loop: cst.For | cst.While, node: cst.CSTNode, context: Context) 
 
 
 def is_cut_to_measure(node: cst.CSTNode, context: Context) -> bool:
-    """Whether each turn has a piece of its own: what suppression leaves, a network gives, or is of its own size."""
+    """Whether each iteration has its own piece: what suppression leaves, a network gives, or is of its own size."""
     loop = context.loop(node)
     if loop is None:
         return False
@@ -59,7 +59,7 @@ def is_cut_to_measure(node: cst.CSTNode, context: Context) -> bool:
 
 
 def is_of_its_own_size(node: cst.CSTNode, context: Context) -> bool:
-    """Whether each turn has as much as suppression leaves, or a piece of a size that the loop goes through."""
+    """Whether each iteration has as much as suppression leaves, or a piece of a size that the loop goes through."""
     loop = context.loop(node)
     if loop is None:
         return False

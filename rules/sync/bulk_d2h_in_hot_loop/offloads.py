@@ -52,7 +52,7 @@ def is_saved(node: cst.CSTNode, context: Context) -> bool:
 
 
 def saves_as_it_goes(node: cst.CSTNode, context: Context) -> bool:
-    """Whether each turn of the loop around writes a picture, or another file that takes longer than the copy."""
+    """Whether each iteration of the loop around writes a picture, or another file that takes longer than the copy."""
     loop = context.loop(node)
     return isinstance(loop, cst.For) and any(
         isinstance(call, cst.Call) and FILE_WRITER.suggests(final_part(call.func))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Context, Doubt, Flag, Message, Node, Rule, Status
+from torchlint.rule import Applicability, Context, Doubt, Flag, Message, Node, Rule
 
 from .._shared.doubts import WAIT_DOUBTS, weighed
 
@@ -17,13 +17,12 @@ RULE = Rule(
     group="sync",
     summary="A transformer that is not told whether its mask is causal compares it at each call, and waits.",
     since="0.2.0",
-    status=Status.PREVIEW,
     fix=(Applicability.SAFE,),
     doubts=(*WAIT_DOUBTS, (Doubt.DATA_UNKNOWN, "")),
 )
 _COMPARED = Message(
     "compared",
-    "`{layer}` compares `{mask}` with a causal mask{often} and synchronizes with the GPU for the answer",
+    "`{layer}` compares `{mask}` with a causal mask{often} and synchronizes for the answer",
     help="pass `{hint}`",
 )
 
@@ -53,6 +52,8 @@ _HINTED_SINCE = {"torch.nn.TransformerDecoder": (2, 1), "torch.nn.Transformer": 
 @RULE.on(Node("Call", (b"Transformer",)))
 def check(call: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a call of one of torch's transformers that is given a mask, and no word on whether it is causal."""
+    if not any(context.argument(call, mask.name, mask.place) for masks in _MASKS.values() for mask in masks):
+        return  # which most calls are, and cheap to see
     from torchlint.edits.expressions import with_argument
     from torchlint.edits.messages import how_often
     from torchlint.semantics.values.lattice import Device

@@ -162,7 +162,7 @@ class Repeats:
                     return False
                 name = context.qualified_name(call.func) or ""
                 if name in _BUILTINS:
-                    return name not in ("max", "min")  # which give back one of their arguments
+                    return name not in ("max", "min")  # which return one of their arguments
                 return name.startswith("math.") or final_part(call.func) == "backward" or self._scales(call)
         return False
 

@@ -1,4 +1,4 @@
-"""Tensors of numbers that are written out in the code, made anew on the CPU and sent to the device each time."""
+"""Tensors of literal numbers in the code, made again on the CPU and sent to the device each time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from torchlint.semantics.knowledge.conventions.conditions import (
 from torchlint.semantics.knowledge.conventions.values import OWN_DEVICE
 from torchlint.semantics.names.bindings import dotted, parameters
 from torchlint.semantics.names.classes import is_static
-from torchlint.semantics.values.lattice import Device, Kind
+from torchlint.semantics.values.lattice import Device, Kind, item_of
 from torchlint.syntax.tree import descendants
 
 _PLAIN = ("torch.tensor", "torch.as_tensor")
@@ -49,22 +49,30 @@ class Constant:
     axes: tuple[int, ...]
     where: str
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether it is made of a list that an object holds, of any length."""
+        return not (self.axes or self.value)
+
 
 def constant(call: cst.Call, context: Context, *, computed: bool = True) -> Constant | None:
     """The tensor of constants that the call makes, if it goes to a device: by `device=`, or by a move behind it.
 
-    One number may be `computed`; others are written out.
+    One number may be `computed`; others are literal.
     """
     name = context.qualified_name(call.func)
     data = context.argument(call, "data", 0)
     if name not in OF_LISTS or data is None or context.has_unpacking(call):
         return None
-    axes = _axes(data)
+    axes = _axes(_written(data, context))
     if axes is None and computed and name in _PLAIN:
         axes = _axis_of_a_number(data, context)
+    is_kept = axes is None and name in _PLAIN and _is_kept_list(data, context)
+    if is_kept:
+        axes = ()
     if axes is None or (not axes and name not in _PLAIN) or context.program.changes_default_device:
         return None
-    value = _only_value(data, context)
+    value = "" if is_kept else _only_value(data, context)
     device = context.argument(call, "device")
     if _is_a_trial_of_the_device(call, context):
         return None
@@ -82,6 +90,16 @@ def constant(call: cst.Call, context: Context, *, computed: bool = True) -> Cons
     return Constant(call, moved.call, data, value, axes, where)
 
 
+def _written(data: cst.BaseExpression, context: Context) -> cst.BaseExpression:
+    """The list for which a name stands throughout the module, which nothing is added to; else the data itself."""
+    written = context.stands_for(data) if isinstance(data, cst.Name) else None
+    if not isinstance(written, (cst.List, cst.Tuple)) or context.function(written) is not None:
+        return data
+    uses = [use for use in context.names.spelt(data.value) if use is not data]  # type: ignore[attr-defined]
+    is_left = all(isinstance(context.parent(use), (cst.Arg, cst.AssignTarget)) for use in uses)
+    return written if is_left else data
+
+
 def _axis_of_a_number(data: cst.BaseExpression, context: Context) -> tuple[int, ...] | None:
     """The sizes of a tensor of one number that Python knows by then: `torch.tensor(eps)`, `torch.tensor([n / 2])`."""
     match data:
@@ -90,6 +108,21 @@ def _axis_of_a_number(data: cst.BaseExpression, context: Context) -> tuple[int, 
             return None if axes is None else (1, *axes)
     value = context.value(data)
     return () if value.kind is Kind.NUMBER and value.proven else None
+
+
+def _is_kept_list(data: cst.BaseExpression, context: Context) -> bool:
+    """Whether it is a list that the object has held since it was made, as it was: `self.mean`."""
+    match data:
+        case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):
+            class_, value = context.classes.self_class(owner), context.value(data)
+            if class_ is None or value.kind is not Kind.SEQUENCE or item_of(value).kind is Kind.TENSOR:
+                return False
+            sets = context.classes.attribute_sets(class_, name)
+            makers = [context.function(entry.node) for entry in sets]
+            return bool(makers) and all(
+                isinstance(maker, cst.FunctionDef) and maker.name.value == "__init__" for maker in makers
+            )
+    return False
 
 
 def _is_a_trial_of_the_device(call: cst.Call, context: Context) -> bool:

@@ -25,7 +25,7 @@ _REDUCTIONS = frozenset("sum mean max min std var norm prod any all amax amin me
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """A call that reads the tensors of a list one by one; `count` is how many, 0 where that is not written out.
+    """A call that reads the tensors of a list one by one; `count` is how many, 0 where that is not literal.
 
     `is_read` says that each is brought to the CPU by a method; else the call itself does it. `is_there` says that they
     are on a device for certain.

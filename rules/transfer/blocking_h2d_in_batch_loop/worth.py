@@ -101,7 +101,7 @@ def _siblings(binder: cst.CSTNode) -> set[str]:
 
 
 def is_waited_for(moved: cst.CSTNode, context: Context) -> bool:
-    """Whether each turn of the loop waits for the device by `torch.cuda.synchronize()`, as a clock needs it."""
+    """Whether each iteration of the loop waits for the device by `torch.cuda.synchronize()`, as a clock needs it."""
     loop = context.frequencies.batch_loop(moved)
     return loop is not None and any(
         context.qualified_name(call.func) == "torch.cuda.synchronize" for call in _always_called(loop.body)

@@ -32,7 +32,7 @@ _WAITS = Message(
 )
 _TWICE = Message(
     "twice",
-    "`{copy}` copies twice{often}: to pageable memory first, and from there to new pinned memory",
+    "`{copy}` copies twice{often}: to pageable memory, and from there to new pinned memory",
     help="keep a pinned buffer and `copy_` into it",
 )
 _SELDOM = frozenset({Doubt.RATE_UNKNOWN, Doubt.UNCALLED})

@@ -59,7 +59,7 @@ class ListIndex:
 
 
 def list_index(made: cst.ListComp | cst.List | cst.Call, context: Context) -> ListIndex | None:
-    """The tensors that a list or a range indexes, `x[rows]`: each copies it anew."""
+    """The tensors that a list or a range indexes, `x[rows]`: each copies it again."""
     above = context.parent(made)
     if not isinstance(above, (cst.Index, cst.Assign)):
         return None

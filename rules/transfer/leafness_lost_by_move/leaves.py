@@ -13,7 +13,7 @@ from torchlint.semantics.values.lattice import Device, Kind
 
 _PARAMETERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
 _VARIABLE = "torch.autograd.Variable"
-# Who asks for these knows that the result is no leaf, or makes one of it.
+# Who asks for these knows that the result is not a leaf, or makes one of it.
 _MENDING = frozenset("retain_grad requires_grad_ detach_ is_leaf".split())
 
 

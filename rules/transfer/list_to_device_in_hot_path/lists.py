@@ -256,7 +256,7 @@ def _is_setting(node: cst.BaseExpression, context: Context) -> bool:
 
 
 def _is_kept(data: cst.BaseExpression, context: Context) -> bool:
-    """Whether the list holds nothing but attributes of a module, and numbers that are written out."""
+    """Whether the list holds nothing but attributes of a module, and literal numbers."""
     match data:
         case cst.List(elements=elements) | cst.Tuple(elements=elements):
             return all(_is_kept(element.value, context) for element in elements)

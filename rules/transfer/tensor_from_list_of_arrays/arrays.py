@@ -93,7 +93,7 @@ def is_list_of_arrays(node: cst.BaseExpression, context: Context) -> bool:
 
 
 def is_of_examples(node: cst.BaseExpression, context: Context) -> bool:
-    """Whether each array is made in a loop over a few words or numbers that are written out in the file."""
+    """Whether each array is made in a loop over a few literal words or numbers in the file."""
     elements = list(_elements(node, context))
     return bool(elements) and all(element is not None and _is_of_an_example(element, context) for element in elements)
 

@@ -12,7 +12,7 @@ from torchlint.semantics.context import Context
 from torchlint.semantics.names.bindings import method_name
 from torchlint.syntax.literals import integer
 
-# With as many coordinates hardly more is written out than the distances themselves.
+# With as many coordinates hardly more is written than the distances themselves.
 _FEW = 3
 _NORMS = frozenset({"torch.norm", "torch.linalg.norm", "torch.linalg.vector_norm"})
 
@@ -34,7 +34,7 @@ class Distances:
 
 @dataclass(frozen=True, slots=True)
 class _Widened:
-    """A tensor that is given a further axis at `place`; `axes` are those that it has, where all are written out."""
+    """A tensor that is given a further axis at `place`; `axes` are those that it has, where all are literal."""
 
     tensor: cst.BaseExpression
     place: int
@@ -161,7 +161,7 @@ def _raised(node: cst.BaseExpression, context: Context) -> tuple[cst.BaseExpress
 def _pair(
     node: cst.BaseExpression, context: Context
 ) -> tuple[cst.BaseExpression, cst.BaseExpression, int | None] | None:
-    """The points whose differences are taken, and how many axes they have, where that is written out or all the same.
+    """The points whose differences are taken, and how many axes they have, where that is literal or all the same.
 
     Counted from the end, whatever stands before is a batch: the number is that of the last axis, which is -1.
     """

@@ -1,4 +1,4 @@
-"""A tensor that grows in a loop: at each turn all that there is so far is copied."""
+"""A tensor that grows in a loop: in each iteration all that there is so far is copied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors that grow in a loop: at each turn all that there is so far is joined with a part more."""
+"""Tensors that grow in a loop: in each iteration all that there is so far is joined with a part more."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from torchlint.syntax.tree import descendants, descendants_in_scope
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """`statement` joins `name` with `parts`, behind or before them, at each turn of `loop`, in which nobody reads it.
+    """`statement` joins `name` with `parts`, behind or before them, in each iteration of `loop`; nobody reads it there.
 
-    `first` is what the name is given at the first turn, where an expression says so: `x if t is None else cat(…)`.
-    `is_guarded`: a branch gives the name its first part. `is_surely_long`: no name alone says how many turns there are.
+    `first` is what the name is given at the first iteration, where an expression says so: `x if t is None else cat(…)`.
+    `is_guarded`: a branch gives the name its first part. `is_surely_long`: no name alone tells how long it is.
     """
 
     call: cst.Call
@@ -84,7 +84,7 @@ def is_for_a_picture(call: cst.Call, context: Context) -> bool:
 
 
 def _assigned(call: cst.Call, context: Context) -> tuple[cst.Assign | None, cst.BaseExpression | None]:
-    """The statement that binds one name to the call, or to it in all turns but the first."""
+    """The statement that binds one name to the call, or to it in all iterations but the first."""
     first = None
     above = context.parent(call)
     if isinstance(above, cst.IfExp) and above.test is not call:
@@ -123,7 +123,7 @@ def _is_begun(
 
 
 def _loop(statement: cst.Assign, target: cst.Name, context: Context) -> tuple[cst.For | cst.While, bool, _Turns] | None:
-    """The outermost loop in which the name does nothing but grow, if it may have many turns, and if a branch begins."""
+    """The outermost loop in which the name does nothing but grow, if it may be a long one, and if a branch begins."""
     loop = context.loop(statement)
     mentions = context.uses.mentions(target) if loop is not None else None
     scope = context.names.scope_of(target)
@@ -148,7 +148,7 @@ def _is_reflected(scope: cst.CSTNode, _: Context) -> bool:
 
 
 def _begins(name: cst.CSTNode, statement: cst.Assign, loop: cst.CSTNode, context: Context) -> bool:
-    """Whether the name stands in a branch of the first turn: `if t is None: t = x`, where it grows in the `else`."""
+    """Whether the name is in a branch of the first iteration: `if t is None: t = x`, where it grows in the `else`."""
     for above in context.around(name, cst.If, within=loop):
         if context.tree.within(statement, above):
             if context.tree.within(name, above.test):
@@ -248,7 +248,7 @@ def listed(found: Growth, context: Context) -> tuple[NodeEdit, ...]:
 
 
 def _way(found: Growth, context: Context) -> str | None:
-    """The arguments behind the tensors: an axis that is written out; None where there is anything else."""
+    """The arguments behind the tensors: an axis that is literal; None where there is anything else."""
     rest = found.call.args[1:]
     if not rest:
         return "" if found.call.args[0].keyword is None else None
@@ -280,7 +280,7 @@ def _gives_none(binder: cst.CSTNode) -> bool:
 
 
 def _may_wait(found: Growth, context: Context) -> bool:
-    """Whether the parts are the same behind the loop, and nobody looks at the name before."""
+    """Whether the parts are the same after the loop, and nobody looks at the name before."""
     if loses_comment(found.call, *found.parts, context=context) or "#" in context.code(found.statement).replace(
         context.code(found.call), ""
     ):

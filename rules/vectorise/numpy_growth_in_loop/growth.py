@@ -1,4 +1,4 @@
-"""Arrays that grow in a loop: each turn joins what was there with something new, under the same name."""
+"""Arrays that grow in a loop: each iteration joins what was there with something new, under the same name."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _is_used(name: str, statement: cst.Assign, loop: cst.For | cst.While, contex
 
 
 def _is_start(target: cst.AssignTarget, loop: cst.For | cst.While, context: Context) -> bool:
-    """Whether the loop binds the name here only in some turns: `if step == 0: a = b`, `else: a = join`."""
+    """Whether the loop binds the name here only in some iterations: `if step == 0: a = b`, `else: a = join`."""
     nearest = context.enclosing(target, cst.If, cst.Else, cst.ExceptHandler, *Loop, within=loop)
     return nearest is not None and not isinstance(nearest, Loop)
 

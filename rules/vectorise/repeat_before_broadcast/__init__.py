@@ -1,4 +1,4 @@
-"""A tensor that is written out several times for an operation that would read a view of it as well."""
+"""A tensor that is repeated in memory for an operation that would read a view of it as well."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RULE = Rule(
     name="repeat-before-broadcast",
     code="TL918",
     group="vectorise",
-    summary="`repeat` writes a tensor out several times for an operation that reads a view as well.",
+    summary="`repeat` copies the same elements several times where a view would do.",
     since="0.2.0",
     fix=(Applicability.UNSAFE,),
     unsafe="gradients are added in another order, and an axis that `repeat` adds fails",
@@ -28,7 +28,7 @@ RULE = Rule(
 )
 _COPIES = Message(
     "copies",
-    "`{repeat}` copies the same elements several times{often} for an operation that reads a view as well",
+    "`{repeat}` copies the same elements several times{often} where a view would do",
     help="use `.expand({sizes})`, which copies nothing",
 )
 

@@ -67,7 +67,7 @@ class Shape:
 
 
 def numbers(call: cst.Call, context: Context) -> tuple[cst.BaseExpression, ...] | None:
-    """How often each axis is repeated: `repeat(1, n)`, `repeat([1, n])`; None where that is not written out."""
+    """How often each axis is repeated: `repeat(1, n)`, `repeat([1, n])`; None where that is not literal."""
     if not call.args or context.has_unpacking(call) or any(argument.keyword is not None for argument in call.args):
         return None
     match call.args:

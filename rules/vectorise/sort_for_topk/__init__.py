@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule
 from torchlint.semantics.knowledge.conventions.functions import SUPPRESSION
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ RULE = Rule(
     group="vectorise",
     summary="A tensor is sorted in full for its first few elements.",
     since="0.2.0",
-    status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
     unsafe="equal elements may come in another order",
     doubts=((Doubt.SIZE_UNKNOWN, ""), (Doubt.NAMED_RARE, "")),
@@ -63,7 +62,7 @@ def _removes(node: cst.Call, context: Context) -> bool:
 
 
 def _edits(found: Sort, largest: str, context: Context) -> tuple[NodeEdit, ...]:
-    """`topk` in the place of the sort and its slice; where names stand between, of the sort, if `k` is written out."""
+    """`topk` in the place of the sort and its slice; where names stand between, of the sort, if `k` is literal."""
     from torchlint.edits.expressions import as_owner, in_place_of, loses_comment
 
     part = found.parts[0]

@@ -78,7 +78,7 @@ def partial_sort(call: cst.Call, context: Context) -> Sort | None:
     if not parts or _is_drawn(tensor, context) or any(_is_large(part.count, context) for part in parts):
         return None
     if any(context.loop(part.node) is not context.loop(call) for part in parts):
-        return None  # sorted once, and cut at each turn
+        return None  # sorted once, and cut in each iteration
     if len({(context.code(part.count), part.is_last) for part in parts}) > 1 or not is_sure_tensor(tensor, context):
         return None
     is_descending = isinstance(descending, cst.Name) and descending.value == "True"

@@ -981,6 +981,7 @@ def test_a_function_whose_graph_is_used(body: str, inner: str) -> None:
         ("pass", ""),
         ("self.scale = 2.0\n        self.sizes = [1, 2]", ""),
         ("self.register_buffer('scale', torch.ones(3))", ""),
+        ("self.size = size", ""),
         ("self.out = nn.Linear(8, 8)", f"{HERE}?"),
         ("self.scale = nn.Parameter(torch.ones(3))", f"{HERE}?"),
         ("self.register_parameter('scale', scale)", f"{HERE}?"),
@@ -994,7 +995,7 @@ def test_what_holds_no_parameters_records_nothing(init: str, mark: str) -> None:
 import torch
 from torch import nn
 class Sampler(nn.Module):
-    def __init__(self, inner, scale):
+    def __init__(self, inner, scale, size=80):
         super().__init__()
         {init}
     def forward(self, logits, heat):
@@ -1002,7 +1003,7 @@ class Sampler(nn.Module):
 class Runner:
     def __init__(self, model, inner, scale):
         self.model = model.cuda()
-        self.sampler = Sampler(inner, scale)
+        self.sampler = Sampler(inner, scale, read(inner))
     @torch.inference_mode()
     def logits(self, ids):
         return self.model(ids)

@@ -73,6 +73,55 @@ def test_nothing_to_gain(made: str, scaler: str) -> None:
     check_snippet(program(made, scaler, flagged=False), RULE)
 
 
+OPTIONS = """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--dtype", default="bfloat16")
+parser.add_argument("--amp", action="store_true")
+parser.add_argument("--quiet", action="store_false")
+args = parser.parse_args()
+"""
+
+
+@pytest.mark.parametrize(
+    ("enabled", "mark"),
+    [
+        ("args.dtype == 'float16'", "?"),
+        ("args.amp", "?"),
+        ("args.dtype == 'bfloat16'", ""),
+        ("args.quiet", ""),
+        ("args.other", ""),
+        ("True", ""),
+    ],
+)
+def test_an_option_of_the_command_line_may_switch_it_on(enabled: str, mark: str) -> None:
+    loop = LOOP.format(mark=f"  # <- {RULE}{mark}")
+    made = f"optimizer = optim.Adam(model.parameters())\nscaler = GradScaler(enabled={enabled})\n"
+    check_snippet(f"{HEAD}{OPTIONS}{made}{loop}", RULE)
+
+
+def test_what_is_left_of_an_epoch_is_one_step() -> None:
+    check_snippet(
+        """
+        import torch
+        def train(model, optimizer, loader, scaler):
+            for epoch in range(9):
+                for i, (x, y) in enumerate(loader):
+                    scaler.scale(loss_fn(model(x.cuda()), y.cuda())).backward()
+                    if (i + 1) % 8 == 0:
+                        scaler.step(optimizer)  # <- gradscaler-step-syncs
+                        scaler.update()
+                if (i + 1) % 8 != 0:
+                    scaler.step(optimizer)
+                    scaler.update()
+
+        net = torch.nn.Linear(3, 3).cuda()
+        train(net, torch.optim.Adam(net.parameters()), loader, torch.cuda.amp.GradScaler())
+        """,
+        RULE,
+    )
+
+
 def test_both_come_a_long_way() -> None:
     check_snippet(
         """
@@ -97,7 +146,7 @@ def test_both_come_a_long_way() -> None:
             net_g, net_d = models
             optim_g, optim_d = optims
             scaler.step(optim_d)
-            scaler.step(optimizer=optim_g)  # <- gradscaler-step-syncs
+            scaler.step(optimizer=optim_g)  # <- gradscaler-step-syncs?
 
         def main(g, d, theirs):
             adversarial([g, d], [torch.optim.AdamW(g.parameters()), theirs], torch.cuda.amp.GradScaler())

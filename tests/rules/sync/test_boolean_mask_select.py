@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from laws import active, check_snippet, lint
 
+from torchlint.finding import Doubt
+
 RULE = "boolean-mask-select"
 MARK = "  # <- boolean-mask-select"
 
@@ -216,3 +218,9 @@ def evaluate(model, loader, kept):
     (first, second) = lint(code, active(RULE)).findings
     assert not first.places
     assert not second.places
+
+
+@pytest.mark.parametrize("lines", [("return x[y > 0].mean()" + MARK,), ("x[y > 0] = z[y > 0]" + MARK, "return x")])
+def test_a_name_of_code_for_samples_is_a_doubt(lines: tuple[str, ...]) -> None:
+    code = module(*lines).replace("Loss(", "RandomLoss(").replace(MARK, f"{MARK}?")
+    assert Doubt.NAMED_OTHERWISE in check_snippet(code, RULE).findings[0].doubts

@@ -6,6 +6,8 @@ import pytest
 from laws import check_snippet
 from twins import findings
 
+from torchlint.finding import Doubt
+
 RULE = "data-dependent-size"
 MARK = "  # <- data-dependent-size"
 
@@ -142,3 +144,8 @@ def test_the_branch_for_tensors_on_the_cpu(asked: str) -> None:
         "    return torch.bincount(x.reshape(-1).long(), minlength=8)",
     )
     check_snippet(module(*lines), RULE)
+
+
+def test_a_name_of_code_for_samples_is_a_doubt() -> None:
+    code = module(f"return F.one_hot(y){MARK}?").replace("Net(", "RandomLabels(")
+    assert Doubt.NAMED_OTHERWISE in check_snippet(code, RULE).findings[0].doubts

@@ -259,7 +259,7 @@ def test_a_draw_that_checks(line: str) -> None:
 )
 def test_a_draw_of_a_normal_distribution(line: str) -> None:
     (found,) = check_snippet(DRAWS.format(line=f"{line}{MARK}?"), RULE).findings
-    assert "its standard deviation every batch, for which it synchronizes with the GPU" in found.message
+    assert "its standard deviation every batch, which synchronizes with the GPU" in found.message
     assert "randn_like" in found.help
 
 

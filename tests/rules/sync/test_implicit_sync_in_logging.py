@@ -49,6 +49,25 @@ def test_text_at_each_step(line: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "mark"), [("return metric(loss)", ""), ('print(f"{loss}")', f"  # <- {RULE}"), ("print(step)", "")]
+)
+def test_a_method_of_its_own_says_itself_what_it_writes(body: str, mark: str) -> None:
+    check_snippet(
+        f"""
+        import torch
+        class Net(torch.nn.Module):
+            def log_metrics(self, loss, step):
+                {body}{mark}
+            def training_step(self, batch, step):
+                loss = self(batch.cuda()).mean()
+                self.log_metrics(loss, step)
+                return loss
+        """,
+        RULE,
+    )
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "if step % 50 == 0: print(loss)",

@@ -274,9 +274,9 @@ def test_both_files_of_the_fixture_do_the_same_but_for_rounding() -> None:
                 for x, y in loader:
                     loss = criterion(model(x.cuda()), y.cuda())
                     if distributed:
-                        value = reduce(loss).item()
+                        value = reduce(loss).item()  # <- item-in-eval-loop?
                     else:
-                        value = loss.item()
+                        value = loss.item()  # <- item-in-eval-loop?
                     total += value
                     torch.cuda.synchronize()
                     times.append(time.perf_counter())
@@ -290,7 +290,7 @@ def test_both_files_of_the_fixture_do_the_same_but_for_rounding() -> None:
             for x, y in loader:
                 scores = model(x.cuda())
                 loss = criterion(scores, y.cuda())
-                total += loss.item()
+                total += loss.item()  # <- item-in-eval-loop?
                 kept.extend(scores.cpu().numpy())
             return total, kept
         """,
@@ -302,7 +302,7 @@ def test_both_files_of_the_fixture_do_the_same_but_for_rounding() -> None:
             total, kept = 0.0, None
             for x, y in loader:
                 scores = model(x.cuda())
-                total += criterion(scores, y.cuda()).item()
+                total += criterion(scores, y.cuda()).item()  # <- item-in-eval-loop?
                 if kept is None:
                     kept = scores.cpu().numpy()
                 else:
@@ -316,8 +316,8 @@ def test_both_files_of_the_fixture_do_the_same_but_for_rounding() -> None:
             for x, y in loader:
                 loss = criterion(model(x.cuda()), y.cuda())
                 torch.cuda.synchronize()
-                meters["loss"].update(loss.item())
-                meters["again"].update((loss * 2).item())
+                meters["loss"].update(loss.item())  # <- item-in-eval-loop?
+                meters["again"].update((loss * 2).item())  # <- item-in-eval-loop?
         """,
     ],
 )

@@ -259,7 +259,7 @@ def test_reads_at_each_step(code: str) -> None:
                 optimizer.step()
                 torch.cuda.synchronize()
                 seconds = time.time()
-                meter.update(loss.item(), seconds)
+                meter.update(loss.item(), seconds)  # <- item-in-train-loop?
         """,
         """
         import torch
@@ -632,7 +632,7 @@ def test_look_alikes(code: str) -> None:
                 graphs = graphs.to(device)
                 labels = labels.to(device)
                 logits = model(graphs)
-                total += criterion(logits, labels).item()
+                total += criterion(logits, labels).item()  # <- item-in-train-loop?
                 f1 += f1_score(labels.cpu(), logits.argmax(dim=1).cpu())
             return total, f1
         """,
@@ -1607,6 +1607,41 @@ def test_what_runs_while_a_graph_is_exported(test: str, mark: str) -> None:
                 if {test}torch.onnx.is_in_onnx_export():
                     total += loss.item(){mark}
             return total
+        """,
+        RULE,
+    )
+
+
+def test_behind_a_wait_of_another_kind_it_is_a_note() -> None:
+    check_snippet(
+        """
+        import torch
+        def train(model, loader, optimizer, meter):
+            for x in loader:
+                loss = model(x.cuda()).mean()
+                loss.backward()
+                optimizer.step()
+                torch.cuda.synchronize()
+                meter.update(loss.item())  # <- item-in-train-loop?
+        """,
+        RULE,
+    )
+
+
+@pytest.mark.parametrize("imported", ["torch", "torch, numpy"])
+def test_what_may_be_anything_is_read_where_it_is_seen_to_recur(imported: str) -> None:
+    check_snippet(
+        f"""
+        import {imported}
+        def evaluate(state, loader, step, device):
+            losses = []
+            for i, batch in enumerate(loader):
+                x = batch.to(device)
+                loss, extra = step(state, i)
+                losses.append(loss.item())  # <- item-in-train-loop?
+            return losses
+        def once(config):
+            return config.steps.item()
         """,
         RULE,
     )

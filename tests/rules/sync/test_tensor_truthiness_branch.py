@@ -8,6 +8,7 @@ from importlib.resources import files
 import pytest
 from laws import active, check_snippet, places
 
+from torchlint.finding import Doubt
 from torchlint.settings import Settings
 
 RULE = "tensor-truthiness-branch"
@@ -23,6 +24,24 @@ def forward(*lines: str) -> str:
         '        self.register_buffer("started", torch.tensor(False))\n'
         '        self.register_buffer("count", torch.tensor(0))\n\n'
         f"    def forward(self, x: torch.Tensor, mask: torch.Tensor):\n{body}\n        return x\n"
+    )
+
+
+@pytest.mark.parametrize(("given", "mark"), [("x", MARK + "?"), ("self.table", ""), ("make(3)", "")])
+def test_a_mapping_of_tensors_is_where_the_batch_is(given: str, mark: str) -> None:
+    check_snippet(
+        f"""
+        import torch
+        class Net(torch.nn.Module):
+            def step(self, x: dict[str, torch.Tensor]):
+                if (x["lengths"] < x["lengths"].max()).any():{mark}
+                    x = pack(x)
+                return self(x)
+            def training_step(self, batch, index):
+                x, y = batch
+                return self.step({given})
+        """,
+        RULE,
     )
 
 
@@ -396,3 +415,36 @@ def test_what_is_none_or_a_tensor_is_one_where_it_is_asked(first: str, mark: str
     lines = (f"rows = {first}", "if mask is not None:", "    rows = ~mask.any(dim=-1)")
     used = (f"if rows is not None and rows.any():{mark}", "    x = x.masked_fill(rows[..., None], 0)")
     check_snippet(forward(*lines, *used), RULE)
+
+
+@pytest.mark.parametrize("head", ["class RandomCrop(nn.Module):", "class Sizes(nn.Module):  # preprocesses"])
+def test_a_name_of_code_for_samples_is_a_doubt(head: str) -> None:
+    is_named = head.startswith("class RandomCrop")
+    code = f"""\
+import torch
+from torch import nn
+
+
+{head}
+    def forward(self, image, sizes: torch.Tensor):
+        if (sizes > 0).all():{MARK}{"?" if is_named else ""}
+            image = image + sizes
+        return image
+"""
+    [finding] = check_snippet(code, RULE).findings
+    assert (Doubt.NAMED_OTHERWISE in finding.doubts) is is_named
+
+
+def test_what_is_in_a_part_of_a_tensor() -> None:
+    check_snippet(
+        """
+        import torch
+        def generate(model, ids, stop):
+            for _ in range(100):
+                ids = torch.cat([ids, model(ids.cuda()).argmax(-1)], 1)
+                if stop in ids[0, 3:]:  # <- tensor-truthiness-branch?
+                    break
+            return ids
+        """,
+        RULE,
+    )

@@ -171,6 +171,22 @@ def test_silent(expression: str) -> None:
     assert not findings(module(expression), RULE)
 
 
+@pytest.mark.parametrize(
+    ("top", "is_constant"),
+    [
+        ("WEIGHTS = [0.2, 0.8]", True),
+        ("WEIGHTS = (0.2, 0.8)", True),
+        ("WEIGHTS = [0.2, 0.8]\nWEIGHTS.append(1.0)", False),
+        ("WEIGHTS = [0.2, 0.8]\nWEIGHTS[0] = 1.0", False),
+        ("WEIGHTS = [0.2, 0.8] if small else [0.1, 0.9]", False),
+        ("WEIGHTS = [0.2, other]", False),
+    ],
+)
+def test_a_list_that_has_a_name(top: str, is_constant: bool) -> None:  # noqa: FBT001
+    found = findings(module("torch.Tensor(WEIGHTS).cuda()", top=top), RULE)
+    assert len(found) == is_constant
+
+
 def test_a_default_device_may_be_another() -> None:
     assert not findings(module("torch.tensor(0.5).to(x.device)", top="torch.set_default_device('cuda')"), RULE)
 
@@ -603,3 +619,42 @@ def test_a_number_that_all_processes_tell_each_other_is_waited_for_anyway() -> N
     told = code.replace("dist.all_gather(sizes, size)", "x.cuda().add_(size)")
     told = told.replace('device="cuda")', 'device="cuda")  # <- constant-tensor-in-hot-path')
     check_snippet(told, RULE)
+
+
+KEPT = """\
+import torch
+from torch import nn
+
+
+class Normalize(nn.Module):
+    def __init__(self, mean: list[float]):
+        super().__init__()
+        self.mean = {held}
+
+    def forward(self, x):
+        return x - torch.as_tensor(self.mean, dtype=x.dtype, device=x.device){mark}
+"""
+
+
+@pytest.mark.parametrize("held", ["mean", "[0.5, *mean]", "list(range(8))", "tuple(mean)"])
+def test_a_list_that_a_module_keeps_is_a_constant(held: str) -> None:
+    [found] = check_snippet(KEPT.format(held=held, mark=f"  # <- {RULE}"), RULE).findings
+    assert found.help == "make it a buffer of the module"
+    assert found.fix is None
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        KEPT.format(held="torch.tensor(mean)", mark=""),
+        KEPT.format(held="[torch.ones(3) for _ in mean]", mark=""),
+        KEPT.format(held="mean", mark="") + "\n    def follow(self, mean):\n        self.mean = [*mean]\n",
+        KEPT.format(held="mean", mark="").replace("as_tensor(self.mean", "as_tensor(x.mean"),
+        KEPT.format(held="mean", mark="").replace("nn.Module", "object").replace("forward", "shifted"),
+        KEPT.format(held="mean", mark="")
+        .replace("forward(self, x)", "forward(self, x, device='cpu')")
+        .replace("device=x.device", "device='cpu'"),
+    ],
+)
+def test_what_is_no_list_that_stays_is_no_constant(code: str) -> None:
+    check_snippet(code, RULE)

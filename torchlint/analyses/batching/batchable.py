@@ -1,4 +1,4 @@
-"""What one operation on a whole tensor would do for all turns of a loop over its elements."""
+"""What one operation on a whole tensor would do for all iterations of a loop over its elements."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from torchlint.analyses.host.logging import is_written
 from torchlint.analyses.host.reads import is_host_only
 from torchlint.analyses.iteration.carried import Carried
 from torchlint.analyses.iteration.element_work import ElementLoop, Step, Work, element_loop
-from torchlint.analyses.iteration.known_lists import is_known_as_list
 from torchlint.analyses.iteration.targets import LoopNode, visit
 from torchlint.finding import Doubt, Frequency
 from torchlint.semantics.context import Context
+from torchlint.semantics.names.loop_headers import asked_for_a_list, iterables, length_of
 from torchlint.semantics.values.lattice import Device
 
 
 @dataclass(frozen=True, slots=True)
 class Batchable:
-    """The step of a turn that says most about what could be done for all turns at once, and why it may not pay."""
+    """The step of an iteration that says most about what could be done for all at once, and why it may not pay."""
 
     step: Step
     doubts: tuple[Doubt, ...] = ()
 
 
 def batchable(loop: LoopNode, context: Context) -> Batchable | None:
-    """What could be done for all turns of the loop at once; None if nothing could."""
+    """What could be done for all iterations of the loop at once; None if nothing could."""
     found = _over_elements(loop, context, is_for_few=True)
     if found is None:
         return None
@@ -58,7 +58,7 @@ def batchable(loop: LoopNode, context: Context) -> Batchable | None:
 
 
 def _batchable_perhaps(loop: ElementLoop, context: Context) -> Batchable | None:
-    """What could be done at once if what the turns call takes a batch: rows of lengths of their own make none."""
+    """What could be done at once if what the iterations call takes a batch: rows of lengths of their own make none."""
     if loop.ragged:
         return None
     is_often = context.frequency(loop.node) >= Frequency.CALL
@@ -116,7 +116,7 @@ def _worth_batching(loop: LoopNode, context: Context) -> ElementLoop | None:
 
 
 def _over_elements(loop: LoopNode, context: Context, *, is_for_few: bool = False) -> ElementLoop | None:
-    """What the loop does with elements of tensors, where it has many turns; or a handful, at each batch."""
+    """What the loop does with elements of tensors, where it has many iterations; or a handful, at each batch."""
     if isinstance(loop, cst.While) and context.loop(loop) is not None:
         return None  # a search in step with the loop around it
     visited = visit(loop, context)
@@ -129,11 +129,11 @@ def _over_elements(loop: LoopNode, context: Context, *, is_for_few: bool = False
         return None
     if found.runs and not (is_for_few and any(step.work is Work.NETWORK for step in found.steps)):
         return None
-    return None if not isinstance(loop, cst.While) and is_known_as_list(loop, context) else found
+    return None if not isinstance(loop, cst.While) and _is_known_as_list(loop, context) else found
 
 
 def _only_complains(loop: LoopNode) -> bool:
-    """Whether the turns do nothing but to look at what was given, and fail where it is wrong: there is little of it."""
+    """Whether the iterations do nothing but to look at what was given, and fail where it is wrong: it is little."""
     if not isinstance(loop, cst.For) or not isinstance(loop.body, cst.IndentedBlock):
         return False
     return all(
@@ -200,3 +200,13 @@ def _rank(step: Step) -> int:
     if step.work is Work.KERNEL:
         return 3 if isinstance(step.node, cst.Assign) else 1
     return 0 if step.work is Work.MASK else 4 if step.work is Work.FILL else 2
+
+
+def _is_known_as_list(loop: cst.For | cst.CompFor, context: Context) -> bool:
+    """Whether the branch around the loop has asked whether this is a list: `isinstance(y[0], (list, tuple))`."""
+    walked = [length_of(each) for each in iterables(loop.iter)]
+    for test, is_taken in context.conditions(loop):
+        asked = asked_for_a_list(test) if is_taken else None
+        if asked is not None and any(context.bare_code(asked) == context.bare_code(each) for each in walked):
+            return True
+    return False

@@ -22,7 +22,7 @@ from torchlint.semantics.knowledge.conventions.values import CHANNEL_STATISTICS,
 from torchlint.syntax.tree import descendants, descendants_in_scope
 
 FEW = 4
-# As many turns are few where they are all there are.
+# As many iterations are few where they are all there are.
 FEW_IN_ALL = 16
 
 
@@ -50,7 +50,7 @@ def is_few(loop: LoopNode, visit: Visit, context: Context) -> bool:
 
 
 def is_named_few(visit: Visit) -> bool:
-    """Whether names say that there are few turns: for levels of a pyramid, channels, or each of the best."""
+    """Whether names say that there are few iterations: for levels of a pyramid, channels, or each of the best."""
     return (
         any(PYRAMID.suggests(word) for _, tensor in visit.elements for word in words_of(tensor))
         or any(CHANNEL_STATISTICS.suggests(word) for _, container in visit.others for word in words_of(container))
@@ -59,7 +59,7 @@ def is_named_few(visit: Visit) -> bool:
 
 
 def is_a_handful(visit: Visit, context: Context) -> bool:
-    """Whether the number of turns is written out, more than one and few, and no part of a model is what it counts."""
+    """Whether the number of iterations is literal, more than one and few, and no part of a model is what it counts."""
     if visit.count is None or any(STRUCTURE.suggests(word) for word in (*visit.counters, *words_of(visit.count))):
         return False
     number = _literal(visit.count, context)
@@ -67,7 +67,7 @@ def is_a_handful(visit: Visit, context: Context) -> bool:
 
 
 def _goes_over_blocks(loop: LoopNode, visit: Visit, context: Context) -> bool:
-    """Whether a list has the numbers of blocks, `x[crop * size : (crop + 1) * size]`: a turn takes many rows."""
+    """Whether a list has the numbers of blocks, `x[crop * size : (crop + 1) * size]`: an iteration takes many rows."""
     named = {name for name, _ in visit.others}
     return any(
         isinstance(node, cst.Slice) and isinstance(node.lower, cst.BinaryOperation) and _is_times(node.lower, named)
@@ -88,7 +88,7 @@ def _has_few_rows(tensor: cst.BaseExpression, context: Context) -> bool:
 
 
 def _is_shape(node: cst.BaseExpression) -> bool:
-    """`x.shape`, `x.size()[2:]`: there is a turn for each axis."""
+    """`x.shape`, `x.size()[2:]`: there is an iteration for each axis."""
     while isinstance(node, cst.Subscript):
         node = node.value
     match node:
@@ -116,7 +116,7 @@ def _literal(node: cst.BaseExpression, context: Context) -> int | None:
 
 
 def is_over_classes(visit: Visit) -> bool:
-    """Whether there is a turn for each class, bin or cluster, as far as the number of turns tells."""
+    """Whether there is an iteration for each class, bin or cluster, as far as the number of iterations tells."""
     match visit.count:
         case None:
             return False

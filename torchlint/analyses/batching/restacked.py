@@ -45,7 +45,7 @@ def stack(call: cst.Call, context: Context) -> Stack | None:
 
 
 def is_stacked(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the node is what a stack takes at each turn."""
+    """Whether the node is what a stack takes in each iteration."""
     above = context.parent(node)
     if not isinstance(above, (cst.ListComp, cst.GeneratorExp)) or above.elt is not node:
         return False

@@ -159,7 +159,7 @@ def is_to_accelerator(call: cst.Call, context: Context) -> bool:
 def _is_of_data(node: cst.BaseExpression, context: Context) -> bool:
     """Whether it is the device of a tensor that may as well be on the CPU: `labels.device`, not `args.device`."""
     match node:
-        case cst.Attribute(value=owner, attr=cst.Name(value="device")):
+        case cst.Attribute(value=owner, attr=cst.Name(value="device")) if context.qualified_name(owner) is None:
             root = (dotted(owner) or "").partition(".")[0]
             return context.kind(owner) in (Kind.TENSOR, Kind.UNKNOWN) and not SETTINGS.suggests(root)
     return False
@@ -227,7 +227,7 @@ def _either(found: set[_Taken | None], context: Context) -> _Taken | None:
 
 @query(bottom=None)
 def _core(node: cst.BaseExpression, context: Context) -> cst.BaseExpression | None:
-    """`loader` of `tqdm(enumerate(loader))`, and of `batches` where that is `iter(loader)`, begun anew or not."""
+    """`loader` of `tqdm(enumerate(loader))`, and of `batches` where that is `iter(loader)`, begun again or not."""
     inner = wrapped(node, context) if isinstance(node, cst.Call) else None
     if inner is not None:
         return _core(inner, context)

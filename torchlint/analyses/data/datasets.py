@@ -446,7 +446,7 @@ class _Readers:
         return attribute.attr.value in _PROPERTIES
 
     def _takes_one(self, loop: cst.For) -> bool:
-        """Whether the first turn of the loop ends it, and nothing begins it again."""
+        """Whether the first iteration of the loop ends it, and nothing begins it again."""
         if self.context.loop(loop) is not None:
             return False
         own = [node for node in descendants_in_scope(loop.body) if self.context.loop(node) is loop]

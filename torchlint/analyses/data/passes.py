@@ -74,7 +74,7 @@ class Passes:
         )
 
     def _is_replaced(self, node: Reading, iterated: cst.BaseExpression, loader: cst.Call) -> bool:
-        """Whether each turn but the first makes another loader of that name: `if epoch > 0: loader = …`."""
+        """Whether each iteration but the first makes another loader of that name: `if epoch > 0: loader = …`."""
         return any(
             self.context.tree.within(node, loop.body)
             and not self.context.tree.within(loader, loop)
@@ -95,7 +95,7 @@ class Passes:
         return False
 
     def varies(self, expression: cst.BaseExpression, loop: cst.For | cst.While) -> bool:
-        """Whether another turn of a loop may have another loader there: the loop names it, or makes it."""
+        """Whether another iteration of a loop may have another loader there: the loop names it, or makes it."""
         if any(root is loop for root in self._roots(expression)):
             return True
         return any(
@@ -215,7 +215,7 @@ class Passes:
 
 
 def _is_single(iterated: cst.BaseExpression, context: Context) -> bool:
-    """`range(1)`, `[x]`: there is but one turn."""
+    """`range(1)`, `[x]`: there is but one iteration."""
     match iterated:
         case cst.Call(func=cst.Name(value="range"), args=[cst.Arg(value=end)]):
             last = constant(end, context)

@@ -22,7 +22,7 @@ def words_of(node: cst.CSTNode) -> list[str]:
 
 
 def runs_rarely(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the file is there for pictures and exports, something is set up, or few turns of the loop get here."""
+    """Whether the file is for pictures and exports, something is set up, or few iterations of the loop get here."""
     return (
         context.settings.role in (Role.SHOWING, Role.EXPORTING)
         or any(function.name.value in _SETTING_UP for function in context.around(node, cst.FunctionDef))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 import libcst as cst
@@ -14,7 +14,9 @@ from torchlint.semantics.values.lattice import Kind, Value
 
 # What an option is that everybody passes something for.
 GIVEN = "..."
-_SOMETHING = dict.fromkeys((Kind.TENSOR.name, Kind.NDARRAY.name), GIVEN)
+_SOMETHING = dict.fromkeys(
+    (kind.name for kind in (Kind.TENSOR, Kind.NDARRAY, Kind.MODULE, Kind.LOADER, Kind.OPTIMIZER)), GIVEN
+)
 # Texts that name a way to do something are short.
 _LONG = 40
 
@@ -30,9 +32,21 @@ def is_untaken(node: cst.CSTNode, context: Context) -> bool:
         return False
     for test, is_taken in context.conditions(node):
         option, is_wanted = _option(test, is_true=is_taken)
-        if option is not None and all(_passes(call, option, not is_wanted, function, context) for call in often):
+        parameter = context.parameter(option) if option is not None else None
+        if parameter is not None and all(
+            literal(context.calls.argument_for(call, function, parameter)) == str(not is_wanted) for call in often
+        ):
             return True
     return False
+
+
+def _joined(node: cst.CSTNode, context: Context) -> Iterator[tuple[cst.BaseExpression, bool]]:
+    """What `and` and `or` ask before they ask for the node, and how it has to come out."""
+    child = node
+    while isinstance(above := context.parent(child), (cst.BooleanOperation, cst.Comparison, cst.UnaryOperation)):
+        if isinstance(above, cst.BooleanOperation) and child is above.right:
+            yield above.left, isinstance(above.operator, cst.And)
+        child = above
 
 
 @query(bottom=False)
@@ -43,7 +57,10 @@ def is_left_off(node: cst.CSTNode, context: Context) -> bool:
     `if method == "linear":` of a parameter for which all who call the function pass `"gaussian"`.
     """
     function = context.function(node)
-    if any(_holds(test, context) is (not is_taken) for test, is_taken in context.conditions(node)):
+    if any(
+        _holds(test, context) is (not is_taken)
+        for test, is_taken in (*context.conditions(node), *_joined(node, context))
+    ):
         return True
     if not isinstance(function, cst.FunctionDef) or context.classes.owner(function) is None:
         return False
@@ -230,12 +247,3 @@ def _option(test: cst.BaseExpression, *, is_true: bool) -> tuple[cst.Name | None
         case cst.UnaryOperation(operator=cst.Not(), expression=inner):
             return _option(inner, is_true=not is_true)
     return None, is_true
-
-
-def _passes(call: cst.Call, option: cst.Name, value: bool, function: cst.FunctionDef, context: Context) -> bool:  # noqa: FBT001
-    """Whether a call passes this constant for the parameter that the option is."""
-    parameter = context.parameter(option)
-    if parameter is None:
-        return False
-    given = context.calls.argument_for(call, function, parameter)
-    return isinstance(given, cst.Name) and given.value == str(value)

@@ -18,7 +18,8 @@ _REDUCTIONS = frozenset("argmax argmin max min amax amin sum mean any all".split
 _MOST = 16
 _OF_ALL = (cst.In, cst.NotIn, cst.Is, cst.IsNot)
 # What gives the same values.
-_SAME = frozenset("numpy detach float double half long int clone squeeze".split())
+_CASTS = frozenset("float double half long int".split())
+_SAME = _CASTS | frozenset("numpy detach clone squeeze".split())
 
 
 def reduced_by(copy: cst.Call, tensor: cst.BaseExpression, context: Context) -> str:
@@ -146,8 +147,10 @@ def _reduction(whole: cst.CSTNode, context: Context) -> str:
 
 
 def _is_moved(node: cst.BaseExpression, context: Context) -> bool:
-    """`target.to(device)`, of a tensor on the CPU, which no cast goes with."""
+    """`target.to(device)`, of a tensor on the CPU, and a cast behind it."""
     match node:
+        case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=name)), args=[]) if name in _CASTS:
+            return _is_moved(owner, context)
         case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="cuda" | "to"))):
             return _is_on_the_cpu(owner, context) and context.device(node) is not Device.CPU
     return False

@@ -66,6 +66,10 @@ def is_written(loop: cst.CSTNode, context: Context) -> bool:
 
 def _writes_at_once(call: cst.Call, context: Context) -> bool:
     match call.func:
+        case cst.Attribute(value=cst.Name() as owner) if context.classes.self_class(owner) is not None and (
+            context.calls.target(call) is not None
+        ):
+            return False  # it is seen what that does
         case cst.Attribute(value=owner, attr=cst.Name(value="log")):
             name = context.qualified_name(owner) or dotted(owner) or ""
             return TRACKER.suggests(name.rpartition(".")[2])
@@ -181,7 +185,7 @@ def _is_shown(node: cst.CSTNode, context: Context) -> bool:
 
 
 def is_number_by_then(tensor: cst.BaseExpression, context: Context) -> bool:
-    """Whether the loop's own turn has put a number in its place: `label = 1 if label else 0`."""
+    """Whether the loop's own iteration has put a number in its place: `label = 1 if label else 0`."""
     loop = context.loop(tensor)
     return (
         isinstance(tensor, cst.Name)

@@ -139,11 +139,11 @@ def is_of_torch_alone(node: cst.BaseExpression, context: Context) -> bool:
     """Whether `.item()` is called on something unknown where no arrays are at hand: then only a tensor has it."""
     if context.value(node).kind is not Kind.UNKNOWN or not _is_item(node, context):
         return False
-    if ARRAY_PACKAGE.suggests_any(context.names.imported):
-        return False
     if _is_read_of_a_batch(node, context) or _is_computed_in_a_network(node, context):
         return False
     calls = [part for part in _roots(node, context, _DEEPEST) if isinstance(part, cst.Call)]
+    if not calls and ARRAY_PACKAGE.suggests_any(context.names.imported):
+        return False
     return not any(map(_is_of_arrays, calls)) and all(_may_compute(call, context) for call in calls)
 
 

@@ -1,4 +1,4 @@
-"""What the names in one turn of a loop hold: its number, elements of tensors, what goes with them, anything else."""
+"""What the names in one iteration of a loop hold: its number, elements of tensors, what goes with them, others."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ASK = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """An element of `tensor` on its way through the turn, and what has become of it so far.
+    """An element of `tensor` on its way through the iteration, and what has become of it so far.
 
     `direct`: its value could have been on the host before the loop. `boolean`: it is the outcome of a comparison.
     `gathered`: it says which part of another tensor is taken. `selected`: it is as long as a mask has hits. `cut`: it
@@ -78,17 +78,17 @@ class Turn:
 
     @cached_property
     def parts(self) -> list[cst.CSTNode]:
-        """What runs at each turn."""
+        """What runs in each iteration."""
         return parts_of(self.loop, self.context)
 
     @cached_property
     def nodes(self) -> list[cst.CSTNode]:
-        """All that runs at each turn, in source order."""
+        """All that runs in each iteration, in source order."""
         return [node for part in self.parts for node in descendants_in_scope(part)]
 
     @cached_property
     def bound(self) -> frozenset[str]:
-        """The names that a turn binds, its numbers aside."""
+        """The names that an iteration binds, its numbers aside."""
         return frozenset(name for node in self.nodes for name in bound_by(node)) - self.visit.counters
 
     @cached_property
@@ -98,7 +98,7 @@ class Turn:
 
     @property
     def own_names(self) -> AbstractSet[str]:
-        """The names that may hold something else at each turn."""
+        """The names that may hold something else in each iteration."""
         return self.bound | self.counters | self.elements.keys() | self.others.keys()
 
     def element_of(self, tensor: cst.BaseExpression, *, cut: bool = False) -> Element:
@@ -128,7 +128,7 @@ class Turn:
         return True
 
     def is_given(self, tensor: cst.BaseExpression) -> bool:
-        """Whether this is surely a tensor, and the same one at each turn."""
+        """Whether this is surely a tensor, and the same one in each iteration."""
         if names_in(tensor) & (self.counters | self.elements.keys() | self.others.keys()):
             return False
         return _root(tensor) not in self.bound and self.context.kinds.is_tensor(tensor)
@@ -170,7 +170,7 @@ class Turn:
         return False
 
     def has_own_bounds(self, node: cst.Subscript) -> bool:
-        """`x[i, :length[i]]`: the turn says how much is taken."""
+        """`x[i, :length[i]]`: the iteration says how much is taken."""
         return any(
             isinstance(part.slice, cst.Slice)
             and names_in(part.slice) & self.own_names
@@ -181,7 +181,7 @@ class Turn:
     # What statements bind
 
     def bind_all(self) -> None:
-        """Find the names for numbers of the turn, and for what goes with the elements without being known as one."""
+        """Find the names for numbers of the iteration, and for what goes with the elements, not known as one."""
         astray: set[str] = set()
         for name, value in self._assignments():
             if name in self.elements:
@@ -201,7 +201,7 @@ class Turn:
                     yield name, value
 
     def _is_number(self, node: cst.BaseExpression) -> bool:
-        """Whether this is arithmetic on the number of the turn."""
+        """Whether this is arithmetic on the number of the iteration."""
         match node:
             case cst.Name(value=name):
                 return name in self.counters

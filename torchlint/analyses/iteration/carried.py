@@ -1,4 +1,4 @@
-"""What one turn of a loop needs of the turns before."""
+"""What one iteration of a loop needs of the iterations before."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _HARMLESS = frozenset(
 
 
 def carried_by(nodes: list[cst.CSTNode], loop: cst.CSTNode, varying: AbstractSet[str], context: Context) -> Carried:
-    """The most that a turn, of which these are the nodes, needs of those before; `varying` are names of its own."""
+    """The most that an iteration, of which these are the nodes, needs of those before; `varying` are its own names."""
     body = _Body(nodes, frozenset(nodes), loop, varying, context)
     found = (*_by_names(body), *_by_attributes(body), *_by_elements(body), *_by_lists(body))
     return max(found, default=Carried.NOTHING)
@@ -69,7 +69,7 @@ def is_read(node: cst.CSTNode, context: Context) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """What runs at each turn of `loop`."""
+    """What runs in each iteration of `loop`."""
 
     nodes: list[cst.CSTNode]
     inside: frozenset[cst.CSTNode]
@@ -112,7 +112,7 @@ def _by_names(body: _Body) -> Iterator[Carried]:
 
 
 def _from_before(node: cst.Name, body: _Body) -> list[Binding]:
-    """The bindings of an earlier turn whose value the name may still hold."""
+    """The bindings of an earlier iteration whose value the name may still hold."""
     bindings = body.context.reaching(node)
     if any(binding.node is body.loop for binding in bindings):
         return []
@@ -230,6 +230,8 @@ def _by_elements(body: _Body) -> Iterator[Carried]:
                 if _is_folded(whole, body, _REDUCTIONS):
                     continue
                 place, _ = _place(whole, body)
+                if _is_of_one_row(place, places, body):
+                    continue
                 if (
                     () in places
                     or (
@@ -241,14 +243,24 @@ def _by_elements(body: _Body) -> Iterator[Carried]:
                     yield body.kept(node)
 
 
+def _is_of_one_row(place: Place, places: set[Place], body: _Body) -> bool:
+    """Whether both are parts of what the counter of the loop indexes, `x[i][x[i] < low[i]] = 0`: of no other turn's."""
+    return (
+        isinstance(body.loop, cst.For)
+        and bool(place)
+        and place[0] in _counters(body.loop)
+        and all(other[:1] == place[:1] for other in places)
+    )
+
+
 def _is_looked_up(index: str, body: _Body) -> bool:
-    """Whether the index comes from elsewhere, `labels[i]` or an element of such: several turns may have the same."""
+    """Whether the index comes from elsewhere, `labels[i]` or an element of such: several iterations may share it."""
     is_element = isinstance(body.loop, cst.For) and index.isidentifier() and index not in _counters(body.loop)
     return "[" in index or is_element
 
 
 def _counters(loop: cst.For) -> set[str]:
-    """The names that are another number in each turn: `i` of `for i in range(n)` and `for i, x in enumerate(y)`."""
+    """The names of another number in each iteration: `i` of `for i in range(n)` and `for i, x in enumerate(y)`."""
     match loop:
         case cst.For(target=target, iter=cst.Call(func=cst.Name(value="range" | "arange"))):
             return {target.value} if isinstance(target, cst.Name) else set()

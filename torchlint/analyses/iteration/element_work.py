@@ -1,4 +1,4 @@
-"""What a loop does, turn by turn, with the elements of tensors."""
+"""What a loop does, iteration by iteration, with the elements of tensors."""
 
 from __future__ import annotations
 
@@ -72,19 +72,19 @@ _PASSES = 4
 
 
 class Work(Enum):
-    """What is done at a turn with an element, or with the tensor as a whole."""
+    """What is done at an iteration with an element, or with the tensor as a whole."""
 
     READ = "read"  # the host waits for one value
     KERNEL = "kernel"  # the device computes with one element or row
     GATHER = "gather"  # an element says which part of another tensor is taken
-    MASK = "mask"  # a whole tensor is compared with the number of the turn
+    MASK = "mask"  # a whole tensor is compared with the number of the iteration
     NETWORK = "network"  # a network runs on one row, as a batch of one
-    FILL = "fill"  # a part of a row, as long as the turn says, is set to one number
+    FILL = "fill"  # a part of a row, as long as the iteration says, is set to one number
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Work done in one turn. `direct`: one `tolist()` before the loop would do instead of all the reads."""
+    """Work done in one iteration. `direct`: one `tolist()` before the loop would do instead of all the reads."""
 
     work: Work
     node: cst.CSTNode
@@ -97,8 +97,8 @@ class Step:
 class ElementLoop:
     """A loop whose turns work on elements of tensors.
 
-    `ragged`: what a turn takes or makes has a length of its own. `opaque`: an element goes into a function from
-    elsewhere. `mixed`: a turn works with items of a list of tensors, with files or in a loop of unknown length. `runs`:
+    `ragged`: what an iteration takes or makes has a length of its own. `opaque`: an element goes into a function from
+    elsewhere. `mixed`: an iteration works with items of a list of tensors, files, or a loop of unknown length. `runs`:
     it calls a network or autograd. `carried`: what it needs of those before.
     """
 
@@ -137,7 +137,7 @@ def element_loop(loop: LoopNode, visit: Visit, context: Context) -> ElementLoop 
 
 @dataclass(slots=True)
 class _Following:
-    """Follows each element of a turn upwards, through all that is computed from it."""
+    """Follows each element of an iteration upwards, through all that is computed from it."""
 
     turn: Turn
     steps: dict[tuple[Work, cst.CSTNode], Step] = field(default_factory=dict)
@@ -194,7 +194,7 @@ class _Following:
                 turn.descend(target, iterated)
 
     def _is_filled(self, node: cst.Subscript) -> bool:
-        """`mask[i, :lengths[i]] = 1`: a number goes into so much of a row as the turn says."""
+        """`mask[i, :lengths[i]] = 1`: a number goes into so much of a row as the iteration says."""
         target = self.context.parent(node)
         statement = self.context.parent(target) if isinstance(target, cst.AssignTarget) else None
         match statement:
@@ -204,10 +204,10 @@ class _Following:
                 return self.turn.has_own_bounds(node)
         return False
 
-    # The number of the turn
+    # The number of the iteration
 
     def _compare(self, name: cst.Name) -> None:
-        """`x == i`, `x.eq(i)`: a pass over the whole tensor at each turn."""
+        """`x == i`, `x.eq(i)`: a pass over the whole tensor in each iteration."""
         child: cst.CSTNode = name
         for above in self.context.ancestors(name):
             match above:

@@ -1,4 +1,4 @@
-"""What the elements of a tensor meet in a turn of a loop that no batched operation takes."""
+"""What the elements of a tensor meet in an iteration of a loop that no batched operation takes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NO_FORWARD = apis.MODULE_ONLY_METHODS | frozenset("to cuda cpu half float zero_
 
 
 def is_mixed(turn: Turn) -> bool:
-    """Whether a turn works with items of a list of tensors or an array, with files, or in a loop of unknown length."""
+    """Whether an iteration works with items of a list of tensors or an array, files, or in a loop of unknown length."""
     if any(turn.context.kind(container) is Kind.NDARRAY for container in turn.others.values()):
         return True
     containers = turn.listed() | turn.others
@@ -66,7 +66,7 @@ def is_beside_stackable_items(turn: Turn) -> bool:
 
 
 def _is_stacked(turn: Turn) -> bool:
-    """Whether all that the turns collect is joined: `losses.append(loss)`, `torch.stack(losses).sum()`."""
+    """Whether all that the iterations collect is joined: `losses.append(loss)`, `torch.stack(losses).sum()`."""
     kept = [
         node.func.value
         for node in turn.nodes
@@ -85,7 +85,7 @@ def _is_joined(node: cst.CSTNode, context: Context) -> bool:
 
 
 def _is_of_arithmetic(node: cst.CSTNode, turn: Turn) -> bool:
-    """Whether a node of a turn computes what both its rows and items take part in, or collects or adds it up."""
+    """Whether a node of an iteration computes what both its rows and items take part in, or collects or adds it up."""
     match node:
         case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=method))):
             if turn.context.qualified_name(node.func) is None or names_in(owner) & turn.own_names:
@@ -155,7 +155,7 @@ def _is_key(node: cst.Subscript) -> bool:
 
 
 def runs_a_network(turn: Turn) -> bool:
-    """Whether a turn calls autograd, or a module other than one that treats rows as it treats batches of them."""
+    """Whether an iteration calls autograd, or a module other than one that treats rows as it treats batches of them."""
     calls = [node for node in turn.nodes if isinstance(node, cst.Call)]
     called = (turn.context.calls.target(call) for call in calls)
     return any(_is_network(call, turn.context) or _is_told_the_turn(call, turn) for call in calls) or any(
@@ -189,7 +189,7 @@ def _adds_a_batch(node: cst.BaseExpression) -> bool:
 
 
 def _is_told_the_turn(call: cst.Call, turn: Turn) -> bool:
-    """Whether a module is given the number of the turn: what it does with it no batch has."""
+    """Whether a module is given the number of the iteration: what it does with it no batch has."""
     is_told = any(isinstance(given.value, cst.Name) and given.value.value in turn.counters for given in call.args)
     return is_told and turn.context.kind(call.func) is Kind.MODULE
 

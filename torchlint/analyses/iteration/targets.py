@@ -28,10 +28,10 @@ _OF_OTHERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """The names that a loop binds at each turn.
+    """The names that a loop binds in each iteration.
 
-    `counters` number the turns; `elements` and `others` go with the expression that the loop goes over. `count` is the
-    number of turns, where a `range` says it.
+    `counters` number the iterations; `elements` and `others` go with what the loop goes over. `count` is the
+    number of iterations, where a `range` says it.
     """
 
     counters: frozenset[str] = frozenset()
@@ -50,12 +50,12 @@ class Visit:
 
     @property
     def is_over_tensors(self) -> bool:
-        """Whether the turns are as many as a tensor has elements, or a number: not as many as a list has items."""
+        """Whether the iterations are as many as a tensor has elements, or a number: not as many as a list has items."""
         return bool(self.elements) or self.count is not None or not self.others
 
 
 def visit(loop: LoopNode, context: Context) -> Visit:
-    """What the loop binds at each turn; a `while` what it counts up or down by one."""
+    """What the loop binds in each iteration; a `while` what it counts up or down by one."""
     return _counted(loop, context) if isinstance(loop, cst.While) else visit_of(loop.target, loop.iter, context)
 
 
@@ -157,12 +157,12 @@ def names_in(node: cst.CSTNode) -> frozenset[str]:
 
 
 def counts(node: cst.CSTNode, counters: AbstractSet[str]) -> bool:
-    """Whether the expression depends on one of the names that number the turns."""
+    """Whether the expression depends on one of the names that number the iterations."""
     return any(isinstance(part, cst.Name) and part.value in counters for part in descendants(node))
 
 
 def picks(node: cst.Subscript, counters: AbstractSet[str]) -> bool:
-    """`t[i]`, `t[:, i + 1]`, `t[i:i + 1]`: the number of the turn says which element."""
+    """`t[i]`, `t[:, i + 1]`, `t[i:i + 1]`: the number of the iteration says which element."""
     return any(
         counts(part.slice.value, counters) and not _cuts(part.slice.value, counters)
         if isinstance(part.slice, cst.Index)
@@ -172,7 +172,7 @@ def picks(node: cst.Subscript, counters: AbstractSet[str]) -> bool:
 
 
 def _cuts(index: cst.BaseExpression, counters: AbstractSet[str]) -> bool:
-    """Whether the turn says how much of something else is the index: `torch.randperm(n)[: length[i]]`."""
+    """Whether the iteration says how much of something else is the index: `torch.randperm(n)[: length[i]]`."""
     return any(isinstance(part, cst.Slice) and counts(part, counters) for part in descendants(index))
 
 
@@ -188,7 +188,7 @@ def picks_one(part: cst.Slice, counters: AbstractSet[str]) -> bool:
 
 
 def parts_of(loop: LoopNode, context: Context) -> list[cst.CSTNode]:
-    """What runs at each turn."""
+    """What runs in each iteration."""
     if isinstance(loop, cst.For):
         return [loop.body]
     if isinstance(loop, cst.While):

@@ -27,6 +27,9 @@ def _makes_a_bare_one(call: cst.Call, context: Context) -> bool:
     definition = context.value(call).definition
     if isinstance(definition, cst.ClassDef):
         return holds_no_parameters(definition, context)
+    match call.func:
+        case cst.Attribute(value=cst.Call() as moved, attr=cst.Name(value="cuda" | "to" | "eval")):
+            return _makes_a_bare_one(moved, context)
     if not is_class_name(last_part(call.func)):
         return False
     described = context.described(call.func)
@@ -55,9 +58,15 @@ def _sets_plain_things(class_: cst.ClassDef, context: Context) -> bool:
             case _:
                 continue
         is_set = any(isinstance(part, cst.Attribute) for store in stores for part in descendants(store))
-        if is_set and not _is_plain(context.value(value)):
+        if is_set and not _is_plain(context.value(value)) and not _is_a_number_option(value, context):
             return False
     return True
+
+
+def _is_a_number_option(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether it is a parameter that is a number unless something else is given: another number, then."""
+    parameter = context.parameter(node)
+    return parameter is not None and isinstance(parameter.default, cst.BaseNumber)
 
 
 def _is_plain(value: Value) -> bool:

@@ -77,7 +77,7 @@ class Trace:
 
     @property
     def sequences(self) -> Sequences:
-        """The steps within sequences. Made anew: what holds each other stays in memory until the collector comes."""
+        """The steps within sequences. Made again: what holds each other stays in memory until the collector comes."""
         return Sequences(self)
 
     def is_new(self, what: str, node: cst.CSTNode) -> bool:

@@ -108,7 +108,7 @@ def _cancels(norm: cst.Call, context: Context) -> bool:
 
 
 def _lets_shifts_through(layer: cst.Call, context: Context) -> bool:
-    """Whether a layer gives back any shift of a channel as the same shift."""
+    """Whether a layer returns any shift of a channel as the same shift."""
     name = context.qualified_name(layer.func) or ""
     if name == "torch.nn.Identity" or _MAX_POOLS.fullmatch(name):
         return True

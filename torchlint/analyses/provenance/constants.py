@@ -169,3 +169,42 @@ def _passed_parameter(node: cst.BaseExpression, method: cst.FunctionDef, context
 
 def _literal(node: cst.BaseExpression | None) -> bool | None:
     return {"True": True, "False": False}.get(node.value) if isinstance(node, cst.Name) else None
+
+
+def parsed_default(name: str, context: Context) -> cst.BaseExpression | None:
+    """The default of an option of the command line; None where there is none, or no such option."""
+    call = _parsed(name, context)
+    return context.argument(call, "default") if call is not None else None
+
+
+def is_off_by_default(switch: cst.BaseExpression | None, context: Context) -> bool:
+    """Whether somebody has to ask for it on the command line: `args.dtype == "float16"`, where that is "bfloat16"."""
+    match switch:
+        case cst.Comparison(
+            left=cst.Attribute(attr=cst.Name(value=name)),
+            comparisons=[cst.ComparisonTarget(operator=cst.Equal(), comparator=cst.SimpleString() as wanted)],
+        ):
+            given = parsed_default(name, context)
+            return isinstance(given, cst.SimpleString) and given.evaluated_value != wanted.evaluated_value
+        case cst.Attribute(attr=cst.Name(value=name)):
+            call = _parsed(name, context)
+            action = context.argument(call, "action") if call is not None else None
+            return isinstance(action, cst.SimpleString) and action.raw_value == "store_true"
+    return False
+
+
+def _parsed(name: str, context: Context) -> cst.Call | None:
+    """The `add_argument` of an option of the command line, by the name that it has among what was parsed."""
+    for call in context.tree.of(cst.Call):
+        if not isinstance(call.func, cst.Attribute) or call.func.attr.value != "add_argument":
+            continue
+        destination = context.argument(call, "dest")
+        names = [destination] if destination is not None else [argument.value for argument in call.args]
+        words = [
+            str(word.evaluated_value).lstrip("-").replace("-", "_")
+            for word in names
+            if isinstance(word, cst.SimpleString)
+        ]
+        if name in words:
+            return call
+    return None

@@ -8,7 +8,7 @@ import libcst as cst
 
 from torchlint.analyses.provenance.filled_lists import filled_with
 from torchlint.semantics.context import Context
-from torchlint.semantics.flow.origins import MOST_STEPS
+from torchlint.semantics.flow.origins import MOST_STEPS, Through
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.names.bindings import Binder, Binding
@@ -92,7 +92,7 @@ def _given(node: cst.BaseExpression, context: Context) -> list[cst.BaseExpressio
             if not parameters or not _may_be_tensors(bindings, context):
                 return []
             return _given_for(parameters, context)
-        case cst.Subscript(value=cst.Name() as owner) if context.kind(owner) in (Kind.UNKNOWN, Kind.SEQUENCE):
+        case cst.Subscript(value=cst.Name() as owner) if context.kind(owner) in (Kind.UNKNOWN, *_HOLDERS):
             bindings = context.reaching(owner)
             if bindings and all(binding.binder is Binder.PARAMETER for binding in bindings):
                 return _given_for(list(bindings), context)  # the uses of its parts tell that they are tensors
@@ -129,10 +129,11 @@ def _held(bindings: tuple[Binding, ...], context: Context) -> list[tuple[Binding
 
 
 def _may_hold_tensors(value: Value) -> bool:
-    """Whether it is a tensor, or a sequence of tensors or of who knows what."""
-    return value.kind is Kind.TENSOR or (
-        value.kind is Kind.SEQUENCE and item_of(value).kind in (Kind.TENSOR, Kind.UNKNOWN)
-    )
+    """Whether it is a tensor, or a sequence or mapping of tensors or of who knows what."""
+    return value.kind is Kind.TENSOR or (value.kind in _HOLDERS and item_of(value).kind in (Kind.TENSOR, Kind.UNKNOWN))
+
+
+_HOLDERS = (Kind.SEQUENCE, Kind.MAPPING)
 
 
 def _passed(binding: Binding, context: Context) -> list[cst.BaseExpression] | Literal[True]:
@@ -144,7 +145,15 @@ def _passed(binding: Binding, context: Context) -> list[cst.BaseExpression] | Li
         return True
     arguments = [context.calls.argument_for(call, function, binding.node) for call in context.calls.callers(function)]
     given = [argument for argument in arguments if argument is not None]
-    return given if given and len(given) == len(arguments) else True
+    is_shown = given and len(given) == len(arguments) and not any(_is_of_a_batch(each, context) for each in given)
+    return given if is_shown else True
+
+
+def _is_of_a_batch(node: cst.BaseExpression, context: Context) -> bool:
+    """`x` of `x, y = batch`, of the batch that Lightning gives to `training_step`."""
+    names = (origin.node for origin in context.origins(node, Through.PARTS).lost if isinstance(origin.node, cst.Name))
+    functions = (context.tree.function_of_parameter(each.node) for name in names for each in context.reaching(name))
+    return any(isinstance(each, cst.FunctionDef) and each.name.value in apis.BATCH_METHODS for each in functions)
 
 
 def _is_parameter(node: cst.CSTNode | None, context: Context) -> bool:

@@ -20,9 +20,10 @@ from torchlint.facts import Purpose
 from torchlint.finding import Doubt
 from torchlint.semantics.context import Context
 from torchlint.semantics.flow.query import query
+from torchlint.semantics.knowledge.conventions.packages import ARRAY_PACKAGE
 from torchlint.semantics.names.bindings import final_part
 from torchlint.semantics.values.lattice import Device
-from torchlint.syntax.tree import descendants, descendants_in_scope
+from torchlint.syntax.tree import Comprehension, Loop, descendants, descendants_in_scope
 
 
 class Read(NamedTuple):
@@ -46,7 +47,13 @@ def doubtful_read(node: cst.CSTNode, context: Context) -> Read | None:
     tensor = scalar_read(node, context)
     if tensor is None or (context.device(tensor) is Device.UNKNOWN and is_for_samples(node, context)):
         return None  # what a loader calls is given tensors on the CPU
-    return Read(tensor, with_its_device(node, tensor, _doubts(node, tensor, context), context))
+    doubts = with_its_device(node, tensor, _doubts(node, tensor, context), context)
+    # Of what may be anything, where nobody sees how often, there is nothing to say; in a loop, of what may be an array.
+    if not UNSEEN.isdisjoint(doubts) and is_of_torch_alone(tensor, context):
+        is_repeated = context.enclosing(node, *Loop, *Comprehension) is not None
+        if not is_repeated or ARRAY_PACKAGE.suggests_any(context.names.imported):
+            return None
+    return Read(tensor, doubts)
 
 
 def wait_doubts(node: cst.CSTNode, tensor: cst.BaseExpression, context: Context) -> tuple[Doubt, ...]:
@@ -133,8 +140,10 @@ def _doubts(node: cst.CSTNode, tensor: cst.BaseExpression, context: Context) -> 
     """What speaks against sparing the read, in the order of what it costs to know."""
     if is_needed_on_host(node, context):
         yield Doubt.HOST_NEEDS_IT
-    if isinstance(context.parent(node), cst.Expr) or is_beside_a_wait(node, tensor, context):
-        yield Doubt.WAITS_ANYWAY  # the statement, or one right beside it, is there to wait
+    if isinstance(context.parent(node), cst.Expr):
+        yield Doubt.WAITS_ANYWAY  # the statement is there to wait
+    elif is_beside_a_wait(node, tensor, context):
+        yield Doubt.WAITS_TOO
     if not is_element_read(tensor, context) and not is_the_same_each_time(tensor, context):
         if is_known_already(node, tensor, context):
             yield Doubt.WAITS_ANYWAY

@@ -174,7 +174,7 @@ def instead(node: cst.CSTNode, condition: cst.BaseExpression, context: Context) 
 
 
 def _leaves_out(body: cst.BaseSuite) -> bool:
-    """Whether the branch ends the turn, or the function without a result."""
+    """Whether the branch ends the iteration, or the function without a result."""
     match body.body[-1]:
         case cst.SimpleStatementLine(body=[*_, cst.Continue() | cst.Return()]):
             return True

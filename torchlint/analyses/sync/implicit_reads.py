@@ -89,7 +89,7 @@ TESTS: frozenset[type] = frozenset({cst.If, cst.IfExp, cst.While, cst.CompIf, cs
 
 
 def is_waited_for(condition: cst.BaseExpression, context: Context, *, anytime: bool = False) -> bool:
-    """Whether the CPU waits for the device to learn if the condition holds."""
+    """Whether the CPU waits for the device to know if the condition holds."""
     match condition:
         case cst.Comparison():
             return _is_comparison_of_tensors(condition, context, anytime=anytime)
@@ -194,14 +194,14 @@ def _is_membership(node: cst.Comparison, context: Context, *, anytime: bool) -> 
     given = node.comparisons[0].comparator
     if type(node.left) in _STRINGS:
         return False
-    if isinstance(given, (cst.Name, cst.Attribute)) and _holds_rows(given, context):
+    if isinstance(given, (cst.Name, cst.Attribute, cst.Subscript)) and _holds_rows(given, context):
         return is_hot_device_tensor(given, context, anytime=anytime)
     if not isinstance(given, (cst.List, cst.Tuple)) or any(type(part.value) in _STRINGS for part in given.elements):
         return False
     return may_be_tensor(node.left, context) and is_hot_device_tensor(node.left, context, anytime=anytime)
 
 
-def _holds_rows(node: cst.Name | cst.Attribute, context: Context) -> bool:
+def _holds_rows(node: cst.BaseExpression, context: Context) -> bool:
     """Whether this is a tensor for certain, of which `in` compares all elements and reads whether any is equal."""
     value = context.value(node)
     return value.kind is Kind.TENSOR and value.proven

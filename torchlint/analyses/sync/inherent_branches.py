@@ -25,17 +25,27 @@ from torchlint.syntax.tree import descendants
 
 
 def is_in_sample_code(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the node stands in code that makes samples, by its callers or its names: what it asks for is there.
-
-    Names do not count for a function that puts something on an accelerator itself.
-    """
+    """Whether the node stands in code that makes samples, by its bases or its callers: what it asks for is there."""
     class_ = context.enclosing(node, cst.ClassDef)
-    functions = list(context.around(node, cst.FunctionDef, within=class_))
-    named = [function for function in functions if SAMPLE_CODE.suggests(function.name.value)]
-    if named or (class_ is not None and _makes_samples(class_, context)):
-        working = (named or functions)[-1:]
-        return not any(_works_on_a_device(function, context) for function in working)
+    if class_ is not None and context.classes.is_sampler(class_):
+        return not any(_works_on_a_device(function, context) for function in _functions(node, context)[-1:])
     return is_for_samples(node, context)
+
+
+def named_sample_code(node: cst.CSTNode, context: Context) -> Iterator[Doubt]:
+    """That names of the function or of its class say that it makes samples, if it puts nothing on an accelerator."""
+    functions = _functions(node, context)
+    named = [function for function in functions if SAMPLE_CODE.suggests(function.name.value)]
+    class_ = context.enclosing(node, cst.ClassDef)
+    if (named or (class_ is not None and any(map(SAMPLE_CODE.suggests, _lineage(class_, context))))) and not any(
+        _works_on_a_device(function, context) for function in (named or functions)[-1:]
+    ):
+        yield Doubt.NAMED_OTHERWISE
+
+
+def _functions(node: cst.CSTNode, context: Context) -> list[cst.FunctionDef]:
+    """The functions around a node within its class, the nearest first."""
+    return list(context.around(node, cst.FunctionDef, within=context.enclosing(node, cst.ClassDef)))
 
 
 def _works_on_a_device(function: cst.FunctionDef, context: Context) -> bool:
@@ -86,6 +96,7 @@ def design_doubts(node: cst.CSTNode, context: Context) -> Iterator[Doubt]:
         class_ is not None and any(map(DYNAMIC_CLASS.suggests, _lineage(class_, context)))
     ):
         yield Doubt.VALUE_DECIDES
+    yield from named_sample_code(node, context)
 
 
 def _asks_for_tracing(test: cst.BaseExpression, context: Context) -> bool:

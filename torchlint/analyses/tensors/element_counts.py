@@ -1,4 +1,4 @@
-"""How many elements a factory makes, as far as its sizes are written out."""
+"""How many elements a factory makes, as far as its sizes are literal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import libcst as cst
 from torchlint.semantics.context import Context
 from torchlint.semantics.knowledge.apis import LEGACY_TENSORS
 
-# The sizes of the axes, None for one that is not written out.
+# The sizes of the axes, None for one that is not literal.
 Sizes: TypeAlias = "list[int | None]"
 
 _AXES_OF_IMAGES = 4
@@ -53,7 +53,7 @@ def sizes(call: cst.Call, context: Context) -> Sizes | None:
 
 
 def amount(call: cst.Call, context: Context) -> int | None:
-    """The number of elements of what a factory makes; None where a size is not written out and none is 0."""
+    """The number of elements of what a factory makes; None where a size is not literal and none is 0."""
     found = sizes(call, context)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""Tensors with one row, a batch of one, that nothing is spared for by taking all rows at once; tables written out."""
+"""Tensors with one row, a batch of one, that nothing is spared for by taking all rows at once; literal tables."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _is_single(value: cst.BaseExpression, context: Context) -> bool:
 
 
 def written_length(count: cst.BaseExpression, context: Context) -> int | None:
-    """How much `len(x)`, `x.size(1)` or `x.shape[-1]` is where the tensor is a table written out; None elsewhere."""
+    """How much `len(x)`, `x.size(1)` or `x.shape[-1]` is where the tensor is a literal table; None elsewhere."""
     match count:
         case cst.Call(func=cst.Name(value="len"), args=[cst.Arg(value=tensor)]):
             return length_along(tensor, 0, context)
@@ -57,7 +57,7 @@ def written_length(count: cst.BaseExpression, context: Context) -> int | None:
 
 
 def length_along(tensor: cst.BaseExpression, axis: int, context: Context) -> int | None:
-    """How long the axis of `torch.tensor([[0, 1, 2], [2, 1, 3]])` is; None for what is not written out."""
+    """How long the axis of `torch.tensor([[0, 1, 2], [2, 1, 3]])` is; None for what is not literal."""
     found = {_written(value, axis, context) for value in context.origins(tensor).nodes}
     return found.pop() if len(found) == 1 else None
 

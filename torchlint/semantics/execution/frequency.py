@@ -61,7 +61,7 @@ _OF_STEPS = apis.BACKWARD_METHODS | {"step", "zero_grad"}
 
 
 class LoopKind(Enum):
-    """What one turn of a loop is."""
+    """What one iteration of a loop is."""
 
     BATCH = "batch"
     EPOCH = "epoch"
@@ -132,7 +132,7 @@ class Frequencies:
         return Frequency.EPOCH if limited and result >= Frequency.BATCH else result
 
     def _repeats(self, loop: cst.CSTNode, child: cst.CSTNode, node: cst.CSTNode) -> bool:
-        """Whether the part of the loop in which the node stands runs at each turn."""
+        """Whether the part of the loop in which the node stands runs in each iteration."""
         if isinstance(loop, cst.For):
             has_turns = not is_one_turn(loop.iter) and not self._ends_at_once(loop)
             return child is loop.body and has_turns and not self._leaves(node, loop)
@@ -143,7 +143,7 @@ class Frequencies:
         return False
 
     def _is_limited(self, above: cst.CSTNode, child: cst.CSTNode) -> bool:
-        """Whether the statement lets its part run at some turns only."""
+        """Whether the statement lets its part run in some iterations only."""
         if isinstance(above, cst.If):
             return child is above.body and (is_first_time(above, self.names) or self._limits(above))
         if isinstance(above, cst.Else):
@@ -166,7 +166,7 @@ class Frequencies:
         return False
 
     def _skips_most(self, block: cst.IndentedBlock, child: cst.CSTNode) -> bool:
-        """Whether an earlier statement of the block leaves it at most turns: `if step % n != 0: return`."""
+        """Whether an earlier statement of the block leaves it in most iterations: `if step % n != 0: return`."""
         if block not in self._skips:
             skips = (part for part in block.body if isinstance(part, cst.If) and part.orelse is None)
             first = next((skip for skip in skips if self._is_skip(skip)), None)
@@ -200,7 +200,7 @@ class Frequencies:
         return self._is_modulo(test)
 
     def _ends_at_once(self, loop: cst.For) -> bool:
-        """Whether the first turn is the last, or one soon after it: a few turns are none to speak of.
+        """Whether the first iteration is the last, or one soon after it: a few iterations are none to speak of.
 
         The first is, where `break` or `return` stands in the body itself, and no `continue`.
         """
@@ -218,7 +218,7 @@ class Frequencies:
         return not any(isinstance(node, cst.Continue) and self.loop(node) is loop for node in inside)
 
     def _ends_early(self, loop: cst.For) -> bool:
-        """`if i >= 5: break`, in the body itself, of what counts the turns."""
+        """`if i >= 5: break`, in the body itself, of what counts the iterations."""
         for statement in loop.body.body:
             match statement:
                 case cst.If(
@@ -294,7 +294,7 @@ class Frequencies:
         return Stepping(self.tree, self.names, self.classes, self.kinds)
 
     def loop_kind(self, loop: cst.CSTNode) -> LoopKind:
-        """What one turn of the loop is."""
+        """What one iteration of the loop is."""
         return self.kinds.settled(("loop", loop), LoopKind.OTHER, self._classify, loop)
 
     def _classify(self, loop: cst.CSTNode) -> LoopKind:
@@ -310,14 +310,14 @@ class Frequencies:
             if self._walks_a_model(loop.iter):
                 return LoopKind.OTHER
         assert isinstance(loop, Loop)
-        # What a loop does at most turns says what a turn is: `if step % 1000 == 0: evaluate(…)` does not.
+        # What a loop does in most iterations says what an iteration is: `if step % 1000 == 0: evaluate(…)` does not.
         found = self._classify_by_turns(loop, is_usual=True)
         if found is LoopKind.OTHER:
             found = self._classify_by_turns(loop, is_usual=False)
         return LoopKind.BATCH if found is LoopKind.OTHER and self._hands_out_batches(loop) else found
 
     def _classify_by_turns(self, loop: cst.For | cst.While, *, is_usual: bool) -> LoopKind:
-        """What one turn is by what it does; with `is_usual` what it does now and then is left out."""
+        """What one iteration is by what it does; with `is_usual` what it does now and then is left out."""
         loops = [node for node in descendants_in_scope(loop.body) if isinstance(node, Loop)]
         calls = self._direct_calls(loop)
         if is_usual:
@@ -344,7 +344,7 @@ class Frequencies:
         return LoopKind.BATCH if self._acts(loop) else LoopKind.OTHER
 
     def _answers(self, loop: cst.For | cst.While, loops: list[cst.For | cst.While]) -> bool:
-        """Whether each turn runs a network beside loops that do, and neither trains nor goes over data.
+        """Whether each iteration runs a network beside loops that do, and neither trains nor goes over data.
 
         A step of what is generated: a loop drafts some tokens, and a larger network looks at them.
         """
@@ -442,7 +442,7 @@ class Frequencies:
         return False
 
     def _is_limited_within(self, node: cst.CSTNode, loop: cst.For | cst.While) -> bool:
-        """Whether only some turns of the loop come to the node."""
+        """Whether only some iterations of the loop come to the node."""
         child = node
         for above in self.tree.ancestors(node):
             if above is loop:
@@ -453,7 +453,7 @@ class Frequencies:
         return False
 
     def _acts(self, loop: cst.For | cst.While) -> bool:
-        """Whether each turn steps an environment or a diffusion itself, whatever loops it has besides."""
+        """Whether each iteration steps an environment or a diffusion itself, whatever loops it has besides."""
         return any(map(self.stepping.is_step, self._straight(loop.body, self._of_actions))) or self._samples(loop)
 
     def _adds_up_gradients(self, loop: cst.For | cst.While, inner: list[cst.For | cst.While]) -> bool:
@@ -497,7 +497,7 @@ class Frequencies:
         )
 
     def _samples(self, loop: cst.For | cst.While) -> bool:
-        """Whether a network in the method of a module is given, turn by turn, what it has made: it generates.
+        """Whether a network in the method of a module is given, iteration by iteration, what it has made: it generates.
 
         In what runs with each batch anyway the loop is a part of the network.
         """
@@ -691,7 +691,7 @@ class Frequencies:
         )
 
     def _runs_a_module(self, loop: cst.For | cst.While) -> bool:
-        """Whether each turn calls a whole model outside of any model's own code."""
+        """Whether each iteration calls a whole model outside of any model's own code."""
         class_ = self.tree.enclosing_class(loop)
         if class_ is not None and self.classes.is_module(class_):
             return False
@@ -726,7 +726,7 @@ class Frequencies:
         return None
 
     def _is_made_in(self, loop: cst.For | cst.While, model: cst.BaseExpression) -> bool:
-        """Whether each turn makes the model that it runs: the loop goes over models, and not over batches."""
+        """Whether each iteration makes the model that it runs: the loop goes over models, and not over batches."""
         if not isinstance(model, cst.Name):
             return False
         bindings = self.names.reaching(model)
@@ -744,7 +744,7 @@ class Frequencies:
         )
 
     def _direct_calls(self, loop: cst.For | cst.While) -> list[cst.Call]:
-        """Calls made at each turn, those of inner loops left out."""
+        """Calls made in each iteration, those of inner loops left out."""
         found = self._direct.get(loop)
         if found is None:
             found = self._direct[loop] = []
@@ -1160,7 +1160,7 @@ class Frequencies:
     # Rate limits
 
     def is_rate_limited(self, node: cst.CSTNode) -> bool:
-        """Whether the node runs only at some turns of the loop around it: `if step % 100 == 0`."""
+        """Whether the node runs only in some iterations of the loop around it: `if step % 100 == 0`."""
         child = node
         for above in self.tree.ancestors(node):
             if isinstance(above, (*Loop, cst.FunctionDef)):
@@ -1300,7 +1300,7 @@ class Frequencies:
         )
 
     def _is_set_now_and_then(self, name: cst.BaseExpression) -> bool:
-        """Whether a name is None but at some turns: `kept = None`, and under `if step % 100 == 0` something else."""
+        """Whether a name is None but in some iterations: `kept = None`, and under `if step % 100 == 0` not."""
         if not isinstance(name, cst.Name):
             return False
         return self.kinds.settled(("now and then", name), False, self._is_mostly_none, name)  # noqa: FBT003
@@ -1332,7 +1332,7 @@ class Frequencies:
         return bool(asked) and all(value is not None and self._is_limit(value) for value in asked)
 
     def _is_an_end(self, node: cst.CSTNode) -> bool:
-        """`0`, or `len(loader) - 1`: the first or the last turn."""
+        """`0`, or `len(loader) - 1`: the first or the last iteration."""
         match node:
             case cst.BinaryOperation(left=left, operator=cst.Subtract()):
                 return self._is_an_end(left)
@@ -1362,7 +1362,7 @@ def _alternatives(test: cst.BaseExpression) -> list[cst.BaseExpression]:
 
 
 def _is_now_and_then(part: cst.BaseExpression) -> bool:
-    """What stands beside `step % 100 == 0 or`: a turn of its own, `step == last`, or a flag raised at the end."""
+    """What stands beside `step % 100 == 0 or`: an iteration of its own, `step == last`, or a flag raised at the end."""
     match part:
         case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=cst.Equal(), comparator=right)]):
             return _is_counter(left) or _is_counter(right)

@@ -1,4 +1,4 @@
-"""What a turn of a loop may take a step of, besides an optimizer: environments, iterators, schedulers, networks."""
+"""What an iteration may take a step of, besides an optimizer: environments, iterators, schedulers, networks."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Stepping:
         )
 
     def is_fed_its_own(self, call: cst.Call, loop: cst.For | cst.While) -> bool:
-        """Whether each turn gives a network, the same one, what the turn before has made: `x = self.model(x, t)`."""
+        """Whether each iteration gives the same network what the one before has made: `x = self.model(x, t)`."""
         called = self.kinds.value(call.func)
         if called.kind is not Kind.MODULE or not isinstance(call.func, (cst.Name, cst.Attribute)):
             return False
@@ -109,7 +109,7 @@ class Stepping:
         )
 
     def _is_carried_over(self, name: cst.Name, loop: cst.For | cst.While) -> bool:
-        """Whether the name holds what the turn before bound it to, or something that is computed of such a name."""
+        """Whether the name holds what the iteration before bound it to, or something computed of such a name."""
         waiting, seen = [name], {name.value}
         while waiting:
             bindings = self.names.reaching(waiting.pop())
@@ -123,7 +123,7 @@ class Stepping:
         return False
 
     def _comes_of_the_turn(self, func: cst.BaseExpression, loop: cst.For | cst.While) -> bool:
-        """Whether what is called is another at each turn: a layer that the loop goes over, or one that it makes."""
+        """Whether what is called is another in each iteration: a layer that the loop goes over, or makes."""
         return any(
             isinstance(part, cst.Name)
             and any(

@@ -22,7 +22,7 @@ MODULE_LIST = "torch.nn.ModuleList"
 ORDERED = frozenset({"collections.OrderedDict", "dict"})
 # What wraps a layer and leaves it one: its bias is still added last.
 WRAPPERS = ("torch.nn.utils.spectral_norm", "torch.nn.utils.weight_norm", "torch.nn.utils.parametrizations.")
-# Methods that give back the module they are called on.
+# Methods that return the module they are called on.
 MODULE_METHODS = frozenset(
     {
         "to", "cuda", "cpu", "half", "float", "double", "bfloat16", "train", "eval", "apply", "requires_grad_",

@@ -128,7 +128,7 @@ class Sources:
     ) -> Origins:
         """Where the value of an expression may come from.
 
-        `is_end` names expressions that are not followed further; `passed_on` gives the argument that a call gives back
+        `is_end` names expressions that are not followed further; `passed_on` gives the argument that a call returns
         as it is. Recursion and loops end where they began: each place is looked at once.
         """
         found: list[Origin] = []
@@ -289,7 +289,7 @@ class Sources:
         return _Step(further, is_lost=not further or len(further) < len(sets))
 
     def _returned(self, call: cst.Call, path: tuple[int, ...]) -> _Step:
-        """What a function of the module gives back; a call of anything else is itself the end."""
+        """What a function of the module returns; a call of anything else is itself the end."""
         function = self.calls.target(call)
         if function is None or function.name.value in ("__init__", "forward"):
             return _END

@@ -150,7 +150,7 @@ LOADERS = frozenset(
 )
 DATASET_BASES = frozenset({"torch.utils.data.Dataset", "torch.utils.data.IterableDataset"})
 SCALERS = frozenset({"torch.cuda.amp.GradScaler", "torch.amp.GradScaler", "torch.GradScaler"})
-# What gives back an object that was written to a file.
+# What returns an object that was written to a file.
 LOADING_FUNCTIONS = frozenset(
     {"torch.load", "pickle.load", "pickle.loads", "joblib.load", "dill.load", "cloudpickle.load"}
 )

@@ -12,7 +12,7 @@ _CHANGING = frozenset(("update", "setdefault", "pop", "clear", "popitem"))
 
 
 class Entries:
-    """The mappings of a module that are written out, and what may change them."""
+    """The mappings of a module that are literal, and what may change them."""
 
     def __init__(self, tree: Tree, names: Names) -> None:
         self._tree = tree
@@ -49,7 +49,7 @@ def _key(node: cst.Subscript) -> str | None:
 
 
 def _written(mapping: cst.BaseExpression | None, key: str) -> cst.BaseExpression | None:
-    """The value beside the key; None where there is none, or a part that is not written out may replace it."""
+    """The value beside the key; None where there is none, or a part that is not literal may replace it."""
     found = None
     match mapping:
         case cst.Dict(elements=elements):

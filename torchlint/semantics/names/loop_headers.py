@@ -56,7 +56,7 @@ def takes_loaders(target: cst.CSTNode) -> bool:
 
 
 def is_short(iterated: cst.BaseExpression) -> bool:
-    """Whether what a loop goes over is written out, or ends with something that is."""
+    """Whether what a loop goes over is literal, or ends with something that is."""
     return any(
         isinstance(part, (cst.List, cst.Tuple)) and all(isinstance(element, cst.Element) for element in part.elements)
         for part in iterables(iterated)

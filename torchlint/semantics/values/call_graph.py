@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -293,21 +294,22 @@ class Calls:
     def argument_for(
         self, call: cst.Call, function: cst.FunctionDef, parameter: cst.Param
     ) -> cst.BaseExpression | None:
-        """The expression that the call passes for a parameter, its default if none; None if it can't be told."""
+        """The expression that the call passes for a parameter, its default if none; None if it can't be told.
+
+        What `*` and `**` hide may be any parameter but those given by name, or by their place before a `*`.
+        """
         name = parameter.name.value
-        if any(argument.star for argument in call.args):
-            return None
         for argument in call.args:
             if argument.keyword is not None and argument.keyword.value == name:
                 return argument.value
         order = [found for found in parameters(function) if not found.star]
         if self.classes.owner(function) is not None and not is_static(function):
             order = order[1:]
-        positional = [argument for argument in call.args if argument.keyword is None]
+        positional = [*takewhile(lambda argument: not argument.star and argument.keyword is None, call.args)]
         place = next((place for place, found in enumerate(order) if found is parameter), None)
         if place is not None and place < len(positional):
             return positional[place].value
-        return parameter.default
+        return None if any(argument.star for argument in call.args) else parameter.default
 
 
 def _is_started(handed: cst.CSTNode | None, call: cst.Call) -> bool:

@@ -265,7 +265,7 @@ class Results:
         return UNKNOWN
 
     def _prepared(self, node: cst.Call, name: str) -> Value:
-        """What Accelerate and Fabric give back of what they are given, in its order: on the device."""
+        """What Accelerate and Fabric return of what they are given, in its order: on the device."""
         values = [
             self.kinds.value(argument.value) for argument in node.args if not argument.star and not argument.keyword
         ]

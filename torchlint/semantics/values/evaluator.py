@@ -429,7 +429,7 @@ class Kinds:
         return join(values) if values else UNKNOWN
 
     def _is_of_a_chunk(self, node: cst.Yield) -> bool:
-        """Whether the nearest loop goes on by several elements at each turn: `for i in range(0, n, size)`."""
+        """Whether the nearest loop goes on by several elements in each iteration: `for i in range(0, n, size)`."""
         loop = next((above for above in self.tree.ancestors(node) if isinstance(above, (cst.For, *SCOPES))), None)
         match loop:
             case cst.For(iter=cst.Call(func=cst.Name(value="range"), args=[_, _, cst.Arg(value=step)])):

@@ -305,7 +305,7 @@ def _alone(value: Value) -> Value:
 
 
 def turn_of(value: Value) -> Value:
-    """What one turn of a loop over the value gives: of a batch a sample, where unpacking it gives its parts."""
+    """What one iteration of a loop over the value gives: of a batch a sample, where unpacking it gives its parts."""
     if value.kind is Kind.TENSOR and value.batch:
         return as_far_as_told(value, tensor(value.devices, rank=value.rank))
     return item_of(value)

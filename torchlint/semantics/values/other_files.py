@@ -42,6 +42,7 @@ class Elsewhere:
         self._classes: set[str] = set()
         self._returns: set[str] = set()
         self._unused: set[str] = set()
+        self.handing: set[FunctionName] = set()
         self._pins = False
 
     @property
@@ -108,11 +109,10 @@ class Elsewhere:
 
     def makers(self, class_: cst.ClassDef) -> tuple[Called, ...]:
         """The calls from other files that make a class, as far as they are known; that they matter is noted."""
-        name = class_.name.value
-        if self.tree.function(class_) is not None or self.tree.enclosing_class(class_) is not None:
+        if not self._is_at_the_top(class_):
             return ()
-        self._functions.add(name)
-        return self.facts.of(name)
+        self._functions.add(class_.name.value)
+        return self.facts.of(class_.name.value)
 
     def namesakes(self, function: cst.FunctionDef) -> tuple[Called, ...]:
         """The calls, in other files, of methods of that name of objects that come from nobody knows where.
@@ -137,9 +137,36 @@ class Elsewhere:
 
     def passed(self, function: cst.FunctionDef, place: int | None, keyword: str) -> Value:
         """What all callers elsewhere pass for a parameter, at this position behind `self`, or by its name."""
-        name = self._name(function) if self.facts else None
-        values = [_passed(call, place, keyword) for call in self.facts.of(name)] if name is not None else []
-        return join(values) if values and len({value.kind for value in values}) == 1 else UNKNOWN
+        given = self._given(function, place, keyword) if self.facts else []
+        values = [_value(argument) if argument is not None else UNKNOWN for argument in given]
+        value = join(values) if values and len({value.kind for value in values}) == 1 else UNKNOWN
+        made = _same(given)
+        return self.returned(made) or value if made and not value.qualified else value
+
+    def handed(self, function: cst.FunctionDef, place: int | None, keyword: str) -> str:
+        """The class of the project whose instance all callers elsewhere pass, as `@path:Class`; "" if none is known.
+
+        That it matters is noted.
+        """
+        name = self._name_of_any(function)
+        if name is not None:
+            self.handing.add(name)
+        return _same(self._given(function, place, keyword))
+
+    def _given(self, function: cst.FunctionDef, place: int | None, keyword: str) -> list[Passed | None]:
+        """What each caller elsewhere passes for a parameter; None where that is hidden, or left out."""
+        name = self._name_of_any(function)
+        return [_passed(call, place, keyword) for call in self.facts.of(name)] if name is not None else []
+
+    def _name_of_any(self, function: cst.FunctionDef) -> FunctionName | None:
+        """As `_name`; of `__init__` it is that of the class."""
+        owner = self.classes.owner(function) if function.name.value == "__init__" else None
+        if owner is None:
+            return self._name(function)
+        return owner.name.value if self._is_at_the_top(owner) else None
+
+    def _is_at_the_top(self, node: cst.ClassDef | cst.FunctionDef) -> bool:
+        return self.tree.function(node) is None and self.tree.enclosing_class(node) is None
 
     def keywords(self, function: cst.FunctionDef, named: Collection[str]) -> list[Value] | None:
         """What callers elsewhere pass for `**`: by keywords that are none of these. None where that is hidden."""
@@ -157,7 +184,7 @@ class Elsewhere:
             return None
         owner = self.classes.owner(function)
         outermost = function if owner is None else owner
-        if self.tree.function(outermost) is not None or self.tree.enclosing_class(outermost) is not None:
+        if not self._is_at_the_top(outermost):
             return None
         return name if owner is None else f"{owner.name.value}.{name}"
 
@@ -213,11 +240,17 @@ def _sorted(names: Collection[str]) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def _passed(call: Called, place: int | None, keyword: str) -> Value:
+def _passed(call: Called, place: int | None, keyword: str) -> Passed | None:
     for argument in call.arguments or ():
         if (place is not None and argument.place == place) or argument.keyword == keyword:
-            return _value(argument)
-    return UNKNOWN
+            return argument
+    return None
+
+
+def _same(given: Collection[Passed | None]) -> str:
+    """The one class of the project that all make what they pass."""
+    made = {argument.made if argument is not None else "" for argument in given}
+    return made.pop() if len(made) == 1 else ""
 
 
 def _value(argument: Passed) -> Value:

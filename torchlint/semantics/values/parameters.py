@@ -142,16 +142,19 @@ class Parameters:
             return False
         callers = calls.callers(function)
         return bool(callers) and all(
-            any(isinstance(above, cst.If) and _is_main_guard(above.test) for above in self.tree.ancestors(call))
+            any(isinstance(above, cst.If) and is_main_guard(above.test) for above in self.tree.ancestors(call))
             for call in callers
         )
 
     def _from_elsewhere(self, function: cst.FunctionDef, parameter: cst.Param) -> Value:
+        return self.kinds.elsewhere.passed(function, self.place(function, parameter), parameter.name.value)
+
+    def place(self, function: cst.FunctionDef, parameter: cst.Param) -> int | None:
+        """The position behind `self` at which the parameter is passed."""
         order = [found for found in parameters(function) if not found.star]
         if self.classes.owner(function) is not None and not is_static(function):
             order = order[1:]
-        place = next((place for place, found in enumerate(order) if found is parameter), None)
-        return self.kinds.elsewhere.passed(function, place, parameter.name.value)
+        return next((place for place, found in enumerate(order) if found is parameter), None)
 
     def _from_here(self, function: cst.FunctionDef, parameter: cst.Param, calls: Calls) -> Value:
         values = []
@@ -188,7 +191,8 @@ class Parameters:
         return values
 
 
-def _is_main_guard(test: cst.BaseExpression) -> bool:
+def is_main_guard(test: cst.BaseExpression) -> bool:
+    """Whether a condition asks for the module's name, `__name__ == "__main__"`."""
     match test:
         case cst.Comparison(left=cst.Name(value="__name__")):
             return True

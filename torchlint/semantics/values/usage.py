@@ -436,7 +436,7 @@ def _is_computed_with(around: cst.CSTNode | None) -> bool:
 
 
 def is_computed(index: cst.BaseExpression) -> bool:
-    """`i`, `i + 1`: one number for each of several parts, and no key that is written out."""
+    """`i`, `i + 1`: one number for each of several parts, and no key that is literal."""
     match index:
         case cst.Name(value=name):
             return name not in ("None", "True", "False")
@@ -518,14 +518,12 @@ def _gpus(call: cst.Call) -> Iterator[cst.Name]:
         case cst.Call(func=cst.Attribute(attr=cst.Name(value="cuda" | "set_device")), args=[cst.Arg(value=given)]):
             if isinstance(given, cst.Name):
                 yield given
-        case cst.Call(args=args):
-            for argument in args:
-                match argument:
-                    case cst.Arg(
-                        keyword=cst.Name(value="device_ids"),
-                        value=cst.List(elements=[cst.Element(value=cst.Name() as given)]),
-                    ):
-                        yield given
+            return
+    for argument in call.args:
+        if argument.keyword is not None and argument.keyword.value == "device_ids":
+            match argument.value:
+                case cst.List(elements=[cst.Element(value=cst.Name() as given)]):
+                    yield given
 
 
 def speak_for_a_tensor(uses: frozenset[str]) -> bool:

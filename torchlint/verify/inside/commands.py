@@ -352,7 +352,7 @@ class Arm:
 def loading() -> int:
     """How many processes a `DataLoader` uses that is in the middle of its data: the most of any, 0 if there is none.
 
-    Such a loader works ahead while the code is between two units. One that begins anew in each unit does not.
+    Such a loader works ahead while the code is between two units. One that begins again in each unit does not.
     """
     module: Any = sys.modules.get("torch.utils.data.dataloader")
     kind = getattr(module, "_MultiProcessingDataLoaderIter", None)

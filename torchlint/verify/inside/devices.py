@@ -62,7 +62,7 @@ class Device(Protocol):
         """How it is set, by names that people know; empty of what has no settings."""
 
     def reset_peak(self) -> None:
-        """Begin to look for the peak of memory anew."""
+        """Begin to look for the peak of memory again."""
 
     def peak(self) -> int:
         """Bytes of the peak since then."""
@@ -173,7 +173,7 @@ class Cuda:
         return {**{name: str(value) for name, value in bounds.items() if value}, **told}
 
     def reset_peak(self) -> None:
-        """Begin anew."""
+        """Begin again."""
         torch.cuda.reset_peak_memory_stats()
 
     def peak(self) -> int:
@@ -266,7 +266,7 @@ class Sim:
         return {}
 
     def reset_peak(self) -> None:
-        """Begin anew."""
+        """Begin again."""
         self._simulated.reset_peak()
 
     def peak(self) -> int:

@@ -43,7 +43,7 @@ class Entry:
         self.state: Any = None
 
     def drive(self, pace: Pace) -> None:
-        """Run for as long as the controller wants, from the set-up anew when it says so. Ends by `Closed`."""
+        """Run for as long as the controller wants, from the set-up again when it says so. Ends by `Closed`."""
         while True:
             try:
                 pace.wait()

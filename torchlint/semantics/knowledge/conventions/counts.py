@@ -8,13 +8,13 @@ EPOCH = Convention(
     "epoch",
     suggests_that="a loop counts epochs",
     why="A loop over epochs holds no batch that would tell it apart from one over batches.",
-    pattern="(?<!per)(?<!per_)(?<!_on_)(?<!_in_)(?<!each_)epoch",
+    pattern="(?<!per)(?<!per_)(?<!_on_)(?<!_in_)(?<!each_)epoch(?!_?(size|len|steps|iter))",
     ignore_case=True,
 )
 
 FEW_PARTS = Convention(
     "few-parts",
-    suggests_that="a loop has few turns: one for each part of an image or a model",
+    suggests_that="a loop has few iterations: one for each part of an image or a model",
     why="Joining a few tensors costs little, and the names tell how many there are.",
     pattern="crop|head|view|nums?$|part|kernel|expert|camera|modalit|channel|(^|_)ch(_|$)",
     ignore_case=True,
@@ -69,7 +69,7 @@ RECURRING_COUNTER = Convention(
 
 COUNTER = Convention(
     "counter",
-    suggests_that="a number counts the turns of a loop",
+    suggests_that="a number counts the iterations of a loop",
     why="A comparison with it holds at one turn.",
     pattern="^[ijkn]$|step|iter|batch|idx|index|count|^it$|^(cur_|current_)?epoch(_(cnt|num|no|id|i))?$",
 )

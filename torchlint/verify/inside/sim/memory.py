@@ -28,7 +28,7 @@ class DeviceMemory:
         self._held: dict[int, tuple[int, weakref.ref[Any]]] = {}
 
     def hold(self, storage: torch.UntypedStorage) -> None:
-        """Count this storage until it dies; a storage that was counted is counted anew if it was resized."""
+        """Count this storage until it dies; a storage that was counted is counted again if it was resized."""
         address = storage._cdata  # the storage's identity, whatever Python object stands for it
         size = -(-storage.nbytes() // BLOCK_BYTES) * BLOCK_BYTES
         held = self._held.get(address)
