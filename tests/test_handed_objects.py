@@ -117,6 +117,13 @@ class Learner:
     assert found(capsys, "--select", "TL301", ".") == [("learner.py", "TL301", "per batch", None)]
 
 
+@pytest.mark.parametrize(("scripts", "is_seen"), [(8, True), (9, False)])
+def test_what_many_files_pass_is_not_asked_for(folder: Path, capsys: Capture, scripts: int, is_seen: bool) -> None:  # noqa: F811, FBT001
+    write(folder, agent=AGENT, loop=LOOP.format(parameter="agent", agent="agent"))
+    write(folder, **{f"main{i}": MAIN.format(code="run(env, Agent(9))") for i in range(scripts)})
+    assert frequencies(capsys) == (SEEN if is_seen else UNSEEN)
+
+
 PACKAGE = "import torch\n\n\ndef parse(x):\n    return torch.rand(x.shape).cuda()\n"
 SCRIPT = "import {paths}\nfrom helper import parse\n\nfor x, y in loader:\n    parse(x)\n    loss.backward()\n"
 

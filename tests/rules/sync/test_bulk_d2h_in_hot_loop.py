@@ -683,6 +683,7 @@ def test_a_copy_of_which_only_a_reduction_is_used(lines: list[str]) -> None:
         ["y = y.to(device).float()", "metric.add(y.cpu().numpy(), model(x))  # <- bulk-d2h-in-hot-loop"],
         # What the device has made of it, or changed in it, is something else.
         ["y = y.to(device).abs()", "metric.add(y.cpu().numpy(), model(x))"],
+        ["y = y.to(device).long()", "metric.add(y.cpu().numpy(), model(x))"],
         ["y = y.to(device)", "y[y == 255] = 0", "found.append(y.cpu())  # <- bulk-d2h-in-hot-loop?"],
         ["y = y.to(device)", "y.clamp_(0)", "found.append(y.cpu())  # <- bulk-d2h-in-hot-loop?"],
         ["y = y.to(device)", "y += 1", "found.append(y.cpu())  # <- bulk-d2h-in-hot-loop?"],

@@ -18,8 +18,8 @@ _REDUCTIONS = frozenset("argmax argmin max min amax amin sum mean any all".split
 _MOST = 16
 _OF_ALL = (cst.In, cst.NotIn, cst.Is, cst.IsNot)
 # What gives the same values.
-_CASTS = frozenset("float double half long int".split())
-_SAME = _CASTS | frozenset("numpy detach clone squeeze".split())
+_CASTS = ("float", "double")
+_SAME = frozenset("numpy detach float double half long int clone squeeze".split())
 
 
 def reduced_by(copy: cst.Call, tensor: cst.BaseExpression, context: Context) -> str:
