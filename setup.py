@@ -101,13 +101,15 @@ def packed(folder: Path, pattern: str) -> bytes:
 
 
 def readme() -> str:
-    """README.md for a package index, where a relative link leads nowhere."""
+    """What README.md begins with, for a package index, where a relative link leads nowhere, and where the rest is."""
 
     def absolute(link: re.Match[str]) -> str:
         kind = "raw" if link["label"].startswith("!") else "blob"
         return f"{link['label']}({REPOSITORY}/{kind}/main/{link['target']})"
 
-    text = Path(__file__).with_name("README.md").read_text("utf-8")
+    text, _, rest = Path(__file__).with_name("README.md").read_text("utf-8").partition("What a name holds")
+    text += "## Install" + rest.partition("## Install")[2].partition("## Use")[0]
+    text += "The [README](README.md) says more of its use, [docs/rules.md](docs/rules.md) has all rules.\n"
     return re.sub(r"(?P<label>!?\[[^\]]*\])\((?!https?:|#)(?P<target>[^)]+)\)", absolute, text)
 
 

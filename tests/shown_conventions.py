@@ -301,13 +301,12 @@ def train(model, loader, optimizer, ctc_loss, other_loss):
         ctc_loss(out, y, lengths.cpu().tolist()).backward()
 """,
     "cuda-condition": """\
-def run(model, loader, device, host, other):
-    for inputs, labels in loader:
-        x = model(inputs.to(device)).exp()
-        a = x.cpu()
-        if torch.cuda.is_available():
-            a = a.cuda()
-        y = a
+def run(model, inputs, device, host, other):
+    x = model(inputs.to(device)).exp()
+    a = x.cpu()
+    if torch.cuda.is_available():
+        a = a.cuda()
+    y = a
 """,
     "cuda-flag": """\
 def train(model, loader, device, data):
@@ -1313,7 +1312,7 @@ def detect(model, loader, found):
         boxes, scores, labels = model(images.cuda())
         for i in range(boxes.shape[0]):
             kept = batched_nms(boxes[i], scores[i], labels[i], 0.5)
-            found.append({"boxes": left.cpu().numpy(), "scores": scores[i][kept].cpu().numpy()})
+            found.append({"boxes": left.host(), "scores": scores[i][kept].cpu().numpy()})
 """,
     "syncing-framework": """\
 from torch.nn.parallel import DistributedDataParallel
@@ -1551,7 +1550,6 @@ SILENCING = frozenset(
         "cuda-flag",
         "cudnn-reason",
         "dataset-base",
-        "decoding-method",
         "device-condition",
         "diagnostic-function",
         "dtype-name",

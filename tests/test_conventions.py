@@ -506,7 +506,7 @@ LIBRARIES = {
     "tensorflow": "as_default name_scope variable_scope",
     "timm": "create_model",
     "torch": (  # in modules or signatures that Python cannot look into
-        "Conv ConvTranspose ConstantPad ZeroPad ReflectionPad ReplicationPad Lazy Loss LU LU6 compute descending dim1 "
+        "batchmean Conv ConvTranspose ConstantPad ZeroPad ReflectionPad ReplicationPad Lazy Loss LU LU6 compute descending dim1 "
         "dim2 end entropy initial_lr is_ is_torchdynamo_compiling loss non_blocking npu saved_tensors_hooks step steps "
         "window_length vit_ pad_sequence state_dict_type summon_full_params capture_scalar_outputs "
         "capture_dynamic_output_shape_ops fp32_precision fuse_modules QuantStub FullyShardedDataParallel DeviceContext "

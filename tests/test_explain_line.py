@@ -154,7 +154,7 @@ def test_other_files_are_asked(folder: Path, capsys: Capture) -> None:
 
 
 def test_lines_of_nothing(folder: Path, capsys: Capture) -> None:
-    assert run(["explain", "train.py:8"]) == 0
+    assert run(["explain", "train.py:6"]) == 0
     assert capsys.readouterr().out.endswith("\n  no rule looks at anything that begins on this line\n")
     (folder / "test_train.py").write_text(f"{TRAIN}\ndef test_train():\n    pass\n")
     assert run(["explain", "test_train.py:14"]) == 0

@@ -107,7 +107,7 @@ _SENTENCES = {
     Doubt.WAITS_TOO: "a line next to it would still synchronize",
     Doubt.SMALL: "there is little work in it",
     Doubt.MEMORY: "all rows at once take more memory",
-    Doubt.PER_ROW: "whether what the loop calls takes a batch is not in sight",
+    Doubt.PER_ROW: "whether all rows can be taken at once is not in sight",
     Doubt.UNCALLED: "nothing in this project calls this function",
     Doubt.BY_CONVENTION: "only a name says what this is",
     Doubt.MEANT: "a comment or a name says that this is intended",

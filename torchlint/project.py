@@ -31,6 +31,7 @@ _SUFFIX = ".py"
 _HANDED_ON = 4
 _PACKAGE = "/__init__"
 _OF_TORCH = "torch."
+_OF_PROGRAMS = "argparse."
 
 
 class Import(NamedTuple):
@@ -146,6 +147,11 @@ class Project:
         for function in sorted(name for name in functions if name.startswith(_OF_TORCH)):
             functions.discard(function)
             for other in self._programs(path):
+                if function.rpartition(".")[2] in self._files[other].called:
+                    yield other, function, function
+        for function in sorted(name for name in functions if name.startswith(_OF_PROGRAMS)):
+            functions.discard(function)
+            for other in sorted(self._reached(self._programs(path)) - {path}):
                 if function.rpartition(".")[2] in self._files[other].called:
                     yield other, function, function
         # The call itself, and for a method that of its class: what an object is, only its construction tells.
@@ -301,11 +307,26 @@ class Project:
 
     def resolve(self, module: str, importer: str) -> str | None:
         """The file of a module as a file imports it; None if it is not one of the project's."""
+        found = self._beside(importer, module)
+        return self._anywhere(module) if found is None and importer in self._adding else found
+
+    def _beside(self, importer: str, module: str) -> str | None:
         key = importer.rpartition("/")[0], module
         if key not in self._resolved:
             self._resolved[key] = self._resolve(*key)
-        found = self._resolved[key]
-        return self._anywhere(module) if found is None and self._files[importer].adds_paths else found
+        return self._resolved[key]
+
+    @cached_property
+    def _adding(self) -> set[str]:
+        """The files that add to `sys.path`, and those that import one: `import _init_paths`."""
+        adding = {path for path, outline in self._files.items() if outline.adds_paths}
+        if not adding:
+            return adding
+        return adding | {
+            path
+            for path, outline in self._files.items()
+            if any(self._beside(path, import_.base) in adding for import_ in outline.imports)
+        }
 
     def _anywhere(self, module: str) -> str | None:
         """The one file of the project that ends in the name of a module."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import libcst as cst
@@ -181,6 +181,8 @@ def _draw(node: cst.Call, context: Context) -> _Draw | None:
     As `multinomial_out` in ATen/native/Distributions.cpp has it, and `CHECK_NORMAL_TENSOR_STD` in
     ATen/native/DistributionTemplates.h; `sample` of both distributions comes there.
     """
+    from torchlint.semantics.flow.origins import Through  # loads LibCST
+
     function = context.qualified_name(node.func)
     if function == "torch.normal":
         std = context.argument(node, "std", 1)
@@ -193,7 +195,7 @@ def _draw(node: cst.Call, context: Context) -> _Draw | None:
         return _multinomial(node, node.func.value, 0, context)
     if isinstance(node.func.value, cst.Call):
         return None  # of one that is made here, the finding is there
-    made = context.origins(node.func.value)
+    made = context.origins(node.func.value, Through.ATTRIBUTES)
     calls = [call for call in made.nodes if isinstance(call, cst.Call)]
     names = {_distribution(call, context) for call in calls}
     if not made.is_complete or len(calls) < len(made.found) or len(names) != 1 or names.isdisjoint(_SAMPLED):
@@ -282,8 +284,16 @@ def _is_read(node: cst.CSTNode, context: Context) -> bool:
     return any(_is_read(use, context) for use in _uses(node, context))
 
 
-def _uses(node: cst.CSTNode, context: Context) -> list[cst.Name]:
+def _uses(node: cst.CSTNode, context: Context) -> Sequence[cst.CSTNode]:
+    """Where what is made here is used by its name, or in the methods of the object that holds it."""
     match context.parent(node):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(value=cst.Name() as owner, attr=held))]):
+            class_ = context.classes.self_class(owner)
+            return [
+                use
+                for use in context.uses.attributes(held.value)
+                if isinstance(use.value, cst.Name) and context.classes.self_class(use.value) is class_ is not None
+            ]
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]) as statement:
             return context.uses.of(name, statement)
     return []

@@ -82,11 +82,12 @@ def check(node: cst.For | cst.CompFor | cst.While, context: Context) -> Iterator
     if found is None:
         return
     # What an iteration reads is said here, and not again where it is needed as a number.
-    flag = Flag(node, _said(found.step, context), about=(found.step.node,), doubts=found.doubts)
+    about = () if Doubt.PER_ROW in found.doubts else (found.step.node,)
+    flag = Flag(node, _said(found.step, context), about=about, doubts=found.doubts)
     if RULE.worthless(flag) is not None:
         return
     around = (batchable(outer, context) for outer in loops_around(node, context))
-    if not any(outer is not None and (not outer.doubts or found.doubts) for outer in around):
+    if not any(outer is not None and {*outer.doubts} <= {*found.doubts} for outer in around):
         yield flag
 
 

@@ -285,3 +285,94 @@ def test_what_everybody_passes(teacher: str) -> None:
         train(torch.utils.data.DataLoader(data), {teacher})
     """
     assert found(code).doubts == ((Doubt.OPTION_DECIDES,) if teacher != "None" else ())
+
+
+NETS = """\
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self, opt):
+        super().__init__()
+        self.opt = opt
+        self.body = torch.nn.Linear(9, 9)
+
+    def forward(self, x):
+        opt = self.opt
+        if {test}:
+            x = x + torch.rand(1000, 1000).cuda()
+        return self.body(x)
+"""
+PARSED = """\
+import argparse
+
+
+class Options:
+    def __init__(self):
+        self.parser = argparse.ArgumentParser()
+        self.parser.add_argument("--noisy-input", action={action})
+        self.parser.add_argument("--use_cuda", action="store_true")
+
+    def parse(self):
+        return self.parser.parse_args()
+"""
+MAIN = """\
+{paths}
+from options import Options
+from nets.net import Net
+
+opt = Options().parse()
+model = Net(opt).cuda()
+for x in loader:
+    model(x.cuda()).mean().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "action", "paths", "is_off"),
+    [
+        ("opt.noisy_input", '"store_true"', "import paths", True),
+        ("opt.noisy_input", '"store_true"', "import sys; sys.path.insert(0, 'lib')", True),
+        ("opt.noisy_input", '"store_true"', "", False),  # nobody sees where the modules are
+        ("opt.noisy_input", '"store_false"', "import paths", False),
+        ("not opt.noisy_input", '"store_true"', "import paths", False),
+        ("opt.other", '"store_true"', "import paths", False),
+        ("opt.use_cuda", '"store_true"', "import paths", False),
+    ],
+)
+def test_a_switch_of_the_command_line_that_another_file_parses(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    test: str,
+    action: str,
+    paths: str,
+    is_off: bool,  # noqa: FBT001
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "torchlint.toml").touch()
+    (tmp_path / "lib/nets").mkdir(parents=True)
+    (tmp_path / "lib/nets/net.py").write_text(NETS.format(test=test))
+    (tmp_path / "lib/options.py").write_text(PARSED.format(action=action))
+    (tmp_path / "paths.py").write_text("import sys\n\nsys.path.insert(0, 'lib')\n")
+    (tmp_path / "main.py").write_text(MAIN.format(paths=paths))
+    run(["check", "--select", RULE, "--output-format", "json", "."])
+    (finding,) = json.loads(capsys.readouterr().out)
+    assert (Doubt.OPTION_DECIDES.value in finding["doubts"]) is is_off
+
+
+def test_a_switch_that_says_what_the_program_is_for() -> None:
+    code = """
+        import argparse
+        import torch
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--do_train", action="store_true")
+        args = parser.parse_args()
+        model = torch.nn.Linear(9, 9).cuda()
+        if args.do_train:
+            for x in loader:
+                model(x.cuda() + torch.rand(9).cuda()).mean().backward()
+                optimizer.step()
+    """
+    assert not found(code).doubts

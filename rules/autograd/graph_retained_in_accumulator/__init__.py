@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Context, Flag, Insert, Message, Method, Node, Replace, Rule, Status
+from torchlint.rule import Applicability, Context, Flag, Insert, Message, Method, Node, Replace, Rule
 
 if TYPE_CHECKING:
     from torchlint.rule import NodeEdit
@@ -18,7 +18,6 @@ RULE = Rule(
     group="autograd",
     summary="A total or a list of losses keeps the autograd graph of every step alive.",
     since="0.2.0",
-    status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
     unsafe="the total no longer requires gradients",
 )

@@ -24,7 +24,7 @@ RULE = Rule(
         *((doubt, reason) for doubt, reason in WAIT_DOUBTS if doubt is not Doubt.USE_UNKNOWN),
         (Doubt.COSTS_MEMORY, ""),
         (Doubt.SMALL, ""),
-        (Doubt.USE_UNKNOWN, "Results that are collected have to get to the CPU, and once for each batch is how."),
+        (Doubt.USE_UNKNOWN, ""),
     ),
 )
 _PIECEWISE = Message(
@@ -72,8 +72,13 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         yield Flag(node, said, doubts=weighed(RULE, wait_doubts(node, tensor, context)))
         return
     doubts = weighed(RULE, _doubts(node, tensor, context))
-    if context.loop(node) is None and not _NEEDED.isdisjoint(doubts) and not UNSEEN.isdisjoint(doubts):
-        return  # nothing is known to repeat, and the copy is needed
+    is_collected = Doubt.USE_UNKNOWN in doubts
+    if is_collected and _is_gone_through(node, context):
+        return  # one copy for all pieces of the batch, as the rule advises
+    if not UNSEEN.isdisjoint(doubts) and (
+        is_collected or (context.loop(node) is None and not _NEEDED.isdisjoint(doubts))
+    ):
+        return  # nothing is known to repeat, and the copy is needed, as results are that are collected
     code = context.shown(node)
     if _is_piecewise(node, context) and not _is_a_piece_of_its_own(node, context):
         said = _PIECEWISE.of(copy=code)
@@ -116,6 +121,12 @@ def check_picture(node: cst.Call, context: Context) -> Iterator[Flag]:
         copy=context.shown(node.func), often=how_often(node, context), advice="write one picture of several of them"
     )
     yield Flag(node, said, doubts=weighed(RULE, (Doubt.HOST_NEEDS_IT, *wait_doubts(node, tensor, context))))
+
+
+def _is_gone_through(node: cst.Call, context: Context) -> bool:
+    """`for name, boxes in zip(names, model(x).tolist())`."""
+    loops = context.around(node, cst.For, cst.CompFor)
+    return any(isinstance(loop, (cst.For, cst.CompFor)) and context.tree.within(node, loop.iter) for loop in loops)
 
 
 _NEEDED = frozenset({Doubt.HOST_NEEDS_IT, Doubt.VALUE_DECIDES})

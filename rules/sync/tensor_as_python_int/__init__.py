@@ -30,6 +30,11 @@ _NUMBER = Message(
     "`{number}` is needed as a Python number, which synchronizes with the GPU{often}",
     help="take it from where the CPU knows it, or mask instead",
 )
+_REPEATED = Message(
+    "repeated",
+    "`{number}` is needed as a Python number in {times} places, and each synchronizes{often}",
+    help="read it once, with `{number}.item()`",
+)
 _ELEMENT = Message("element", _NUMBER.headline, help="bring all elements at once by one `.tolist()` before the loop")
 
 
@@ -64,17 +69,20 @@ def check(node: cst.Call | cst.Subscript, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.host.purpose import is_element_read
     from torchlint.edits.messages import how_often
 
-    from .whole_numbers import tensors_as_numbers
+    from .whole_numbers import needed_again, tensors_as_numbers
 
     number = next(tensors_as_numbers(node, context), None)
     if number is None or _is_said_otherwise(number, context):
         return
-    said = _ELEMENT if (is_one_of_many := is_element_read(number, context)) else _NUMBER
+    again = needed_again(number, context)
+    is_one_of_many = is_element_read(number, context)
+    said = _ELEMENT if is_one_of_many else _REPEATED if again else _NUMBER
     # One copy brings all.
     doubts = (doubt for doubt in _doubts(number, context) if not (is_one_of_many and doubt is Doubt.VALUE_DECIDES))
     yield Flag(
         number,
-        said.of(number=context.shown(number), often=how_often(number, context)),
+        said.of(number=context.shown(number), often=how_often(number, context), times=len(again) + 1),
+        places=again,
         doubts=weighed(RULE, doubts),
     )
 

@@ -161,6 +161,18 @@ def is_needed_before(number: cst.BaseExpression, context: Context) -> bool:
     )
 
 
+def needed_again(number: cst.BaseExpression, context: Context) -> tuple[cst.Name, ...]:
+    """Further uses of the name for which Python reads the same value once more."""
+    if not isinstance(number, cst.Name):
+        return ()
+    place = context.tree.place(number)
+    return tuple(
+        other
+        for other in context.names.spelt(number.value)
+        if context.tree.place(other) > place and context.holds_the_same(other, number) and _is_needed(other, context)
+    )
+
+
 def is_exchanged(number: cst.BaseExpression, context: Context) -> bool:
     """Whether the function hands a name of the expression to other processes: nobody knows the number beforehand."""
     names = {node.value for node in descendants(number) if isinstance(node, cst.Name)}
@@ -189,7 +201,7 @@ def _is_needed(name: cst.Name, context: Context) -> bool:
         wanted: Iterator[cst.BaseExpression]
         if isinstance(above, cst.Subscript):
             wanted = _of_subscript(above, context)
-        elif isinstance(above, cst.Call) and last_part(above.func) in _NEEDED:
+        elif isinstance(above, cst.Call) and last_part(above.func) in _NEEDED and not _is_other(above, context):
             wanted = _of_call(above, context)
         else:
             continue

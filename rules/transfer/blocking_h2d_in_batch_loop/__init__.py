@@ -228,12 +228,20 @@ def _may_be_pinned(move: BatchMove, sources: Made, context: Context) -> bool:
 
     from .worth import is_dug_out, is_shown_to_be_a_tensor, may_be_an_object
 
-    is_part = move.is_part or context.kinds.is_tensor(move.receiver)
+    is_part = move.is_part or context.kinds.is_tensor(move.receiver) or _are_of_graphs(sources, context)
     if not is_part or not may_be_a_tensor(move, context) or is_dug_out(move.receiver, context):
         return False
     moves_alone = move.method == "to" and may_be_an_object(move.receiver, context)
+    moves_alone = moves_alone and not _are_of_graphs(sources, context)
     is_known = is_collated_by_torch(sources, context) or is_shown_to_be_a_tensor(move.call, move.receiver, context)
     return is_known or not moves_alone
+
+
+def _are_of_graphs(sources: Made, context: Context) -> bool:
+    """Whether the loaders are PyG's, whose batches pin their tensors and move them without waiting as tensors do."""
+    return bool(sources.calls) and all(
+        (context.qualified_name(call.func) or "").startswith("torch_geometric.") for call in sources.calls
+    )
 
 
 def _is_safe(move: BatchMove, sources: Made, context: Context) -> bool:

@@ -237,7 +237,9 @@ def _is_number(node: cst.BaseExpression, context: Context) -> bool:
     match node:
         case cst.BinaryOperation(left=left, right=right):
             return _is_number(left, context) and _is_number(right, context)
-        case cst.Subscript(value=cst.Attribute(attr=cst.Name(value="shape"))):
+        case cst.Subscript(
+            value=cst.Attribute(attr=cst.Name(value="shape")), slice=[cst.SubscriptElement(slice=cst.Index())]
+        ):
             return True
     value = context.value(node)
     return (value.kind is Kind.NUMBER and value.proven) or _is_setting(node, context)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from laws import active, check_snippet, lint
+from looking import look
 
 from torchlint.finding import Doubt
 
@@ -224,3 +225,14 @@ def evaluate(model, loader, kept):
 def test_a_name_of_code_for_samples_is_a_doubt(lines: tuple[str, ...]) -> None:
     code = module(*lines).replace("Loss(", "RandomLoss(").replace(MARK, f"{MARK}?")
     assert Doubt.NAMED_OTHERWISE in check_snippet(code, RULE).findings[0].doubts
+
+
+@pytest.mark.parametrize("reduction", ["", ', reduction="mean"', ', reduction="none"'])
+def test_a_loss_that_is_not_reduced_has_as_many_values_as_there_are(reduction: str) -> None:
+    value, context = look(
+        f"""
+        import torch.nn.functional as F
+        LOOK(F.cross_entropy(x, y{reduction}))
+        """
+    )
+    assert context.value(value).scalar is (reduction != ', reduction="none"')

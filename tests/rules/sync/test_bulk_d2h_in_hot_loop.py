@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from laws import check_snippet
 
+from torchlint.finding import Doubt
+
 RULE = "bulk-d2h-in-hot-loop"
 
 
@@ -83,7 +85,7 @@ RULE = "bulk-d2h-in-hot-loop"
             others = []
             for x in DataLoader(samples, 8):
                 found += [model(x.cuda()).squeeze().cpu()]  # <- bulk-d2h-in-hot-loop?
-                others += other(model(x.cuda()).squeeze().cpu())
+                others += other(model(x.cuda()).squeeze().cpu())  # <- bulk-d2h-in-hot-loop?
             return evaluator.eval(torch.cat(found))
         """,
         """
@@ -95,7 +97,7 @@ RULE = "bulk-d2h-in-hot-loop"
                 for row, target in zip(rows.split(lengths), y):
                     scores.append((row.argmax(-1) == target.cuda()).cpu())  # <- bulk-d2h-in-hot-loop
                 for word in text.split(","):
-                    scores.append(f(word).argmax(-1).cpu())
+                    scores.append(f(word).argmax(-1).cpu())  # <- bulk-d2h-in-hot-loop?
         """,
     ],
     ids=["list", "tolist", "meter", "count", "named count", "loss", "pieces", "added to a list", "pieces of a split"],
@@ -212,7 +214,7 @@ def test_copies(code: str) -> None:
         @torch.no_grad()
         def evaluate(model, loader, metric):
             for x, y in loader:
-                predicted = model(x.cuda()).argmax(1).cpu().numpy()
+                predicted = model(x.cuda()).argmax(1).cpu().numpy()  # <- bulk-d2h-in-hot-loop?
                 truth = y.numpy()
                 metric.update(truth, predicted)
         """,
@@ -222,7 +224,7 @@ def test_copies(code: str) -> None:
         @torch.no_grad()
         def evaluate(model, loader, classes, correct):
             for x, y in loader:
-                predicted = model(x.cuda()).argmax(1).cpu().numpy()
+                predicted = model(x.cuda()).argmax(1).cpu().numpy()  # <- bulk-d2h-in-hot-loop?
                 for one in range(classes):
                     correct[one] += np.sum((predicted == one) & (y.numpy() == one))
         """,
@@ -378,9 +380,9 @@ def test_what_has_been_copied_by_then_in_an_evaluation() -> None:
                 y = y.cuda()
                 predicted = model(x.cuda()).argmax(1)
                 close += (predicted - y).abs().cpu().sum()  # <- bulk-d2h-in-hot-loop
-                seen.extend(predicted.cpu().numpy())
+                seen.extend(predicted.cpu().numpy())  # <- bulk-d2h-in-hot-loop?
                 true.extend(y.tolist())  # <- bulk-d2h-in-hot-loop?
-                correct += (predicted == y).cpu().sum()
+                correct += (predicted == y).cpu().sum()  # <- bulk-d2h-in-hot-loop?
             return correct, close
         """,
         RULE,
@@ -478,7 +480,7 @@ def test_a_meter_that_is_asked_for_predictions() -> None:
                 meter.update(out, len(y))
                 names.extend(meter.{}(y{}))
     """
-    check_snippet(code.format("", "get_predictions", ", out"), RULE)
+    check_snippet(code.format(f"# <- {RULE}?", "get_predictions", ", out"), RULE)
     check_snippet(code.format(f"# <- {RULE}", "get_predictions", ""), RULE)
 
 
@@ -601,9 +603,9 @@ def test_to_the_cpu_is_a_copy_as_well() -> None:
     ("made", "used", "mark"),
     [
         ("nn.MSELoss()", "losses.append(criterion(pred, true))", f"  # <- {RULE}"),
-        ("nn.MSELoss()", "losses.append(criterion(pred, true)); keep(pred)", ""),
+        ("nn.MSELoss()", "losses.append(criterion(pred, true)); keep(pred)", f"  # <- {RULE}?"),
         ("nn.MSELoss()", "losses.append(criterion(pred, true)); pred = 1; keep(pred)", f"  # <- {RULE}"),
-        ("score", "losses.append(criterion(pred, true))", ""),
+        ("score", "losses.append(criterion(pred, true))", f"  # <- {RULE}?"),
     ],
 )
 def test_a_loss_that_is_computed_on_the_cpu_of_what_has_a_name_there(made: str, used: str, mark: str) -> None:
@@ -626,6 +628,7 @@ def test_a_loss_that_is_computed_on_the_cpu_of_what_has_a_name_there(made: str, 
     )
 
 
+PREDICTED = "pred = model(x.to(device)).cpu().numpy()  # <- bulk-d2h-in-hot-loop?"
 HEAD = """
 import numpy as np
 import torch
@@ -656,14 +659,14 @@ def evaluate(model, loader, metric, found, device):
             "found.append(hits.sum() / (hits | (pred < 0)).sum() * len(pred) / pred.shape[0])",
         ],
         # What is used besides has to come over, and what a loop reduces again and again.
-        ["pred = model(x.to(device)).cpu().numpy()", "found.append((pred @ pred).sum())"],
-        ["pred = model(x.to(device)).cpu().numpy()", "found.append((y in pred, pred.sum()))"],
-        ["pred = model(x.to(device)).cpu().numpy()", "for one in range(9):", "    found.append((pred == one).sum())"],
-        ["pred = model(x.to(device)).cpu().numpy()", "found.append((pred, np.argmax(pred, axis=1)))"],
-        ["pred = model(x.to(device)).cpu().numpy()", "found.append(np.argmax(pred, axis=1) + np.max(pred, axis=1))"],
+        [PREDICTED, "found.append((pred @ pred).sum())"],
+        [PREDICTED, "found.append((y in pred, pred.sum()))"],
+        [PREDICTED, "for one in range(9):", "    found.append((pred == one).sum())"],
+        [PREDICTED, "found.append((pred, np.argmax(pred, axis=1)))"],
+        [PREDICTED, "found.append(np.argmax(pred, axis=1) + np.max(pred, axis=1))"],
         ["found.append(model(x.to(device)).cpu().numpy())  # <- bulk-d2h-in-hot-loop?"],
         ["found.append(np.argmax(y.numpy(), axis=1))"],
-        ["found.append(np.sort(model(x.to(device)).cpu().numpy(), axis=1))"],
+        ["found.append(np.sort(model(x.to(device)).cpu().numpy(), axis=1))  # <- bulk-d2h-in-hot-loop?"],
     ],
 )
 def test_a_copy_of_which_only_a_reduction_is_used(lines: list[str]) -> None:
@@ -682,8 +685,8 @@ def test_a_copy_of_which_only_a_reduction_is_used(lines: list[str]) -> None:
         ],
         ["y = y.to(device).float()", "metric.add(y.cpu().numpy(), model(x))  # <- bulk-d2h-in-hot-loop"],
         # What the device has made of it, or changed in it, is something else.
-        ["y = y.to(device).abs()", "metric.add(y.cpu().numpy(), model(x))"],
-        ["y = y.to(device).long()", "metric.add(y.cpu().numpy(), model(x))"],
+        ["y = y.to(device).abs()", "metric.add(y.cpu().numpy(), model(x))  # <- bulk-d2h-in-hot-loop?"],
+        ["y = y.to(device).long()", "metric.add(y.cpu().numpy(), model(x))  # <- bulk-d2h-in-hot-loop?"],
         ["y = y.to(device)", "y[y == 255] = 0", "found.append(y.cpu())  # <- bulk-d2h-in-hot-loop?"],
         ["y = y.to(device)", "y.clamp_(0)", "found.append(y.cpu())  # <- bulk-d2h-in-hot-loop?"],
         ["y = y.to(device)", "y += 1", "found.append(y.cpu())  # <- bulk-d2h-in-hot-loop?"],
@@ -787,7 +790,7 @@ def play(steps):
     ("use", "mark"),
     [
         ("state, reward, done, _ = environment.step(action)", f"  # <- {RULE}?"),
-        ("state, reward, done, _ = environment.step(policy.draw()); actions.append(action)", ""),
+        ("state, reward, done, _ = environment.step(policy.draw()); actions.append(action)", f"  # <- {RULE}?"),
     ],
 )
 def test_what_a_function_returns_for_an_environment(use: str, mark: str) -> None:
@@ -798,9 +801,9 @@ def test_what_a_function_returns_for_an_environment(use: str, mark: str) -> None
     ("inside", "mark"),
     [
         ("pass", "  # <- bulk-d2h-in-hot-loop"),
-        ("lengths = lengths + 1", ""),
-        ("lengths.add_(1)", ""),
-        ("advance(lengths)", ""),
+        ("lengths = lengths + 1", "  # <- bulk-d2h-in-hot-loop?"),
+        ("lengths.add_(1)", "  # <- bulk-d2h-in-hot-loop?"),
+        ("advance(lengths)", "  # <- bulk-d2h-in-hot-loop?"),
     ],
 )
 def test_what_no_iteration_changes(inside: str, mark: str) -> None:
@@ -817,3 +820,44 @@ def test_what_no_iteration_changes(inside: str, mark: str) -> None:
         """,
         RULE,
     )
+
+
+@pytest.mark.parametrize(
+    ("copied", "mark"),
+    [
+        ("result.scores.cpu().numpy()", True),
+        ("result.scores.cpu().tolist()", True),
+        ("result.scores.numpy()", False),
+        ("result.scores.cpu()", False),  # a network has `cpu`, too
+    ],
+)
+def test_what_becomes_an_array_is_a_tensor_whatever_it_is(copied: str, mark: bool) -> None:  # noqa: FBT001
+    check_snippet(
+        f"""
+        import torch
+        def generate(state, loader, found):
+            for batch in loader:
+                result = state.run(batch.cuda())
+                found.extend({copied}){f"  # <- {RULE}?" if mark else ""}
+        def once(state, found):
+            found.extend(state.result.scores.cpu().numpy())
+        """,
+        RULE,
+    )
+
+
+@pytest.mark.parametrize(("element", "is_needed"), [("i, c", True), ("c, i", False)])
+def test_a_copy_whose_parts_a_library_of_the_host_is_given(element: str, is_needed: bool) -> None:  # noqa: FBT001
+    code = f"""
+        import torch
+        from scipy.optimize import linear_sum_assignment
+        from torch import nn
+
+
+        class Matcher(nn.Module):
+            def forward(self, costs: torch.Tensor, sizes):
+                costs = costs.view(2, 8, -1).cpu()  # <- {RULE}?
+                return [linear_sum_assignment(c) for {element} in enumerate(costs.split(sizes, -1))]
+        """
+    (found,) = check_snippet(code, RULE).findings
+    assert (Doubt.VALUE_DECIDES in found.doubts) is is_needed

@@ -289,3 +289,27 @@ def test_the_values_that_a_distribution_checks() -> None:
 )
 def test_a_draw_that_does_not_or_is_read_anyway(line: str) -> None:
     check_snippet(DRAWS.format(line=line), RULE)
+
+
+def test_a_distribution_that_an_object_holds() -> None:
+    code = """
+        import torch
+        from torch import nn
+        from torch.distributions import Categorical
+
+
+        class Policy(nn.Module):
+            def forward(self, x: torch.Tensor):
+                self.held = Categorical(logits=x)  # <- distribution-arg-validation
+                return self.held.sample()  # <- distribution-arg-validation?
+
+            def score(self, actions):
+                return self.held.log_prob(actions), self.other.log_prob(actions)
+
+
+        class Other:
+            def score(self, actions):
+                return self.held.log_prob(actions), self.held.sample()
+        """
+    found, _ = check_snippet(code, RULE).findings
+    assert len(found.places) == 1

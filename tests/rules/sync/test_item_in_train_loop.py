@@ -1645,3 +1645,73 @@ def test_what_may_be_anything_is_read_where_it_is_seen_to_recur(imported: str) -
         """,
         RULE,
     )
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        "loss.cpu().item()",
+        "loss.to('cpu').item()",
+        "loss.to('cpu').detach().item()",
+        "float(loss.detach().to('cpu'))",
+        "loss.to(torch.float64).item()",
+    ],
+)
+def test_a_copy_before_the_read_is_part_of_it(read: str) -> None:
+    check_snippet(
+        f"""
+        import torch
+        def train(model, loader, optimizer):
+            total = 0.0
+            for x in loader:
+                loss = model(x.cuda()).mean()
+                loss.backward()
+                optimizer.step()
+                total += {read}  # <- {RULE}
+            return total
+        """,
+        RULE,
+    )
+
+
+@pytest.mark.parametrize(
+    "asked", ["isinstance(value, torch.Tensor)", "type(value) == torch.Tensor", "type(value) is torch.Tensor"]
+)
+def test_a_value_of_which_the_type_is_asked(asked: str) -> None:
+    check_snippet(
+        f"""
+        import numpy as np
+        import torch
+        def log(value, kept):
+            if {asked}:
+                value = value.item()  # <- {RULE}
+            kept.append(np.float32(value))
+        def train(model, loader, optimizer, kept):
+            for x in loader:
+                loss = model(x.cuda()).mean()
+                loss.backward()
+                optimizer.step()
+                log(loss.detach(), kept)
+        """,
+        RULE,
+    )
+
+
+def test_what_is_no_number_where_it_is_read() -> None:
+    check_snippet(
+        f"""
+        import torch
+        def run(step, loader, device):
+            losses = []
+            for i, batch in enumerate(loader):
+                x = batch.to(device)
+                if i % 2:
+                    loss = 0
+                    loss += step(i)
+                else:
+                    loss = step(0)
+                losses.append(loss.item())  # <- {RULE}?
+            return losses
+        """,
+        RULE,
+    )

@@ -112,6 +112,21 @@ def test_outside_of_a_network(code: str) -> None:
     check_snippet(code, RULE)
 
 
+def test_further_uses_are_listed_with_the_first() -> None:
+    code = forward(
+        "longest = lengths.max()",
+        "x = x[:, :longest]" + MARK,
+        "y = torch.arange(longest) + torch.zeros(longest + 1)",
+        "y = y + longest + self.view(longest)",
+        "longest = lengths.shape[0]",
+        "x = x[:, :longest]",
+    )
+    (finding,) = check_snippet(code, RULE).findings
+    assert len(finding.places) == 2
+    assert "in 3 places" in finding.message
+    assert ".item()" in finding.help
+
+
 def test_lengths_that_sequences_are_packed_with_are_on_the_cpu() -> None:
     code = """
         import torch
@@ -272,3 +287,20 @@ def test_a_search_that_reads_one_length_of_many(bound: str, mark: str) -> None:
     """
     for finding in check_snippet(code, RULE).findings:
         assert "one `.tolist()` before the loop" in finding.help
+
+
+def test_what_a_function_is_given_needs_no_annotation() -> None:
+    code = """
+        import torch
+        def cut(logits, length):
+            return logits[:, length : length + 1]{}
+        def train(model, loader, optimizer):
+            for x in loader:
+                x = x.cuda()
+                loss = cut(model(x), {}).mean()
+                loss.backward()
+                optimizer.step()
+    """
+    check_snippet(code.format(f"  # <- {RULE}", "x.argmax()"), RULE)
+    check_snippet(code.format("", "len(x)"), RULE)
+    check_snippet(code.format("", "choose(x)"), RULE)

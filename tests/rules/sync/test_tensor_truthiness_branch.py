@@ -91,9 +91,14 @@ def test_a_forward_that_asks(lines: tuple[str, ...]) -> None:
         ("if mask.any():  # <- tensor-truthiness-branch?", "    return [x]"),
         ("if mask.any():  # <- tensor-truthiness-branch?", "    return x.sum() > 1, None"),
         ("if torch.equal(x, mask):  # <- tensor-truthiness-branch?", "    x = x + 1"),
-        ("n = mask.sum()", "if n > 4:", "    x = x[:n]"),
-        ("n = mask.max()", "assert n <= x.shape[1]", "x = x[:n]"),
-        ("n = mask.max()", "if n == 0:", "    return x", "x = torch.rand((3, n), device=x.device)"),
+        ("n = mask.sum()", "if n > 4:  # <- tensor-truthiness-branch?", "    x = x[:n]"),
+        ("n = mask.max()", "assert n <= x.shape[1]  # <- tensor-truthiness-branch?", "x = x[:n]"),
+        (
+            "n = mask.max()",
+            "if n == 0:  # <- tensor-truthiness-branch?",
+            "    return x",
+            "x = torch.rand((3, n), device=x.device)",
+        ),
         ("x = torch.randint(0, max(1, mask.sum()), (3,), device=x.device)  # <- tensor-truthiness-branch?",),
         ("top = max(x[0], 0)  # <- tensor-truthiness-branch?", "x = x[top:]"),
         ("if torch.onnx.is_in_onnx_export():", "    if mask.any():", "        x = x + 1"),
@@ -326,7 +331,7 @@ def test_what_only_tells_is_to_be_asked_now_and_then(line: str) -> None:
 
 
 def test_the_bound_of_a_slice_is_needed_as_a_number() -> None:
-    lines = ("top = mask.long()", "if top.max() < 9:", "    x[:, top.max() :] = 1")
+    lines = ("top = mask.long()", f"if top.max() < 9:{MARK}?", "    x[:, top.max() :] = 1")
     check_snippet(forward(*lines), RULE)
     check_snippet(forward("if mask.max() < 9:" + MARK, "    x[:, 1:] = 1"), RULE)
 

@@ -741,3 +741,34 @@ def test_arrays_where_tensors_are_made_on_the_device_by_default(default: str, li
     code = step("import numpy as np", line + mark)
     check_snippet(f"{code}{default}\n", RULE)
     check_snippet(step("import numpy as np", line) + "torch.set_default_tensor_type(torch.FloatTensor)\n", RULE)
+
+
+def test_what_a_batch_holds_as_attributes() -> None:
+    code = """
+        import torch
+        def train(model, loader, optimizer):
+            for batch in loader:
+                loss = model({}.cuda()).mean()  # <- blocking-h2d-in-batch-loop
+                loss.backward()
+                optimizer.step()
+    """
+    check_snippet(code.format("batch.x"), RULE)
+    check_snippet(code.format("batch.other.x").replace("  # <- blocking-h2d-in-batch-loop", ""), RULE)
+
+
+@pytest.mark.parametrize(("package", "is_said"), [("torch_geometric.loader", True), ("torch.utils.data", False)])
+def test_a_batch_of_graphs_moves_as_a_whole(package: str, is_said: bool) -> None:  # noqa: FBT001
+    check_snippet(
+        f"""
+        import torch
+        from {package} import DataLoader
+        def train(model, graphs, optimizer, collate):
+            loader = DataLoader(graphs, batch_size=8, num_workers=4, collate_fn=collate)
+            for batch in loader:
+                batch = batch.to("cuda"){"  # <- blocking-h2d-in-batch-loop?" if is_said else ""}
+                loss = model(batch).mean()
+                loss.backward()
+                optimizer.step()
+        """,
+        RULE,
+    )

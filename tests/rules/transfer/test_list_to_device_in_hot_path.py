@@ -444,3 +444,18 @@ def test_lists_that_are_filled_as_the_code_goes_on() -> None:
         """,
         RULE,
     )
+
+
+def test_a_part_of_a_shape_is_no_number() -> None:
+    code = """
+        import torch
+        def train(model, loader, optimizer):
+            for x in loader:
+                x = x.cuda()
+                size = torch.tensor(x.shape[{}], device=x.device)  # <- list-to-device-in-hot-path{}
+                loss = (model(x) / size).mean()
+                loss.backward()
+                optimizer.step()
+    """
+    assert "torch.full" in (check_snippet(code.format("-1", ""), RULE).findings[0].help or "")
+    assert "torch.full" not in (check_snippet(code.format("-1:", "?"), RULE).findings[0].help or "")

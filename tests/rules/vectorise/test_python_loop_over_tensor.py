@@ -1584,3 +1584,88 @@ def test_what_the_loop_calls_may_take_a_batch() -> None:
         """,
         RULE,
     )
+
+
+ROWS = {
+    "given to a function that computes": """
+        import torch
+        def sharpen(row, power):
+            return {"row": row ** power}
+        def train(model, loader, optimizer):
+            for x in loader:
+                out = torch.relu(model(x).cuda())
+                parts = [sharpen(out[i], 2) for i in range(out.shape[0])]  # <- python-loop-over-tensor?
+                loss = out.mean() + parts[0]["row"].mean()
+                loss.backward()
+                optimizer.step()
+        """,
+    "repeated, each as often as it says": """
+        import torch
+        def train(model, loader, optimizer):
+            for x, times in loader:
+                out = torch.relu(model(x).cuda())
+                rows = torch.cat([out[i].repeat((times[i], 1)) for i in range(len(out))])  # <- python-loop-over-tensor?
+                rows.mean().backward()
+                optimizer.step()
+        """,
+    "packed, and cut by their lengths": """
+        import torch
+        def train(model, loader, optimizer):
+            for x, lengths in loader:
+                out = torch.relu(model(x).cuda())
+                total = 0
+                for row in out.split(lengths.tolist()):  # <- python-loop-over-tensor?
+                    total = total + row.softmax(-1).max()
+                total.backward()
+                optimizer.step()
+        """,
+    "in chunks, which a number cuts": """
+        import torch
+        def train(model, loader, optimizer):
+            for x in loader:
+                out = torch.relu(model(x).cuda())
+                total = 0
+                for rows in out.split(64):
+                    total = total + rows.softmax(-1).max()
+                total.backward()
+                optimizer.step()
+        """,
+    "through a network, copied first": """
+        import torch
+        from torch import nn
+        class Block(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = nn.Conv1d(8, 8, 3)
+            def forward(self, x):
+                return self.body(x).relu()
+        class Encoder(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = Block()
+            def forward(self, x):
+                found = []
+                for i in range(x.size(0)):  # <- python-loop-over-tensor?
+                    row = x[i : i + 1].clone()
+                    found.append(self.body(row)[0])
+                return found
+        """,
+    "of a tensor or of a list of states": """
+        import torch
+        from typing import List, Union
+        def repeated(states: Union[torch.Tensor, List[torch.Tensor]], times: int):
+            if times > 1:
+                return [state.repeat_interleave(times, dim=1) for state in states]
+            return states.repeat_interleave(times, dim=1)
+        """,
+    "of a union in new spelling": """
+        import torch
+        def repeated(states: torch.Tensor | list[torch.Tensor], times: int):
+            return [state.repeat_interleave(times, dim=1) for state in states]
+        """,
+}
+
+
+@pytest.mark.parametrize("code", ROWS.values(), ids=ROWS.keys())
+def test_rows_of_which_nobody_knows_whether_they_go_at_once(code: str) -> None:
+    check_snippet(code, RULE)

@@ -58,14 +58,14 @@ def batchable(loop: LoopNode, context: Context) -> Batchable | None:
 
 
 def _batchable_perhaps(loop: ElementLoop, context: Context) -> Batchable | None:
-    """What could be done at once if what the iterations call takes a batch: rows of lengths of their own make none."""
-    if loop.ragged:
-        return None
-    is_often = context.frequency(loop.node) >= Frequency.CALL
+    """What could be done at once if what the iterations call takes a batch, or rows of any length are padded."""
+    rate = context.frequency(loop.node)
     steps = (
         step
         for step in loop.steps
-        if (is_often or step.device is Device.ACCELERATOR) and _is_batchable(step, loop, context, is_sure=False)
+        if (rate >= Frequency.CALL or step.device is Device.ACCELERATOR)
+        and not (loop.ragged and (rate < Frequency.BATCH or step.device is Device.UNKNOWN))
+        and _is_batchable(step, loop, context, is_sure=False)
     )
     step = min(steps, key=_rank, default=None)
     if step is None:
@@ -183,6 +183,8 @@ def _is_batchable(step: Step, loop: ElementLoop, context: Context, *, is_sure: b
         or is_all_there_is(step.node, context)
     ):
         return False
+    if is_sure and step.work is Work.HAND:
+        return False
     if step.work is Work.FILL and not step.device.may_be_accelerator:
         return False  # there it costs no more than a few writes
     if (
@@ -199,7 +201,7 @@ def _rank(step: Step) -> int:
     """How much a step says about its loop: storing a result says least."""
     if step.work is Work.KERNEL:
         return 3 if isinstance(step.node, cst.Assign) else 1
-    return 0 if step.work is Work.MASK else 4 if step.work is Work.FILL else 2
+    return 5 if step.work is Work.HAND else 0 if step.work is Work.MASK else 4 if step.work is Work.FILL else 2
 
 
 def _is_known_as_list(loop: cst.For | cst.CompFor, context: Context) -> bool:

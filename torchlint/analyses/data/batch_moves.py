@@ -174,6 +174,8 @@ def _origin(node: cst.BaseExpression, context: Context) -> _Taken | None:
     match node:
         case cst.Subscript(value=owner):
             return _part_of(_origin(owner, context))
+        case cst.Attribute(value=cst.Name() as owner) if context.qualified_name(owner) is None:
+            return _part_of(_origin(owner, context))  # `batch.x`
         case cst.Call(func=func, args=[cst.Arg(value=first), *_]) if context.qualified_name(func) in (
             "torch.autograd.Variable",
             "enumerate",

@@ -7,9 +7,11 @@ from types import MappingProxyType
 
 import libcst as cst
 
+from torchlint.analyses.provenance.constants import is_off_by_default
 from torchlint.finding import Frequency
 from torchlint.semantics.context import Context
 from torchlint.semantics.flow.query import query
+from torchlint.semantics.knowledge.conventions.conditions import DEVICE_CONDITION
 from torchlint.semantics.values.lattice import Kind, Value
 
 # What an option is that everybody passes something for.
@@ -57,15 +59,28 @@ def is_left_off(node: cst.CSTNode, context: Context) -> bool:
     `if method == "linear":` of a parameter for which all who call the function pass `"gaussian"`.
     """
     function = context.function(node)
-    if any(
-        _holds(test, context) is (not is_taken)
-        for test, is_taken in (*context.conditions(node), *_joined(node, context))
-    ):
+    asked = (*context.conditions(node), *_joined(node, context))
+    if any(_holds(test, context) is (not is_taken) for test, is_taken in asked):
+        return True
+    if any(is_taken and _is_a_switch(test, context) for test, is_taken in asked):
         return True
     if not isinstance(function, cst.FunctionDef) or context.classes.owner(function) is None:
         return False
     callers = context.calls.callers(function) if function.name.value != "forward" else []
     return bool(callers) and all(is_left_off(call, context) for call in callers)
+
+
+def _is_a_switch(test: cst.BaseExpression, context: Context) -> bool:
+    """Whether hot code asks for a switch of the command line, which somebody has to set.
+
+    One that decides whether it runs at all, `if args.do_train:`, says what the program is for.
+    """
+    return (
+        isinstance(test, cst.Attribute)
+        and context.frequency(test) >= Frequency.BATCH
+        and not DEVICE_CONDITION.suggests(context.uncommented(test))
+        and is_off_by_default(test, context)
+    )
 
 
 def is_unused(node: cst.CSTNode, context: Context) -> bool:

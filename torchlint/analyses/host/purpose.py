@@ -59,6 +59,10 @@ def purpose(read: cst.CSTNode, context: Context) -> Purpose:
                 return Purpose.DEFER  # `total is not None` asks for no number
             case cst.Assert() | cst.CompIf():
                 return Purpose.NEEDED
+            case cst.CompFor(target=target, iter=walked) if child is walked:
+                element = target.elements[1].value if child is not read and isinstance(target, cst.Tuple) else target
+                if isinstance(element, cst.Name) and _used(element, above, context) is Purpose.NEEDED:
+                    return Purpose.NEEDED
             case cst.For():
                 return Purpose.OTHER
             case cst.Return():
@@ -119,7 +123,7 @@ def _passed_to(call: cst.Call, context: Context) -> Purpose | None:
         return Purpose.DEFER if last in _ARITHMETIC else Purpose.NEEDED
     if COLLECTING_METHOD.suggests(last):
         return Purpose.DEFER
-    if last in _CONVERSIONS or root in ("math", "numpy"):
+    if last in _CONVERSIONS or root in ("math", "numpy") or name == "enumerate":
         return None
     if last == "range":
         return Purpose.NEEDED

@@ -18,7 +18,7 @@ from torchlint.semantics.knowledge.conventions.packages import ARRAY_PACKAGE
 from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import dotted, final_part
 from torchlint.semantics.names.classes import is_static
-from torchlint.semantics.values.lattice import Device, Kind
+from torchlint.semantics.values.lattice import Device, Kind, Value
 from torchlint.syntax.tree import descendants
 
 # So many names are followed to what their values are computed of.
@@ -60,15 +60,21 @@ def scalar_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | Non
 
 
 def before_copy(node: cst.BaseExpression) -> cst.BaseExpression:
-    """The `t` of `t.cpu()` and of `t.cpu().detach()`; any other expression itself."""
+    """The `t` of `t.cpu()` and of `t.to("cpu").detach()`; any other expression itself."""
     inner = node
-    while isinstance(inner, cst.Call) and isinstance(inner.func, cst.Attribute) and not inner.args:
-        if inner.func.attr.value == "cpu":
-            return inner.func.value
-        if inner.func.attr.value != "detach":
-            break
-        inner = inner.func.value
-    return node
+    while True:
+        match inner:
+            case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="cpu")), args=[]):
+                return owner
+            case cst.Call(
+                func=cst.Attribute(value=owner, attr=cst.Name(value="to")),
+                args=[cst.Arg(value=cst.SimpleString(raw_value="cpu"))],
+            ):
+                return owner
+            case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="detach")), args=[]):
+                inner = owner
+            case _:
+                return node
 
 
 def bulk_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | None:
@@ -109,7 +115,17 @@ def _is_computed_unseen(call: cst.Call, receiver: cst.BaseExpression, context: C
     match call.func, receiver:
         case cst.Attribute(attr=cst.Name(value="cpu")), cst.Call(func=cst.Attribute(attr=cst.Name(value=name))):
             is_method = METHODS.get(name) == "T" and name not in _OF_MODULES_TOO
-            return is_method and context.kind(receiver) is Kind.UNKNOWN and not is_host_only(context, Device.UNKNOWN)
+        case _:
+            is_method = False
+    is_method = is_method or _is_an_array_next(call, context)
+    return is_method and context.kind(receiver) is Kind.UNKNOWN and not is_host_only(context, Device.UNKNOWN)
+
+
+def _is_an_array_next(call: cst.Call, context: Context) -> bool:
+    """`x.cpu().numpy()`: nothing but a tensor has both, whatever it is."""
+    match call.func, context.parent(call):
+        case cst.Attribute(attr=cst.Name(value="cpu")), cst.Attribute(attr=cst.Name(value="numpy" | "tolist")):
+            return True
     return False
 
 
@@ -120,9 +136,7 @@ _OF_MODULES_TOO = frozenset("cuda cpu to float half double bfloat16 type require
 def is_device_tensor(node: cst.BaseExpression, context: Context) -> bool:
     """Whether the expression holds a tensor that may live on an accelerator."""
     value = context.value(node)
-    # `loss = 0` before what is unknown: a number would have no `item`.
-    is_unclear = value.kind is Kind.UNKNOWN or (value.kind is Kind.NUMBER and not value.proven)
-    if is_unclear and _is_item(node, context) and not is_host_only(context, Device.UNKNOWN):
+    if _is_unclear(value) and _is_item(node, context) and not is_host_only(context, Device.UNKNOWN):
         if _is_read_of_a_batch(node, context) or _is_computed_in_a_network(node, context):
             return not stays_on_host(node, context)
         _ask_callers(node, context)
@@ -137,7 +151,7 @@ def is_device_tensor(node: cst.BaseExpression, context: Context) -> bool:
 
 def is_of_torch_alone(node: cst.BaseExpression, context: Context) -> bool:
     """Whether `.item()` is called on something unknown where no arrays are at hand: then only a tensor has it."""
-    if context.value(node).kind is not Kind.UNKNOWN or not _is_item(node, context):
+    if not _is_unclear(context.value(node)) or not _is_item(node, context):
         return False
     if _is_read_of_a_batch(node, context) or _is_computed_in_a_network(node, context):
         return False
@@ -145,6 +159,11 @@ def is_of_torch_alone(node: cst.BaseExpression, context: Context) -> bool:
     if not calls and ARRAY_PACKAGE.suggests_any(context.names.imported):
         return False
     return not any(map(_is_of_arrays, calls)) and all(_may_compute(call, context) for call in calls)
+
+
+def _is_unclear(value: Value) -> bool:
+    """Whether nobody knows what it is: after `loss = 0`, too, for a number would have no `item`."""
+    return value.kind is Kind.UNKNOWN or (value.kind is Kind.NUMBER and not value.proven)
 
 
 def _is_of_arrays(call: cst.Call) -> bool:

@@ -18,7 +18,7 @@ from torchlint.analyses.iteration.obstacles import (
     is_ragged,
     runs_a_network,
 )
-from torchlint.analyses.iteration.targets import LoopNode, Visit, counts, names_in, picks
+from torchlint.analyses.iteration.targets import LoopNode, Visit, counts, names_in, picks, unpacks
 from torchlint.semantics.context import Context
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.functions import SUPPRESSION
@@ -26,6 +26,7 @@ from torchlint.semantics.knowledge.conventions.packages import ARRAY_PACKAGE
 from torchlint.semantics.knowledge.conventions.values import LOOKUP_TABLE, MASK
 from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import dotted, final_part
+from torchlint.semantics.names.loop_headers import iterables
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.tree import descendants
 
@@ -79,6 +80,7 @@ class Work(Enum):
     GATHER = "gather"  # an element says which part of another tensor is taken
     MASK = "mask"  # a whole tensor is compared with the number of the iteration
     NETWORK = "network"  # a network runs on one row, as a batch of one
+    HAND = "hand"
     FILL = "fill"  # a part of a row, as long as the iteration says, is set to one number
 
 
@@ -119,7 +121,9 @@ def element_loop(loop: LoopNode, visit: Visit, context: Context) -> ElementLoop 
     turn = Turn(loop, visit, context)
     if not turn.uses_its_target():
         return None
-    followed = _Following(turn)
+    followed = _Following(
+        turn, ragged=not isinstance(loop, cst.While) and any(unpacks(part, context) for part in iterables(loop.iter))
+    )
     followed.follow()
     if not followed.steps:
         return None
@@ -548,9 +552,15 @@ class _Following:
         if known or self.context.kind(call.func) is Kind.MODULE:
             return self._computed(call, child, element)
         self.opaque.add(call)
+        if function is not None and not element.selected:
+            self._hand(call, element)
         if element.selected or any(self._is_of_this_turn(argument) for argument in call.args if argument is not child):
             return None
         return replace(element, direct=False, opaque=call)
+
+    def _hand(self, call: cst.Call, element: Element) -> None:
+        if self.turn.visit.is_over_tensors or self.turn.is_own(call):
+            self._pending.append(Step(Work.HAND, call, element.tensor, element.device, element.direct))
 
     def _is_of_this_turn(self, argument: cst.Arg) -> bool:
         """Whether the argument is something of this turn's own, or a part of a tensor with bounds of its own."""

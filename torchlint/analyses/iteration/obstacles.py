@@ -23,6 +23,8 @@ RAGGED = frozenset("nonzero masked_select unique unique_consecutive argwhere bin
 HOST_METHODS = frozenset("numpy tolist item".split())
 # Methods that tell of a mask how far it goes.
 _EXTENTS = frozenset("sum max min amax amin argmax argmin count_nonzero".split())
+# Methods that leave the axes as they are.
+_SHAPE_KEPT = frozenset("clone contiguous detach to cuda float half".split())
 # Modules that keep nothing from one call to the next and take rows as well as batches of them.
 _STATELESS = re.compile(
     r"^torch\.nn\.(\w*Loss|Linear|Conv\w*|\w*ReLU6?|Sigmoid|Tanh|(Log)?Softmax|GELU|Embedding|\w*Pool\w*|\w*Norm)$"
@@ -176,6 +178,8 @@ def is_batch_of_one(argument: cst.CSTNode, context: Context) -> bool:
 
 
 def _adds_a_batch(node: cst.BaseExpression) -> bool:
+    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in _SHAPE_KEPT:
+        node = node.func.value
     match node:
         case cst.Call(
             func=cst.Attribute(attr=cst.Name(value="unsqueeze")), args=[cst.Arg(value=cst.Integer(value="0"))]

@@ -14,6 +14,7 @@ from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.functions import BAR_CALL
 from torchlint.semantics.names.bindings import dotted
+from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import Comprehension, descendants, descendants_in_scope
 
 LoopNode: TypeAlias = "cst.For | cst.CompFor | cst.While"
@@ -107,10 +108,18 @@ def _called(target: cst.BaseExpression, call: cst.Call, context: Context) -> Vis
     last = name.rpartition(".")[2]
     if last == "reversed" or BAR_CALL.suggests(last) or name in apis.PASS_THROUGH:
         return visit_of(target, given[0], context) if given else None
-    if isinstance(call.func, cst.Attribute) and call.func.attr.value == "unbind":
-        tensor = call.func.value if name != "torch.unbind" else given[0] if given else None
+    if isinstance(call.func, cst.Attribute) and (call.func.attr.value == "unbind" or unpacks(call, context)):
+        tensor = call.func.value if not name.startswith("torch.") else given[0] if given else None
         return visit_of(target, tensor, context) if tensor is not None else None
     return None
+
+
+def unpacks(node: cst.BaseExpression, context: Context) -> bool:
+    """`x.split(lengths)`: the rows that were packed, each as long as it is; a number says how much is done at once."""
+    match node:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="split")), args=args):
+            return any(context.kind(argument.value) is Kind.SEQUENCE for argument in args)
+    return False
 
 
 def _ranged(target: cst.BaseExpression, given: list[cst.BaseExpression]) -> Visit:

@@ -188,9 +188,26 @@ def is_off_by_default(switch: cst.BaseExpression | None, context: Context) -> bo
             return isinstance(given, cst.SimpleString) and given.evaluated_value != wanted.evaluated_value
         case cst.Attribute(attr=cst.Name(value=name)):
             call = _parsed(name, context)
-            action = context.argument(call, "action") if call is not None else None
+            if call is None:
+                return _is_switched_on_elsewhere(name, context)
+            action = context.argument(call, "action")
             return isinstance(action, cst.SimpleString) and action.raw_value == "store_true"
     return False
+
+
+def _is_switched_on_elsewhere(name: str, context: Context) -> bool:
+    """Whether the programs that the file is part of have such a switch, `--name`, which is off where it is left out."""
+    for call in context.elsewhere.program_calls("argparse.ArgumentParser.add_argument"):
+        given = {each.keyword: each.constant for each in call.arguments or ()}
+        texts = [each.constant for each in call.arguments or () if each.place is not None]
+        if given.get("action") == "'store_true'" and name in (_destination(text[1:-1]) for text in texts):
+            return True
+    return False
+
+
+def _destination(option: str) -> str:
+    """The name that an option of the command line has among what was parsed."""
+    return option.lstrip("-").replace("-", "_")
 
 
 def _parsed(name: str, context: Context) -> cst.Call | None:
@@ -200,11 +217,7 @@ def _parsed(name: str, context: Context) -> cst.Call | None:
             continue
         destination = context.argument(call, "dest")
         names = [destination] if destination is not None else [argument.value for argument in call.args]
-        words = [
-            str(word.evaluated_value).lstrip("-").replace("-", "_")
-            for word in names
-            if isinstance(word, cst.SimpleString)
-        ]
+        words = [_destination(str(word.evaluated_value)) for word in names if isinstance(word, cst.SimpleString)]
         if name in words:
             return call
     return None

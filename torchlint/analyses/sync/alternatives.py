@@ -53,7 +53,7 @@ class Instead(NamedTuple):
 DECIDES = Instead(TELL, (Doubt.VALUE_DECIDES,))
 _IS_RARE = Instead(TELL, (Doubt.RARE,))
 # Python needs the same number further down, so that it waits whoever asks.
-_IS_READ_ANYWAY = Instead(TELL, (Doubt.WAITS_ANYWAY,))
+_IS_READ_ANYWAY = Instead(TELL, (Doubt.WAITS_TOO,))
 
 
 def instead(node: cst.CSTNode, condition: cst.BaseExpression, context: Context) -> Instead:

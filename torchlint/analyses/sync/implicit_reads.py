@@ -312,7 +312,9 @@ def _may_one_give(_: Binding, context: Context, bindings: tuple[Binding, ...]) -
 def _may_give(binding: Binding, context: Context) -> bool:
     if binding.binder is Binder.PARAMETER:
         annotation = binding.node.annotation if isinstance(binding.node, cst.Param) else None
-        return annotation is not None and any(
+        if annotation is None:
+            return context.kinds.binding(binding).kind is Kind.TENSOR
+        return any(
             "Tensor" in node.value for node in descendants(annotation) if isinstance(node, (cst.Name, cst.SimpleString))
         )
     value = binding.value

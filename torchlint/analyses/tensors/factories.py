@@ -164,7 +164,9 @@ def is_whole(node: cst.BaseExpression, context: Context) -> bool:
             return context.qualified_name(node.func) in ("len", "int")
         case cst.Call(func=cst.Attribute(attr=cst.Name(value="size" | "dim" | "numel"))):
             return context.value(node).kind is Kind.NUMBER
-        case cst.Subscript(value=cst.Attribute(attr=cst.Name(value="shape"))):
+        case cst.Subscript(
+            value=cst.Attribute(attr=cst.Name(value="shape")), slice=[cst.SubscriptElement(slice=cst.Index())]
+        ):
             return True
         case cst.BinaryOperation(
             left=left, right=right, operator=cst.Add() | cst.Subtract() | cst.Multiply() | cst.FloorDivide()

@@ -124,6 +124,18 @@ class Annotations:
             return values[0]
         return UNKNOWN
 
+    def may_be_a_list(self, parameter: cst.CSTNode) -> bool:
+        """Whether the parameter is written to be a tensor or a list: `x: Union[Tensor, List[Tensor]]`."""
+        annotation = parameter.annotation if isinstance(parameter, cst.Param) else None
+        match annotation.annotation if annotation is not None else None:
+            case cst.Subscript(value=outer, slice=slices) if self.names.qualified(outer) == "typing.Union":
+                parts = [part.slice.value for part in slices if isinstance(part.slice, cst.Index)]
+            case cst.BinaryOperation(left=left, right=right):
+                parts = [left, right]
+            case _:
+                return False
+        return any(isinstance(part, cst.Subscript) and self.value(part).kind is not Kind.TENSOR for part in parts)
+
     def narrowed(self, node: cst.Name, value: Value) -> Value:
         """What `isinstance(x, torch.Tensor)` or `torch.is_tensor(x)` says that holds where the name is used."""
         if node.value not in self._tested:
@@ -164,6 +176,8 @@ class Annotations:
                 case cst.Call(func=func, args=[cst.Arg(value=cst.Name(value=name)), *_]) as call if name not in found:
                     if self._shows_a_type(func, len(call.args)):
                         found.add(name)
+                case cst.Comparison() as comparison if (asked := _asked_of_type(comparison)) is not None:
+                    found.add(asked[0].value)
         return frozenset(found)
 
     def _is_a_keyword_number(self, node: cst.Name) -> bool:
@@ -200,6 +214,10 @@ class Annotations:
             case cst.Call(func=func, args=[cst.Arg(value=cst.Name(value=tested))]):
                 if tested == name and self._shows_a_type(func, 1):
                     return TENSOR
+            case cst.Comparison():
+                asked = _asked_of_type(test)
+                if asked is not None and asked[0].value == name:
+                    return _ANNOTATIONS.get(self.names.qualified(asked[1]) or "") or UNKNOWN
         return UNKNOWN
 
     def _shows_a_type(self, func: cst.BaseExpression, arguments: int) -> bool:
@@ -207,6 +225,17 @@ class Annotations:
         if arguments == 2:
             return isinstance(func, cst.Name) and func.value == "isinstance"
         return arguments == 1 and self.names.qualified(func) == "torch.is_tensor"
+
+
+def _asked_of_type(test: cst.Comparison) -> tuple[cst.Name, cst.BaseExpression] | None:
+    """`x` and the type in `type(x) is torch.Tensor`."""
+    match test:
+        case cst.Comparison(
+            left=cst.Call(func=cst.Name(value="type"), args=[cst.Arg(value=cst.Name() as name)]),
+            comparisons=[cst.ComparisonTarget(operator=cst.Equal() | cst.Is(), comparator=kind)],
+        ):
+            return name, kind
+    return None
 
 
 def _types(kind: cst.BaseExpression) -> list[cst.BaseExpression]:

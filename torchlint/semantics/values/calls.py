@@ -205,7 +205,7 @@ class Results:
         if last in _TUPLE_MODULES:
             return sequence(tensor(module.devices), tensor(module.devices, rank=Rank.CALLED))
         if module.qualified.startswith("torch.nn.") and last in MODULES and last not in _ANY_RESULT:
-            return tensor(module.devices, scalar=last.endswith("Loss"))
+            return tensor(module.devices, scalar=module.scalar)
         is_a_loss = module.scalar and module.proven
         return tensor(module.devices, rank=Rank.PROVEN if is_a_loss else Rank.CALLED, scalar=module.scalar)
 

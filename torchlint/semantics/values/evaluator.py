@@ -488,14 +488,15 @@ class Kinds:
         value = self.value(node)
         if value.kind is not Kind.TENSOR:
             return False
-        if isinstance(node, cst.Name) and "or a list" in self.evidence.uses(node, self.names.reaching(node)):
-            return self.is_checked_to_be_a_tensor(node)
+        if isinstance(node, cst.Name):
+            bindings = self.names.reaching(node)
+            uses = self.evidence.uses(node, bindings)
+            if "or a list" in uses or any(self.annotations.may_be_a_list(binding.node) for binding in bindings):
+                return self.is_checked_to_be_a_tensor(node)
         if value.proven:
             return True
         match node:
             case cst.Name():
-                bindings = self.names.reaching(node)
-                uses = self.evidence.uses(node, bindings)
                 if bindings and all(self._gives_a_tensor(binding) for binding in bindings):
                     return True
             case cst.Attribute(value=cst.Name() as owner, attr=cst.Name(value=name)):

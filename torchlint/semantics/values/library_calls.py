@@ -30,7 +30,7 @@ from torchlint.semantics.values.lattice import (
     tensor,
     turn_of,
 )
-from torchlint.semantics.values.signatures import argument
+from torchlint.semantics.values.signatures import argument, reduces
 
 if TYPE_CHECKING:
     from torchlint.semantics.values.evaluator import Kinds
@@ -218,7 +218,7 @@ class Libraries:
             )
         if rest.startswith("nn.functional.") and rest[14:] in FUNCTIONAL:
             code = FUNCTIONAL[rest[14:]]
-            scalar = "loss" in rest or "entropy" in rest
+            scalar = ("loss" in rest or "entropy" in rest) and reduces(node)
             return self.operands.coded("T" if code == "T/2" else code, UNKNOWN, node, scalar=scalar)
         if rest.startswith("nn.functional.") and rest[14:] in apis.FUNCTIONAL_BUILTINS:
             return self.operands.coded("T", UNKNOWN, node)
@@ -234,7 +234,7 @@ class Libraries:
         """What a constructor of anything else gives."""
         if rest.startswith("nn.") and rest[3:] in MODULES:
             # Of one of several losses it is known that it gives one number, too.
-            made = Value(Kind.MODULE, qualified=f"torch.{rest}", scalar=rest.endswith("Loss"))
+            made = Value(Kind.MODULE, qualified=f"torch.{rest}", scalar=rest.endswith("Loss") and reduces(node))
             return self.program.built(node, made)
         if rest == "nn.parallel.DistributedDataParallel" and self.operands.first(node).device is Device.CPU:
             return Value(Kind.MODULE, Device.CPU)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+
+import libcst as cst
 
 from torchlint.semantics.values.lattice import (
     DTYPE,
@@ -18,10 +19,6 @@ from torchlint.semantics.values.lattice import (
     sequence_of,
     tensor,
 )
-
-if TYPE_CHECKING:
-    import libcst as cst
-
 
 # What gives one element where it is given nothing but a tensor, and what gives as many as it is given.
 REDUCTIONS = frozenset("sum mean max min median prod all any norm".split())
@@ -105,6 +102,17 @@ class Operands:
             elif not value:
                 devices.append(Device.UNKNOWN)
         return computed_on(devices)
+
+
+def reduces(loss: cst.Call) -> bool:
+    """Whether a loss that is computed or made like this gives one number: not with `reduction="none"`."""
+    match argument(loss, "reduction"):
+        case None:
+            legacy = argument(loss, "reduce")
+            return not (isinstance(legacy, cst.Name) and legacy.value == "False")
+        case cst.SimpleString(raw_value="mean" | "sum" | "batchmean"):
+            return True
+    return False
 
 
 def argument(node: cst.Call, keyword: str) -> cst.BaseExpression | None:
