@@ -228,11 +228,11 @@ def _may_be_pinned(move: BatchMove, sources: Made, context: Context) -> bool:
 
     from .worth import is_dug_out, is_shown_to_be_a_tensor, may_be_an_object
 
-    is_part = move.is_part or context.kinds.is_tensor(move.receiver) or _are_of_graphs(sources, context)
+    of_graphs = _are_of_graphs(sources, context)
+    is_part = move.is_part or context.kinds.is_tensor(move.receiver) or of_graphs
     if not is_part or not may_be_a_tensor(move, context) or is_dug_out(move.receiver, context):
         return False
-    moves_alone = move.method == "to" and may_be_an_object(move.receiver, context)
-    moves_alone = moves_alone and not _are_of_graphs(sources, context)
+    moves_alone = move.method == "to" and not of_graphs and may_be_an_object(move.receiver, context)
     is_known = is_collated_by_torch(sources, context) or is_shown_to_be_a_tensor(move.call, move.receiver, context)
     return is_known or not moves_alone
 

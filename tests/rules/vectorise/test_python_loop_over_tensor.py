@@ -1590,13 +1590,24 @@ ROWS = {
     "given to a function that computes": """
         import torch
         def sharpen(row, power):
-            return {"row": row ** power}
+            return {"row": torch.pow(row, power)}
         def train(model, loader, optimizer):
             for x in loader:
                 out = torch.relu(model(x).cuda())
                 parts = [sharpen(out[i], 2) for i in range(out.shape[0])]  # <- python-loop-over-tensor?
                 loss = out.mean() + parts[0]["row"].mean()
                 loss.backward()
+                optimizer.step()
+        """,
+    "given to a function that reads": """
+        import torch
+        def spelt(row, words):
+            return {"text": [words[number] for number in row.tolist()]}
+        def train(model, loader, optimizer, words):
+            for x in loader:
+                out = torch.relu(model(x).cuda())
+                print([spelt(out[i], words) for i in range(out.shape[0])])
+                out.mean().backward()
                 optimizer.step()
         """,
     "repeated, each as often as it says": """

@@ -28,7 +28,7 @@ from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import dotted, final_part
 from torchlint.semantics.names.loop_headers import iterables
 from torchlint.semantics.values.lattice import Device, Kind
-from torchlint.syntax.tree import descendants
+from torchlint.syntax.tree import descendants, descendants_in_scope
 
 _FILL = frozenset("fill_ zero_ copy_ normal_ uniform_ random_ bernoulli_".split())
 _VIEWS = frozenset(
@@ -80,7 +80,7 @@ class Work(Enum):
     GATHER = "gather"  # an element says which part of another tensor is taken
     MASK = "mask"  # a whole tensor is compared with the number of the iteration
     NETWORK = "network"  # a network runs on one row, as a batch of one
-    HAND = "hand"
+    HAND = "hand"  # a function of the project is given a row, and computes with tensors
     FILL = "fill"  # a part of a row, as long as the iteration says, is set to one number
 
 
@@ -552,15 +552,16 @@ class _Following:
         if known or self.context.kind(call.func) is Kind.MODULE:
             return self._computed(call, child, element)
         self.opaque.add(call)
-        if function is not None and not element.selected:
-            self._hand(call, element)
+        if function is not None and not element.selected and self._computes(function):
+            self._note(Work.HAND, call, element)
         if element.selected or any(self._is_of_this_turn(argument) for argument in call.args if argument is not child):
             return None
         return replace(element, direct=False, opaque=call)
 
-    def _hand(self, call: cst.Call, element: Element) -> None:
-        if self.turn.visit.is_over_tensors or self.turn.is_own(call):
-            self._pending.append(Step(Work.HAND, call, element.tensor, element.device, element.direct))
+    def _computes(self, function: cst.FunctionDef) -> bool:
+        """Whether the function calls torch: one that decodes a row to text does not."""
+        calls = (node for node in descendants_in_scope(function.body) if isinstance(node, cst.Call))
+        return any((self.context.qualified_name(call.func) or "").startswith("torch.") for call in calls)
 
     def _is_of_this_turn(self, argument: cst.Arg) -> bool:
         """Whether the argument is something of this turn's own, or a part of a tensor with bounds of its own."""

@@ -189,13 +189,13 @@ def is_off_by_default(switch: cst.BaseExpression | None, context: Context) -> bo
         case cst.Attribute(attr=cst.Name(value=name)):
             call = _parsed(name, context)
             if call is None:
-                return _is_switched_on_elsewhere(name, context)
+                return _is_a_switch_elsewhere(name, context)
             action = context.argument(call, "action")
             return isinstance(action, cst.SimpleString) and action.raw_value == "store_true"
     return False
 
 
-def _is_switched_on_elsewhere(name: str, context: Context) -> bool:
+def _is_a_switch_elsewhere(name: str, context: Context) -> bool:
     """Whether the programs that the file is part of have such a switch, `--name`, which is off where it is left out."""
     for call in context.elsewhere.program_calls("argparse.ArgumentParser.add_argument"):
         given = {each.keyword: each.constant for each in call.arguments or ()}
