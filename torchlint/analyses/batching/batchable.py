@@ -201,7 +201,10 @@ def _rank(step: Step) -> int:
     """How much a step says about its loop: storing a result says least."""
     if step.work is Work.KERNEL:
         return 3 if isinstance(step.node, cst.Assign) else 1
-    return 5 if step.work is Work.HAND else 0 if step.work is Work.MASK else 4 if step.work is Work.FILL else 2
+    return _RANKS.get(step.work, 2)
+
+
+_RANKS = {Work.MASK: 0, Work.FILL: 4, Work.HAND: 5}
 
 
 def _is_known_as_list(loop: cst.For | cst.CompFor, context: Context) -> bool:

@@ -111,7 +111,7 @@ def _is_to_the_cpu(call: cst.Call, context: Context) -> bool:
 
 
 def _is_computed_unseen(call: cst.Call, receiver: cst.BaseExpression, context: Context) -> bool:
-    """`output.squeeze().exp().cpu()`, of something unknown: nothing but a tensor has such methods and `cpu` as well."""
+    """Whether something unknown can only be a tensor: `output.squeeze().exp().cpu()`, `output.cpu().numpy()`."""
     match call.func, receiver:
         case cst.Attribute(attr=cst.Name(value="cpu")), cst.Call(func=cst.Attribute(attr=cst.Name(value=name))):
             is_method = METHODS.get(name) == "T" and name not in _OF_MODULES_TOO
@@ -122,7 +122,7 @@ def _is_computed_unseen(call: cst.Call, receiver: cst.BaseExpression, context: C
 
 
 def _is_an_array_next(call: cst.Call, context: Context) -> bool:
-    """`x.cpu().numpy()`: nothing but a tensor has both, whatever it is."""
+    """`x.cpu().numpy()`, where nothing but a tensor has both."""
     match call.func, context.parent(call):
         case cst.Attribute(attr=cst.Name(value="cpu")), cst.Attribute(attr=cst.Name(value="numpy" | "tolist")):
             return True
