@@ -87,13 +87,20 @@ def mode(found: int, *, is_folder: bool) -> int:
     return 0o755 if is_folder or found & 0o100 else 0o644
 
 
+# What is generated in a page's section of evidence, up to the command that ends it.
+_MEASURED = re.compile(
+    r"^(## Evidence\n\n)(?:(?!^## ).)*?(`torchlint verify --rule [\w-]+`)$", re.DOTALL | re.MULTILINE
+)
+
+
 def packed(folder: Path, pattern: str) -> bytes:
     """The texts of the files below a folder by their POSIX paths in it: the same bytes for the same files.
 
-    Files of one kind stand together, where they compress better.
+    Files of one kind stand together, where they compress better. What a page tells of evidence is left out: `explain`
+    writes it anew from the evidence itself.
     """
     texts = {
-        path.relative_to(folder).as_posix(): path.read_bytes().decode()
+        path.relative_to(folder).as_posix(): _MEASURED.sub(r"\1\2", path.read_bytes().decode())
         for path in sorted(folder.rglob(pattern), key=lambda path: (path.suffix, path))
         if path.is_file() and "__pycache__" not in path.parts
     }

@@ -20,7 +20,7 @@ from torchlint.explain import page_json, page_text, table_json, table_text
 from torchlint.finding import Applicability
 from torchlint.registry import find
 from torchlint.report import render
-from torchlint.report.evidence import duration, memory, placed, speedup
+from torchlint.report.evidence import duration, headline, memory, placed, speedup
 from torchlint.report.evidence import markdown as section
 from torchlint.report.markdown import render as markdown
 from torchlint.report.style import PLAIN, Style
@@ -200,6 +200,21 @@ def test_a_rewrite_by_hand_is_no_verified_fix() -> None:
     shown = section([evidence(suggestion)], lambda _: False, NAME)
     assert "**faster, pattern measured**" in shown
     assert "verified" not in shown
+
+
+def test_a_gain_that_is_counted_and_not_seen_in_time_says_so() -> None:
+    assert GPU.time
+    over_one = replace_struct(GPU.time.speedup, n=6, lo=0.74, hi=1.18, ratio=0.93)
+    fewer = changed(GPU, verdict=Verdict(overall="fewer-syncs"), time={"verdict": "inconclusive", "speedup": over_one})
+    shown = section([evidence(fewer)], lambda _: False, NAME)
+    assert "**fewer synchronizations, no measurable difference in time**" in shown
+    assert "verified" not in shown
+    assert "fewer synchronizations, no measurable difference in time, 0.93x [0.74, 1.18], n 6" in headline(
+        fewer, stale=False
+    )
+    two = replace_struct(over_one, n=2, log_ratios=(0.12, 0.21))
+    early = changed(fewer, time={"verdict": "inconclusive", "speedup": two})
+    assert "no measurable difference" not in section([evidence(early)], lambda _: False, NAME)
 
 
 def test_what_does_not_help_claims_nothing() -> None:

@@ -49,7 +49,9 @@ def page_json(rule: Rule) -> str:
     """
     import json  # only where it is the format
 
-    return json.dumps(_metadata(rule) | {"explanation": page(rule), "evidence": _evidence(rule)}, indent=2) + "\n"
+    text = page(rule)
+    explanation = None if text is None else _with_evidence(rule, text, None)
+    return json.dumps(_metadata(rule) | {"explanation": explanation, "evidence": _evidence(rule)}, indent=2) + "\n"
 
 
 def conditions(rule: Rule) -> list[tuple[str, str]]:

@@ -109,7 +109,7 @@ def headline(measurement: Measurement, *, stale: bool) -> str:
     if measurement.verdict.overall == "saves-memory" and measurement.memory is not None:
         before, after = measurement.memory.before, measurement.memory.after
         figures.append(memory(before, after).replace("->", "\N{RIGHTWARDS ARROW}"))
-    verdict = VERDICTS[measurement.verdict.overall]
+    verdict = VERDICTS[measurement.verdict.overall] + _untold(measurement)
     where = f"{_safe(measurement.device.name)}, torch {_safe(measurement.software.torch)}"
     age = "; of an older version of the fix" if stale else ""
     return f"{where}: {', '.join((verdict, *figures))}{age}"
@@ -192,7 +192,18 @@ def _bearing(measurement: Measurement) -> str:
     """What a gain is said of: the fix, or a rewrite that nobody automates; counts of a simulation verify neither."""
     if measurement.verdict.overall not in _GAINS or measurement.device.type == "sim":
         return ""
-    return ", pattern measured" if measurement.subject.fix == "suggestion" else ", fix verified"
+    return _untold(measurement) or (
+        ", pattern measured" if measurement.subject.fix == "suggestion" else ", fix verified"
+    )
+
+
+def _untold(measurement: Measurement) -> str:
+    """Of a gain that is counted, where the time was measured too and does not show it."""
+    time = measurement.time
+    if time is None or measurement.verdict.overall not in _GAINS or time.verdict != "inconclusive":
+        return ""
+    undecided = measurement.protocol is not None and time.speedup.n < measurement.protocol.looks[0]
+    return "" if undecided else ", no measurable difference in time"
 
 
 def _table(measurements: Sequence[Measurement]) -> list[str]:
