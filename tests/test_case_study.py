@@ -28,7 +28,7 @@ EPOCHS = 3
 
 # What is flagged in slow.py, by the code of its line.
 EXPECTED = [
-    ("for i in range(features.size(0)):", "python-loop-over-tensor"),
+    ("for i in range(features.size(0)):", "python-loop-over-tensor?"),
     ("order = torch.randperm(self.codes.numel()).to(self.codes.device)", "host-factory-then-move"),
     ("labels = torch.zeros(logits.shape[0], dtype=torch.long).to(logits.device)", "host-factory-then-move"),
     ("if torch.isnan(loss):", "per-step-nan-check"),
@@ -202,7 +202,7 @@ def test_the_page_says_what_check_and_fix_say_today() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert case_study.generated(page) == page, "run `python tools/case_study.py`"
     table = "\n".join(row for row in page.splitlines() if row.startswith("| "))
-    assert set(re.findall(r"`([a-z]+(?:-[a-z]+)+)`", table)) == {rule for _, rule in EXPECTED}
+    assert set(re.findall(r"`([a-z]+(?:-[a-z]+)+)`", table)) == {rule.rstrip("?") for _, rule in EXPECTED}
 
 
 def test_a_stale_page_is_noticed() -> None:

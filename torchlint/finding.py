@@ -83,6 +83,7 @@ class Doubt(Enum):
     NAMED_OTHERWISE = "named-otherwise"
     HOST_BOUND = "host-bound"
     SIZE_UNKNOWN = "size-unknown"
+    ONCE_AN_EPOCH = "once-an-epoch"
 
     @property
     def sentence(self) -> str:
@@ -113,6 +114,7 @@ _SENTENCES = {
     Doubt.MEANT: "a comment or a name says that this is intended",
     Doubt.NAMED_OTHERWISE: "by a name, this may be something that needs no change",
     Doubt.SIZE_UNKNOWN: "how large the tensors are is not in sight",
+    Doubt.ONCE_AN_EPOCH: "it pays where epochs are short",
     Doubt.HOST_BOUND: "it pays only where the GPU waits for the CPU",
 }
 

@@ -23,6 +23,7 @@ RULE = Rule(
     doubts=(
         (Doubt.OPTION_DECIDES, ""),
         (Doubt.DEVICE_UNKNOWN, ""),
+        (Doubt.ONCE_AN_EPOCH, ""),
         (Doubt.RARE, "what is there to look at batches goes over few of them"),
     ),
 )
@@ -36,7 +37,14 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.edits.expressions import with_argument
 
     from ._shared.no_gain import is_on_the_cpu
-    from ._shared.workers import configured_workers, is_named_for_epochs, needs_new_workers, starts_again, workers
+    from ._shared.workers import (
+        EVERY_EPOCH,
+        configured_workers,
+        is_named_for_epochs,
+        needs_new_workers,
+        starts_again,
+        workers,
+    )
 
     kept = option(node, "persistent_workers", None, context)
     if kept.given is not None or not kept.known:
@@ -48,6 +56,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     doubts = () if known is not None else (Doubt.OPTION_DECIDES,)
     doubts = (*doubts, Doubt.DEVICE_UNKNOWN) if is_on_the_cpu(context) else doubts
+    doubts = (*doubts, Doubt.ONCE_AN_EPOCH) if again == EVERY_EPOCH else doubts
     if context.frequencies.is_diagnostic(node):
         doubts = (*doubts, Doubt.NAMED_RARE)
     is_told = is_named_for_epochs(node, context)

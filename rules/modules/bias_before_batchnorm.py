@@ -24,6 +24,7 @@ RULE = Rule(
     unsafe="old checkpoints contain the bias",
     doubts=(
         (Doubt.OPTION_DECIDES, ""),
+        (Doubt.SMALL, ""),
         (Doubt.RARE, "A network that is made to be exported keeps the weights that it was trained with."),
     ),
 )
@@ -41,7 +42,6 @@ def check(_: cst.Module, context: Context) -> Iterator[Flag]:
     text = context.program.code
     if QUANTISING.is_in(text):
         return
-    from torchlint.analyses.execution.occasions import is_export
     from torchlint.analyses.layers.norms import (
         freezes_norms,
         is_over_features,
@@ -73,7 +73,7 @@ def check(_: cst.Module, context: Context) -> Iterator[Flag]:
             title=f"Set `{made.parameter}=False`",
             edits=() if reason else _without_bias(call, made, context),
             within=context.tree.enclosing_class(call),
-            doubts=(Doubt.RARE,) if is_export(context) else (),
+            doubts=_doubts(made, context),
         )
 
 
@@ -100,8 +100,16 @@ def _optional(call: cst.Call, made: Wrapper, context: Context) -> Iterator[Flag]
             bias=f"not {context.shown(test)}",
         ),
         within=context.tree.enclosing_class(call),
-        doubts=(Doubt.OPTION_DECIDES,),
+        doubts=(Doubt.OPTION_DECIDES, *((Doubt.SMALL,) if made.layer.endswith("Linear") else ())),
     )
+
+
+def _doubts(made: Wrapper, context: Context) -> tuple[Doubt, ...]:
+    """A product adds the bias of a linear layer as it goes; that of a convolution takes a pass over its output."""
+    from torchlint.analyses.execution.occasions import is_export
+
+    small = (Doubt.SMALL,) if made.layer.endswith("Linear") else ()
+    return (*small, Doubt.RARE) if is_export(context) else small
 
 
 def _is_only_served(call: cst.Call, context: Context) -> bool:

@@ -29,6 +29,7 @@ RULE = Rule(
     doubts=(
         (Doubt.SMALL, ""),
         (Doubt.MEMORY, ""),
+        (Doubt.HOST_BOUND, ""),
         (Doubt.PER_ROW, ""),
         (Doubt.MEANT, "Who saves memory by a loop knows what it costs."),
         (Doubt.HOST_NEEDS_IT, "Of what makes up a message there is little."),

@@ -12,7 +12,7 @@ class Sampler(nn.Module):
     @torch.inference_mode()
     def forward(self, logits: torch.Tensor, temperatures: torch.Tensor) -> torch.Tensor:
         sampled = []
-        for row in range(logits.shape[0]):  # <- python-loop-over-tensor
+        for row in range(logits.shape[0]):  # <- python-loop-over-tensor?
             scaled = logits[row] / temperatures[row]
             probs = torch.softmax(scaled, dim=-1)
             sampled.append(torch.argmax(probs))

@@ -139,13 +139,16 @@ def zero_by_default(number: cst.BaseExpression, context: Context) -> cst.Integer
 # When they are started again
 
 
+EVERY_EPOCH = "every epoch"
+
+
 def starts_again(loader: cst.Call, context: Context) -> str | None:
     """How often the workers are started for one construction of the loader, in words; None if once, as far as seen."""
     again = context[Passes].repeated(loader)
     if again is not None:
         frequency = context.frequency(again)
-        return "every epoch" if frequency is Frequency.EPOCH else "for every pass over the loader"
-    return "every epoch" if _is_lightnings(loader, context) else None
+        return EVERY_EPOCH if frequency is Frequency.EPOCH else "for every pass over the loader"
+    return EVERY_EPOCH if _is_lightnings(loader, context) else None
 
 
 def _is_lightnings(loader: cst.Call, context: Context) -> bool:

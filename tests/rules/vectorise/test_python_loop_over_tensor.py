@@ -177,7 +177,7 @@ ELEMENTWISE = {
                 return 1 - 2 * torch.sum(score * target) / (torch.sum(score) + torch.sum(target))
             def forward(self, inputs, target, weight):
                 loss = 0.0
-                for i in range(inputs.shape[1]):  # <- python-loop-over-tensor
+                for i in range(inputs.shape[1]):  # <- python-loop-over-tensor?
                     loss += self._dice(inputs[:, i], target[:, i]) * weight[i]
                 return loss
         """,
@@ -205,7 +205,7 @@ ELEMENTWISE = {
                 super().__init__()
                 self.fc = nn.Linear(n, 2)
             def forward(self, h: torch.Tensor):
-                return torch.stack([self.fc(h[:, t]) for t in range(h.size(1))], 1)  # <- python-loop-over-tensor
+                return torch.stack([self.fc(h[:, t]) for t in range(h.size(1))], 1)  # <- python-loop-over-tensor?
         """,
     "a function of this file": """
         import torch
@@ -934,7 +934,7 @@ NEAR = {
                 self.network = network
             def forward(self, x):
                 total = 0
-                for i, hit in enumerate(self.network(x)):{mark}
+                for i, hit in enumerate(self.network(x)):{note}
                     total += hit.abs() * i
                 return total
         """,
@@ -1243,7 +1243,7 @@ NEAR = {
                 self.criterion = Crossed()
             def forward(self, scores: torch.Tensor, wanted: torch.Tensor):
                 loss = 0
-                for i, part in enumerate(scores[1:]):{mark}
+                for i, part in enumerate(scores[1:]):{note}
                     loss += self.{part}
                 return loss
         """,
@@ -1393,7 +1393,7 @@ FURTHER = {
         import torch.nn.functional as F
         def finish(saved: list, rewards):
             returns, losses, values = torch.tensor(rewards).cuda(), [], []
-            for (log_prob, value), r in zip(saved, returns):  # <- python-loop-over-tensor
+            for (log_prob, value), r in zip(saved, returns):  # <- python-loop-over-tensor?
                 advantage = r - value.item()
                 losses.append(-log_prob * advantage)
                 values.append(F.smooth_l1_loss(value, torch.tensor([r])))
@@ -1504,7 +1504,7 @@ def test_further_shapes(code: str) -> None:
     ],
 )
 def test_a_part_that_several_turns_may_change_is_carried(header: str, is_flagged: bool) -> None:  # noqa: FBT001
-    mark = "  # <- python-loop-over-tensor" if is_flagged else ""
+    mark = "  # <- python-loop-over-tensor?" if is_flagged else ""
     code = f"""
         import torch
         def overlaid(category: torch.Tensor, masks: torch.Tensor):
@@ -1523,7 +1523,7 @@ def test_a_part_that_several_turns_may_change_is_carried(header: str, is_flagged
     ("rows", "is_flagged"), [("[read(target) for target in targets]", False), ("torch.stack(targets)", True)]
 )
 def test_rows_of_a_list_may_be_of_any_length(rows: str, is_flagged: bool) -> None:  # noqa: FBT001
-    mark = f"  # <- {RULE}" if is_flagged else ""
+    mark = f"  # <- {RULE}?" if is_flagged else ""
     check_snippet(
         f"""
         import torch
@@ -1552,7 +1552,7 @@ def test_rows_of_a_list_may_be_of_any_length(rows: str, is_flagged: bool) -> Non
     ],
 )
 def test_a_part_that_takes_a_sum_or_a_maximum_waits_for_no_other_turn(update: str, is_flagged: bool) -> None:  # noqa: FBT001
-    mark = f"  # <- {RULE}" if is_flagged else ""
+    mark = f"  # <- {RULE}?" if is_flagged else ""
     check_snippet(
         f"""
         import torch
@@ -1680,3 +1680,47 @@ ROWS = {
 @pytest.mark.parametrize("code", ROWS.values(), ids=ROWS.keys())
 def test_rows_of_which_nobody_knows_whether_they_go_at_once(code: str) -> None:
     check_snippet(code, RULE)
+
+
+@pytest.mark.parametrize(
+    ("made", "doubt"),
+    [
+        ("torch.randn(64, 3, device='cuda')", ""),
+        ("torch.randn((1_000, 3), device='cuda')", ""),
+        ("torch.zeros(63, 3, device='cuda')", "?"),
+        ("torch.zeros(*sizes, 64, device='cuda')", "?"),
+        ("torch.zeros(n, 64, device='cuda')", "?"),
+    ],
+)
+def test_launches_are_worth_a_warning_where_they_are_known_to_be_many(made: str, doubt: str) -> None:
+    check_snippet(
+        f"""
+        import torch
+        x = {made}
+        out = torch.zeros_like(x)
+        for batch in loader:
+            for i in range(x.shape[0]):  # <- {RULE}{doubt}
+                out[i] = x[i].softmax(-1) * 2
+        """,
+        RULE,
+    )
+
+
+@pytest.mark.parametrize(
+    ("part", "doubt"), [("mask[i] == 1", ""), ("mask[i] + 1", "?"), ("mask[i].gt(0)", ""), ("idx", "?")]
+)
+def test_a_mask_of_each_row_is_waited_for(part: str, doubt: str) -> None:
+    check_snippet(
+        f"""
+        import torch
+        def hardest(dist: torch.Tensor, mask: torch.Tensor, idx: torch.Tensor):
+            dist, mask = dist.cuda(), mask.cuda()
+            total = 0
+            for i in range(dist.size(0)):  # <- {RULE}{doubt}
+                total = total + dist[i][{part}].max()
+            return total
+        for dist, mask, idx in torch.utils.data.DataLoader(data):
+            hardest(dist, mask, idx)
+        """,
+        RULE,
+    )

@@ -10,6 +10,7 @@ import libcst as cst
 from torchlint.analyses.batching.extent import (
     is_a_handful,
     is_few,
+    is_many,
     is_named_few,
     is_over_classes,
     is_plain,
@@ -37,6 +38,10 @@ class Batchable:
 
     step: Step
     doubts: tuple[Doubt, ...] = ()
+
+
+# What costs launches, and no wait: nobody sees how many rows there are.
+_ONLY_LAUNCHED = (Work.KERNEL, Work.FILL, Work.GATHER, Work.HAND)
 
 
 def batchable(loop: LoopNode, context: Context) -> Batchable | None:
@@ -84,6 +89,8 @@ def _doubts(loop: ElementLoop, step: Step, context: Context) -> Iterator[Doubt]:
         yield Doubt.DATA_UNKNOWN  # or a list
     if step.work is Work.NETWORK:
         yield Doubt.MEMORY
+    if step.work in _ONLY_LAUNCHED and not loop.selects and not is_many(loop.visit, step.tensor, context):
+        yield Doubt.HOST_BOUND
     if is_written(loop.node, context):
         yield Doubt.HOST_NEEDS_IT
     if saves_memory(loop.node, context):

@@ -24,6 +24,8 @@ from torchlint.syntax.tree import descendants, descendants_in_scope
 FEW = 4
 # As many iterations are few where they are all there are.
 FEW_IN_ALL = 16
+# So many that their launches alone, of a few kernels each, take a millisecond.
+MANY = 64
 
 
 def is_few(loop: LoopNode, visit: Visit, context: Context) -> bool:
@@ -64,6 +66,12 @@ def is_a_handful(visit: Visit, context: Context) -> bool:
         return False
     number = _literal(visit.count, context)
     return number is not None and 1 < number <= FEW
+
+
+def is_many(visit: Visit, tensor: cst.BaseExpression, context: Context) -> bool:
+    """Whether so many iterations are known that to launch them takes as long as a step of a small network."""
+    number = None if visit.count is None else _literal(visit.count, context)
+    return max(number or 0, length_along(tensor, 0, context) or 0) >= MANY
 
 
 def _goes_over_blocks(loop: LoopNode, visit: Visit, context: Context) -> bool:

@@ -101,7 +101,8 @@ class ElementLoop:
 
     `ragged`: what an iteration takes or makes has a length of its own. `opaque`: an element goes into a function from
     elsewhere. `mixed`: an iteration works with items of a list of tensors, files, or a loop of unknown length. `runs`:
-    it calls a network or autograd. `carried`: what it needs of those before.
+    it calls a network or autograd. `carried`: what it needs of those before. `selects`: an element is a mask that
+    says which parts are read, and the host waits to know how many those are.
     """
 
     node: LoopNode
@@ -112,6 +113,7 @@ class ElementLoop:
     mixed: bool
     runs: bool
     carried: Carried
+    selects: bool
 
 
 def element_loop(loop: LoopNode, visit: Visit, context: Context) -> ElementLoop | None:
@@ -136,6 +138,7 @@ def element_loop(loop: LoopNode, visit: Visit, context: Context) -> ElementLoop 
         is_mixed(turn) and not is_beside_stackable_items(turn),
         runs_a_network(turn),
         carried_by(turn.nodes, loop, turn.own_names, context),
+        followed.selects,
     )
 
 
@@ -146,6 +149,7 @@ class _Following:
     turn: Turn
     steps: dict[tuple[Work, cst.CSTNode], Step] = field(default_factory=dict)
     ragged: bool = False
+    selects: bool = False
     opaque: set[cst.Call] = field(default_factory=set)
     _on_host: set[str] = field(default_factory=set)
     _pending: list[Step] = field(default_factory=list)
@@ -349,6 +353,7 @@ class _Following:
         if subscript is None:
             return None
         owner, kind = subscript.value, self.context.kind(subscript.value)
+        self.selects = self.selects or (element.boolean and is_read(subscript, self.context))
         if element.boolean or (isinstance(above.value, cst.Name) and MASK.suggests(above.value.value)):
             return replace(element, selected=True)
         if kind is Kind.TENSOR:

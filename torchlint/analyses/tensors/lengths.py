@@ -11,6 +11,7 @@ from torchlint.semantics.flow.query import query
 from torchlint.syntax.literals import integer
 
 _TABLES = ("torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.LongTensor", "torch.FloatTensor")
+_SIZED = ("torch.zeros", "torch.ones", "torch.empty", "torch.rand", "torch.randn")
 
 # How many calls one after the other are followed.
 # Methods that leave the axes as they are.
@@ -57,7 +58,7 @@ def written_length(count: cst.BaseExpression, context: Context) -> int | None:
 
 
 def length_along(tensor: cst.BaseExpression, axis: int, context: Context) -> int | None:
-    """How long the axis of `torch.tensor([[0, 1, 2], [2, 1, 3]])` is; None for what is not literal."""
+    """How long the axis of `torch.tensor([[0, 1, 2], [2, 1, 3]])` or `torch.zeros(2, n)` is; None if not literal."""
     found = {_written(value, axis, context) for value in context.origins(tensor).nodes}
     return found.pop() if len(found) == 1 else None
 
@@ -67,6 +68,11 @@ def _written(value: cst.BaseExpression, axis: int, context: Context) -> int | No
         case cst.Call(args=[first, *_]) if context.qualified_name(value.func) in _TABLES:
             axes = list(_axes(first.value))
             return axes[axis] if -len(axes) <= axis < len(axes) else None
+        case cst.Call(args=[first, *more]) if context.qualified_name(value.func) in _SIZED:
+            given = [arg for arg in (first, *more) if arg.keyword is None]
+            sizes = first.value.elements if isinstance(first.value, (cst.Tuple, cst.List)) else given
+            is_open = any(isinstance(size, cst.StarredElement) or getattr(size, "star", "") for size in sizes)
+            return integer(sizes[axis].value) if not is_open and 0 <= axis < len(sizes) else None
     return None
 
 
