@@ -312,6 +312,39 @@ class Runner:
     assert len(found(capsys, "--select", "TL401", ".")) == count
 
 
+@pytest.mark.parametrize(("decorator", "count"), [("@torch.inference_mode()", 0), ("@torch.no_grad()", 0), ("", 1)])
+def test_a_network_of_another_file_that_turns_autograd_off(
+    folder: Path,  # noqa: F811
+    capsys: Capture,
+    decorator: str,
+    count: int,
+) -> None:
+    network = f"""
+import torch
+class Net(torch.nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        self.head = torch.nn.Linear(8, 8).cuda()
+    {decorator}
+    def forward(self, ids, cache=None):
+        return self.head(ids.float())
+"""
+    perplexity = """
+import torch
+from network import Net
+model = Net(4)
+def ppl_test(rows):
+    total = 0.0
+    for i in range(rows.shape[0]):
+        logits = model.forward(rows[i : i + 1])
+        total += torch.nn.functional.log_softmax(logits, -1).sum().item()
+    return total
+print(ppl_test(torch.load("rows.pt")))
+"""
+    write(folder, network=network, perplexity=perplexity)
+    assert len(found(capsys, "--select", "TL401", ".")) == count
+
+
 SAMPLING = """\
 import torch
 

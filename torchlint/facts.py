@@ -88,7 +88,7 @@ class Described(NamedTuple):
     `torchlint.analyses.data.datasets.Work`, what making one sample takes; None if the class is no dataset, or if the
     function does not return one of samples in memory or of a stream. `wrapper` says what layer it is around, if it is
     around one and gives its output. `uses_device` says of a function that it puts something on an accelerator, and
-    `bare` of a network that it holds no parameters.
+    `bare` of a network that it records no graph of its own.
     """
 
     path: str

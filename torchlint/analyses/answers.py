@@ -11,7 +11,7 @@ from torchlint.analyses.data.datasets import Work, class_work, returned_work, us
 from torchlint.analyses.data.sample_code import is_in_a_dataset
 from torchlint.analyses.execution.untaken_branches import literal
 from torchlint.analyses.host.purpose import purpose
-from torchlint.analyses.layers.bare import holds_no_parameters
+from torchlint.analyses.layers.bare import records_nothing
 from torchlint.analyses.layers.inference_only import is_served
 from torchlint.analyses.layers.wrappers import wrapper
 from torchlint.facts import ANY, PLACED, Answers, Asked, Called, Described, Passed, Purpose, Returned
@@ -60,7 +60,7 @@ def describe(class_: cst.ClassDef, context: Context) -> Described:
     if any(context.classes.method(class_, name) for name in ("__getitem__", "__iter__")):
         work = int(class_work(class_, context))
     wrapped = wrapper(class_, context) if context.classes.is_module(class_) else None
-    return Described(context.source.path, bases, work, wrapped, bare=holds_no_parameters(class_, context))
+    return Described(context.source.path, bases, work, wrapped, bare=records_nothing(class_, context))
 
 
 def describe_function(function: cst.FunctionDef, context: Context) -> Described:

@@ -62,12 +62,25 @@ def _looks_like_one(node: cst.CSTNode) -> bool:
     return False
 
 
+# Methods that only arrays have.
+_OF_ARRAYS = frozenset({"reshape", "view", "flatten", "ravel", "squeeze", "unsqueeze", "permute", "transpose"})
+
+
+def _is_array(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether it is a tensor, or what a method gives that nothing but tensors and arrays of NumPy has."""
+    kind = context.kind(node)
+    match node:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value=name))) if kind is Kind.UNKNOWN:
+            return name in _OF_ARRAYS
+    return kind is Kind.TENSOR
+
+
 @query(bottom=False)
 def is_mask(node: cst.BaseExpression, context: Context) -> bool:
     """Whether the expression is a tensor of truth values for certain."""
     match node:
         case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=operator, comparator=right)]):
-            return isinstance(operator, _COMPARED) and Kind.TENSOR in (context.kind(left), context.kind(right))
+            return isinstance(operator, _COMPARED) and (_is_array(left, context) or _is_array(right, context))
         case cst.UnaryOperation(operator=cst.BitInvert(), expression=inner):
             return is_mask(inner, context)
         case cst.BinaryOperation(operator=cst.BitAnd() | cst.BitOr() | cst.BitXor(), left=left, right=right):

@@ -22,7 +22,7 @@ RULE = Rule(
     since="0.2.0",
     fix=(Applicability.SAFE, Applicability.UNSAFE),
     unsafe="a batch that is changed on the CPU after the copy may arrive changed",
-    yields_to=("item-in-train-loop", "item-in-eval-loop", "dataloader-not-pinned"),
+    yields_to=("item-in-train-loop", "item-in-eval-loop", "dataloader-not-pinned", "host-factory-then-move"),
     doubts=(
         (Doubt.WAITS_ANYWAY, ""),
         (Doubt.DATA_UNKNOWN, ""),

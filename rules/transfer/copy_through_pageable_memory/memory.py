@@ -12,14 +12,13 @@ from torchlint.analyses.tensors.factories import factory
 from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.flow.query import query
-from torchlint.semantics.knowledge.apis import OF_LISTS
+from torchlint.semantics.knowledge.apis import JOINING_FUNCTIONS, OF_LISTS
 from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.syntax.literals import integer
 
 # Methods that leave the tensor in other memory, or that may.
 _ELSEWHERE = frozenset({"to", "cuda", "cpu", "pin_memory", "share_memory_", "copy_", "type", "type_as", "set_"})
-_JOINING = frozenset({"torch.cat", "torch.stack", "torch.concat", "torch.concatenate", "torch.hstack", "torch.vstack"})
 
 
 _NEW_ARRAYS = frozenset("zeros ones empty full arange array stack concatenate zeros_like ones_like".split())
@@ -84,7 +83,7 @@ def _made(call: cst.Call, name: str, context: Context) -> Pageable:
         return Pageable.NO if _may_share_pinned_memory(first, context) else Pageable.ARRAY
     if name in OF_LISTS:
         return _of_data(first, context)
-    if name in _JOINING:
+    if name in JOINING_FUNCTIONS:
         parts = first.elements if isinstance(first, (cst.List, cst.Tuple)) else ()
         found = {pageable(part.value, context) for part in parts}
         return min(found) if found else Pageable.NO

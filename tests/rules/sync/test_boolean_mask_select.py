@@ -46,6 +46,9 @@ def test_only_reduced(lines: tuple[str, ...]) -> None:
     [
         ("return x[y].mean()",),
         ("return x[z].mean()",),
+        ("return x[z.size(0) > 0].mean()",),
+        ("return x[z.reshape(-1) > 0]  # <- boolean-mask-select?",),
+        ("return x.view(-1, 3)[0 < z.flatten()]  # <- boolean-mask-select?",),
         ("return x[len(z) > 0].mean()",),
         ("return x[0].mean()",),
         ("return x[y > 0].mean(0)  # <- boolean-mask-select?",),

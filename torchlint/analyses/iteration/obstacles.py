@@ -29,7 +29,6 @@ _SHAPE_KEPT = frozenset("clone contiguous detach to cuda float half".split())
 _STATELESS = re.compile(
     r"^torch\.nn\.(\w*Loss|Linear|Conv\w*|\w*ReLU6?|Sigmoid|Tanh|(Log)?Softmax|GELU|Embedding|\w*Pool\w*|\w*Norm)$"
 )
-_JOINS = ("torch.stack", "torch.cat", "torch.concat", "torch.concatenate", "torch.hstack", "torch.vstack")
 _NO_FORWARD = apis.MODULE_ONLY_METHODS | frozenset("to cuda cpu half float zero_grad get items keys".split())
 
 
@@ -83,7 +82,7 @@ def _is_stacked(turn: Turn) -> bool:
 def _is_joined(node: cst.CSTNode, context: Context) -> bool:
     argument = context.parent(node)
     call = context.parent(argument) if isinstance(argument, cst.Arg) else None
-    return isinstance(call, cst.Call) and context.qualified_name(call.func) in _JOINS
+    return isinstance(call, cst.Call) and context.qualified_name(call.func) in apis.JOINING_FUNCTIONS
 
 
 def _is_of_arithmetic(node: cst.CSTNode, turn: Turn) -> bool:

@@ -1,10 +1,11 @@
-"""Networks that hold no parameters: what they compute has a graph only where what they are given has one."""
+"""Networks that record no graph: they hold no parameters, or turn autograd off themselves."""
 
 from __future__ import annotations
 
 import libcst as cst
 
 from torchlint.semantics.context import Context
+from torchlint.semantics.execution.grad_mode import GradMode
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.names.bindings import final_part, last_part
 from torchlint.semantics.values.lattice import Kind, Value
@@ -18,7 +19,7 @@ _PLAIN = frozenset({Kind.NUMBER, Kind.STRING, Kind.NONE, Kind.DEVICE, Kind.DTYPE
 
 
 def is_bare(func: cst.BaseExpression, context: Context) -> bool:
-    """Whether what is called is surely an instance of a class of the project that holds no parameters."""
+    """Whether what is called is surely an instance of a class of the project that records nothing of its own."""
     made = context.origins(func, Through.PARTS | Through.ATTRIBUTES)
     return made.every(lambda node: isinstance(node, cst.Call) and _makes_a_bare_one(node, context))
 
@@ -26,7 +27,7 @@ def is_bare(func: cst.BaseExpression, context: Context) -> bool:
 def _makes_a_bare_one(call: cst.Call, context: Context) -> bool:
     definition = context.value(call).definition
     if isinstance(definition, cst.ClassDef):
-        return holds_no_parameters(definition, context)
+        return records_nothing(definition, context)
     match call.func:
         case cst.Attribute(value=cst.Call() as moved, attr=cst.Name(value="cuda" | "to" | "eval")):
             return _makes_a_bare_one(moved, context)
@@ -34,6 +35,12 @@ def _makes_a_bare_one(call: cst.Call, context: Context) -> bool:
         return False
     described = context.described(call.func)
     return described is not None and described.bare
+
+
+def records_nothing(class_: cst.ClassDef, context: Context) -> bool:
+    """Whether a class holds no parameters, or its `forward` turns autograd off."""
+    forward = context.classes.method(class_, "forward")
+    return (forward is not None and context.grad(forward.body) is GradMode.OFF) or holds_no_parameters(class_, context)
 
 
 def holds_no_parameters(class_: cst.ClassDef, context: Context) -> bool:

@@ -10,6 +10,7 @@ import libcst as cst
 
 from torchlint.analyses.tensors.factories import Factory, Sameness, filled_with
 from torchlint.semantics.context import Context
+from torchlint.semantics.knowledge.apis import JOINING_FUNCTIONS
 from torchlint.semantics.knowledge.conventions.values import DEVICE
 from torchlint.semantics.names.bindings import Binder, Binding
 from torchlint.semantics.values.lattice import Device, Kind
@@ -172,6 +173,8 @@ class _Way:
                     if len(above.comparisons) > 1 or not self._may_be_beside(above.left):
                         return None
                     node, sameness = above, min(sameness, Sameness.ROUNDED)
+                case cst.Element() if self.joins and (joined := self._joining(parent)) is not None:
+                    node, sameness = joined, min(sameness, Sameness.ROUNDED)
                 case cst.UnaryOperation(operator=cst.Minus() | cst.BitInvert()):
                     node, sameness = parent, min(sameness, Sameness.ROUNDED)
                 case cst.Subscript(value=value) if value is node and _adds_axes(parent):
@@ -180,6 +183,22 @@ class _Way:
                     return sameness, node
                 case _:
                     return None
+
+    def _joining(self, first: cst.Element) -> cst.Call | None:
+        """The `torch.cat([t, other])` that joins what comes first in it with other tensors on the CPU, if it does."""
+        listed = self.context.parent(first)
+        argument = self.context.parent(listed) if isinstance(listed, (cst.List, cst.Tuple)) else None
+        call = self.context.parent(argument) if isinstance(argument, cst.Arg) else None
+        if (
+            not isinstance(listed, (cst.List, cst.Tuple))
+            or not isinstance(call, cst.Call)
+            or call.args[0] is not argument
+        ):
+            return None
+        if listed.elements[0] is not first or self.context.qualified_name(call.func) not in JOINING_FUNCTIONS:
+            return None
+        others = [None if isinstance(each, cst.StarredElement) else each.value for each in listed.elements[1:]]
+        return call if all(other is not None and self._may_be_beside(other) for other in others) else None
 
     def _may_be_beside(self, other: cst.BaseExpression) -> bool:
         """Whether it is a number, or, if that counts, another tensor on the CPU."""

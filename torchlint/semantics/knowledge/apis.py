@@ -261,3 +261,7 @@ GROUPED_REDUCTIONS = (
 )
 # Frameworks besides PyTorch: a file that computes with one names torch for a comparison.
 OTHER_FRAMEWORKS = frozenset("jax jittor megengine mindspore mxnet oneflow paddle tensorflow".split())
+# What makes one tensor of a list of them.
+JOINING_FUNCTIONS = frozenset(
+    {"torch.cat", "torch.stack", "torch.concat", "torch.concatenate", "torch.hstack", "torch.vstack"}
+)
