@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.values.lattice import Device, Kind
+from torchlint.syntax.tree import descendants
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -230,6 +231,7 @@ def _is_one_number(call: cst.Call, context: Context) -> bool:
 
 
 def _repeated(node: cst.BaseExpression) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
+    """The value and the number of `[value] * n`, `n * [value]` and `[value for _ in range(n)]`."""
     match node:
         case (
             cst.BinaryOperation(
@@ -239,6 +241,16 @@ def _repeated(node: cst.BaseExpression) -> tuple[cst.BaseExpression, cst.BaseExp
                 left=count, operator=cst.Multiply(), right=cst.List(elements=[cst.Element(value=value)])
             )
         ):
+            return value, count
+        case cst.ListComp(
+            elt=cst.Name() | cst.Attribute() | cst.Integer() | cst.Float() as value,
+            for_in=cst.CompFor(
+                target=cst.Name(value=turn),
+                iter=cst.Call(func=cst.Name(value="range"), args=[cst.Arg(value=count, star="")]),
+                ifs=[],
+                inner_for_in=None,
+            ),
+        ) if turn not in {each.value for each in descendants(value) if isinstance(each, cst.Name)}:
             return value, count
     return None
 
