@@ -48,6 +48,11 @@ _ARRAY = Message(
     "indexing `{indexed}` by `{array}` copies the array to the device{often}",
     help="copy it once, as `torch.from_numpy({array})` on the device, or make it there",
 )
+_TENSOR = Message(
+    "tensor",
+    "indexing `{indexed}` by `{index}`, which is on the CPU, copies the index to the device{often}",
+    help="move `{index}` there once, or make it there",
+)
 
 
 @RULE.on(Call("torch.arange"), Call("torch.randperm"), Call("torch.randint"))
@@ -124,6 +129,27 @@ def check_array(node: cst.Subscript, context: Context) -> Iterator[Flag]:
     how_often = context.frequency(node)
     said = _ARRAY.of(indexed=context.shown(node.value), array=context.shown(array), often=every(how_often))
     yield Flag(node, said, places=indexed[1:], doubts=tuple(_rate_doubts(node, how_often, context)))
+
+
+@RULE.on(Node("Subscript", (b"[",)))
+def check_tensor(node: cst.Subscript, context: Context) -> Iterator[Flag]:
+    """Flag a tensor of the device that is indexed by tensors that are on the CPU; what they index is one finding."""
+    from torchlint.analyses.sync.inherent_branches import is_in_sample_code
+    from torchlint.edits.messages import every
+    from torchlint.semantics.values.lattice import Device
+
+    from .indices import indexed_by, tensor_index
+
+    index = tensor_index(node, context)
+    if index is None or is_in_sample_code(node, context):
+        return
+    indexed = indexed_by(index, node, context)
+    if indexed[0] is not node:
+        return
+    how_often = context.frequency(node)
+    said = _TENSOR.of(indexed=context.shown(node.value), index=index.value, often=every(how_often))
+    unknown = (Doubt.DEVICE_UNKNOWN,) if context.device(node.value) is Device.UNKNOWN else ()
+    yield Flag(node, said, places=indexed[1:], doubts=(*unknown, *_rate_doubts(node, how_often, context)))
 
 
 def _rate_doubts(node: cst.CSTNode, how_often: Frequency, context: Context) -> Iterator[Doubt]:

@@ -14,7 +14,7 @@ from torchlint.analyses.tensors.factories import Factory, factory, is_whole
 from torchlint.analyses.tensors.host_computed import is_computed_on_host
 from torchlint.semantics.context import Context
 from torchlint.semantics.names.bindings import dotted
-from torchlint.semantics.values.lattice import UNKNOWN, Device, Kind
+from torchlint.semantics.values.lattice import UNKNOWN, Device, Kind, Value
 from torchlint.syntax.tree import Comprehension, descendants
 
 FACTORIES = ("arange", "randperm", "randint")
@@ -100,6 +100,41 @@ def array_index(subscript: cst.Subscript, context: Context) -> cst.BaseExpressio
     return None
 
 
+def tensor_index(subscript: cst.Subscript, context: Context) -> cst.Name | None:
+    """The name of a tensor on the CPU, or of a tuple of such, that indexes a tensor of the device, if any."""
+    for part in subscript.slice:
+        match part.slice:
+            case cst.Index(value=cst.Name() as name) if _is_on_the_cpu(context.value(name)):
+                is_there = _is_on_device(subscript.value, context) and not _is_moved(subscript, context)
+                return name if is_there and _has_axes(name, context) else None
+    return None
+
+
+def _is_on_the_cpu(value: Value) -> bool:
+    """Whether it is a tensor with axes that is on the CPU for certain, or nothing but such tensors."""
+    if value.kind is Kind.SEQUENCE:
+        return bool(value.items) and all(part.kind is Kind.TENSOR and _is_on_the_cpu(part) for part in value.items)
+    return value.kind is Kind.TENSOR and value.device is Device.CPU and value.proven and not value.scalar
+
+
+def _has_axes(name: cst.Name, context: Context) -> bool:
+    """Whether it is computed as a whole, by none of these factories, of which more is known: an element is a number."""
+    if context.value(name).kind is Kind.SEQUENCE:
+        return True
+    made = context.origins(name).nodes
+    return bool(made) and all(_is_computed(node, context) for node in made)
+
+
+def _is_computed(node: cst.BaseExpression, context: Context) -> bool:
+    if isinstance(node, cst.Call) and context.qualified_name(node.func) in ("torch.tensor", "torch.as_tensor"):
+        data = context.argument(node, "data", 0)
+        return data is not None and context.kind(data) in (Kind.SEQUENCE, Kind.NDARRAY)
+    return isinstance(node, (cst.Call, cst.Comparison, cst.BinaryOperation)) and not any(
+        isinstance(call, cst.Call) and (context.qualified_name(call.func) or "").rpartition(".")[2] in FACTORIES
+        for call in descendants(node)
+    )
+
+
 def indexed_by(array: cst.BaseExpression, subscript: cst.Subscript, context: Context) -> tuple[cst.Subscript, ...]:
     """The subscripts that the same array indexes, in source order: of a name each that may read what it holds there."""
     if not isinstance(array, cst.Name):
@@ -108,7 +143,7 @@ def indexed_by(array: cst.BaseExpression, subscript: cst.Subscript, context: Con
     for use in context.readers(array):
         index = context.parent(use)
         place = context.parent(context.parent(index) or index) if isinstance(index, cst.Index) else None
-        if isinstance(place, cst.Subscript) and array_index(place, context) is use:
+        if isinstance(place, cst.Subscript) and use in (array_index(place, context), tensor_index(place, context)):
             found.append(place)
     return tuple(found) or (subscript,)
 

@@ -372,3 +372,80 @@ def test_what_the_callers_in_sight_give_is_on_the_device() -> None:
                 optimizer.step()
     """
     check_snippet(code, RULE)
+
+
+MATCHING = """
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import nn
+class Matcher(nn.Module):
+    @torch.no_grad()
+    def forward(self, cost, sizes):
+        pairs = [linear_sum_assignment(c) for c in cost.cpu().split(sizes, -1)]
+        return [({made}, torch.as_tensor(j)) for i, j in pairs]
+class Criterion(nn.Module):
+    def __init__(self, matcher):
+        super().__init__()
+        self.matcher = matcher
+    def places(self, pairs):
+        batch = torch.cat([torch.full_like(source, i) for i, (source, _) in enumerate(pairs)])
+        return batch, torch.cat([source for source, _ in pairs])
+    def forward(self, logits, boxes, cost, sizes):
+        logits = logits.cuda()
+        pairs = self.matcher(cost, sizes)
+        index = self.places(pairs){moved}
+        classes = torch.full(logits.shape[:2], 1, device=logits.device)
+        classes[index] = 2{mark}
+        return logits[index].sum() + classes.sum() + boxes
+criterion = Criterion(Matcher())
+for batch in torch.utils.data.DataLoader(data):
+    criterion(*batch).backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "moved", "mark"),
+    [
+        ("torch.as_tensor(i)", "", f"  # <- {RULE}"),
+        ("torch.from_numpy(i)", "", f"  # <- {RULE}"),
+        ("torch.as_tensor(i, device='cuda')", "", ""),
+        ("unknown(i)", "", ""),
+        ("torch.as_tensor(i)", "\n        index = tuple(each.cuda() for each in index)", ""),
+    ],
+)
+def test_tensors_that_a_matcher_makes_on_the_cpu(made: str, moved: str, mark: str) -> None:
+    """As DETR's: what a network gives may move with it, but not what its `forward` makes of arrays."""
+    found = check_snippet(MATCHING.format(made=made, moved=moved, mark=mark), RULE).findings
+    assert [len(finding.places) for finding in found] == ([1] if mark else []), "the same index, once more"
+
+
+@pytest.mark.parametrize(
+    ("made", "mark"),
+    [
+        ("torch.from_numpy(rows)", "?"),
+        ("torch.ones(9, dtype=torch.bool)", "?"),
+        ("torch.randperm(9)[0]", None),  # a number
+        ("torch.tensor(3)", None),
+        ("torch.tensor([3, 4])", "?"),
+        ("torch.tensor(place)", None),
+        ("torch.ones(9, dtype=torch.bool, device=x.device)", None),
+        ("x.argmax(1)", None),
+        ("rows", None),
+    ],
+)
+def test_a_tensor_on_the_cpu(made: str, mark: str | None) -> None:
+    marked = "" if mark is None else f"  # <- {RULE}{mark}"
+    check_snippet(
+        f"""
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def forward(self, x: torch.Tensor, rows):
+                kept = {made}
+                return x[kept]{marked}
+        net = Net().cuda()
+        for x, rows in torch.utils.data.DataLoader(data):
+            net(x.cuda(), rows).sum().backward()
+        """,
+        RULE,
+    )

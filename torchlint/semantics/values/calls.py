@@ -199,7 +199,7 @@ class Results:
             result = self.kinds.elsewhere.returned_by(module, "forward")
         if result:
             if module.device is Device.UNKNOWN:
-                return with_tensors(result, off_cpu)
+                return with_tensors(result, lambda part: part if part.proven else off_cpu(part))
             return with_tensors(result.on(module.devices), lambda part: part.on(module.devices))
         last = module.qualified.rpartition(".")[2]
         if last in _TUPLE_MODULES:
