@@ -1080,7 +1080,15 @@ def test_beside_another_tensor_on_the_cpu(made: str, *, is_found: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "values", ["i for i in range(n)", "draw() for _ in range(n)", "k for _ in rows", "k for _ in range(n) if k"]
+    "values",
+    [
+        "i for i in range(n)",
+        "draw() for _ in range(n)",
+        "draw().x for _ in range(n)",
+        "i.x for i in range(n)",
+        "k for _ in rows",
+        "k for _ in range(n) if k",
+    ],
 )
 def test_a_list_of_more_than_one_value_is_data(values: str) -> None:
     check_snippet(f"{HEAD}y = torch.tensor([{values}]).to(device)\n", RULE)

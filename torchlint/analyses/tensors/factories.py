@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from torchlint.semantics.values.lattice import Device, Kind
-from torchlint.syntax.tree import descendants
 
 if TYPE_CHECKING:
     from torchlint.semantics.context import Context
@@ -250,9 +249,16 @@ def _repeated(node: cst.BaseExpression) -> tuple[cst.BaseExpression, cst.BaseExp
                 ifs=[],
                 inner_for_in=None,
             ),
-        ) if turn not in {each.value for each in descendants(value) if isinstance(each, cst.Name)}:
+        ) if not _hangs_on(value, turn):
             return value, count
     return None
+
+
+def _hangs_on(value: cst.BaseExpression, turn: str) -> bool:
+    """Whether a number, a name or an attribute may differ from turn to turn, as what a call gives does."""
+    while isinstance(value, cst.Attribute):
+        value = value.value
+    return value.value == turn if isinstance(value, cst.Name) else not isinstance(value, cst.BaseNumber)
 
 
 def _holds_tensors(node: cst.BaseExpression, context: Context) -> bool:
