@@ -87,24 +87,23 @@ def mode(found: int, *, is_folder: bool) -> int:
     return 0o755 if is_folder or found & 0o100 else 0o644
 
 
-# What is generated in a page's section of evidence, up to the command that ends it.
-_MEASURED = re.compile(
-    r"^(## Evidence\n\n)(?:(?!^## ).)*?(`torchlint verify --rule [\w-]+`)$", re.DOTALL | re.MULTILINE
-)
+# What is generated in a page's section of evidence.
+_MEASURED = re.compile(r"^(## Evidence\n\n)(?:(?!^## ).)*?`torchlint verify --rule [\w-]+`\n", re.MULTILINE | re.DOTALL)
 
 
 def packed(folder: Path, pattern: str) -> bytes:
-    """The texts of the files below a folder by their POSIX paths in it: the same bytes for the same files.
+    """The POSIX paths of the files below a folder, and their texts: the same bytes for the same files.
 
-    Files of one kind stand together, where they compress better. What a page tells of evidence is left out: `explain`
-    writes it anew from the evidence itself.
+    Files of one kind stand together, and so do the sections of pages, where they compress better. What a page tells of
+    evidence is left out: `explain` writes it anew from the evidence itself.
     """
     texts = {
-        path.relative_to(folder).as_posix(): _MEASURED.sub(r"\1\2", path.read_bytes().decode())
+        path.relative_to(folder).as_posix(): _MEASURED.sub(r"\1", path.read_bytes().decode())
         for path in sorted(folder.rglob(pattern), key=lambda path: (path.suffix, path))
         if path.is_file() and "__pycache__" not in path.parts
     }
-    return bz2.compress(json.dumps(texts, ensure_ascii=False).encode())
+    parts = [re.split(r"(?m)^(?=## )", text) if pattern == "*.md" else [text] for text in texts.values()]
+    return bz2.compress(json.dumps([[*texts], *zip(*parts, strict=True)], ensure_ascii=False).encode())
 
 
 def readme() -> str:
@@ -115,8 +114,9 @@ def readme() -> str:
         return f"{link['label']}({REPOSITORY}/{kind}/main/{link['target']})"
 
     text, _, rest = Path(__file__).with_name("README.md").read_text("utf-8").partition("What a name holds")
-    text += "## Install" + rest.partition("## Install")[2].partition("## Use")[0]
+    text += "## Install" + rest.partition("## Install")[2].partition("In a checkout:")[0]
     text += "The [README](README.md) says more of its use, [docs/rules.md](docs/rules.md) has all rules.\n"
+    text = re.sub(r":\n\n```diff\n.*?\n```\n", ".\n", re.sub(r"<!-- .* -->\n\n", "", text), flags=re.DOTALL)
     return re.sub(r"(?P<label>!?\[[^\]]*\])\((?!https?:|#)(?P<target>[^)]+)\)", absolute, text)
 
 

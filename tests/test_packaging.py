@@ -130,9 +130,9 @@ def from_git(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Instal
 def package_data() -> list[str]:
     """The pages and fixtures of the checkout with their digests, as `LIST_DATA` prints what is installed.
 
-    Of a page's evidence only the command is installed, and what was written below it.
+    Of a page's evidence only what was written below it is installed.
     """
-    generated = re.compile(rb"(?<=\n## Evidence\n\n)(?:(?!## )[^\n]*\n)*?[^\n]*(?=`torchlint verify --rule )")
+    generated = re.compile(rb"(?<=\n## Evidence\n\n)(?:(?!## )[^\n]*\n)*?[^\n]*`torchlint verify --rule [\w-]+`\n")
     return sorted(
         f"{path.relative_to(ROOT).as_posix()} {hashlib.sha256(generated.sub(b'', path.read_bytes())).hexdigest()}"
         for top, pattern in (("rules", "*.md"), ("fixtures", "*"))

@@ -243,6 +243,10 @@ def _words(name: str, section: str, metavar: str, text: str) -> _Option:
     return _Option([name], section, multiple=True, metavar=metavar, callback=_list, shell_complete=complete, help=text)
 
 
+def _severity(name: str, section: str, text: str) -> _Option:
+    return _Option([name], section, type=click.Choice(("note", "warning")), metavar="SEVERITY", help=text)
+
+
 def _flag(names: str, section: str, text: str, envvar: str | None = None) -> _Option:
     return _Option(names.split(), section, is_flag=True, help=text, envvar=envvar)
 
@@ -260,13 +264,7 @@ def _parameters(*, fixing: bool) -> list[click.Parameter]:
         _words("--ignore", "Rules", "RULES", "Do not run these rules."),
         _words("--per-file-ignores", "Rules", "PATTERN:RULE", "Do not run a rule in the files that match."),
         _either("preview", "Rules", "Also run rules that are new and may change."),
-        _Option(
-            ["--level"],
-            "Rules",
-            type=click.Choice(("note", "warning")),
-            metavar="SEVERITY",
-            help="Report findings that are at least this severe: note (the default) or warning.",
-        ),
+        _severity("--level", "Rules", "Report findings that are at least this severe: note (the default) or warning."),
         *([] if fixing else [_either("fix", "Fixes", "Apply the fixes that are safe.")]),
         _either("unsafe-fixes", "Fixes", "Apply or show also those that may change what is computed."),
         _flag("--diff", "Fixes", "Show what --fix would change, and change nothing."),
@@ -356,12 +354,10 @@ def _parameters(*, fixing: bool) -> list[click.Parameter]:
         _flag("-q --quiet", "Output", "Print findings only."),
         _flag("-s --silent", "Output", "Print nothing; the exit status says it."),
         _flag("-v --verbose", "Output", "Also print what is done, and where torchlint fails."),
-        _Option(
-            ["--fail-on"],
+        _severity(
+            "--fail-on",
             "Output",
-            type=click.Choice(("note", "warning")),
-            metavar="SEVERITY",
-            help="Exit with 1 for findings that are at least this severe: warning (the default) or note.",
+            "Exit with 1 for findings at least this severe: warning (the default) or note.",
         ),
         _flag("-e --exit-zero", "Output", "Exit with 0 in spite of findings."),
         _flag("--exit-non-zero-on-fix", "Output", "Exit with 1 if anything was fixed."),

@@ -59,5 +59,5 @@ def _packed(folder: Folder) -> Mapping[str, str] | None:
     except ModuleNotFoundError:
         why = f"torchlint's {folder} are packed with bz2, which this Python lacks: build it with libbz2"
         raise UnpackableError(why) from None
-    texts: dict[str, str] = json.loads(bz2.decompress(data))
-    return texts
+    paths, *parts = json.loads(bz2.decompress(data))
+    return dict(zip(paths, map("".join, zip(*parts, strict=True)), strict=True))

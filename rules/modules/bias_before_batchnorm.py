@@ -100,12 +100,12 @@ def _optional(call: cst.Call, made: Wrapper, context: Context) -> Iterator[Flag]
             bias=f"not {context.shown(test)}",
         ),
         within=context.tree.enclosing_class(call),
-        doubts=(Doubt.OPTION_DECIDES, *((Doubt.SMALL,) if made.layer.endswith("Linear") else ())),
+        doubts=(Doubt.OPTION_DECIDES, *_doubts(made, context)),
     )
 
 
 def _doubts(made: Wrapper, context: Context) -> tuple[Doubt, ...]:
-    """A product adds the bias of a linear layer as it goes; that of a convolution takes a pass over its output."""
+    """A product adds a bias as it goes, a convolution in a pass over its output."""
     from torchlint.analyses.execution.occasions import is_export
 
     small = (Doubt.SMALL,) if made.layer.endswith("Linear") else ()

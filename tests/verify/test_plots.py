@@ -7,10 +7,11 @@ import re
 from xml.etree import ElementTree as ET
 
 import pytest
+from case_study import standalone
 from runs import ratio
 
 from torchlint.evidence import Ratio
-from torchlint.verify.plots import STYLE, Line, ecdf, forest, run_order, standalone
+from torchlint.verify.plots import STYLE, Line, ecdf, forest, run_order
 from torchlint.verify.words import interval
 
 SVG = "{http://www.w3.org/2000/svg}"

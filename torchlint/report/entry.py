@@ -33,17 +33,17 @@ class Entry:
     name: str
     message: str
     span: Span | None
-    frequency: Frequency
-    origin: str
-    cause: Span | None
-    fix: Fix | None
-    rule: Rule | None
     fault: Fault | None
-    severity: Severity
-    doubts: tuple[Doubt, ...]
-    doubtful: str
-    places: tuple[Span, ...]
-    help: str
+    frequency: Frequency = Frequency.UNKNOWN
+    origin: str = ""
+    cause: Span | None = None
+    fix: Fix | None = None
+    rule: Rule | None = None
+    severity: Severity = Severity.WARNING
+    doubts: tuple[Doubt, ...] = ()
+    doubtful: str = ""
+    places: tuple[Span, ...] = ()
+    help: str = ""
     measured: Cost | None = None
 
     @property
@@ -123,17 +123,7 @@ def _of_diagnostic(source: SourceFile, diagnostic: Diagnostic) -> Entry:
         name=diagnostic.name,
         message=diagnostic.message,
         span=diagnostic.span,
-        frequency=Frequency.UNKNOWN,
-        origin="",
-        cause=None,
-        fix=None,
-        rule=None,
         fault=diagnostic.fault,
-        severity=Severity.WARNING,
-        doubts=(),
-        doubtful="",
-        places=(),
-        help="",
     )
 
 

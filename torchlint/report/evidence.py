@@ -199,11 +199,10 @@ def _bearing(measurement: Measurement) -> str:
 
 def _untold(measurement: Measurement) -> str:
     """Of a gain that is counted, where the time was measured too and does not show it."""
-    time = measurement.time
-    if time is None or measurement.verdict.overall not in _GAINS or time.verdict != "inconclusive":
+    time, protocol = measurement.time, measurement.protocol
+    if time is None or time.verdict != "inconclusive" or measurement.verdict.overall not in _GAINS:
         return ""
-    undecided = measurement.protocol is not None and time.speedup.n < measurement.protocol.looks[0]
-    return "" if undecided else ", no measurable difference in time"
+    return "" if protocol and time.speedup.n < protocol.looks[0] else ", no measurable difference in time"
 
 
 def _table(measurements: Sequence[Measurement]) -> list[str]:

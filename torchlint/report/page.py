@@ -10,8 +10,6 @@ from torchlint.rule import Rule
 # The title and the list of metadata that open a page; the rule itself says the same.
 _HEAD = re.compile(r"# [^\n]*\n+(?:- [^\n]*\n)*\n*")
 
-_EVIDENCE = re.compile(r"^## Evidence\n.*?(?=^## |\Z)", re.DOTALL | re.MULTILINE)
-
 
 def page(rule: Rule) -> str | None:
     """The whole page, None where the rule's pack holds none.
@@ -31,9 +29,7 @@ def page(rule: Rule) -> str | None:
         return None
 
 
-def body(rule: Rule, *, evidence: bool = True) -> str | None:
-    """The page without its title and metadata, and without the section of evidence unless it is asked for."""
+def body(rule: Rule) -> str | None:
+    """The page without its title and metadata."""
     text = page(rule)
-    if text is not None and not evidence:
-        text = _EVIDENCE.sub("", text)
     return None if text is None else _HEAD.sub("", text, count=1).strip() + "\n"

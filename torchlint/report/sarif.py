@@ -109,7 +109,7 @@ def _descriptor(rule: Rule) -> Json:
         "fullDescription": {"text": rule.summary},
         "help": {
             "text": f"{rule.summary} See {rule.url}",
-            "markdown": body(rule, evidence=False) or f"{rule.summary}\n\n{link}",
+            "markdown": body(rule) or f"{rule.summary}\n\n{link}",
         },
         "helpUri": rule.url,
         "defaultConfiguration": {"enabled": rule.default, "level": "warning"},

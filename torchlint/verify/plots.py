@@ -149,12 +149,6 @@ def ecdf(found: Ratio, null: Ratio | None, tone: str, band: float = 0.01) -> str
     return _svg(_FACET_WIDTH, _FACET_HEIGHT, "Distribution of the speed-ups of the replicates", parts)
 
 
-def standalone(drawing: str) -> str:
-    """A drawing as a file of its own."""
-    head, _, rest = drawing.partition(">")
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{head}>\n<style>{STYLE}</style>{rest}\n'
-
-
 class _Axis:
     """From a ratio to a place between two edges, and the ticks that fit there."""
 

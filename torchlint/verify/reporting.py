@@ -148,13 +148,9 @@ def _row(unit: Unit, found: Found, program: Program, judged: Judgement | None) -
         reason = judged.reason
     if verdict == "faster" and alone:
         reason = "; ".join(filter(None, (reason, _start_up(found, alone[0]))))
-    return Row(
-        code=unit.code,
-        rule=unit.rule,
-        path=unit.shown,
-        line=unit.line,
-        title=unit.title,
-        safety=str(unit.applicability),
+    return _row_of(
+        unit,
+        program,
         verdict=verdict,
         action=judged.action if judged else None,
         why=reason,
@@ -164,7 +160,6 @@ def _row(unit: Unit, found: Found, program: Program, judged: Judgement | None) -
         memory=_peaks(before, after),
         busy=Change(before.busy_ns / 1e3, after.busy_ns / 1e3) if before and after and after.busy_ns else None,
         numerics="not compared" if unit in found.later else _numerics(said) if said else "",
-        diff=program.diff(unit),
     )
 
 
@@ -200,6 +195,10 @@ def _alone(found: Found, unit: Unit) -> tuple[Decision, list[float]] | None:
 
 
 def _idle(unit: Unit, program: Program) -> Row:
+    return _row_of(unit, program, verdict="not-exercised", why="its lines do not run from this entry")
+
+
+def _row_of(unit: Unit, program: Program, **said: Any) -> Row:
     return Row(
         code=unit.code,
         rule=unit.rule,
@@ -207,9 +206,8 @@ def _idle(unit: Unit, program: Program) -> Row:
         line=unit.line,
         title=unit.title,
         safety=str(unit.applicability),
-        verdict="not-exercised",
-        why="its lines do not run from this entry",
         diff=program.diff(unit),
+        **said,
     )
 
 

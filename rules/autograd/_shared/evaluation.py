@@ -135,13 +135,7 @@ class Evaluations:
         if owner is None or function in self._switches or not self.context.classes.is_module(owner):
             return False
         # What a module does itself is its caller's to decide on, unless all of them are in sight.
-        callers = self.context.calls.callers(function)
-        return not callers or any(map(self._is_in_forward, callers)) or bool(self.context.elsewhere.callers(function))
-
-    def _is_in_forward(self, call: cst.Call) -> bool:
-        """Whether a module calls it where it is called itself, by whom its own callers decide."""
-        caller = self.context.function(call)
-        return isinstance(caller, cst.FunctionDef) and caller.name.value in ("forward", "__call__")
+        return not self.context.calls.callers(function) or bool(self.context.elsewhere.callers(function))
 
     def _is_of_a_module(self, function: cst.FunctionDef) -> bool:
         """Whether the method is one of a module by a base that another file defines."""

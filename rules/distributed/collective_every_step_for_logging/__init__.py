@@ -16,7 +16,6 @@ RULE = Rule(
     summary="All processes synchronize every batch, only to log a value or for nothing.",
     since="0.2.0",
     doubts=(
-        (Doubt.USE_UNKNOWN, ""),
         (Doubt.RATE_UNKNOWN, ""),
         (Doubt.UNCALLED, ""),
         (Doubt.RARE, "a metric that is reduced once in an epoch is what the rule advises"),
@@ -47,7 +46,7 @@ def check_reduction(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
 
-    from .collectives import is_only_told, may_compute, uses_behind
+    from .collectives import is_only_told, uses_behind
 
     tensor = context.argument(node, "tensor", 0)
     if not isinstance(tensor, cst.Name) or _is_told_where_it_is_called(node, context):
@@ -57,11 +56,10 @@ def check_reduction(node: cst.Call, context: Context) -> Iterator[Flag]:
     uses = list(uses_behind(node, tensor, context))
     told = [use for use in uses if not _is_reduced(use, context)]
     if told and all(is_only_told(use, context) for use in told):
-        unknown = (Doubt.USE_UNKNOWN,) if any(may_compute(use, context) for use in told) else ()
         yield Flag(
             node,
             _REDUCED.of(tensor=tensor.value, often=how_often(node, context)),
-            doubts=(*unknown, *rate_doubts(node, context)),
+            doubts=rate_doubts(node, context),
         )
 
 
@@ -71,17 +69,16 @@ def check_function(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
 
-    from .collectives import is_only_told, is_reduction, keeps_its_sum, may_compute
+    from .collectives import is_only_told, is_reduction, keeps_its_sum
 
     if not node.args or (context.qualified_name(node.func) or "").startswith("torch."):
         return
     first = node.args[0].value
     if is_reduction(node, context) and is_only_told(node, context) and not keeps_its_sum(node, context):
-        unknown = (Doubt.USE_UNKNOWN,) if may_compute(node, context) else ()
         yield Flag(
             node,
             _REDUCED.of(tensor=context.shown(first), often=how_often(node, context)),
-            doubts=(*unknown, *rate_doubts(node, context)),
+            doubts=rate_doubts(node, context),
         )
 
 

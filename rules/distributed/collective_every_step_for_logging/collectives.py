@@ -7,10 +7,9 @@ from collections.abc import Iterator
 import libcst as cst
 
 from torchlint.semantics.context import Context
-from torchlint.semantics.flow.destinations import Destinations
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.knowledge.conventions.conditions import RANK_CONDITION
-from torchlint.semantics.knowledge.conventions.functions import COLLECTING_METHOD, LOGGING_CALL, REDUCING_FUNCTION
+from torchlint.semantics.knowledge.conventions.functions import REDUCING_FUNCTION
 from torchlint.semantics.names.bindings import last_part, method_name
 from torchlint.syntax.tree import descendants, descendants_in_scope
 
@@ -52,27 +51,6 @@ _SHORT = 12
 
 def is_only_told(node: cst.BaseExpression, context: Context) -> bool:
     """Whether the value of an expression ends in calls that print, log or average it, and decides nothing."""
-    destinations = _ends(node, context)
-    return (
-        not destinations.lost
-        and bool(destinations.found)
-        and all(_is_told(found.node, context) for found in destinations.found)
-    )
-
-
-def may_compute(node: cst.BaseExpression, context: Context) -> bool:
-    """Whether the value is given to a method of the same object that may do more with it: `self.get_loss(x, count)`."""
-    for found in _ends(node, context).found:
-        call = context.parent(argument) if isinstance(argument := context.parent(found.node), cst.Arg) else None
-        match call:
-            case cst.Call(func=cst.Attribute(value=cst.Name(value="self"), attr=cst.Name(value=name))):
-                if not (COLLECTING_METHOD.suggests(name) or LOGGING_CALL.suggests(name)):
-                    return True
-    return False
-
-
-def _ends(node: cst.BaseExpression, context: Context) -> Destinations:
-    """Where the value of an expression goes, also through what is computed of it."""
 
     def turned(held: cst.BaseExpression, taker: cst.CSTNode) -> cst.BaseExpression | None:
         match taker:
@@ -88,7 +66,12 @@ def _ends(node: cst.BaseExpression, context: Context) -> Destinations:
                 return call if isinstance(call, cst.Call) and _computes(call, context) else None
         return None
 
-    return context.destinations(node, Through.PARTS, handed_on=turned)
+    destinations = context.destinations(node, Through.PARTS, handed_on=turned)
+    return (
+        not destinations.lost
+        and bool(destinations.found)
+        and all(_is_told(found.node, context) for found in destinations.found)
+    )
 
 
 def keeps_its_sum(call: cst.Call, context: Context) -> bool:

@@ -69,9 +69,8 @@ _OF_ARRAYS = frozenset({"reshape", "view", "flatten", "ravel", "squeeze", "unsqu
 def _is_array(node: cst.BaseExpression, context: Context) -> bool:
     """Whether it is a tensor, or what a method gives that nothing but tensors and arrays of NumPy has."""
     kind = context.kind(node)
-    match node:
-        case cst.Call(func=cst.Attribute(attr=cst.Name(value=name))) if kind is Kind.UNKNOWN:
-            return name in _OF_ARRAYS
+    if kind is Kind.UNKNOWN and isinstance(node, cst.Call):
+        return last_part(node.func) in _OF_ARRAYS
     return kind is Kind.TENSOR
 
 

@@ -45,8 +45,8 @@ _RANGE = Message(
 )
 _ARRAY = Message(
     "array",
-    "indexing `{indexed}` by `{array}` copies the array to the device{often}",
-    help="copy it once, as `torch.from_numpy({array})` on the device, or make it there",
+    "indexing `{indexed}` by `{index}` copies the array to the device{often}",
+    help="copy it once, as `torch.from_numpy({index})` on the device, or make it there",
 )
 _TENSOR = Message(
     "tensor",
@@ -113,42 +113,26 @@ def check_list(node: cst.ListComp | cst.List | cst.Call, context: Context) -> It
     yield Flag(indexed, said, places=found.indexed[1:], doubts=tuple(doubts))
 
 
-@RULE.on(Node("Subscript", (b"numpy",)))
-def check_array(node: cst.Subscript, context: Context) -> Iterator[Flag]:
-    """Flag a tensor of the device that is indexed by an array of NumPy; what the same array indexes is one finding."""
-    from torchlint.edits.messages import every
-
-    from .indices import array_index, indexed_by
-
-    array = array_index(node, context)
-    if array is None:
-        return
-    indexed = indexed_by(array, node, context)
-    if indexed[0] is not node:
-        return
-    how_often = context.frequency(node)
-    said = _ARRAY.of(indexed=context.shown(node.value), array=context.shown(array), often=every(how_often))
-    yield Flag(node, said, places=indexed[1:], doubts=tuple(_rate_doubts(node, how_often, context)))
-
-
 @RULE.on(Node("Subscript", (b"[",)))
-def check_tensor(node: cst.Subscript, context: Context) -> Iterator[Flag]:
-    """Flag a tensor of the device that is indexed by tensors that are on the CPU; what they index is one finding."""
-    from torchlint.analyses.sync.inherent_branches import is_in_sample_code
+def check_array(node: cst.Subscript, context: Context) -> Iterator[Flag]:
+    """Flag a tensor of the device that an array or a tensor of the CPU indexes; what that indexes is one finding."""
     from torchlint.edits.messages import every
     from torchlint.semantics.values.lattice import Device
 
-    from .indices import indexed_by, tensor_index
+    from .indices import array_index, indexed_by, tensor_index
 
-    index = tensor_index(node, context)
-    if index is None or is_in_sample_code(node, context):
+    message, index = _ARRAY, array_index(node, context)
+    if index is None:
+        message, index = _TENSOR, tensor_index(node, context)
+    if index is None:
         return
     indexed = indexed_by(index, node, context)
     if indexed[0] is not node:
         return
     how_often = context.frequency(node)
-    said = _TENSOR.of(indexed=context.shown(node.value), index=index.value, often=every(how_often))
-    unknown = (Doubt.DEVICE_UNKNOWN,) if context.device(node.value) is Device.UNKNOWN else ()
+    said = message.of(indexed=context.shown(node.value), index=context.shown(index), often=every(how_often))
+    is_unknown = message is _TENSOR and context.device(node.value) is Device.UNKNOWN
+    unknown = (Doubt.DEVICE_UNKNOWN,) if is_unknown else ()
     yield Flag(node, said, places=indexed[1:], doubts=(*unknown, *_rate_doubts(node, how_often, context)))
 
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import libcst as cst
 
 from torchlint.analyses.provenance.network import is_with_the_network
+from torchlint.analyses.sync.inherent_branches import is_in_sample_code
 from torchlint.analyses.tensors.aliasing import reflects
 from torchlint.analyses.tensors.array_elements import may_be_a_number
 from torchlint.analyses.tensors.factories import Factory, factory, is_whole
 from torchlint.analyses.tensors.host_computed import is_computed_on_host
 from torchlint.semantics.context import Context
-from torchlint.semantics.names.bindings import dotted
+from torchlint.semantics.names.bindings import dotted, last_part
 from torchlint.semantics.values.lattice import UNKNOWN, Device, Kind, Value
 from torchlint.syntax.tree import Comprehension, descendants
 
@@ -106,7 +107,7 @@ def tensor_index(subscript: cst.Subscript, context: Context) -> cst.Name | None:
         match part.slice:
             case cst.Index(value=cst.Name() as name) if _is_on_the_cpu(context.value(name)):
                 is_there = _is_on_device(subscript.value, context) and not _is_moved(subscript, context)
-                return name if is_there and _has_axes(name, context) else None
+                return name if is_there and _has_axes(name, context) and not is_in_sample_code(name, context) else None
     return None
 
 
@@ -118,11 +119,10 @@ def _is_on_the_cpu(value: Value) -> bool:
 
 
 def _has_axes(name: cst.Name, context: Context) -> bool:
-    """Whether it is computed as a whole, by none of these factories, of which more is known: an element is a number."""
-    if context.value(name).kind is Kind.SEQUENCE:
-        return True
+    """Whether it is made as a whole, and by none of the factories: an element is a number."""
     made = context.origins(name).nodes
-    return bool(made) and all(_is_computed(node, context) for node in made)
+    is_computed = bool(made) and all(_is_computed(node, context) for node in made)
+    return is_computed or context.value(name).kind is Kind.SEQUENCE
 
 
 def _is_computed(node: cst.BaseExpression, context: Context) -> bool:
@@ -130,8 +130,7 @@ def _is_computed(node: cst.BaseExpression, context: Context) -> bool:
         data = context.argument(node, "data", 0)
         return data is not None and context.kind(data) in (Kind.SEQUENCE, Kind.NDARRAY)
     return isinstance(node, (cst.Call, cst.Comparison, cst.BinaryOperation)) and not any(
-        isinstance(call, cst.Call) and (context.qualified_name(call.func) or "").rpartition(".")[2] in FACTORIES
-        for call in descendants(node)
+        isinstance(call, cst.Call) and last_part(call.func) in FACTORIES for call in descendants(node)
     )
 
 

@@ -248,23 +248,3 @@ def test_what_a_network_sums_over_the_processes_is_no_metric() -> None:
     """
     check_snippet(code.format("forward", "", ""), RULE)
     check_snippet(code.format("told", ".told", f"  # <- {RULE}"), RULE)
-
-
-@pytest.mark.parametrize(
-    ("taker", "doubt"),
-    [("self.get_loss(outputs, count)", "?"), ("self.log(count)", ""), ("self.meters.update(n=count)", "")],
-)
-def test_what_a_method_of_the_same_object_does_with_it_is_not_in_sight(taker: str, doubt: str) -> None:
-    check_snippet(
-        f"""
-        import torch
-        import torch.distributed as dist
-        class Criterion(torch.nn.Module):
-            def forward(self, outputs, targets):
-                count = torch.as_tensor([len(targets)], device=outputs.device)
-                dist.all_reduce(count)  # <- {RULE}{doubt}
-                count = torch.clamp(count / dist.get_world_size(), min=1).item()
-                {taker}
-        """,
-        RULE,
-    )

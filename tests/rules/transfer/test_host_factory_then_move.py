@@ -105,7 +105,6 @@ def test_the_safe_fix(expression: str, expected: str) -> None:
         ("torch.FloatTensor(*shape).cuda()", 'torch.empty(*shape, dtype=torch.float32, device="cuda")'),
         ("torch.FloatTensor(x.size()).cuda()", 'torch.empty(x.size(), dtype=torch.float32, device="cuda")'),
         ("torch.IntTensor([k] * n).to(device)", "torch.full((n,), k, dtype=torch.int32, device=device)"),
-        ("torch.tensor([k for _ in range(n)]).to(device)", "torch.full((n,), k, device=device)"),
         ("torch.tensor(n * [1], dtype=torch.long).cuda()", 'torch.full((n,), 1, dtype=torch.long, device="cuda")'),
         ("(torch.ones(n) == 1).cuda()", '(torch.ones(n, device="cuda") == 1)'),
     ],
@@ -701,7 +700,6 @@ def test_a_loss_that_is_tried_out_by_fitting_a_tensor() -> None:
     [
         ("torch.tensor(n * [1000])", "use `torch.full` with `device=device`"),
         ("torch.FloatTensor([1.0] * n)", "use `torch.full` with `device=device`"),
-        ("torch.tensor([k for _ in range(n)])", "use `torch.full` with `device=device`"),
         ("torch.FloatTensor(n, 3)", "use `torch.empty` with `device=device`"),
         ("torch.zeros(n)", "create it there with `device=device`"),
     ],
@@ -1077,18 +1075,3 @@ def test_beside_another_tensor_on_the_cpu(made: str, *, is_found: bool) -> None:
         RULE,
     )
     assert not any(finding.fix for finding in result.findings)
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        "i for i in range(n)",
-        "draw() for _ in range(n)",
-        "draw().x for _ in range(n)",
-        "i.x for i in range(n)",
-        "k for _ in rows",
-        "k for _ in range(n) if k",
-    ],
-)
-def test_a_list_of_more_than_one_value_is_data(values: str) -> None:
-    check_snippet(f"{HEAD}y = torch.tensor([{values}]).to(device)\n", RULE)

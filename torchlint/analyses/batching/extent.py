@@ -19,6 +19,8 @@ from torchlint.semantics.knowledge.conventions.comments import MEMORY_COMMENT
 from torchlint.semantics.knowledge.conventions.conditions import MEMORY_OPTION
 from torchlint.semantics.knowledge.conventions.counts import BEST_FEW, CLASS_NUMBER, STRUCTURE
 from torchlint.semantics.knowledge.conventions.values import CHANNEL_STATISTICS, PYRAMID
+from torchlint.semantics.names.loop_headers import is_shape
+from torchlint.syntax.literals import integer
 from torchlint.syntax.tree import descendants, descendants_in_scope
 
 FEW = 4
@@ -42,7 +44,7 @@ def is_few(loop: LoopNode, visit: Visit, context: Context) -> bool:
         return False
     if any(STRUCTURE.suggests(name) for name in visit.counters):
         return True
-    if any(map(_is_shape, (container for _, container in (*visit.elements, *visit.others)))):
+    if any(map(_is_of_a_shape, (container for _, container in (*visit.elements, *visit.others)))):
         return True
     if any(_has_few_rows(tensor, context) for _, tensor in visit.elements):
         return True
@@ -69,7 +71,7 @@ def is_a_handful(visit: Visit, context: Context) -> bool:
 
 
 def is_many(visit: Visit, tensor: cst.BaseExpression, context: Context) -> bool:
-    """Whether so many iterations are known that to launch them takes as long as a step of a small network."""
+    """Whether the iterations are known to be so many that to launch them takes long."""
     number = None if visit.count is None else _literal(visit.count, context)
     return max(number or 0, length_along(tensor, 0, context) or 0) >= MANY
 
@@ -95,22 +97,17 @@ def _has_few_rows(tensor: cst.BaseExpression, context: Context) -> bool:
     return has_one_row(tensor, context) if length is None else length <= FEW
 
 
-def _is_shape(node: cst.BaseExpression) -> bool:
+def _is_of_a_shape(node: cst.BaseExpression) -> bool:
     """`x.shape`, `x.size()[2:]`: there is an iteration for each axis."""
     while isinstance(node, cst.Subscript):
         node = node.value
-    match node:
-        case cst.Attribute(attr=cst.Name(value="shape")):
-            return True
-        case cst.Call(func=cst.Attribute(attr=cst.Name(value="size")), args=[]):
-            return True
-    return False
+    return is_shape(node)
 
 
 def _literal(node: cst.BaseExpression, context: Context) -> int | None:
     match node:
-        case cst.Integer(value=text):
-            return int(text.replace("_", ""), 0)
+        case cst.Integer():
+            return integer(node)
         case cst.Name():
             parameter = context.parameter(node)
             value = context.stands_for(node) if parameter is None else parameter.default

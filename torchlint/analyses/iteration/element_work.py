@@ -101,8 +101,8 @@ class ElementLoop:
 
     `ragged`: what an iteration takes or makes has a length of its own. `opaque`: an element goes into a function from
     elsewhere. `mixed`: an iteration works with items of a list of tensors, files, or a loop of unknown length. `runs`:
-    it calls a network or autograd. `carried`: what it needs of those before. `selects`: an element is a mask that
-    says which parts are read, and the host waits to know how many those are.
+    it calls a network or autograd. `carried`: what it needs of those before. `selects`: an element is a mask
+    by which parts are read, and the host waits.
     """
 
     node: LoopNode

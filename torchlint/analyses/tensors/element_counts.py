@@ -13,7 +13,6 @@ from torchlint.semantics.knowledge.apis import LEGACY_TENSORS
 # The sizes of the axes, None for one that is not literal.
 Sizes: TypeAlias = "list[int | None]"
 
-_AXES_OF_IMAGES = 4
 _SIZED = frozenset("zeros ones empty rand randn".split())
 # Of the others, where the size stands: by position, and as a keyword.
 _PLACED = {

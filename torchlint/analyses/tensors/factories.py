@@ -230,7 +230,6 @@ def _is_one_number(call: cst.Call, context: Context) -> bool:
 
 
 def _repeated(node: cst.BaseExpression) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
-    """The value and the number of `[value] * n`, `n * [value]` and `[value for _ in range(n)]`."""
     match node:
         case (
             cst.BinaryOperation(
@@ -241,24 +240,7 @@ def _repeated(node: cst.BaseExpression) -> tuple[cst.BaseExpression, cst.BaseExp
             )
         ):
             return value, count
-        case cst.ListComp(
-            elt=cst.Name() | cst.Attribute() | cst.Integer() | cst.Float() as value,
-            for_in=cst.CompFor(
-                target=cst.Name(value=turn),
-                iter=cst.Call(func=cst.Name(value="range"), args=[cst.Arg(value=count, star="")]),
-                ifs=[],
-                inner_for_in=None,
-            ),
-        ) if not _hangs_on(value, turn):
-            return value, count
     return None
-
-
-def _hangs_on(value: cst.BaseExpression, turn: str) -> bool:
-    """Whether a number, a name or an attribute may differ from turn to turn, as what a call gives does."""
-    while isinstance(value, cst.Attribute):
-        value = value.value
-    return value.value == turn if isinstance(value, cst.Name) else not isinstance(value, cst.BaseNumber)
 
 
 def _holds_tensors(node: cst.BaseExpression, context: Context) -> bool:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from torchlint.analyses.tensors.element_counts import sizes
 from torchlint.semantics.context import Context
 from torchlint.semantics.flow.query import query
 from torchlint.syntax.literals import integer
 
 _TABLES = ("torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.LongTensor", "torch.FloatTensor")
-_SIZED = ("torch.zeros", "torch.ones", "torch.empty", "torch.rand", "torch.randn")
 
 # How many calls one after the other are followed.
 # Methods that leave the axes as they are.
@@ -68,12 +68,8 @@ def _written(value: cst.BaseExpression, axis: int, context: Context) -> int | No
         case cst.Call(args=[first, *_]) if context.qualified_name(value.func) in _TABLES:
             axes = list(_axes(first.value))
             return axes[axis] if -len(axes) <= axis < len(axes) else None
-        case cst.Call(args=[first, *more]) if context.qualified_name(value.func) in _SIZED:
-            given = [arg for arg in (first, *more) if arg.keyword is None]
-            sizes = first.value.elements if isinstance(first.value, (cst.Tuple, cst.List)) else given
-            is_open = any(isinstance(size, cst.StarredElement) or getattr(size, "star", "") for size in sizes)
-            return integer(sizes[axis].value) if not is_open and 0 <= axis < len(sizes) else None
-    return None
+    found = sizes(value, context) if isinstance(value, cst.Call) else None
+    return found[axis] if found is not None and 0 <= axis < len(found) else None
 
 
 def _axes(node: cst.BaseExpression) -> Iterator[int]:

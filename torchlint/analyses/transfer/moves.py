@@ -36,6 +36,7 @@ _FUNCTIONS = frozenset(
 )
 _ELEMENTWISE_FUNCTIONS = frozenset(f"torch.{name}" for name in _ELEMENTWISE)
 _VARIABLE = "torch.autograd.Variable"
+_LISTED = (cst.List, cst.Tuple, cst.Arg)
 _SENDING = frozenset(f"torch.distributed.{name}" for name in "all_gather all_reduce broadcast reduce send recv".split())
 
 
@@ -185,20 +186,15 @@ class _Way:
                     return None
 
     def _joining(self, first: cst.Element) -> cst.Call | None:
-        """The `torch.cat([t, other])` that joins what comes first in it with other tensors on the CPU, if it does."""
-        listed = self.context.parent(first)
-        argument = self.context.parent(listed) if isinstance(listed, (cst.List, cst.Tuple)) else None
-        call = self.context.parent(argument) if isinstance(argument, cst.Arg) else None
-        if (
-            not isinstance(listed, (cst.List, cst.Tuple))
-            or not isinstance(call, cst.Call)
-            or call.args[0] is not argument
-        ):
-            return None
-        if listed.elements[0] is not first or self.context.qualified_name(call.func) not in JOINING_FUNCTIONS:
-            return None
-        others = [None if isinstance(each, cst.StarredElement) else each.value for each in listed.elements[1:]]
-        return call if all(other is not None and self._may_be_beside(other) for other in others) else None
+        """The `torch.cat([t, other])` of what stands first there, and beside it other tensors on the CPU."""
+        call = next((above for above in self.context.ancestors(first) if not isinstance(above, _LISTED)), None)
+        match call:
+            case cst.Call(args=[cst.Arg(value=cst.List(elements=[one, *rest]) | cst.Tuple(elements=[one, *rest])), *_]):
+                is_joined = one is first and self.context.qualified_name(call.func) in JOINING_FUNCTIONS
+                values = [each.value for each in rest if isinstance(each, cst.Element)]
+                if is_joined and len(values) == len(rest) and all(map(self._may_be_beside, values)):
+                    return call
+        return None
 
     def _may_be_beside(self, other: cst.BaseExpression) -> bool:
         """Whether it is a number, or, if that counts, another tensor on the CPU."""

@@ -245,7 +245,7 @@ class Uncounted(Cpu):
         return {"name": name_of(self.type), "cpu_cores": os.cpu_count()}
 
 
-class Sim:
+class Sim(Cpu):
     """The simulated CUDA device: counts are exact, and there is no time."""
 
     type = "sim"
@@ -261,10 +261,6 @@ class Sim:
         """Its name."""
         return {"name": "Simulated CUDA device", "cpu_cores": os.cpu_count()}
 
-    def settings(self) -> dict[str, str]:
-        """None."""
-        return {}
-
     def reset_peak(self) -> None:
         """Begin again."""
         self._simulated.reset_peak()
@@ -276,18 +272,6 @@ class Sim:
     def live(self) -> int:
         """Bytes held now."""
         return int(self._simulated.live())
-
-    def room(self) -> tuple[int, int] | None:
-        """As much as the host has."""
-        return None
-
-    def clock(self) -> float | None:
-        """Not known."""
-        return None
-
-    def state(self) -> dict[str, Any]:
-        """Nobody tells."""
-        return {}
 
     @contextlib.contextmanager
     def counting(self) -> Iterator[Count]:

@@ -78,11 +78,7 @@ class DrawOnCpu(TorchDispatchMode):
         self._attention.close()
 
     def __torch_dispatch__(
-        self,
-        func: Any,
-        types: object,
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
+        self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:  # whatever the operation returns
         del types
         kwargs = kwargs or {}
@@ -154,11 +150,7 @@ class DrawSingle(TorchDispatchMode):
     """
 
     def __torch_dispatch__(
-        self,
-        func: Any,
-        types: object,
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
+        self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:  # whatever the operation returns
         del types
         kwargs = kwargs or {}
@@ -207,11 +199,7 @@ class WaitForCopies(TorchDispatchMode):
         self._wait = wait
 
     def __torch_dispatch__(
-        self,
-        func: Any,
-        types: object,
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
+        self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:  # whatever the operation returns
         del types
         kwargs = kwargs or {}

@@ -47,11 +47,7 @@ class Traffic(TorchDispatchMode):
         return 0 if _has_compiled() else sum(self._sizes.values())
 
     def __torch_dispatch__(
-        self,
-        func: Any,
-        types: object,
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
+        self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         del types
         given = [each for each in tree_leaves((args, kwargs)) if self._is_there(each)]

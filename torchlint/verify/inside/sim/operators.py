@@ -36,11 +36,7 @@ class OnDevice(TorchDispatchMode):
         return False
 
     def __torch_dispatch__(
-        self,
-        operator: Operator,
-        types: Sequence[type],
-        args: Arguments = (),
-        kwargs: Keywords | None = None,
+        self, operator: Operator, types: Sequence[type], args: Arguments = (), kwargs: Keywords | None = None
     ) -> object:
         return NotImplemented if others_decide(types) else dispatch(operator, args, kwargs or {})
 

@@ -89,11 +89,7 @@ class SimTensor(torch.Tensor):
 
     @classmethod
     def __torch_dispatch__(
-        cls,
-        operator: Operator,
-        types: Sequence[type],
-        args: Arguments = (),
-        kwargs: Keywords | None = None,
+        cls, operator: Operator, types: Sequence[type], args: Arguments = (), kwargs: Keywords | None = None
     ) -> object:
         # The operators need this class; they come here only where no mode sees them first.
         from torchlint.verify.inside.sim.operators import dispatch
