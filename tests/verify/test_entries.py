@@ -14,7 +14,7 @@ import pytest
 from asked import line
 
 from torchlint.registry import all_rules
-from torchlint.verify.inside import entries
+from torchlint.verify.inside import commands, entries
 from torchlint.verify.inside.channel import Closed
 from torchlint.verify.inside.entries import Entry, EntryError, ExitedError, Script
 from torchlint.verify.inside.pace import Ended, Pace
@@ -263,6 +263,48 @@ def test_a_script_that_is_too_short_says_so(end: str, tmp_path: Path) -> None:
     entry = script(tmp_path, SCRIPT + end, "3")
     with line(START, units(9)) as (channel, _), pytest.raises(Ended, match="ended after 3 steps"):
         entry.drive(Pace(channel, {"start": lambda _: iter_once(), "units": lambda _: endless()}))
+
+
+def rows(arm: commands.Arm, count: int, length: int, seen: list[bool]) -> Task:
+    while sum(seen) < count:
+        seen.append((yield from arm._units(length)))  # noqa: SLF001 - what timing asks for
+    return {}
+
+
+@pytest.mark.parametrize("length", [2, 7])
+def test_a_script_is_run_again_for_who_times_it(length: int, tmp_path: Path) -> None:
+    entry, seen = script(tmp_path, SCRIPT, "8"), list[bool]()
+    arm = commands.Arm.__new__(commands.Arm)
+    arm._reran = 0  # noqa: SLF001 - all that is needed
+    handlers: dict[str, Handler] = {"start": lambda _: iter_once(), "rows": lambda _: rows(arm, 6, length, seen)}
+    with line(START, {"command": "rows"}) as (channel, replies), pytest.raises(Closed):
+        entry.drive(Pace(channel, handlers))
+    assert replies[-1]["ok"]
+    # The first step belongs to the set-up, and a row that was broken off is begun anew.
+    assert seen == ([True] * 3 + [False] + [True] * 3 if length == 2 else [True, False] * 5 + [True])
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ("", "the program ended after 8 steps, and 9 in a row are needed; let it run longer"),
+        (
+            "\nif hasattr(sys, 'ran'): raise OSError('there already')\nsys.ran = 1",
+            "the program ended after 8 steps, and 9 in a row are needed, and run again it fails: OSError: there already",
+        ),
+    ],
+)
+def test_a_script_that_is_too_short_for_a_row_says_how_many_steps_it_needs(
+    more: str, words: str, tmp_path: Path
+) -> None:
+    entry = script(tmp_path, SCRIPT.replace("for step", "first = 1" + more + "\nfor step"), "8")
+    arm = commands.Arm.__new__(commands.Arm)
+    arm._reran = 0  # noqa: SLF001 - all that is needed
+    handlers: dict[str, Handler] = {"start": lambda _: iter_once(), "rows": lambda _: rows(arm, 1, 9, [])}
+    with line(START, {"command": "rows"}) as (channel, _), pytest.raises(Ended) as error:
+        entry.drive(Pace(channel, handlers))
+    assert str(error.value) == words
+    vars(sys).pop("ran", None)
 
 
 def endless() -> Task:

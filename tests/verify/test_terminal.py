@@ -162,8 +162,7 @@ def test_an_interval_in_words() -> None:
     assert words.interval(None) == "-"
     assert words.interval(exact(1.27, 0.03)) == "+27.0 % [+24.0, +30.0]"
     assert words.interval(exact(8.2, 2.0)) == "8.20x [6.20x, 10.2x]"  # one unit for all
-    assert words.ends(exact(3.4, 0.2)) == "3.20 to 3.60"
-    assert words.level(exact(1, 0)) == "99 %"
+    assert words.ends(exact(3.4, 0.2)) == "99 % interval 3.20 to 3.60"
     assert math.isclose(ratio(1.2).ratio, 1.2, rel_tol=0.05)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -516,7 +517,34 @@ def test_lucky_samples_of_one_arm_are_not_compared_with_all_of_another() -> None
 
 def test_progress_is_told() -> None:
     _, made = run({"fast": Played(0.8)})
-    assert made.notes[-1].startswith("replicate 4 of at most 16, 0 of 2 decided")
+    assert re.match(r"replicate 4 of at most 16, \+2\d\.\d % so far, 0 of 2 decided", made.notes[-1])
+
+
+def test_ctrl_c_leaves_what_was_measured() -> None:
+    class Told(Played):
+        """Ctrl-C comes while the third replicate is measured."""
+
+        @property
+        def mhz(self) -> Callable[[], float | None]:
+            def look() -> None:
+                if told.replicates == 3:
+                    raise KeyboardInterrupt
+
+            return look
+
+        @mhz.setter
+        def mhz(self, value: object) -> None: ...
+
+    told = Made({NULL: Played(), HANDICAP: Played(), "fast": Told(0.5)}, "cuda")
+    stage = stage_of("fast")
+    built = {version.name: Arm(version.name) for version in stage.arms}
+    go = partial(measure, cast("Session", told), built, stage, metric="wall")
+    timed = go(limits=Limits(interruptible=True))
+    assert (timed.interrupted, timed.replicates, len(timed.log_ratios[asked("fast")])) == (True, 2, 2)
+    assert verdicts(timed) == {"fast": "inconclusive"}
+    told.replicates = 0
+    with pytest.raises(KeyboardInterrupt):
+        go(limits=Limits())
 
 
 def test_the_host_says_how_busy_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

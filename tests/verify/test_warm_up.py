@@ -46,7 +46,7 @@ def code(monkeypatch: pytest.MonkeyPatch) -> Code:
 @pytest.fixture
 def arm() -> commands.Arm:
     made = commands.Arm.__new__(commands.Arm)
-    made._device = devices.Cpu()  # noqa: SLF001 - all that these commands need
+    made._device, made._reran = devices.Cpu(), 0  # noqa: SLF001 - all that these commands need
     return made
 
 

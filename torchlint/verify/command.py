@@ -206,7 +206,8 @@ def _program(options: Mapping[str, Any], style: Style, *, apply: bool) -> int:
         machine = clerk.machine()
         require(machine, options["device"])
         options = {**options, "device": _told(machine, options)}
-        means = Means(_limits(options), options["seed"], options["steps"], only_count=options["only_count"])
+        limits = replace(_limits(options), interruptible=True)
+        means = Means(limits, options["seed"], options["steps"], only_count=options["only_count"])
         return proof.prove(options, clerk, progress, means, _command_line(), style, apply=apply)
 
 

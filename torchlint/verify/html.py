@@ -96,7 +96,7 @@ def _together(found: Together, unit: str) -> Iterator[str]:
         yield f'<p class="big {_look(found.verdict)}">{_text(words.times(speedup.ratio))}</p>'
         kind = "fresh replicate" if found.confirmed else "replicate"
         replicates = _count(speedup.n, kind, f"{kind}s")
-        yield f'<p class="soft">{words.level(speedup)} interval {words.ends(speedup)}, {replicates}</p>'
+        yield f'<p class="soft">{words.ends(speedup)}, {replicates}</p>'
     yield f"<p>{_chip(VERDICTS[found.verdict], _look(found.verdict))} {_prose(found.words)}</p>"
     counts = [(f"syncs per {unit}", words.counted(found.syncs)), ("peak memory", words.bytes_changed(found.memory))]
     shown = [f"{_text(name)} {_prose(value)}" for name, value in counts if value not in (words.NONE, words.SAME)]

@@ -69,6 +69,11 @@ class Found:
     ran: list[tuple[str, int]] = field(default_factory=list)
     where: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended the timing."""
+        return any(timed.interrupted for timed in self.stages)
+
     def decision(self, question: str, unit: str = "") -> tuple[Decision, list[float]] | None:
         """The answer to a question and the log ratios behind it, of the last stage that has it."""
         for timed in reversed(self.stages):
@@ -207,10 +212,13 @@ class _Timing:
         decisions = dict(first.decisions)
         together = found.decision("together")
         second = ablation.stage_b(names, together[0].verdict if together else None, found.conflicts)
-        if second is not None:
+        if second is not None and not found.interrupted:
             decisions |= self._stage("each fix alone, and all without it", second, seed + 1).decisions
         found.judgements = self._left(ablation.judge(names, decisions, found.conflicts), self._doubts())
-        self._confirm(seed + 2)
+        if not found.interrupted:
+            self._confirm(seed + 2)
+        if found.interrupted:
+            found.warnings.append("interrupted: what was not decided by then is open")
 
     def _doubts(self) -> dict[str, str]:
         """The units that may not be kept however fast they are, and why."""

@@ -111,6 +111,8 @@ def prove(
         found.append(one)
         shown.append(report)
         lines += about
+        if one.interrupted:
+            break
     status = max(map(_status, found))
     if apply and status != UNFIT:
         written, good = _write(found, read)
@@ -120,13 +122,15 @@ def prove(
         shown[-1] = replace(shown[-1], written="nothing was written: no time of this run can be believed")
     progress.clear()
     if options["raw"]:
-        named = zip(wanted.ways, found, strict=True)
+        named = zip(wanted.ways, found, strict=False)
         stages = [(way.shown, one.where, timed) for way, one in named for timed in one.stages]
         raw.write(Path(options["raw"]), [raw.Run({"entry": shown}, where, timed) for shown, where, timed in stages])
     _show(shown, options, style)
     trouble = "" if options["no_cache"] else remembered.keep(lines)
     if trouble:
         write_out(f"warning: {trouble}\n", sys.stderr)
+    if found[-1].interrupted:
+        raise KeyboardInterrupt
     return status
 
 

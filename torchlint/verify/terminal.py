@@ -202,7 +202,7 @@ def _together(report: Report, style: Style, columns: int) -> list[str]:
     if found.speedup:
         verdict = words.times(found.speedup.ratio) if found.verdict in ("faster", "slower") else verdict
         replicates = f"{found.speedup.n} {'fresh ' if found.confirmed else ''}replicates"
-        said = [f"{words.level(found.speedup)} interval {words.ends(found.speedup)} from {replicates}"]
+        said = [f"{words.ends(found.speedup)} from {replicates}"]
     else:
         said = []
     syncs, peak = words.counted(found.syncs), words.share_changed(found.memory)

@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 from torchlint.verify import stats
@@ -27,10 +27,14 @@ _AT_ONCE = 12  # arms, each of which holds its model and what the device needs f
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When to stop: after so many replicates, or at `deadline` (of `time.monotonic`), whichever comes first."""
+    """When to stop: after so many replicates, or at `deadline` (of `time.monotonic`), whichever comes first.
+
+    With `interruptible`, Ctrl-C is such a moment too.
+    """
 
     max_replicates: int = stats.LOOKS[-1]
     deadline: float = math.inf
+    interruptible: bool = False
 
 
 @dataclass(slots=True)
@@ -43,7 +47,8 @@ class Timed:
     unit; `at_once` is how many arms are measured beside each other at most, `fitted` are those that have been, and
     `alone` says that not even two fit on the device, so that each is measured in a process alone. `blocks` are all that
     were measured, each with the number of its replicate, and `states` what NVML said after them. `busy_ns` is for how
-    long a unit of each arm keeps the device busy, where that was asked. `quads` are a replicate's.
+    long a unit of each arm keeps the device busy, where that was asked. `quads` are a replicate's. `interrupted` says
+    that Ctrl-C ended it.
     """
 
     metric: str
@@ -70,6 +75,7 @@ class Timed:
     busy: list[float] = field(default_factory=list)
     busy_ns: dict[str, float] = field(default_factory=dict)
     asks_busy: bool = False
+    interrupted: bool = False
 
     @property
     def clocks(self) -> list[float]:
@@ -137,11 +143,17 @@ def measure(
             if not _open(timed):
                 return timed
             begin = time.monotonic()
-            _replicate(session, arms, timed, order)
+            try:
+                _replicate(session, arms, timed, order)
+            except KeyboardInterrupt:
+                if not limits.interruptible:
+                    raise
+                timed.interrupted = True
+                break
             timed.replicates += 1
             took = time.monotonic() - begin
             session.note(
-                f"replicate {timed.replicates} of at most {looks[-1]}, "
+                f"replicate {timed.replicates} of at most {looks[-1]}, {_so_far(timed)}"
                 f"{len(timed.decisions)} of {len(timed.log_ratios)} decided, {took:.0f} s each"
             )
         if timed.replicates < replicates:
@@ -153,6 +165,12 @@ def measure(
         if comparison not in timed.decisions and not _has_failed(timed, comparison):
             timed.decisions[comparison] = stats.stopped(ratios, spend=spend, scale=scale)
     return timed
+
+
+def _so_far(timed: Timed) -> str:
+    """The gain of the one version that is asked about, if there is but one."""
+    asked = [ratios for comparison, ratios in timed.log_ratios.items() if comparison.question not in _CONTROLS]
+    return f"{100 * math.expm1(fmean(asked[0])):+.1f} % so far, " if len(asked) == 1 and asked[0] else ""
 
 
 def _has_failed(timed: Timed, comparison: Comparison) -> bool:

@@ -44,13 +44,10 @@ def interval(found: Ratio | None, *, unit: bool = True) -> str:
 
 
 def ends(found: Ratio) -> str:
-    """The interval in a sentence that speaks of factors: `3.20 to 3.60`."""
-    return f"{found.lo:.2f} to {found.hi:.2f}"
-
-
-def level(found: Ratio) -> str:
-    """`99 %`."""
-    return f"{100 * found.level:.4g} %"
+    """The interval in a sentence that speaks of factors: `99 % interval 3.20 to 3.60`. None before a look."""
+    if found.n < LOOKS[0]:
+        return interval(found)
+    return f"{100 * found.level:.4g} % interval {found.lo:.2f} to {found.hi:.2f}"
 
 
 def said_of(site: Site) -> str:

@@ -43,6 +43,7 @@ class Arm:
     def __init__(self, channel: Channel, config: dict[str, Any], held: list[str], stack: contextlib.ExitStack) -> None:
         torch.set_num_threads(config["threads"])
         self._first: Count | None = None
+        self._reran = 0  # the steps of a program that has ended, until a row of units comes to its end
         self._config = config
         self._stack = stack
         self._once = stack.enter_context(contextlib.ExitStack())  # what holds until the next start
@@ -152,7 +153,7 @@ class Arm:
         begin = perf_counter_ns()
         first = 0
         for _ in range(message["warm"]):
-            yield
+            yield from self._units(1)
             if not first:
                 self._device.sync()
                 first = perf_counter_ns() - begin
@@ -162,8 +163,8 @@ class Arm:
             self._device.sync()
             cpu = process_time_ns()
             begin = perf_counter_ns()
-            for _ in range(inner):
-                yield
+            if not (yield from self._units(inner)):
+                continue
             self._device.sync()
             taken = max(perf_counter_ns() - begin, 1)
             if taken >= message["min_ns"] or inner >= _MOST_INNER:
@@ -184,13 +185,13 @@ class Arm:
         gc.collect()  # what set-up has left is no unit's
         self._device.sync()
         begin = perf_counter_ns()
-        yield
+        yield from self._units(1)
         self._device.sync()
         first = perf_counter_ns() - begin
         while True:
             begin = perf_counter_ns()
-            for _ in range(message["inner"]):
-                yield
+            if not (yield from self._units(message["inner"])):
+                continue
             self._device.sync()
             times.append(perf_counter_ns() - begin)
             last = times[-_STEADY:]
@@ -200,6 +201,28 @@ class Arm:
                 yield from self._risen()
                 return {"blocks": len(times), "workers": loading(), "first_ns": first}
 
+    def _units(self, count: int) -> Generator[None, Any, bool]:
+        """Run so many units in a row. False where the program has ended meanwhile, and has begun again.
+
+        Raises `Ended` where no such row came to its end since it began.
+        """
+        for _ in range(count):
+            if not (yield from self._unit(count)):
+                return False
+        self._reran = 0
+        return True
+
+    def _unit(self, wanted: int) -> Generator[None, Any, bool]:
+        try:
+            yield
+        except Ended as ended:
+            if self._reran:
+                raise Ended(self._reran, wanted, ended.fails) from None
+            self._reran = ended.steps
+            yield from self._unit(wanted)
+            return False
+        return True
+
     def _risen(self) -> Generator[None, Any, None]:
         """Run units until the clock of the device, if it has one, rises no more, or two seconds have passed."""
         begin = now = perf_counter_ns()
@@ -207,7 +230,7 @@ class Arm:
         while before is not None and now - begin < _RISEN_NS:
             until = now + _RISING_NS
             while now < until:
-                yield
+                yield from self._units(1)
                 self._device.sync()
                 now = perf_counter_ns()
             clock = self._device.clock()
@@ -224,16 +247,19 @@ class Arm:
         inner = message["inner"]
         clock = thread_time_ns if message.get("handicap_cpu") else perf_counter_ns
         handicap = int(message.get("handicap_ns", 0) * inner)
-        for _ in range(message["warm"]):
-            yield
-        self._device.sync()
-        samples = []
-        for _ in range(message["samples"]):
+        samples: list[list[float]] = []
+        whole = False
+        while len(samples) < message["samples"]:
+            if not whole:
+                whole = yield from self._units(message["warm"])
+                self._device.sync()
+                continue
             lost = _switches()
             cpu = process_time_ns()
             begin = perf_counter_ns()
-            for _ in range(inner):
-                yield
+            whole = yield from self._units(inner)
+            if not whole:
+                continue
             self._device.sync()
             if handicap:
                 until = clock() + handicap

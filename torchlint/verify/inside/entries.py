@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import importlib.util
 import inspect
@@ -134,11 +135,23 @@ class Script:
         self._clock = clock
 
     def drive(self, pace: Pace) -> None:
-        """Run the program as `python PATH ARGUMENTS` would, as far as the controller wants. Ends by `Closed`."""
+        """Run the program as `python PATH ARGUMENTS` would, and again for a command that goes on. Ends by `Closed`."""
         pace.wait()
-        sys.argv = [self._path, *self._arguments]
         folder = os.path.dirname(os.path.abspath(self._path))  # noqa: PTH100, PTH120 - as Python does
         sys.path.insert(0, folder)
+        self._run(pace)
+        pace.end()
+        while True:
+            gc.collect()  # what the run before has left
+            fails = ""
+            try:
+                self._run(pace)
+            except Exception as error:  # noqa: BLE001 - anything may be unfit for that
+                fails = f"{type(error).__name__}: {error}"
+            pace.end(fails)
+
+    def _run(self, pace: Pace) -> None:
+        sys.argv = [self._path, *self._arguments]
         with self._clock(pace):
             try:
                 runpy.run_path(self._path, run_name="__main__")
@@ -149,7 +162,6 @@ class Script:
                     if status is not leaving.code:
                         print(leaving.code, file=sys.stderr)  # noqa: T201 - as Python does
                     raise ExitedError(f"{name} exited with status {status}") from None
-        pace.end()
 
 
 def load(path: str, name: str) -> ModuleType:

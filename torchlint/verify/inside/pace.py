@@ -24,11 +24,18 @@ class Again(BaseException):
 
 
 class Ended(Exception):  # noqa: N818 - an event in the code's life, which a command may make the best of
-    """The code came to its end while a command wanted more of it."""
+    """The code came to its end while a command wanted more of it: so many in a row, if it says so.
 
-    def __init__(self, steps: int) -> None:
-        ended = f"ended after {steps} step{'s' if steps > 1 else ''}, and more are needed; let it run longer"
-        super().__init__(f"the program {ended if steps else 'ended without a step'}")
+    `fails` is why it cannot be run again.
+    """
+
+    def __init__(self, steps: int, wanted: int = 0, fails: str = "") -> None:
+        self.steps = steps
+        self.fails = fails
+        more = f"{wanted} in a row" if wanted else "more"
+        ended = f"ended after {steps} step{'s' if steps > 1 else ''}, and {more} are needed"
+        again = f", and run again it fails: {fails}" if fails else "; let it run longer"
+        super().__init__(f"the program {ended}{again}" if steps else "the program ended without a step")
 
 
 class Pace:
@@ -88,21 +95,23 @@ class Pace:
         self._advance(outputs)
         self.wait()
 
-    def end(self) -> None:
-        """The code has run to its end: tell the command that waits for it, and any that comes. Ends by `Closed`.
+    def end(self, fails: str = "") -> None:
+        """The code has run to its end: tell the command that waits for it, and any that comes.
 
-        Raises `Ended` for a command that cannot do without more.
+        Returns where one goes on with another run. Raises `Ended` for one that cannot do without more, and ends by
+        `Closed`.
         """
         while True:
             if self._task is not None:
-                task, self._task = self._task, None
-                ended = Ended(self.units + self.began)  # the first step ends the set-up
+                ended = Ended(self.units + self.began, fails=fails)  # the first step ends the set-up
                 try:
-                    task.throw(ended)
+                    self._task.throw(ended)
                 except StopIteration as done:
+                    self._task = None
                     self._channel.reply(ok=True, **done.value)
                 else:
-                    raise ended
+                    self.units = -self.began
+                    return
             self.wait()
 
     def _advance(self, outputs: object, *, first: bool = False) -> None:
