@@ -399,6 +399,7 @@ def _findings(flagged: list[tuple[Rule, Flag]], context: Context) -> tuple[Findi
     """What the flags say, where they stand; None where that cannot be found out."""
     from torchlint.analyses.execution.causes import cause  # a source was parsed
     from torchlint.analyses.execution.compiled import Compiled
+    from torchlint.analyses.execution.untaken_branches import is_dead
 
     if not flagged:
         return ()
@@ -406,7 +407,11 @@ def _findings(flagged: list[tuple[Rule, Flag]], context: Context) -> tuple[Findi
     flagged = [
         (rule, flag)
         for rule, flag in flagged
-        if not (rule.worthless(flag) is not None or (rule.eager and context[Compiled].holds(flag.node)))
+        if not (
+            rule.worthless(flag) is not None
+            or (rule.eager and context[Compiled].holds(flag.node))
+            or is_dead(flag.node, context)
+        )
     ]
     causes = {flag.node: cause(flag.node, context) for _, flag in flagged}
     wanted = {node for _, flag in flagged for node in (*_nodes(flag), *(edit.node for edit in flag.edits))}

@@ -156,6 +156,7 @@ def _spoken(finding: Finding, said: tuple[Finding, ...]) -> Verdict:
 def _silent(rule: Rule, seen: Watched, context: Context, here: list[Finding]) -> Verdict:
     """Why nothing is reported: no flag, or one that was dropped."""
     from torchlint.analyses.execution.compiled import Compiled
+    from torchlint.analyses.execution.untaken_branches import is_dead
 
     if seen.flags and (why := engine.passed_over(context)):
         return Verdict(rule, Outcome.SILENT, why)
@@ -165,6 +166,8 @@ def _silent(rule: Rule, seen: Watched, context: Context, here: list[Finding]) ->
             return Verdict(rule, Outcome.SILENT, doubt.sentence, (Reason(doubt.value, reason),))
         if rule.eager and context[Compiled].holds(flag.node):
             return Verdict(rule, Outcome.SILENT, "this function is compiled, and `torch.compile` sees to it")
+        if is_dead(flag.node, context):
+            return Verdict(rule, Outcome.SILENT, "what stands before it leaves the block: this never runs")
         others = [finding.rule for finding in here if finding.rule in rule.yields_to]
         if others:
             return Verdict(rule, Outcome.SILENT, f"{others[0]} says the same more precisely")

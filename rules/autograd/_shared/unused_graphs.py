@@ -20,7 +20,8 @@ from .output_flow import DETACHING, PLAIN_ATTRIBUTES, PLAIN_FUNCTIONS
 
 _THROUGH = Through.PARTS | Through.BRANCHES
 _ONWARDS = _THROUGH | Through.ELEMENTS
-_MOVES = frozenset({"cpu", "cuda", "to", "float", "half", "double"})
+# What is drawn may hold the graph: a network may give a distribution that is no `torch.distributions`.
+_HELD = METHODS.keys() | {"cpu", "cuda", "to", "float", "half", "double", "sample", "rsample"}
 _HOST = ("numpy.", "math.", "cv2.")
 # Bases that call methods of a class with the grad mode that is known of them.
 _KNOWN = ("torch.", "lightning.")
@@ -172,7 +173,7 @@ def _model_calls(node: cst.BaseExpression, context: Context) -> Iterator[cst.Cal
             case cst.Call(func=func, args=args) if (context.qualified_name(func) or "").startswith("torch."):
                 waiting += [argument.value for argument in args]
             case cst.Call(func=cst.Attribute(value=value, attr=cst.Name(value=method))):
-                waiting += [value] if (method in METHODS or method in _MOVES) and method not in DETACHING else []
+                waiting += [value] if method in _HELD and method not in DETACHING else []
             case cst.Subscript(value=value) | cst.Attribute(value=value):
                 waiting.append(value)
             case cst.BinaryOperation(left=left, right=right):
@@ -215,7 +216,7 @@ def _handed_on(node: cst.BaseExpression, taker: cst.CSTNode, context: Context) -
             call = context.parent(taker)
             if not isinstance(call, cst.Call) or call.func is not taker:
                 return taker
-            return call if taker.attr.value in METHODS or taker.attr.value in _MOVES else None
+            return call if taker.attr.value in _HELD else None
         case cst.Subscript() if taker.value is node:
             return taker
         case cst.BinaryOperation() | cst.UnaryOperation():

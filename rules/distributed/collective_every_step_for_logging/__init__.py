@@ -25,7 +25,7 @@ RULE = Rule(
 )
 _REDUCED = Message(
     "reduced-to-log",
-    "reducing `{tensor}` only to log it synchronizes all processes{often}",
+    "reducing `{tensor}` to log it or to sum it up synchronizes all processes{often}",
     help="reduce every N batches, or sum up and reduce once after the loop",
 )
 _BARRIER = Message(
@@ -69,12 +69,17 @@ def check_function(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.edits.messages import how_often
 
-    from .collectives import is_only_told, is_reduction, keeps_its_sum
+    from .collectives import is_only_told, is_reduction, keeps_its_sum, uses_behind
 
     if not node.args or (context.qualified_name(node.func) or "").startswith("torch."):
         return
     first = node.args[0].value
-    if is_reduction(node, context) and is_only_told(node, context) and not keeps_its_sum(node, context):
+    if not is_reduction(node, context) or not is_only_told(node, context) or keeps_its_sum(node, context):
+        return
+    # Where it stands alone, it changes what it was given.
+    alone = isinstance(context.parent(node), cst.Expr)
+    behind = uses_behind(node, first, context) if alone and isinstance(first, cst.Name) else ()
+    if all(is_only_told(use, context) for use in behind):
         yield Flag(
             node,
             _REDUCED.of(tensor=context.shown(first), often=how_often(node, context)),

@@ -10,7 +10,7 @@ from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.knowledge.conventions.conditions import RANK_CONDITION
 from torchlint.semantics.knowledge.conventions.functions import REDUCING_FUNCTION
-from torchlint.semantics.names.bindings import last_part, method_name
+from torchlint.semantics.names.bindings import last_part, method_name, parameters
 from torchlint.syntax.tree import descendants, descendants_in_scope
 
 REDUCERS = frozenset({"torch.distributed.all_reduce", "torch.distributed.reduce"})
@@ -30,16 +30,31 @@ def is_reduction(call: cst.Call, context: Context) -> bool:
 
 
 class _Helpers:
-    """The short functions of a module that sum something over all processes; what a network gives is no metric."""
+    """The short functions of a module that sum over all processes what they are given, or give.
+
+    What a network gives is no metric.
+    """
 
     def __init__(self, context: Context) -> None:
         reducing = [call for call in context.tree.of(cst.Call) if context.qualified_name(call.func) in REDUCERS]
-        functions = {context.function(call) for call in reducing}
+        functions = {context.function(call) for call in reducing if _is_shown(call, context)}
         self.found = frozenset(
             function
             for function in functions
             if isinstance(function, cst.FunctionDef) and function.name.value != "forward" and _is_short(function)
         )
+
+
+def _is_shown(call: cst.Call, context: Context) -> bool:
+    """Whether the caller gets to see the sum: of a parameter, or returned."""
+    summed = context.argument(call, "tensor", 0)
+    function = context.function(call)
+    if not isinstance(summed, cst.Name) or not isinstance(function, cst.FunctionDef):
+        return True
+    given = [parameter.name for parameter in parameters(function)]
+    shown = (part for part in descendants_in_scope(function.body) if isinstance(part, cst.Return))
+    names = [*given, *(name for part in shown for name in descendants(part) if isinstance(name, cst.Name))]
+    return any(name.value == summed.value for name in names)
 
 
 def _is_short(function: cst.FunctionDef) -> bool:
@@ -94,7 +109,9 @@ def _computes(call: cst.Call, context: Context) -> bool:
 
 _BUILTINS = frozenset("abs float int max min round sum".split())
 # What computes or decides with what it is given, so that a sum over the processes is needed.
-_DECIDING = frozenset("allclose backward isfinite isinf isnan step".split())
+_DECIDING = frozenset("allclose append backward extend isfinite isinf isnan step".split())
+_SHOWN = frozenset({"print", "zip"})
+_SHOWING = frozenset("dict format repr str".split())
 
 
 def _is_told(node: cst.BaseExpression, context: Context) -> bool:
@@ -107,8 +124,16 @@ def _is_told(node: cst.BaseExpression, context: Context) -> bool:
     if isinstance(taker, cst.AugAssign) and not isinstance(taker.operator, cst.AddAssign):
         return False  # `weights /= total`, which is no running total
     match taker, context.parent(taker) if taker is not None else None:
-        case cst.Arg(), cst.Call(func=func):
-            return _DECIDING.isdisjoint((last_part(func), method_name(func)))
+        case cst.Arg(), cst.Call(func=func) as call:
+            names = {last_part(func), method_name(func)}
+            if not _DECIDING.isdisjoint(names):
+                return False
+            # What another function makes of it may be needed for anything.
+            return (
+                isinstance(context.parent(call), (cst.Expr, cst.Element))
+                or not _SHOWN.isdisjoint(names)
+                or (not _SHOWING.isdisjoint(names) and is_only_told(call, context))
+            )
         case ((cst.FormattedStringExpression() | cst.AugAssign() | cst.Expr()), _):
             return True
     return False

@@ -23,6 +23,24 @@ _SOMETHING = dict.fromkeys(
 _LONG = 40
 
 
+def is_dead(node: cst.CSTNode, context: Context) -> bool:
+    """Whether a statement before it, in a block around it, goes nowhere else than out: `assert False`, `raise`."""
+    child = node
+    for above in context.ancestors(node):
+        if isinstance(above, (cst.IndentedBlock, cst.Module)):
+            before = above.body[: above.body.index(child)]
+            if any(isinstance(line, cst.SimpleStatementLine) and _leaves(line.body[-1]) for line in before):
+                return True
+        child = above
+    return False
+
+
+def _leaves(statement: cst.CSTNode) -> bool:
+    if isinstance(statement, cst.Assert):
+        return isinstance(statement.test, (cst.Name, cst.Integer)) and statement.test.value in ("False", "0")
+    return isinstance(statement, (cst.Raise, cst.Return, cst.Break, cst.Continue))
+
+
 def is_untaken(node: cst.CSTNode, context: Context) -> bool:
     """Whether the node stands in a branch of a private function that is not for those who call it at each batch."""
     function = context.function(node)

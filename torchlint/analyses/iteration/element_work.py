@@ -189,8 +189,8 @@ class _Following:
             case cst.Name(value=name) if name in turn.counters:
                 self._compare(node)
             case cst.Subscript(value=owner) if picks(node, turn.counters) and turn.is_given(owner):
-                if self._is_filled(node):
-                    self._note(Work.FILL, node, turn.element_of(owner))
+                if (work := self._stored(node)) is not None:
+                    self._note(work, node, turn.element_of(owner))
                     self._commit()
                 self._climb(node, turn.element_of(owner, cut=turn.has_own_bounds(node)))
                 if any(isinstance(part.slice, cst.Index) and turn.is_foreign(part.slice) for part in node.slice):
@@ -201,16 +201,22 @@ class _Following:
             case cst.For(target=target, iter=iterated) | cst.CompFor(target=target, iter=iterated):
                 turn.descend(target, iterated)
 
-    def _is_filled(self, node: cst.Subscript) -> bool:
-        """`mask[i, :lengths[i]] = 1`: a number goes into so much of a row as the iteration says."""
+    def _stored(self, node: cst.Subscript) -> Work | None:
+        """`mask[i, :lengths[i]] = 1`, `starts[i] = i * length`: a number goes into a part of a row, or into one."""
         target = self.context.parent(node)
         statement = self.context.parent(target) if isinstance(target, cst.AssignTarget) else None
-        match statement:
-            case cst.Assign(value=cst.BaseNumber() | cst.UnaryOperation(expression=cst.BaseNumber())):
-                return self.turn.has_own_bounds(node)
-            case cst.Assign(value=cst.Name(value="True" | "False")):
-                return self.turn.has_own_bounds(node)
-        return False
+        if not isinstance(statement, cst.Assign):
+            return None
+        value = statement.value
+        if isinstance(value, cst.UnaryOperation):
+            value = value.expression
+        is_plain = isinstance(value, cst.BaseNumber) or (
+            isinstance(value, cst.Name) and value.value in ("True", "False")
+        )
+        if is_plain and self.turn.has_own_bounds(node):
+            return Work.FILL
+        is_number = self.context.kind(value) is Kind.NUMBER
+        return Work.KERNEL if is_number and self.turn.element_of(node.value).device is Device.ACCELERATOR else None
 
     # The number of the iteration
 

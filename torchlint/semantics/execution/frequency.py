@@ -1230,6 +1230,8 @@ class Frequencies:
                     return is_at_an_end or _is_a_set_turn(*sides) or _is_a_set_turn(*reversed(sides))
                 if isinstance(target.operator, (cst.LessThan, cst.LessThanEqual)) and is_size(left):
                     return isinstance(left, cst.Call)  # `len(buffer) < capacity`: until it is full
+                if isinstance(target.operator, cst.In):
+                    return isinstance(target.comparator, (cst.Name, cst.Attribute)) and _counts_steps(left)
                 is_asked = isinstance(target.operator, cst.IsNot) and _is_none(target.comparator)
                 return is_asked and self._is_set_now_and_then(left)
             case cst.Name():
@@ -1398,8 +1400,11 @@ def _is_a_set_turn(counter: cst.BaseExpression, turn: cst.BaseExpression) -> boo
     """Whether a step is compared with one that options name, `train_step == args.warmup_steps`: one in all of them."""
     if not isinstance(turn, cst.Attribute) or dotted(turn) is None:
         return False
-    is_step = STEP_COUNTER.suggests((dotted(counter) or "").rpartition(".")[2])
-    return is_step and not RECURRING_COUNTER.suggests(f"{_text(counter)} {_text(turn)}")
+    return _counts_steps(counter) and not RECURRING_COUNTER.suggests(f"{_text(counter)} {_text(turn)}")
+
+
+def _counts_steps(node: cst.BaseExpression) -> bool:
+    return STEP_COUNTER.suggests((dotted(node) or "").rpartition(".")[2])
 
 
 def _modulus(node: cst.BaseExpression) -> cst.BaseExpression | None:

@@ -370,6 +370,9 @@ class Kinds:
             return BOTTOM
         if value.kind in (Kind.UNKNOWN, Kind.NONE):
             value = self.evidence.of_attribute(class_, name) or value
+        elif value.kind is Kind.TENSOR and value.rank is Rank.CALLED:  # it was moved, no more
+            told = self.evidence.of_attribute(class_, name)
+            value = told.on(value.devices) if told.kind is Kind.MODULE else value
         if value.kind in (Kind.UNKNOWN, Kind.NONE):
             value = _conventional(name) or self.evidence.likely_of_attribute(class_, name) or value
         return value
