@@ -62,6 +62,7 @@ _ELEMENT = Message("element", _NUMBER.headline, help="bring all elements at once
     Method("expand"),
     Method("repeat"),
     Method("split"),
+    Method("narrow"),
     Node("Subscript", (b"[",)),
 )
 def check(node: cst.Call | cst.Subscript, context: Context) -> Iterator[Flag]:

@@ -18,7 +18,7 @@ SIZED_FIRST = frozenset("full new_full".split())
 # Functions that are given sizes behind a tensor, and what they call them.
 SIZED_SECOND = {"affine_grid": "size", "interpolate": "size", "pad": "pad", "one_hot": "num_classes"}
 # Methods that are given sizes only.
-SHAPED = frozenset("view reshape expand repeat split".split())
+SHAPED = frozenset("view reshape expand repeat split narrow".split())
 
 
 def tensors_as_numbers(node: cst.CSTNode, context: Context) -> Iterator[cst.BaseExpression]:

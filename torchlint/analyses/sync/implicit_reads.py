@@ -323,6 +323,9 @@ def _may_give(binding: Binding, context: Context) -> bool:
             return value is not None
         name = method_name(value.func)
         return not binding.path and (name in _ROWS or METHODS.get(name) == _ONE_TENSOR)
+    for place in binding.path:  # `a, b = x.shape[0], t.max()`
+        if isinstance(value, cst.Tuple) and place < len(value.elements):
+            value = value.elements[place].value
     return value is not None and may_be_tensor(value, context)
 
 

@@ -104,7 +104,7 @@ MOVED_BY_FRAMEWORK = Convention(
     "moved-by-framework",
     suggests_that="the file leaves moving to a framework, or copies on streams of its own",
     why="Its moves are taken care of.",
-    pattern=r"accelerator\.prepare|\.prepare\(|setup_dataloaders|stream\(|Stream\(|deepspeed",
+    pattern=r"accelerator\.prepare|\.prepare\(|setup_dataloaders|\bstream\(|Stream\(|deepspeed",
 )
 
 HALF_PRECISION = Convention(
