@@ -87,6 +87,8 @@ def mode(found: int, *, is_folder: bool) -> int:
     return 0o755 if is_folder or found & 0o100 else 0o644
 
 
+# What a rule says itself, too: the title of its page, the list below, and the summary.
+_HEAD = re.compile(r"\A# .*\n\n(?:- .*\n)+\n.*\n\n")
 # What is generated in a page's section of evidence.
 _MEASURED = re.compile(r"^(## Evidence\n\n)(?:(?!^## ).)*?`torchlint verify --rule [\w-]+`\n", re.MULTILINE | re.DOTALL)
 
@@ -94,11 +96,11 @@ _MEASURED = re.compile(r"^(## Evidence\n\n)(?:(?!^## ).)*?`torchlint verify --ru
 def packed(folder: Path, pattern: str) -> bytes:
     """The POSIX paths of the files below a folder, and their texts: the same bytes for the same files.
 
-    Files of one kind stand together, and so do the sections of pages, where they compress better. What a page tells of
-    evidence is left out: `explain` writes it anew from the evidence itself.
+    Files of one kind stand together, and so do the sections of pages, where they compress better. The head of a page is
+    left out, and what it tells of evidence: `explain` writes both anew, from the rule and the evidence itself.
     """
     texts = {
-        path.relative_to(folder).as_posix(): _MEASURED.sub(r"\1", path.read_bytes().decode())
+        path.relative_to(folder).as_posix(): _HEAD.sub("", _MEASURED.sub(r"\1", path.read_bytes().decode()))
         for path in sorted(folder.rglob(pattern), key=lambda path: (path.suffix, path))
         if path.is_file() and "__pycache__" not in path.parts
     }
@@ -117,6 +119,8 @@ def readme() -> str:
     text += "## Install" + rest.partition("## Install")[2].partition("In a checkout:")[0]
     text += "The [README](README.md) says more of its use, [docs/rules.md](docs/rules.md) has all rules.\n"
     text = re.sub(r":\n\n```diff\n.*?\n```\n", ".\n", re.sub(r"<!-- .* -->\n\n", "", text), flags=re.DOTALL)
+    # What a run prints is in the picture.
+    text = re.sub(r"```console\n\$ torchlint check .*?```\n\nWithout `[^`]*` each", "Each", text, flags=re.DOTALL)
     return re.sub(r"(?P<label>!?\[[^\]]*\])\((?!https?:|#)(?P<target>[^)]+)\)", absolute, text)
 
 

@@ -152,7 +152,8 @@ def test_a_note_that_becomes_a_warning_is_new(project: Path, run: Run) -> None:
 
 def test_one_entry_covers_one_finding(project: Path, run: Run) -> None:
     run("--write-baseline", "b.json")
-    (project / "net.py").write_text(SLOW + "    return torch.zeros(size, size).cuda()\n")
+    line = "    return torch.zeros(size, size).cuda()\n"
+    (project / "net.py").write_text(SLOW.replace(line, f"    if size:\n    {line}{line}"))
     assert len(run("--baseline", "b.json")[1].splitlines()) == 1
     run("--write-baseline", "b.json")
     assert entries(project / "b.json")["net.py"][0]["count"] == 2

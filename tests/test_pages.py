@@ -11,10 +11,10 @@ import laws
 from contract import of_each_rule
 
 from torchlint import evidence
-from torchlint.explain import conditions
 from torchlint.finding import Applicability
 from torchlint.registry import all_rules
 from torchlint.report.evidence import markdown, placed
+from torchlint.report.page import conditions
 
 if TYPE_CHECKING:
     from torchlint.rule import Rule

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from torchlint.report.page import body, page
+from torchlint.report.page import body, conditions, page
 from torchlint.report.style import ALARM, BOLD, DIM, PLAIN, Style
 from torchlint.report.text import visible
-from torchlint.rule import OLDEST_TORCH, Status
+from torchlint.rule import Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,18 +52,6 @@ def page_json(rule: Rule) -> str:
     text = page(rule)
     explanation = None if text is None else _with_evidence(rule, text, None)
     return json.dumps(_metadata(rule) | {"explanation": explanation, "evidence": _evidence(rule)}, indent=2) + "\n"
-
-
-def conditions(rule: Rule) -> list[tuple[str, str]]:
-    """What else the head of the page says of where the rule is silent, as keys and values."""
-    found = []
-    if rule.torch > OLDEST_TORCH:
-        found.append(("torch", "{}.{} or newer".format(*rule.torch)))
-    if rule.eager:
-        found.append(("compiled code", "silent"))
-    if rule.yields_to:
-        found.append(("yields to", ", ".join(rule.yields_to)))
-    return found
 
 
 def table_text(rules: Sequence[Rule], style: Style = PLAIN, columns: int | None = None) -> str:

@@ -111,6 +111,7 @@ def _calls(loop: cst.For | cst.While, methods: tuple[str, ...], context: Context
 
 
 def _calls_in(body: cst.CSTNode, methods: tuple[str, ...], context: Context) -> Iterator[cst.Call]:
+    from torchlint.semantics.names.bindings import final_part
     from torchlint.semantics.values.lattice import Kind
     from torchlint.syntax.tree import descendants_in_scope
 
@@ -119,13 +120,8 @@ def _calls_in(body: cst.CSTNode, methods: tuple[str, ...], context: Context) -> 
             case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="step"))) if "step" in methods:
                 if context.kind(owner) in (Kind.OPTIMIZER, Kind.SCALER):
                     yield node
-            case cst.Call(func=func) if _last(func) in methods:
+            case cst.Call(func=func) if final_part(func) in methods:
                 yield node
-
-
-def _last(func: cst.BaseExpression) -> str:
-    name = func.attr if isinstance(func, cst.Attribute) else func
-    return name.value if isinstance(name, cst.Name) else ""
 
 
 def _is_held_back(node: cst.CSTNode, loop: cst.For | cst.While, context: Context) -> bool:

@@ -37,6 +37,8 @@ _TRAINER = "lightning.pytorch.Trainer"
 @RULE.on(*(Call(name) for name in (*_SETTERS, *_CONTEXTS, _TRAINER)))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a call that turns it on for certain, where nobody has to ask for it."""
+    from torchlint.analyses.execution.rarity import is_named
+
     name = context.qualified_name(node.func)
     place = {_TRAINER: None}.get(name or "", 0)
     mode = context.argument(node, "detect_anomaly" if name == _TRAINER else "mode", place)
@@ -56,7 +58,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         (_TRACEBACKS if is_unchecked else _ANOMALY).of(),
         title="Turn anomaly detection off",
         edits=edits,
-        doubts=(Doubt.MEANT,) if is_unchecked or _is_for_faults(node, context) else (),
+        doubts=(Doubt.MEANT,) if is_unchecked or is_named(node, FAULT_FINDER, context) else (),
     )
 
 
@@ -78,9 +80,3 @@ def _is_asked_for(node: cst.CSTNode, context: Context) -> bool:
         if not is_guard and decided(test, context) is not True:
             return True
     return False
-
-
-def _is_for_faults(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the function is there to look for faults, by its name."""
-    definitions: Iterator[cst.FunctionDef | cst.ClassDef] = context.around(node, cst.FunctionDef, cst.ClassDef)
-    return any(FAULT_FINDER.suggests(above.name.value.lower()) for above in definitions)

@@ -36,6 +36,8 @@ _TOKENS = tuple(name.encode() for name in _EFFECTS)
 @RULE.on(Node("Assign", _TOKENS), Node("Call", _TOKENS))
 def check(node: cst.Assign | cst.Call, context: Context) -> Iterator[Flag]:
     """Flag `os.environ[…] = "1"` and the like for such a variable, where nobody has to ask for it."""
+    from torchlint.analyses.execution.rarity import is_named
+
     given = _setting(node, context)
     if given is None:
         return
@@ -48,7 +50,7 @@ def check(node: cst.Assign | cst.Call, context: Context) -> Iterator[Flag]:
         _DEBUGGING.of(name=name, value=value, effect=effect),
         title="Remove it",
         edits=_removed(node, context),
-        doubts=(Doubt.MEANT,) if _is_for_debugging(node, context) else (),
+        doubts=(Doubt.MEANT,) if is_named(node, DEBUGGING_FUNCTION, context) else (),
     )
 
 
@@ -86,12 +88,6 @@ def _is_asked_for(node: cst.CSTNode, context: Context) -> bool:
     if context.enclosing(node, cst.Else) is not None:
         return True
     return not all(_always_holds(test, context) for test, _ in context.conditions(node, across_functions=True))
-
-
-def _is_for_debugging(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the function is there for debugging or for exact repetition, by its name."""
-    definitions: Iterator[cst.FunctionDef | cst.ClassDef] = context.around(node, cst.FunctionDef, cst.ClassDef)
-    return any(DEBUGGING_FUNCTION.suggests(above.name.value.lower()) for above in definitions)
 
 
 def _always_holds(test: cst.BaseExpression, context: Context) -> bool:

@@ -125,6 +125,8 @@ def _cast(made: cst.Call, context: Context) -> cst.Call | None:
 
 def _dtype(cast: cst.Call, made: cst.Call, context: Context) -> str:
     """The code of the type that a call casts to, where it is another than the factory makes; nothing otherwise."""
+    from torchlint.semantics.names.bindings import final_part
+
     assert isinstance(cast.func, cst.Attribute)
     if not cast.args:
         name = _CASTS[cast.func.attr.value]
@@ -139,12 +141,8 @@ def _dtype(cast: cst.Call, made: cst.Call, context: Context) -> str:
             return ""
         name, code = _ALIASES.get(name, name), context.code(argument.value)
     # A whole number fills with int64, or with bool, where `full` is told no type.
-    is_own = name == "int64" and _last(made.func) == "full"
+    is_own = name == "int64" and final_part(made.func) == "full"
     return code if name in _TYPES and not is_own else ""
-
-
-def _last(func: cst.BaseExpression) -> str:
-    return func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
 
 
 def _is_whole(made: cst.Call, context: Context) -> bool:

@@ -174,11 +174,9 @@ def _on_the_host(value: cst.BaseExpression, context: Context) -> str:
 
 def _is_written_to(source: cst.BaseExpression, context: Context) -> bool:
     """Whether elements of it, or of what goes by its name, are assigned somewhere."""
+    from torchlint.semantics.names.bindings import final_part
+
     targets = [target.target for node in context.tree.of(cst.Assign) for target in node.targets]
     targets += [node.target for node in context.tree.of(cst.AugAssign)]
-    name = _last(source)
-    return any(isinstance(target, cst.Subscript) and _last(target.value) == name for target in targets)
-
-
-def _last(node: cst.BaseExpression) -> str:
-    return node.attr.value if isinstance(node, cst.Attribute) else node.value if isinstance(node, cst.Name) else ""
+    name = final_part(source)
+    return any(isinstance(target, cst.Subscript) and final_part(target.value) == name for target in targets)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from torchlint import evidence
-from torchlint.explain import conditions
-from torchlint.report.page import body
+from torchlint.report.page import body, conditions
 from torchlint.rule import Rule, Status
 
 from .markup import relative

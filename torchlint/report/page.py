@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from torchlint.registry import PACK
-from torchlint.rule import Rule
+from torchlint.rule import OLDEST_TORCH, Rule
 
 # The title and the list of metadata that open a page; the rule itself says the same.
 _HEAD = re.compile(r"# [^\n]*\n+(?:- [^\n]*\n)*\n*")
@@ -23,10 +23,36 @@ def page(rule: Rule) -> str | None:
     package = rule.checks[0][1].__module__.rpartition(".")[0] if rule.checks else f"{PACK}.{rule.group}"
     try:
         if package.startswith(f"{PACK}."):
-            return shipped.read("rules", rule.path).decode()
+            text = shipped.read("rules", rule.path).decode()
+            return text if text.startswith("# ") else _head(rule) + text  # as a wheel holds it
         return (files(package) / f"{rule.module}.md").read_text("utf-8")
     except (FileNotFoundError, ModuleNotFoundError, TypeError, ValueError):  # no such page, no such package
         return None
+
+
+def _head(rule: Rule) -> str:
+    facts = [
+        ("group", rule.group),
+        ("fix", ", ".join(map(str, rule.fix)) or "none"),
+        ("default", "on" if rule.default else "off"),
+        ("since", rule.since),
+        ("status", rule.status.value),
+        *conditions(rule),
+    ]
+    listed = "".join(f"- {key}: {value}\n" for key, value in facts)
+    return f"# {rule.name} ({rule.code})\n\n{listed}\n{rule.summary}\n\n"
+
+
+def conditions(rule: Rule) -> list[tuple[str, str]]:
+    """What else the head of the page says of where the rule is silent, as keys and values."""
+    found = []
+    if rule.torch > OLDEST_TORCH:
+        found.append(("torch", "{}.{} or newer".format(*rule.torch)))
+    if rule.eager:
+        found.append(("compiled code", "silent"))
+    if rule.yields_to:
+        found.append(("yields to", ", ".join(rule.yields_to)))
+    return found
 
 
 def body(rule: Rule) -> str | None:

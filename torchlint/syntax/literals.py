@@ -1,4 +1,4 @@
-"""Literal numbers."""
+"""Literal numbers, slices and dots."""
 
 from __future__ import annotations
 
@@ -13,3 +13,13 @@ def integer(node: cst.CSTNode) -> int | None:
         case cst.UnaryOperation(operator=cst.Minus(), expression=cst.Integer(value=text)):
             return -int(text.replace("_", ""), 0)
     return None
+
+
+def is_whole(part: cst.BaseSlice) -> bool:
+    """`:`."""
+    return isinstance(part, cst.Slice) and part.lower is None and part.upper is None and part.step is None
+
+
+def is_dots(part: cst.BaseSlice) -> bool:
+    """`...`."""
+    return isinstance(part, cst.Index) and isinstance(part.value, cst.Ellipsis)

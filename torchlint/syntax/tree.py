@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -155,6 +155,11 @@ def descendants(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
             below = children(current)
             below.reverse()
             stack += below
+
+
+def speaks_of(node: cst.CSTNode, names: Collection[str]) -> bool:
+    """Whether one of the names stands in `node`."""
+    return any(isinstance(part, cst.Name) and part.value in names for part in descendants(node))
 
 
 def descendants_in_scope(node: cst.CSTNode) -> Iterator[cst.CSTNode]:

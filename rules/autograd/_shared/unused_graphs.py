@@ -20,7 +20,7 @@ from .output_flow import DETACHING, PLAIN_ATTRIBUTES, PLAIN_FUNCTIONS
 
 _THROUGH = Through.PARTS | Through.BRANCHES
 _ONWARDS = _THROUGH | Through.ELEMENTS
-# What is drawn may hold the graph: a network may give a distribution that is no `torch.distributions`.
+# What is drawn may hold the graph: it need not be of `torch.distributions`.
 _HELD = METHODS.keys() | {"cpu", "cuda", "to", "float", "half", "double", "sample", "rsample"}
 _HOST = ("numpy.", "math.", "cv2.")
 # Bases that call methods of a class with the grad mode that is known of them.

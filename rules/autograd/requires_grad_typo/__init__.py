@@ -39,7 +39,7 @@ def check(node: cst.Assign, context: Context) -> Iterator[Flag]:
     if len(node.targets) != 1 or getattr(node.value, "value", None) not in _FALSE:
         return
     target = node.targets[0].target
-    if not isinstance(target, cst.Attribute) or _is_own(target, context):
+    if not isinstance(target, cst.Attribute) or context.classes.is_own(target):
         return
     from torchlint.semantics.values.lattice import Kind
 
@@ -61,11 +61,6 @@ def check(node: cst.Assign, context: Context) -> Iterator[Flag]:
             title=f"Call `{_RIGHT}_(False)`",
             edits=(Replace(node, f"{context.code(target.value)}.{_RIGHT}_(False)"),),
         )
-
-
-def _is_own(target: cst.Attribute, context: Context) -> bool:
-    """Whether it is an attribute of the class's own: `self.requires_grad = False` is read by whoever wrote it."""
-    return isinstance(target.value, cst.Name) and context.classes.self_class(target.value) is not None
 
 
 def _is_read(name: str, context: Context) -> bool:

@@ -12,6 +12,7 @@ from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.knowledge.conventions.functions import DISTRIBUTED_CALL, OPTIMIZER_CALL, TRAINING_CALL
 from torchlint.semantics.knowledge.conventions.packages import BUFFERING_PACKAGE
 from torchlint.semantics.knowledge.conventions.values import TRAINER_OBJECT
+from torchlint.semantics.names.spelling import final_part
 from torchlint.semantics.values.lattice import Device
 from torchlint.syntax.tree import descendants
 
@@ -24,7 +25,7 @@ def has_distributed_beside(context: Context) -> bool:
     """Whether the file makes a `DistributedDataParallel`, of whatever package, or calls a function named after it."""
     return any(
         "DistributedDataParallel" in (context.qualified_name(call.func) or "")
-        or DISTRIBUTED_CALL.suggests(_last(call.func))
+        or DISTRIBUTED_CALL.suggests(final_part(call.func))
         for call in context.tree.of(cst.Call)
     )
 
@@ -34,8 +35,8 @@ def only_evaluates(node: cst.CSTNode, context: Context) -> bool:
     if context.grad(node) is GradMode.OFF:
         return True
     calls = [call.func for call in context.tree.of(cst.Call)]
-    called = {_last(func) for func in calls}
-    called |= {_last(decorator.decorator) for decorator in context.tree.of(cst.Decorator)}
+    called = {final_part(func) for func in calls}
+    called |= {final_part(decorator.decorator) for decorator in context.tree.of(cst.Decorator)}
     if called.isdisjoint(_EVALUATES) or TRAINING_CALL.suggests_any(called):
         return False
     return not any(OPTIMIZER_CALL.suggests(name) for name in called) and not any(
@@ -103,12 +104,12 @@ def keeps_gradients_elsewhere(context: Context) -> bool:
     if BUFFERING_PACKAGE.suggests_any(context.names.imported):
         return True
     return any(
-        "FP16_Optimizer" in (_last(call.func), (context.qualified_name(call.func) or "").rpartition(".")[2])
+        "FP16_Optimizer" in (final_part(call.func), (context.qualified_name(call.func) or "").rpartition(".")[2])
         or (context.qualified_name(call.func) or "").startswith(("torch.distributed.autograd.", "deepspeed.initialize"))
         or (
             isinstance(call.func, cst.Attribute)
             and call.func.attr.value == "zero_grad"
-            and TRAINER_OBJECT.suggests(_last(call.func.value))
+            and TRAINER_OBJECT.suggests(final_part(call.func.value))
         )
         for call in context.tree.of(cst.Call)
     )
@@ -154,7 +155,7 @@ def takes_one_step(call: cst.Call, context: Context) -> bool:
     function = context.function(call)
     if not isinstance(function, cst.FunctionDef):
         return False
-    steps = [made for made in _calls(function.body) if _last(made.func) == "backward"]
+    steps = [made for made in _calls(function.body) if final_part(made.func) == "backward"]
     return bool(steps) and all(context.loop(step) is None for step in steps)
 
 
@@ -171,9 +172,3 @@ def _has_devices(call: cst.Call, context: Context) -> bool:
 
 def _moves(block: cst.CSTNode) -> bool:
     return any(isinstance(call.func, cst.Attribute) and call.func.attr.value == "cuda" for call in _calls(block))
-
-
-def _last(func: cst.BaseExpression) -> str:
-    """`c` of `a.b().c`, whatever stands before it."""
-    name = func.attr if isinstance(func, cst.Attribute) else func
-    return name.value if isinstance(name, cst.Name) else ""

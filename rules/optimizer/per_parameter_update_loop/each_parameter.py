@@ -13,7 +13,7 @@ from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import last_part
-from torchlint.syntax.tree import descendants, descendants_in_scope
+from torchlint.syntax.tree import descendants, descendants_in_scope, speaks_of
 
 _HANDED_ON = ("list", "tuple", "iter", "filter", "enumerate", "zip", "reversed")
 _NORMS = ("norm", "vector_norm")
@@ -65,7 +65,7 @@ def norm_of_each(node: cst.GeneratorExp | cst.ListComp, context: Context) -> boo
     if node.for_in.inner_for_in is not None or not (_is_gradient_norm(node.elt) and not _reads(node.elt)):
         return False
     names = _parameter_names(node.for_in.target, node.for_in.iter, context)
-    return bool(names) and any(isinstance(part, cst.Name) and part.value in names for part in descendants(node.elt))
+    return bool(names) and speaks_of(node.elt, names)
 
 
 def _is_gradient_norm(node: cst.BaseExpression) -> bool:
@@ -191,9 +191,7 @@ def _changes(body: cst.BaseSuite, held: set[str]) -> Iterator[cst.CSTNode]:
 
 
 def _is_computed(value: cst.BaseExpression, held: set[str]) -> bool:
-    return isinstance(value, cst.BinaryOperation) and any(
-        isinstance(part, cst.Name) and part.value in held for part in descendants(value)
-    )
+    return isinstance(value, cst.BinaryOperation) and speaks_of(value, held)
 
 
 def _is_read_in(value: cst.BaseExpression, entry: cst.Subscript) -> bool:

@@ -26,7 +26,7 @@ from torchlint.semantics.knowledge.conventions.values import OWN_DEVICE
 from torchlint.semantics.names.bindings import dotted, parameters
 from torchlint.semantics.names.classes import is_static
 from torchlint.semantics.values.lattice import Device, Kind, item_of
-from torchlint.syntax.tree import descendants
+from torchlint.syntax.tree import descendants, speaks_of
 
 _PLAIN = ("torch.tensor", "torch.as_tensor")
 _CACHING = ("functools.lru_cache", "functools.cache", "functools.cached_property")
@@ -304,7 +304,7 @@ def is_read_at_once(node: cst.Call, context: Context) -> bool:
             names |= exchanged
             following += islice(_lines_behind(other, context), 2)
     return any(_reads_one_of(part, names) for other in following for part in descendants(other)) or any(
-        isinstance(other, cst.If) and _speaks_of(other.test, names) and tests_a_tensor(other.test, context)
+        isinstance(other, cst.If) and speaks_of(other.test, names) and tests_a_tensor(other.test, context)
         for other in following
     )
 
@@ -339,14 +339,10 @@ def _reads_one_of(node: cst.CSTNode, names: set[str]) -> bool:
     """`t.item()`, and `[t.item() for t in …]`."""
     match node:
         case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value="item" | "tolist" | "cpu"))):
-            return _speaks_of(receiver, names)
+            return speaks_of(receiver, names)
         case cst.ListComp(elt=element, for_in=cst.CompFor(target=cst.Name(value=name), iter=iterated)):
-            return _speaks_of(iterated, names) and any(_reads_one_of(part, {name}) for part in descendants(element))
+            return speaks_of(iterated, names) and any(_reads_one_of(part, {name}) for part in descendants(element))
     return False
-
-
-def _speaks_of(node: cst.CSTNode, names: set[str]) -> bool:
-    return any(isinstance(part, cst.Name) and part.value in names for part in descendants(node))
 
 
 def _keywords(call: cst.Call) -> list[cst.Name | None]:

@@ -23,7 +23,7 @@ from torchlint.semantics.knowledge.conventions.functions import COLLATOR
 from torchlint.semantics.knowledge.marks import GRADIENT_TAKEN, STEP_TAKEN
 from torchlint.semantics.names.bindings import dotted
 from torchlint.semantics.values.lattice import Device, Kind
-from torchlint.syntax.tree import descendants, descendants_in_scope
+from torchlint.syntax.tree import descendants, descendants_in_scope, speaks_of
 
 from .._shared.literal_tensors import constant as constant_tensor
 from .._shared.literal_tensors import is_behind_a_wait, is_left_out, is_of_a_cached_function, stands_in_for_nothing
@@ -370,7 +370,7 @@ def _is_read_back(moved: cst.Call, context: Context) -> bool:
         wanted = names.union(*turned)
         if any(_is_read_of(part, wanted) for part in descendants(statement)):
             return True
-        if len(names) < _MOST and _speaks_of(statement, names):
+        if len(names) < _MOST and speaks_of(statement, names):
             names |= _bound(statement) | _gathered(statement)
     return False
 
@@ -392,11 +392,11 @@ def _is_asked(test: cst.BaseExpression, names: set[str], elements: set[str]) -> 
     asked = test.expression if isinstance(test, cst.UnaryOperation) else test
     match asked:
         case cst.Call(func=cst.Attribute(attr=cst.Name(value="any" | "all" | "equal"))):
-            return _speaks_of(asked, names)
+            return speaks_of(asked, names)
         case cst.Comparison(left=cst.Name(value=name), comparisons=[cst.ComparisonTarget(operator=operator)]):
             return name in elements and not isinstance(operator, (cst.Is, cst.IsNot))
         case cst.Comparison(left=cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=method)))):
-            return method in _REDUCTIONS and _speaks_of(receiver, names)
+            return method in _REDUCTIONS and speaks_of(receiver, names)
     return False
 
 
@@ -428,16 +428,12 @@ def _gathered(line: cst.SimpleStatementLine) -> set[str]:
 def _is_read_of(node: cst.CSTNode, names: set[str]) -> bool:
     match node:
         case cst.Call(func=cst.Attribute(attr=cst.Name(value="repeat_interleave"))):
-            return _speaks_of(node, names)  # it asks for the sum of the repeats
+            return speaks_of(node, names)  # it asks for the sum of the repeats
         case cst.Call(func=cst.Attribute(value=receiver, attr=cst.Name(value=method))) if method in _BACK:
-            return _speaks_of(receiver, names)
+            return speaks_of(receiver, names)
         case cst.Call(func=cst.Name(value="max" | "min" | "int"), args=[cst.Arg(value=cst.Name(value=name))]):
             return name in names  # one element after the other
     return False
-
-
-def _speaks_of(node: cst.CSTNode, names: set[str]) -> bool:
-    return any(isinstance(part, cst.Name) and part.value in names for part in descendants(node))
 
 
 def _bound(line: cst.SimpleStatementLine) -> set[str]:

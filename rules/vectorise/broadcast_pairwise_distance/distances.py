@@ -10,7 +10,7 @@ import libcst as cst
 from torchlint.analyses.batching.extent import is_sure_tensor
 from torchlint.semantics.context import Context
 from torchlint.semantics.names.bindings import method_name
-from torchlint.syntax.literals import integer
+from torchlint.syntax.literals import integer, is_dots, is_whole
 
 # With as many coordinates hardly more is written than the distances themselves.
 _FEW = 3
@@ -191,8 +191,8 @@ def _widened(node: cst.BaseExpression, context: Context) -> _Widened | None:
         case cst.Subscript(value=tensor, slice=parts):
             slices = [part.slice for part in parts]
             nones = [place for place, part in enumerate(slices) if _is(part, "None")]
-            dots = [place for place, part in enumerate(slices) if _is_dots(part)]
-            if len(nones) != 1 or not all(_is_whole(part) or _is(part, "None") or _is_dots(part) for part in slices):
+            dots = [place for place, part in enumerate(slices) if is_dots(part)]
+            if len(nones) != 1 or not all(is_whole(part) or _is(part, "None") or is_dots(part) for part in slices):
                 return None
             if dots:
                 return _Widened(tensor, nones[0] - len(slices), None) if dots == [0] else None
@@ -202,11 +202,3 @@ def _widened(node: cst.BaseExpression, context: Context) -> _Widened | None:
 
 def _is(part: cst.BaseSlice, word: str) -> bool:
     return isinstance(part, cst.Index) and isinstance(part.value, cst.Name) and part.value.value == word
-
-
-def _is_dots(part: cst.BaseSlice) -> bool:
-    return isinstance(part, cst.Index) and isinstance(part.value, cst.Ellipsis)
-
-
-def _is_whole(part: cst.BaseSlice) -> bool:
-    return isinstance(part, cst.Slice) and part.lower is None and part.upper is None and part.step is None

@@ -32,7 +32,7 @@ def grows(grown: cst.Name | cst.Attribute, join: cst.Call, context: Context) -> 
         return False
     target = statement.targets[0].target
     if isinstance(grown, cst.Attribute):
-        is_own = isinstance(grown.value, cst.Name) and context.classes.self_class(grown.value) is not None
+        is_own = context.classes.is_own(grown)
         return (
             is_own and isinstance(target, cst.Attribute) and target.deep_equals(grown) and _is_all(statement, context)
         )

@@ -13,7 +13,7 @@ from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.knowledge.conventions.counts import CAP
 from torchlint.semantics.names.bindings import Binder
-from torchlint.syntax.literals import integer
+from torchlint.syntax.literals import integer, is_dots, is_whole
 from torchlint.syntax.tree import descendants
 
 # From this share of all on.
@@ -181,8 +181,8 @@ def _part(
     if isinstance(context.parent(above), (cst.AssignTarget, cst.AugAssign, cst.Del)):
         return None
     *before, last = [element.slice for element in above.slice]
-    is_from_end = bool(before) and all(map(_is_dots, before))
-    if not isinstance(last, cst.Slice) or last.step is not None or not (is_from_end or all(map(_is_whole, before))):
+    is_from_end = bool(before) and all(map(is_dots, before))
+    if not isinstance(last, cst.Slice) or last.step is not None or not (is_from_end or all(map(is_whole, before))):
         return None
     place = integer(axis) if axis is not None else -1
     if is_from_end:
@@ -206,11 +206,3 @@ def _part(
         case cst.Slice(lower=cst.UnaryOperation(operator=cst.Minus(), expression=count), upper=None):
             return Part(above, field, count, is_last=True, is_certain=is_certain)
     return None
-
-
-def _is_whole(part: cst.BaseSlice) -> bool:
-    return isinstance(part, cst.Slice) and part.lower is None and part.upper is None and part.step is None
-
-
-def _is_dots(part: cst.BaseSlice) -> bool:
-    return isinstance(part, cst.Index) and isinstance(part.value, cst.Ellipsis)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import libcst as cst
 
 from torchlint.finding import Doubt
 from torchlint.role import Role
 from torchlint.semantics.context import Context
 from torchlint.semantics.knowledge.conventions.conditions import LIMIT_FLAG, SHOWING_CONDITION
+from torchlint.semantics.knowledge.conventions.convention import Convention
 from torchlint.semantics.knowledge.conventions.functions import FALLBACK, RARE_FUNCTION
 from torchlint.semantics.names.bindings import final_part
 from torchlint.syntax.tree import descendants
@@ -19,6 +22,12 @@ _SETTING_UP = frozenset({"__init__", "__repr__", "__str__", "extra_repr", "reset
 def words_of(node: cst.CSTNode) -> list[str]:
     """The names in an expression, those of attributes too."""
     return [part.value for part in descendants(node) if isinstance(part, cst.Name)]
+
+
+def is_named(node: cst.CSTNode, word: Convention, context: Context) -> bool:
+    """Whether a function or class around the node is called as the convention has it."""
+    around: Iterator[cst.FunctionDef | cst.ClassDef] = context.around(node, cst.FunctionDef, cst.ClassDef)
+    return any(word.suggests(above.name.value.lower()) for above in around)
 
 
 def runs_rarely(node: cst.CSTNode, context: Context) -> bool:

@@ -24,7 +24,7 @@ _LONG = 40
 
 
 def is_dead(node: cst.CSTNode, context: Context) -> bool:
-    """Whether a statement before it, in a block around it, goes nowhere else than out: `assert False`, `raise`."""
+    """Whether a statement before it leaves a block around it: `assert False`, `raise`."""
     child = node
     for above in context.ancestors(node):
         if isinstance(above, (cst.IndentedBlock, cst.Module)):

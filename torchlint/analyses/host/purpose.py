@@ -22,7 +22,7 @@ from torchlint.semantics.names.applied import applied
 from torchlint.semantics.names.bindings import Binding, dotted, final_part, method_name
 from torchlint.semantics.names.loop_headers import walks_keys
 from torchlint.semantics.values.lattice import Kind
-from torchlint.syntax.tree import Comprehension, descendants
+from torchlint.syntax.tree import Comprehension, descendants, speaks_of
 
 _CONVERSIONS = frozenset(
     "float int round abs min max sum str bool format repr array asarray sqrt exp log isclose mean".split()
@@ -229,9 +229,7 @@ def is_averaged(copy: cst.Call, context: Context) -> bool:
                     return not _compares(args, context)
             case cst.AugAssign(value=added) if _reduces(added) or _reduces(value):
                 # In an inner loop something is worked out of the copy, class by class.
-                if context.loop(node) is loop and any(
-                    isinstance(part, cst.Name) and part.value in names for part in descendants(added)
-                ):
+                if context.loop(node) is loop and speaks_of(added, names):
                     return True
     return False
 
@@ -344,9 +342,7 @@ def _is_element(tensor: cst.BaseExpression, loop: cst.For | Comprehension, conte
     targets = _targets(loop)
     match tensor:
         case cst.Subscript(value=base, slice=parts):
-            indexed = any(
-                isinstance(node, cst.Name) and node.value in targets for part in parts for node in descendants(part)
-            )
+            indexed = any(speaks_of(part, targets) for part in parts)
             return indexed and _is_outside(base, loop, context)
         case cst.BinaryOperation(left=left, right=right):
             return is_element_read(left, context) and is_element_read(right, context)

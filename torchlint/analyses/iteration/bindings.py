@@ -14,7 +14,6 @@ from torchlint.analyses.iteration.targets import (
     LoopNode,
     Visit,
     bound_by,
-    counts,
     names_in,
     parts_of,
     picks,
@@ -27,7 +26,7 @@ from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import dotted
 from torchlint.semantics.values.lattice import Device, Kind
-from torchlint.syntax.tree import Comprehension, Loop, descendants, descendants_in_scope
+from torchlint.syntax.tree import Comprehension, Loop, descendants, descendants_in_scope, speaks_of
 
 # Attributes and methods that tell what a tensor is like, and methods that leave no result.
 META = frozenset("shape device dtype ndim is_cuda requires_grad layout itemsize nbytes is_leaf".split())
@@ -207,7 +206,7 @@ class Turn:
                 return name in self.counters
             case cst.BinaryOperation():
                 reaches_out = any(isinstance(part, (cst.Call, cst.Subscript)) for part in descendants(node))
-                return counts(node, self.counters) and not reaches_out
+                return speaks_of(node, self.counters) and not reaches_out
         return False
 
     def _is_aligned(self, node: cst.BaseExpression) -> bool:
@@ -229,7 +228,7 @@ class Turn:
         return {
             name: value.value
             for name, value in self._assignments()
-            if isinstance(value, cst.Subscript) and name not in self.elements and counts(value, self.counters)
+            if isinstance(value, cst.Subscript) and name not in self.elements and speaks_of(value, self.counters)
         }
 
     def descend(self, target: cst.BaseExpression, iterated: cst.BaseExpression) -> None:

@@ -18,7 +18,7 @@ from torchlint.analyses.iteration.obstacles import (
     is_ragged,
     runs_a_network,
 )
-from torchlint.analyses.iteration.targets import LoopNode, Visit, counts, names_in, picks, unpacks
+from torchlint.analyses.iteration.targets import LoopNode, Visit, names_in, picks, unpacks
 from torchlint.semantics.context import Context
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.functions import SUPPRESSION
@@ -28,7 +28,7 @@ from torchlint.semantics.knowledge.torch_signatures import METHODS
 from torchlint.semantics.names.bindings import dotted, final_part
 from torchlint.semantics.names.loop_headers import iterables
 from torchlint.semantics.values.lattice import Device, Kind
-from torchlint.syntax.tree import descendants, descendants_in_scope
+from torchlint.syntax.tree import descendants, descendants_in_scope, speaks_of
 
 _FILL = frozenset("fill_ zero_ copy_ normal_ uniform_ random_ bernoulli_".split())
 _VIEWS = frozenset(
@@ -196,13 +196,13 @@ class _Following:
                 if any(isinstance(part.slice, cst.Index) and turn.is_foreign(part.slice) for part in node.slice):
                     self.ragged = True
             case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value="select" | "narrow")), args=args):
-                if any(counts(argument.value, turn.counters) for argument in args) and turn.is_given(owner):
+                if any(speaks_of(argument.value, turn.counters) for argument in args) and turn.is_given(owner):
                     self._climb(node, turn.element_of(owner))
             case cst.For(target=target, iter=iterated) | cst.CompFor(target=target, iter=iterated):
                 turn.descend(target, iterated)
 
     def _stored(self, node: cst.Subscript) -> Work | None:
-        """`mask[i, :lengths[i]] = 1`, `starts[i] = i * length`: a number goes into a part of a row, or into one."""
+        """`mask[i, :lengths[i]] = 1`, `starts[i] = i * length`: a number goes into a row, or a part of it."""
         target = self.context.parent(node)
         statement = self.context.parent(target) if isinstance(target, cst.AssignTarget) else None
         if not isinstance(statement, cst.Assign):
@@ -472,7 +472,7 @@ class _Following:
         if child is above.value:
             if self.context.kind(above.target) not in (Kind.STRING, Kind.SEQUENCE):
                 self._add_up(above, element)
-        elif not self.turn.is_foreign(above.value) and not counts(above.value, self.turn.counters):
+        elif not self.turn.is_foreign(above.value) and not speaks_of(above.value, self.turn.counters):
             self._note(Work.KERNEL, above, element)
 
     # Into calls

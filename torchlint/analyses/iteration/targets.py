@@ -15,7 +15,7 @@ from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.functions import BAR_CALL
 from torchlint.semantics.names.bindings import dotted
 from torchlint.semantics.values.lattice import Kind
-from torchlint.syntax.tree import Comprehension, descendants, descendants_in_scope
+from torchlint.syntax.tree import Comprehension, descendants, descendants_in_scope, speaks_of
 
 LoopNode: TypeAlias = "cst.For | cst.CompFor | cst.While"
 Named: TypeAlias = "tuple[tuple[str, cst.BaseExpression], ...]"
@@ -165,15 +165,10 @@ def names_in(node: cst.CSTNode) -> frozenset[str]:
     return frozenset(found)
 
 
-def counts(node: cst.CSTNode, counters: AbstractSet[str]) -> bool:
-    """Whether the expression depends on one of the names that number the iterations."""
-    return any(isinstance(part, cst.Name) and part.value in counters for part in descendants(node))
-
-
 def picks(node: cst.Subscript, counters: AbstractSet[str]) -> bool:
     """`t[i]`, `t[:, i + 1]`, `t[i:i + 1]`: the number of the iteration says which element."""
     return any(
-        counts(part.slice.value, counters) and not _cuts(part.slice.value, counters)
+        speaks_of(part.slice.value, counters) and not _cuts(part.slice.value, counters)
         if isinstance(part.slice, cst.Index)
         else isinstance(part.slice, cst.Slice) and picks_one(part.slice, counters)
         for part in node.slice
@@ -182,7 +177,7 @@ def picks(node: cst.Subscript, counters: AbstractSet[str]) -> bool:
 
 def _cuts(index: cst.BaseExpression, counters: AbstractSet[str]) -> bool:
     """Whether the iteration says how much of something else is the index: `torch.randperm(n)[: length[i]]`."""
-    return any(isinstance(part, cst.Slice) and counts(part, counters) for part in descendants(index))
+    return any(isinstance(part, cst.Slice) and speaks_of(part, counters) for part in descendants(index))
 
 
 def picks_one(part: cst.Slice, counters: AbstractSet[str]) -> bool:

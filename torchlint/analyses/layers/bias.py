@@ -24,7 +24,7 @@ def needs_bias(layer: cst.Call, kind: str, context: Context, switch: str = "") -
     a class does with the `bias` of its own instances is not asked.
     """
     return any(
-        not _is_own(read, context)
+        not context.classes.is_own(read)
         and context[Layers].may_be(read.value, layer)
         and not is_optional(read, context, switch)
         and _is_about(read, _words_for(layer, kind), context)
@@ -43,10 +43,6 @@ def _tests(read: cst.Attribute, context: Context) -> list[str]:
     """The conditions behind which an expression stands, innermost first."""
     conditions = context.conditions(read, across_functions=True)
     return [context.code(test) for test, is_taken in conditions if is_taken]
-
-
-def _is_own(read: cst.Attribute, context: Context) -> bool:
-    return isinstance(read.value, cst.Name) and context.classes.self_class(read.value) is not None
 
 
 def _is_about(read: cst.Attribute, words: tuple[str, ...], context: Context) -> bool:

@@ -146,7 +146,7 @@ def _reaches_return(layer: cst.Call, class_: cst.ClassDef, context: Context) -> 
     biases = [
         read
         for read in _within(class_, context.uses.attributes("bias"), context)
-        if not _is_own(read, context) and context[Layers].may_be(read.value, layer)
+        if not context.classes.is_own(read) and context[Layers].may_be(read.value, layer)
     ]
     return trace.has_ended and not trace.found and all(_is_set_up(read, context) for read in biases)
 
@@ -165,7 +165,7 @@ def _inherited(class_: cst.ClassDef, base: str, context: Context) -> tuple[cst.C
     biases = [
         read
         for read in _within(class_, context.uses.attributes("bias"), context)
-        if _is_own(read, context) and not any(read is argument for argument in passed)
+        if context.classes.is_own(read) and not any(read is argument for argument in passed)
     ]
     found = _made_by_super(class_, base, context)
     if found is None or not all(_is_set_up(read, context) for read in biases):
@@ -189,12 +189,12 @@ def _gives_output(call: cst.Call, context: Context) -> bool:
     if _is_super(call, "forward"):
         return True
     passed = _bias_passed(call, context)
-    return isinstance(passed, cst.Attribute) and passed.attr.value == "bias" and _is_own(passed, context)
+    return isinstance(passed, cst.Attribute) and passed.attr.value == "bias" and context.classes.is_own(passed)
 
 
 def _bias_passed(call: cst.Call, context: Context) -> cst.BaseExpression | None:
     match call.func:
-        case cst.Attribute(attr=cst.Name(value="_conv_forward")) if _is_own(call.func, context):
+        case cst.Attribute(attr=cst.Name(value="_conv_forward")) if context.classes.is_own(call.func):
             return context.argument(call, "bias", 2)
     return context.argument(call, "bias", 2) if context.qualified_name(call.func) in _FUNCTIONAL else None
 
@@ -216,10 +216,6 @@ def _is_super(call: cst.Call, method: str) -> bool:
 
 
 # What is done with a bias
-
-
-def _is_own(read: cst.Attribute, context: Context) -> bool:
-    return isinstance(read.value, cst.Name) and context.classes.self_class(read.value) is not None
 
 
 def _is_set_up(read: cst.Attribute, context: Context) -> bool:

@@ -168,6 +168,10 @@ class Classes:
         _, bindings = self.names.lookup(name)
         return self._class_given.get(bindings[0].node) if bindings else None
 
+    def is_own(self, attribute: cst.Attribute) -> bool:
+        """`self.x` of the class around it."""
+        return isinstance(attribute.value, cst.Name) and self.self_class(attribute.value) is not None
+
     @cached_property
     def _selves(self) -> frozenset[str]:
         """What methods call their instance: `self`, as a rule."""

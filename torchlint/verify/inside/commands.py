@@ -43,7 +43,7 @@ class Arm:
     def __init__(self, channel: Channel, config: dict[str, Any], held: list[str], stack: contextlib.ExitStack) -> None:
         torch.set_num_threads(config["threads"])
         self._first: Count | None = None
-        self._reran = 0  # the steps of a program that has ended, until a row of units comes to its end
+        self._reran = 0  # the steps of a program that has ended within a row of units
         self._config = config
         self._stack = stack
         self._once = stack.enter_context(contextlib.ExitStack())  # what holds until the next start
@@ -202,10 +202,7 @@ class Arm:
                 return {"blocks": len(times), "workers": loading(), "first_ns": first}
 
     def _units(self, count: int) -> Generator[None, Any, bool]:
-        """Run so many units in a row. False where the program has ended meanwhile, and has begun again.
-
-        Raises `Ended` where no such row came to its end since it began.
-        """
+        """Run so many units in a row. False where the program began again; the second time in one row `Ended`."""
         for _ in range(count):
             if not (yield from self._unit(count)):
                 return False

@@ -24,10 +24,7 @@ class Again(BaseException):
 
 
 class Ended(Exception):  # noqa: N818 - an event in the code's life, which a command may make the best of
-    """The code came to its end while a command wanted more of it: so many in a row, if it says so.
-
-    `fails` is why it cannot be run again.
-    """
+    """The code came to its end while a command wanted more of it. `fails` is why it runs no second time."""
 
     def __init__(self, steps: int, wanted: int = 0, fails: str = "") -> None:
         self.steps = steps
@@ -96,10 +93,9 @@ class Pace:
         self.wait()
 
     def end(self, fails: str = "") -> None:
-        """The code has run to its end: tell the command that waits for it, and any that comes.
+        """The code has run to its end: tell the command that waits for it, and any that comes. Ends by `Closed`.
 
-        Returns where one goes on with another run. Raises `Ended` for one that cannot do without more, and ends by
-        `Closed`.
+        Returns where one goes on with another run. Raises `Ended` for one that cannot do without more.
         """
         while True:
             if self._task is not None:
