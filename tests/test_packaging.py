@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -127,14 +128,28 @@ def from_git(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Instal
     return install(tmp_path_factory.mktemp("git"), f"git+{checkout.as_uri()}")
 
 
+PRINT_PAGES = (
+    "import json; from torchlint.registry import all_rules; from torchlint.report.page import page; "
+    "print(json.dumps({rule.path: page(rule) for rule in all_rules() if page(rule) is not None}))"
+)
+
+
 def package_data() -> list[str]:
     """The pages and fixtures of the checkout with their digests, as `LIST_DATA` prints what is installed.
 
-    Of a page's evidence only what was written below it is installed.
+    Of a page its head is not installed, and of its evidence only what was written below it.
     """
     generated = re.compile(rb"(?<=\n## Evidence\n\n)(?:(?!## )[^\n]*\n)*?[^\n]*`torchlint verify --rule [\w-]+`\n")
+
+    def kept(path: Path) -> bytes:
+        data = path.read_bytes()
+        if path.suffix != ".md":
+            return data
+        data = generated.sub(b"", data)
+        return data[data.index(b"## Why is this slow\n") :] if data.startswith(b"# ") else data
+
     return sorted(
-        f"{path.relative_to(ROOT).as_posix()} {hashlib.sha256(generated.sub(b'', path.read_bytes())).hexdigest()}"
+        f"{path.relative_to(ROOT).as_posix()} {hashlib.sha256(kept(path)).hexdigest()}"
         for top, pattern in (("rules", "*.md"), ("fixtures", "*"))
         for path in (ROOT / top).rglob(pattern)
         if path.is_file() and "__pycache__" not in path.parts
@@ -148,6 +163,11 @@ def test_pages_and_fixtures_are_found(source: str, request: pytest.FixtureReques
     assert sorted(listed.stdout.splitlines()) == package_data(), listed.stderr
     location = installed.run("python", "-c", "import torchlint; print(torchlint.__file__)").stdout
     assert location.startswith(str(installed.folder)), location
+    pages = installed.run("python", "-c", PRINT_PAGES).stdout
+    assert len(json.loads(pages)) > 100
+    for path, text in json.loads(pages).items():  # the head is made anew
+        head, _, _ = (ROOT / "rules" / path).read_text("utf-8").partition("## Why is this slow\n")
+        assert text.partition("## Why is this slow\n")[0] == head
 
 
 @pytest.mark.parametrize("source", ["from_wheel", "from_git"])

@@ -1073,3 +1073,25 @@ def test_what_leaves_the_block_it_is_evaluated_in(name: str, used: str, mark: st
                 {used if "update" in used else ""}
         """
     )
+
+
+@pytest.mark.parametrize(
+    ("action", "is_told"),
+    [("dist.sample() if sample else dist.mean", True), ("dist.sample()", True), ("self.keep(dist)", False)],
+)
+def test_an_action_that_is_drawn_from_what_a_network_gives(action: str, is_told: bool) -> None:  # noqa: FBT001
+    code = f"""
+        import torch
+        from nets import make
+        class Agent:
+            def __init__(self, device, cfg):
+                self.device = device
+                self.actor = make(cfg).to(device)
+                self.optimizer = torch.optim.Adam(self.actor.parameters())
+            def act(self, state, sample=False):
+                state = torch.as_tensor(state).to(self.device)
+                dist = self.actor(state){f"  # <- {RULE}?" if is_told else ""}
+                action = {action}
+                return action.detach().cpu().numpy()
+    """
+    check_snippet(code, RULE)

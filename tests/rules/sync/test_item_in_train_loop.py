@@ -1715,3 +1715,24 @@ def test_what_is_no_number_where_it_is_read() -> None:
         """,
         RULE,
     )
+
+
+def test_code_that_never_runs_and_steps_that_are_few() -> None:
+    code = """
+        import torch
+        def train(model, loader, optimizer, steps, global_step):
+            for x in loader:
+                {}
+                loss = model(x.cuda()).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                global_step += 1
+                if {}:
+                    print(loss.item()){}
+    """
+    check_snippet(code.format("pass", "loss is not None", f"  # <- {RULE}"), RULE)
+    check_snippet(code.format("pass", "global_step in steps", ""), RULE)
+    for leaves in ("assert False", "assert 0, 'not yet'", "raise NotImplementedError", "continue"):
+        check_snippet(code.format(leaves, "loss is not None", ""), RULE)
+    check_snippet(code.format("assert loader", "loss is not None", f"  # <- {RULE}"), RULE)

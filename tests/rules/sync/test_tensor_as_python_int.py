@@ -304,3 +304,24 @@ def test_what_a_function_is_given_needs_no_annotation() -> None:
     check_snippet(code.format(f"  # <- {RULE}", "x.argmax()"), RULE)
     check_snippet(code.format("", "len(x)"), RULE)
     check_snippet(code.format("", "choose(x)"), RULE)
+
+
+def test_a_size_that_is_bound_with_others_and_the_start_of_a_part() -> None:
+    code = f"""
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def forward(self, x, lengths):
+                rows, longest = x.shape[0], lengths.max()
+                x = x.view(2, 1, 1, longest)  # <- {RULE}
+                return x, rows
+        class Part(nn.Module):
+            def forward(self, x, lengths):
+                first = lengths.min()
+                return torch.relu(x).narrow(-1, first, 3)  # <- {RULE}
+        class Rows(nn.Module):
+            def forward(self, x, lengths):
+                rows, longest = x.shape[0], lengths.max()
+                return x.view(rows, -1), longest
+    """
+    check_snippet(code, RULE)

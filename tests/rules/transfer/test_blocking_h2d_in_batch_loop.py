@@ -772,3 +772,20 @@ def test_a_batch_of_graphs_moves_as_a_whole(package: str, is_said: bool) -> None
         """,
         RULE,
     )
+
+
+@pytest.mark.parametrize(("asked", "is_told"), [("torch.cuda.current_stream()", True), ("torch.cuda.Stream()", False)])
+def test_a_file_that_only_asks_for_the_stream(asked: str, is_told: bool) -> None:  # noqa: FBT001
+    code = f"""
+        import torch
+        from torch.utils.data import DataLoader
+        def train(model, dataset, optimizer, event):
+            event.record({asked})
+            loader = DataLoader(dataset, num_workers=4, pin_memory=True)
+            for x, y in loader:
+                x, y = x.cuda(), y.cuda(){f"  # <- {RULE}" if is_told else ""}
+                loss = torch.nn.functional.cross_entropy(model(x), y)
+                loss.backward()
+                optimizer.step()
+    """
+    check_snippet(code, RULE)

@@ -1724,3 +1724,17 @@ def test_a_mask_of_each_row_is_waited_for(part: str, doubt: str) -> None:
         """,
         RULE,
     )
+
+
+def test_rows_that_are_set_to_numbers_one_by_one() -> None:
+    code = """
+        import torch
+        class Net(torch.nn.Module):
+            def forward(self, x, n):
+                starts = torch.zeros(n, dtype=torch.int32{})
+                for i in range(n):{}
+                    starts[i] = i * 16
+                return self.net(x, starts)
+    """
+    check_snippet(code.format(', device="cuda"', f"  # <- {RULE}?"), RULE)
+    check_snippet(code.format("", ""), RULE)
