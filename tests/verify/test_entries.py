@@ -14,7 +14,7 @@ import pytest
 from asked import line
 
 from torchlint.registry import all_rules
-from torchlint.verify.inside import commands, entries
+from torchlint.verify.inside import commands, devices, entries
 from torchlint.verify.inside.channel import Closed
 from torchlint.verify.inside.entries import Entry, EntryError, ExitedError, Script
 from torchlint.verify.inside.pace import Ended, Pace
@@ -305,6 +305,19 @@ def test_a_script_that_is_too_short_for_a_row_says_how_many_steps_it_needs(
         entry.drive(Pace(channel, handlers))
     assert str(error.value) == words
     vars(sys).pop("ran", None)
+
+
+def test_a_script_that_has_no_room_to_warm_up_says_so(tmp_path: Path) -> None:
+    entry = script(tmp_path, SCRIPT, "8")
+    arm = commands.Arm.__new__(commands.Arm)
+    arm._reran, arm._device = 0, devices.Cpu()  # noqa: SLF001 - all that is needed
+    block = {"command": "block", "inner": 6, "warm": 3, "samples": 2}
+    handlers: dict[str, Handler] = {"start": lambda _: iter_once(), "block": arm._block}  # noqa: SLF001
+    with line(START, block) as (channel, _), pytest.raises(Ended, match="after 8 steps, and 9 in a row are needed"):
+        entry.drive(Pace(channel, handlers))
+    with line(START, block | {"warm": 1}) as (channel, replies), pytest.raises(Closed):
+        entry.drive(Pace(channel, handlers))
+    assert len(replies[-1]["samples"]) == 2
 
 
 def endless() -> Task:

@@ -1,4 +1,4 @@
-"""One HTML file without scripts, that fetches nothing: the frame and the looks of all pages, light and dark."""
+"""One HTML file that fetches nothing: the frame and the looks of all pages, light and dark."""
 
 from __future__ import annotations
 

@@ -27,10 +27,7 @@ _AT_ONCE = 12  # arms, each of which holds its model and what the device needs f
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When to stop: after so many replicates, or at `deadline` (of `time.monotonic`), whichever comes first.
-
-    With `interruptible`, Ctrl-C is such a moment too.
-    """
+    """When to stop: after so many replicates, at `deadline` (of `time.monotonic`), or at Ctrl-C if `interruptible`."""
 
     max_replicates: int = stats.LOOKS[-1]
     deadline: float = math.inf
@@ -47,8 +44,8 @@ class Timed:
     unit; `at_once` is how many arms are measured beside each other at most, `fitted` are those that have been, and
     `alone` says that not even two fit on the device, so that each is measured in a process alone. `blocks` are all that
     were measured, each with the number of its replicate, and `states` what NVML said after them. `busy_ns` is for how
-    long a unit of each arm keeps the device busy, where that was asked. `quads` are a replicate's. `interrupted` says
-    that Ctrl-C ended it.
+    long a unit of each arm keeps the device busy, where that was asked. `quads` are a replicate's. `interrupted`: by
+    Ctrl-C.
     """
 
     metric: str

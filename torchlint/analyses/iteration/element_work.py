@@ -202,7 +202,7 @@ class _Following:
                 turn.descend(target, iterated)
 
     def _stored(self, node: cst.Subscript) -> Work | None:
-        """`mask[i, :lengths[i]] = 1`, `starts[i] = i * length`: a number goes into a row, or a part of it."""
+        """`mask[i, :lengths[i]] = 1`, `starts[i] = i * length`: a number goes into a row."""
         target = self.context.parent(node)
         statement = self.context.parent(target) if isinstance(target, cst.AssignTarget) else None
         if not isinstance(statement, cst.Assign):

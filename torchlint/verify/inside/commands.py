@@ -43,7 +43,7 @@ class Arm:
     def __init__(self, channel: Channel, config: dict[str, Any], held: list[str], stack: contextlib.ExitStack) -> None:
         torch.set_num_threads(config["threads"])
         self._first: Count | None = None
-        self._reran = 0  # the steps of a program that has ended within a row of units
+        self._reran = 0  # the steps of a program that ended within a row
         self._config = config
         self._stack = stack
         self._once = stack.enter_context(contextlib.ExitStack())  # what holds until the next start
@@ -201,10 +201,10 @@ class Arm:
                 yield from self._risen()
                 return {"blocks": len(times), "workers": loading(), "first_ns": first}
 
-    def _units(self, count: int) -> Generator[None, Any, bool]:
-        """Run so many units in a row. False where the program began again; the second time in one row `Ended`."""
+    def _units(self, count: int, warm: int = 0) -> Generator[None, Any, bool]:
+        """Run so many units in a row. False where the program began again; `Ended` the second time in one row."""
         for _ in range(count):
-            if not (yield from self._unit(count)):
+            if not (yield from self._unit(count + warm)):
                 return False
         self._reran = 0
         return True
@@ -248,13 +248,15 @@ class Arm:
         whole = False
         while len(samples) < message["samples"]:
             if not whole:
+                reran = self._reran  # the row is not whole yet
                 whole = yield from self._units(message["warm"])
+                self._reran = reran or self._reran
                 self._device.sync()
                 continue
             lost = _switches()
             cpu = process_time_ns()
             begin = perf_counter_ns()
-            whole = yield from self._units(inner)
+            whole = yield from self._units(inner, message["warm"])
             if not whole:
                 continue
             self._device.sync()
