@@ -97,7 +97,7 @@ def packed(folder: Path, pattern: str) -> bytes:
     """The POSIX paths of the files below a folder, and their texts: the same bytes for the same files.
 
     Files of one kind stand together, and so do the sections of pages, where they compress better. The head of a page is
-    left out, and what it tells of evidence: `explain` writes both anew, from the rule and the evidence itself.
+    left out, and what it tells of evidence: `explain` takes both from the rule and the evidence itself.
     """
     texts = {
         path.relative_to(folder).as_posix(): _HEAD.sub("", _MEASURED.sub(r"\1", path.read_bytes().decode()))

@@ -165,7 +165,7 @@ def test_pages_and_fixtures_are_found(source: str, request: pytest.FixtureReques
     assert location.startswith(str(installed.folder)), location
     pages = installed.run("python", "-c", PRINT_PAGES).stdout
     assert len(json.loads(pages)) > 100
-    for path, text in json.loads(pages).items():  # the head is made anew
+    for path, text in json.loads(pages).items():  # the head comes from the rule
         head, _, _ = (ROOT / "rules" / path).read_text("utf-8").partition("## Why is this slow\n")
         assert text.partition("## Why is this slow\n")[0] == head
 

@@ -280,7 +280,7 @@ def test_a_script_is_run_again_for_who_times_it(length: int, tmp_path: Path) -> 
     with line(START, {"command": "rows"}) as (channel, replies), pytest.raises(Closed):
         entry.drive(Pace(channel, handlers))
     assert replies[-1]["ok"]
-    # The first step belongs to the set-up, and a row that was broken off is begun anew.
+    # The first step belongs to the set-up, and a row that was broken off starts again.
     assert seen == ([True] * 3 + [False] + [True] * 3 if length == 2 else [True, False] * 5 + [True])
 
 
