@@ -71,6 +71,44 @@ def test_it_is_the_same_where_only_the_file_that_asks_is_checked(folder: Path, c
     assert found(capsys, "--select", "TL203", "main.py") == [("main.py", "TL203", "per batch", None)]
 
 
+PER_IMAGE = """\
+import torch
+
+
+def hinge(x, y):
+    return torch.dot(x.view(-1).relu(), y.view(-1))
+
+
+def per_image(logits, labels):
+    return sum(hinge(a.unsqueeze(0), b.unsqueeze(0)) for a, b in zip(logits, labels))
+"""
+PASSING = """\
+import torch
+from losses import per_image
+
+for x, y in torch.utils.data.DataLoader(data):
+    out = net(x.cuda())
+    per_image({out}, {wanted}).backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("out", "wanted", "known"), [("out.squeeze(1)", "y.cuda()", 1), ("out.squeeze(1)", "net(y)", 0), ("out", "net(y)", 0)]
+)
+def test_what_another_file_passes_is_as_sure_as_it_is_there(
+    folder: Path,  # noqa: F811
+    capsys: Capture,
+    out: str,
+    wanted: str,
+    known: int,
+) -> None:
+    """A network may give a list of anything; what is squeezed is a tensor, and so is what was moved beside it."""
+    write(folder, losses=PER_IMAGE, main=PASSING.format(out=out, wanted=wanted))
+    for _ in range(2):  # the second time from the cache
+        said = found(capsys, "--select", "TL901", ".")
+        assert [each[:2] for each in said] == [("losses.py", "TL901")] * known
+
+
 TRAIN = """\
 import torch
 from {module} import {name}

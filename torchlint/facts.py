@@ -23,7 +23,7 @@ class Passed(NamedTuple):
     `kind` and `device` are names in `torchlint.semantics.values.lattice`. So is `item`, the kind of what a sequence
     holds, where that is known for certain. `constant` is what is passed in Python's spelling, where it is `True`,
     `False`, `None` or a short text. `made` is the class or function of the project that is called to make it, by its
-    qualified name in the file that passes it; for who hears of it `@path:Class`.
+    qualified name in the file that passes it; for who hears of it `@path:Class`. `proven`: no name says what it is.
     """
 
     place: int | None
@@ -33,6 +33,7 @@ class Passed(NamedTuple):
     item: str = ""
     constant: str = ""
     made: str = ""
+    proven: bool = False
 
 
 class Purpose(Enum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -10,6 +11,7 @@ import libcst as cst
 from torchlint.rule import Context, Doubt, Flag, Message, Node, Rule, Said
 
 if TYPE_CHECKING:
+    from torchlint.analyses.batching.batchable import Batchable
     from torchlint.analyses.iteration.element_work import Step
 
 RULE = Rule(
@@ -78,6 +80,7 @@ def check(node: cst.For | cst.CompFor | cst.While, context: Context) -> Iterator
     """Flag the outermost loop that works element by element though its turns don't need each other."""
     from torchlint.analyses.batching.batchable import batchable
     from torchlint.analyses.iteration.targets import loops_around
+    from torchlint.syntax.tree import descendants
 
     found = batchable(node, context)
     if found is None:
@@ -88,8 +91,20 @@ def check(node: cst.For | cst.CompFor | cst.While, context: Context) -> Iterator
     if RULE.worthless(flag) is not None:
         return
     around = (batchable(outer, context) for outer in loops_around(node, context))
-    if not any(outer is not None and {*outer.doubts} <= {*found.doubts} for outer in around):
-        yield flag
+    if any(_stands_for(outer, found) for outer in around):
+        return
+    places = list(found.tests)
+    for inner in descendants(node.body) if isinstance(node, (cst.For, cst.While)) else ():
+        if isinstance(inner, (cst.For, cst.CompFor, cst.While)):
+            within = batchable(inner, context)
+            if within is not None and _stands_for(found, within):
+                places += (inner, *within.tests)
+    yield replace(flag, places=tuple(dict.fromkeys(places)))
+
+
+def _stands_for(outer: Batchable | None, inner: Batchable) -> bool:
+    """Whether a loop within another one is said by that of which it is said, too."""
+    return outer is not None and {*outer.doubts} <= {*inner.doubts}
 
 
 def _said(step: Step, context: Context) -> Said:

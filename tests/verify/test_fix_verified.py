@@ -6,14 +6,16 @@ import os
 import subprocess
 import sys
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from click.testing import CliRunner
 
 from torchlint import userfolder, verified
+from torchlint.cli import torchlint
 from torchlint.config import Overrides
 from torchlint.verified import lookup
-from torchlint.verify import units
+from torchlint.verify import command, units
 from torchlint.verify.ablation import Action, Judgement
 from torchlint.verify.arms import Failure
 from torchlint.verify.program import Found
@@ -194,8 +196,13 @@ def test_a_program_that_is_slow_is_made_faster(root: Path) -> None:
     assert 1 < known.speedup.lo < known.speedup.ratio < known.speedup.hi
 
 
-def test_what_is_found_out_is_not_remembered_where_that_is_not_wanted(root: Path) -> None:
-    (root / "other.py").unlink()
-    done = run(root, "--unsafe-fixes", "--no-cache", "train.py")
-    assert "wrote train.py: TL902 train.py:6\n" in done.stdout
-    assert [path.name for path in root.iterdir()] == ["train.py"]
+@pytest.mark.parametrize("given", [(), ("--no-cache",)])
+def test_what_is_found_out_is_not_remembered_where_that_is_not_wanted(
+    root: Path, monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...]
+) -> None:
+    """What `verify` makes of it stands in test_proof."""
+    seen: list[dict[str, Any]] = []
+    monkeypatch.setattr(command, "verify", lambda options, *_, **__: seen.append(options) or 0)
+    done = CliRunner().invoke(torchlint, ["fix", "--verified", "--unsafe-fixes", *given, str(root / "train.py")])
+    assert (done.exit_code, done.output) == (0, "")
+    assert [each["no_cache"] for each in seen] == [bool(given)]

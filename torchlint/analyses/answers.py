@@ -245,4 +245,4 @@ def _arguments(call: cst.Call, context: Context) -> Iterator[Passed]:
             held = item.kind.name if item is not value and item.kind in _HELD and item.proven else ""
             same = literal(argument.value) or ""
             place_ = None if keyword else place
-            yield Passed(place_, keyword, value.kind.name, str(value.device.name), held, same, made)
+            yield Passed(place_, keyword, value.kind.name, str(value.device.name), held, same, made, value.proven)

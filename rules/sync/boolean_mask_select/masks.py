@@ -8,6 +8,7 @@ from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.names.bindings import Binder, Binding, dotted, last_part
+from torchlint.semantics.names.loop_headers import walked
 from torchlint.semantics.values.lattice import Kind
 
 _COMPARED = (cst.Equal, cst.NotEqual, cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
@@ -46,7 +47,7 @@ def _may_be_mask(index: cst.BaseExpression, context: Context) -> bool:
 
 
 def _may_bind_one(binding: Binding) -> bool:
-    if binding.binder is Binder.PARAMETER:
+    if binding.binder in (Binder.PARAMETER, Binder.LOOP):
         return True
     return binding.value is not None and type(binding.value) is not cst.Name and _looks_like_one(binding.value)
 
@@ -97,8 +98,17 @@ def is_mask(node: cst.BaseExpression, context: Context) -> bool:
         case cst.Name():
             if context.origins(node, Through.UPDATES).every(lambda value: is_mask(value, context)):
                 return True
-            return _is_taken_as_mask(node, context) or _is_given_a_mask(node, context)
+            return _is_row_of_a_mask(node, context) or _is_taken_as_mask(node, context) or _is_given_a_mask(node, context)
     return False
+
+
+def _is_row_of_a_mask(name: cst.Name, context: Context) -> bool:
+    """`mask` of `for row, mask in zip(rows, masks)`, where `masks` is one itself."""
+    bindings = context.reaching(name)
+    given = [walked(each.value, each.path) for each in bindings if each.binder is Binder.LOOP and each.value is not None]
+    return 0 < len(bindings) == len(given) and all(
+        not rest and context.kind(value) is Kind.TENSOR and is_mask(value, context) for value, rest in given
+    )
 
 
 def _is_made_of_truth_values(call: cst.Call, context: Context) -> bool:

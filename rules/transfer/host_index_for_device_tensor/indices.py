@@ -66,6 +66,8 @@ def list_index(made: cst.ListComp | cst.List | cst.Call, context: Context) -> Li
         return None
     if not isinstance(made, cst.ListComp) and isinstance(above, cst.Assign) and not _names_an_index(above, context):
         return None  # few lists that have a name are
+    if _holds_slices(made, context):
+        return None
     if isinstance(made, cst.Call) and (context.value(made).item or UNKNOWN).kind is not Kind.NUMBER:
         return None
     found: list[cst.Subscript] = []
@@ -80,6 +82,18 @@ def list_index(made: cst.ListComp | cst.List | cst.Call, context: Context) -> Li
     if not found or any(is_computed_on_host(subscript.value, context) for subscript in found):
         return None
     return ListIndex(tuple(found), all(_is_on_device(subscript.value, context) for subscript in found))
+
+
+def _holds_slices(made: cst.ListComp | cst.List | cst.Call, context: Context) -> bool:
+    """Whether the list stands for a tuple, as PyTorch takes one of slices: nothing is copied then."""
+    match made:
+        case cst.ListComp(elt=part):
+            parts = [part]
+        case cst.List(elements=elements):
+            parts = [element.value for element in elements]
+        case _:
+            return False
+    return any(isinstance(part, cst.Call) and context.qualified_name(part.func) == "slice" for part in parts)
 
 
 def _names_an_index(statement: cst.Assign, context: Context) -> bool:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from pathlib import Path
 
 import pytest
 from laws import check_snippet
 
 from torchlint.cli import run
 from torchlint.finding import Doubt
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RULE = "python-loop-over-tensor"
 
@@ -23,6 +21,14 @@ ELEMENTWISE = {
             for i in range(x.size(0)):  # <- python-loop-over-tensor?
                 out[i] = x[i] * w
             return out
+        """,
+    "a number of each turn's own": """
+        import torch
+        def weigh(x: torch.Tensor, parts):
+            weights = [0.0] * len(parts)
+            for k in range(x.size(1)):  # <- python-loop-over-tensor?
+                x[:, k] /= weights[k]
+            return x
         """,
     "stack of a comprehension": """
         import torch
@@ -1587,6 +1593,17 @@ def test_what_the_loop_calls_may_take_a_batch() -> None:
 
 
 ROWS = {
+    "a function of what another one gives": """
+        import torch
+        def flat(x, y):
+            return x.view(-1), y.view(-1)
+        def hinge(x, y):
+            order = torch.sort(x, descending=True)[1]
+            return torch.dot(x[order], y[order])
+        for batch in torch.utils.data.DataLoader(data):
+            x, y = net(batch.cuda()).squeeze(1), batch.cuda()
+            loss = sum(hinge(*flat(a, b)) for a, b in zip(x, y))  # <- python-loop-over-tensor?
+        """,
     "given to a function that computes": """
         import torch
         def sharpen(row, power):
@@ -1724,6 +1741,23 @@ def test_a_mask_of_each_row_is_waited_for(part: str, doubt: str) -> None:
         """,
         RULE,
     )
+
+
+def test_it_is_said_of_the_loops_and_tests_within_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each of them is a place of what is said of the outermost loop; what is a call is a read by itself."""
+    monkeypatch.chdir(tmp_path)
+    Path("best.py").write_text(
+        "import torch\n\n\ndef best(a, b, least, found):\n    starts, ends = a.topk(9).indices.cuda(), b.topk(9).indices.cuda()\n"
+        "    for i in range(starts.size(0)):\n        for start in starts[i]:\n            for end in ends[i]:\n"
+        "                if start <= least[i]:\n                    continue\n                if start > end:\n"
+        "                    continue\n                found.append(start.item())\n"
+    )
+    run(["check", "--no-cache", "--output-format", "json", "--select", "TL901", "best.py"])
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["location"]["row"] == 6
+    assert [place["location"]["row"] for place in found["places"]] == [7, 8, 9, 11]
 
 
 def test_rows_that_are_set_to_numbers_one_by_one() -> None:

@@ -25,19 +25,23 @@ from torchlint.analyses.host.logging import is_written
 from torchlint.analyses.host.reads import is_host_only
 from torchlint.analyses.iteration.carried import Carried
 from torchlint.analyses.iteration.element_work import ElementLoop, Step, Work, element_loop
-from torchlint.analyses.iteration.targets import LoopNode, visit
+from torchlint.analyses.iteration.targets import LoopNode, Visit, visit
 from torchlint.finding import Doubt, Frequency
 from torchlint.semantics.context import Context
 from torchlint.semantics.names.loop_headers import asked_for_a_list, iterables, length_of
-from torchlint.semantics.values.lattice import Device
+from torchlint.semantics.values.lattice import Device, Kind
 
 
 @dataclass(frozen=True, slots=True)
 class Batchable:
-    """The step of an iteration that says most about what could be done for all at once, and why it may not pay."""
+    """The step of an iteration that says most about what could be done for all at once, and why it may not pay.
+
+    `tests`: where else the host waits for one element, to decide what is done with it.
+    """
 
     step: Step
     doubts: tuple[Doubt, ...] = ()
+    tests: tuple[cst.CSTNode, ...] = ()
 
 
 # What costs launches, and no wait: nobody sees how many rows there are.
@@ -49,7 +53,8 @@ def batchable(loop: LoopNode, context: Context) -> Batchable | None:
     found = _over_elements(loop, context, is_for_few=True)
     if found is None:
         return None
-    step = None if found.runs else next(iter(_reads(found, context)), None)
+    reads = [] if found.runs else _reads(found, context)
+    step = next(iter(reads), None)
     if found.runs:
         is_free = found.carried is Carried.NOTHING and not found.mixed and not is_for_samples(loop, context)
         step = next((step for step in found.steps if step.work is Work.NETWORK), None) if is_free else None
@@ -59,7 +64,10 @@ def batchable(loop: LoopNode, context: Context) -> Batchable | None:
         step = min((step for step in found.steps if _is_batchable(step, found, context)), key=_rank, default=None)
         if step is None:
             return _batchable_perhaps(found, context)
-    return None if step is None else Batchable(step, tuple(dict.fromkeys(_doubts(found, step, context))))
+    if step is None:
+        return None
+    tests = tuple(read.node for read in reads if not isinstance(read.node, cst.Call))  # a call is a read by itself
+    return Batchable(step, tuple(dict.fromkeys(_doubts(found, step, context))), tests)
 
 
 def _batchable_perhaps(loop: ElementLoop, context: Context) -> Batchable | None:
@@ -131,12 +139,24 @@ def _over_elements(loop: LoopNode, context: Context, *, is_for_few: bool = False
         is_for_few and is_a_handful(visited, context) and context.frequency(loop) >= Frequency.BATCH
     ):
         return None
+    _ask_for_tensors(visited, context)
     found = element_loop(loop, visited, context)
     if found is None or not is_plain(loop, context) or _only_complains(loop):
         return None
     if found.runs and not (is_for_few and any(step.work is Work.NETWORK for step in found.steps)):
         return None
     return None if not isinstance(loop, cst.While) and _is_known_as_list(loop, context) else found
+
+
+def _ask_for_tensors(visited: Visit, context: Context) -> None:
+    """Have other files say what they pass, where the loop goes over a parameter whose items are used as tensors."""
+    for name, given in visited.others:
+        if context.kind(given) is Kind.UNKNOWN and (parameter := context.parameter(given)) is not None:
+            function = context.tree.function_of_parameter(parameter)
+            uses = context.names.spelt(name) if isinstance(function, cst.FunctionDef) else ()
+            if any(context.kind(use) is Kind.TENSOR for use in uses):
+                assert isinstance(function, cst.FunctionDef)
+                context.elsewhere.callers(function)
 
 
 def _only_complains(loop: LoopNode) -> bool:

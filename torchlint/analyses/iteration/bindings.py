@@ -145,9 +145,10 @@ class Turn:
             return False
         container = self.others.get(name.value)
         if container is not None:
-            # A parameter beside a tensor is one too, as far as anyone knows.
-            return self.context.kind(container) is not Kind.UNKNOWN or not isinstance(
-                container, (cst.Name, cst.Attribute)
+            # A parameter beside a tensor is one too, as far as anyone knows; and so is what went to a device.
+            is_moved = self.context.kind(container) is Kind.TENSOR and self.context.is_on_gpu(container)
+            return not isinstance(container, (cst.Name, cst.Attribute)) or not (
+                is_moved or self.context.kind(container) is Kind.UNKNOWN
             )
         return name.value in self.bound
 

@@ -472,7 +472,9 @@ class _Following:
         if child is above.value:
             if self.context.kind(above.target) not in (Kind.STRING, Kind.SEQUENCE):
                 self._add_up(above, element)
-        elif not self.turn.is_foreign(above.value) and not speaks_of(above.value, self.turn.counters):
+        elif self.context.kind(above.value) is Kind.NUMBER or not (
+            self.turn.is_foreign(above.value) or speaks_of(above.value, self.turn.counters)
+        ):
             self._note(Work.KERNEL, above, element)
 
     # Into calls
@@ -560,7 +562,7 @@ class _Following:
         if is_batch_of_one(child, self.context) and self.context.kind(call.func) is Kind.MODULE:
             self._note(Work.NETWORK, call, replace(element, opaque=None))
         known = function is not None and not element.selected and self.context.kind(call) is Kind.TENSOR
-        if known or self.context.kind(call.func) is Kind.MODULE:
+        if (known and element.opaque is None) or self.context.kind(call.func) is Kind.MODULE:
             return self._computed(call, child, element)
         self.opaque.add(call)
         if function is not None and not element.selected and self._computes(function):

@@ -12,6 +12,7 @@ from torchlint.semantics.flow.origins import MOST_STEPS, Through
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.names.bindings import Binder, Binding
+from torchlint.semantics.names.loop_headers import walked
 from torchlint.semantics.values.lattice import Device, Kind, Value, item_of
 
 
@@ -181,6 +182,8 @@ def _computed_from(node: cst.BaseExpression, context: Context) -> list[cst.BaseE
             return [inner]
         case cst.Tuple(elements=elements) | cst.List(elements=elements):
             return [element.value for element in elements]
+        case cst.ListComp(elt=part) | cst.GeneratorExp(elt=part):
+            return [part]
         case cst.Call(func=func, args=args):
             receiver = [func.value] if isinstance(func, cst.Attribute) else []
             return [*receiver, *(argument.value for argument in args)]
@@ -198,8 +201,8 @@ def _bound_to(bindings: tuple[Binding, ...], context: Context) -> list[cst.BaseE
             value = context.kinds.binding(binding)
             is_none = value.kind is Kind.NONE
             is_tensor = _may_hold_tensors(value) and not _unpacks_a_result(binding, context)
-            walked = () if is_none or binding.value is None else (_walked(binding),)
-            known[binding] = walked if is_tensor or is_none else None
+            given = () if is_none or binding.value is None else (walked(binding.value, binding.path)[0],)
+            known[binding] = given if is_tensor or is_none else None
         step = known[binding]
         if step is None:
             return []
@@ -211,19 +214,6 @@ def _bound_to(bindings: tuple[Binding, ...], context: Context) -> list[cst.BaseE
 def _steps(_module: cst.Module, _context: Context) -> dict[Binding, tuple[cst.BaseExpression, ...] | None]:
     """What was found out of bindings, filled as they are asked about: None for what holds no tensor."""
     return {}
-
-
-def _walked(binding: Binding) -> cst.BaseExpression:
-    """What a name is bound to; of `for a, b in zip(x, y)` what goes through its own place, `y` for `b`."""
-    assert binding.value is not None
-    if binding.binder is not Binder.LOOP or not binding.path:
-        return binding.value
-    match binding.value:
-        case cst.Call(func=cst.Name(value="zip"), args=args) if 0 <= binding.path[0] < len(args):
-            return binding.value if any(given.star for given in args) else args[binding.path[0]].value
-        case cst.Call(func=cst.Name(value="enumerate"), args=[cst.Arg(value=walked, star=""), *_]):
-            return walked
-    return binding.value
 
 
 def _unpacks_a_result(binding: Binding, context: Context) -> bool:

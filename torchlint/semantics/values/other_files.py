@@ -258,4 +258,4 @@ def _value(argument: Passed) -> Value:
     if kind is Kind.UNKNOWN:
         return UNKNOWN
     item = Value(Kind[argument.item], rank=Rank.CALLED) if argument.item else None
-    return Value(kind, Device[argument.device], item=item, rank=Rank.CALLED)
+    return Value(kind, Device[argument.device], item=item, rank=Rank.USED if argument.proven else Rank.CALLED)
