@@ -260,14 +260,12 @@ def _doubts(call: cst.Call, tensor: cst.BaseExpression, name: str, context: Cont
 
 def _of_the_place(call: cst.Call, tensor: cst.BaseExpression, context: Context) -> Iterator[Doubt]:
     """What speaks against it, whatever is called: where the tensor is, and how often it runs."""
-    from torchlint.analyses.provenance.network import is_with_the_network
+    from torchlint.analyses.provenance.network import place_doubts
     from torchlint.analyses.sync.avoidable import wait_doubts
     from torchlint.analyses.sync.inherent_branches import named_sample_code
-    from torchlint.semantics.values.lattice import Device
 
     yield from named_sample_code(call, context)
-    if context.device(tensor) is Device.UNKNOWN and not is_with_the_network(tensor, context):
-        yield Doubt.DEVICE_UNKNOWN
+    yield from place_doubts(tensor, context)
     # Last, since other files may have to say how often it runs.
     yield from wait_doubts(call, tensor, context)
 

@@ -60,6 +60,7 @@ def _flag(condition: cst.BaseExpression, node: cst.CSTNode, context: Context) ->
 
 def _doubts(condition: cst.BaseExpression, found: tuple[Doubt, ...], context: Context) -> Iterator[Doubt]:
     """What speaks against asking less, in the order of what it costs to know."""
+    from torchlint.analyses.provenance.network import place_doubts
     from torchlint.analyses.sync.avoidable import wait_doubts
     from torchlint.analyses.sync.finite_checks import is_named_scaled, is_read_anyway
     from torchlint.analyses.sync.implicit_reads import asks_before
@@ -73,4 +74,5 @@ def _doubts(condition: cst.BaseExpression, found: tuple[Doubt, ...], context: Co
     if is_named_scaled(condition, context):
         yield Doubt.NAMED_OTHERWISE
     yield from found
+    yield from place_doubts(condition, context)
     yield from wait_doubts(condition, condition, context)

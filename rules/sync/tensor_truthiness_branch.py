@@ -78,6 +78,7 @@ def _doubts(
 ) -> Iterator[Doubt]:
     """What speaks against asking less, in the order of what it costs to know."""
     from torchlint.analyses.host.purpose import is_known_already
+    from torchlint.analyses.provenance.network import place_doubts
     from torchlint.analyses.sync.avoidable import wait_doubts
     from torchlint.analyses.sync.implicit_reads import asks_before
     from torchlint.analyses.sync.inherent_branches import decides_by_design, design_doubts
@@ -90,6 +91,7 @@ def _doubts(
     if is_known_already(condition, condition, context):
         yield Doubt.WAITS_ANYWAY
     yield from found
+    yield from place_doubts(condition, context)
     # Last, since other files may have to say how often it runs.
     yield from wait_doubts(condition, condition, context)
 

@@ -93,18 +93,14 @@ def check(node: cst.For | cst.CompFor | cst.While, context: Context) -> Iterator
     around = (batchable(outer, context) for outer in loops_around(node, context))
     if any(_stands_for(outer, found) for outer in around):
         return
-    places = list(found.tests)
-    for inner in descendants(node.body) if isinstance(node, (cst.For, cst.While)) else ():
-        if isinstance(inner, (cst.For, cst.CompFor, cst.While)):
-            within = batchable(inner, context)
-            if within is not None and _stands_for(found, within):
-                places += (inner, *within.tests)
-    yield replace(flag, places=tuple(dict.fromkeys(places)))
+    inner = descendants(node.body) if isinstance(node, (cst.For, cst.While)) else ()
+    loops = (each for each in inner if isinstance(each, (cst.For, cst.CompFor, cst.While)))
+    yield replace(flag, places=tuple(each for each in loops if _stands_for(found, batchable(each, context))))
 
 
-def _stands_for(outer: Batchable | None, inner: Batchable) -> bool:
-    """Whether a loop within another one is said by that of which it is said, too."""
-    return outer is not None and {*outer.doubts} <= {*inner.doubts}
+def _stands_for(outer: Batchable | None, inner: Batchable | None) -> bool:
+    """Whether what is said of a loop is said of one within it, too."""
+    return outer is not None and inner is not None and {*outer.doubts} <= {*inner.doubts}
 
 
 def _said(step: Step, context: Context) -> Said:

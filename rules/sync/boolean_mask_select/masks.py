@@ -98,14 +98,15 @@ def is_mask(node: cst.BaseExpression, context: Context) -> bool:
         case cst.Name():
             if context.origins(node, Through.UPDATES).every(lambda value: is_mask(value, context)):
                 return True
-            return _is_row_of_a_mask(node, context) or _is_taken_as_mask(node, context) or _is_given_a_mask(node, context)
+            return any(of(node, context) for of in (_is_row_of_a_mask, _is_taken_as_mask, _is_given_a_mask))
     return False
 
 
 def _is_row_of_a_mask(name: cst.Name, context: Context) -> bool:
     """`mask` of `for row, mask in zip(rows, masks)`, where `masks` is one itself."""
     bindings = context.reaching(name)
-    given = [walked(each.value, each.path) for each in bindings if each.binder is Binder.LOOP and each.value is not None]
+    loops = [each for each in bindings if each.binder is Binder.LOOP]
+    given = [walked(each.value, each.path) for each in loops if each.value is not None]
     return 0 < len(bindings) == len(given) and all(
         not rest and context.kind(value) is Kind.TENSOR and is_mask(value, context) for value, rest in given
     )

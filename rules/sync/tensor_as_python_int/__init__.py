@@ -21,7 +21,6 @@ RULE = Rule(
         "item-in-train-loop",
         "item-in-eval-loop",
         "python-loop-over-tensor",
-        "host-factory-then-move",
     ),
     doubts=WAIT_DOUBTS,
 )
@@ -97,6 +96,7 @@ def _is_said_otherwise(number: cst.BaseExpression, context: Context) -> bool:
 
 def _doubts(number: cst.BaseExpression, context: Context) -> Iterator[Doubt]:
     """What speaks against sparing the wait, in the order of what it costs to know."""
+    from torchlint.analyses.provenance.network import place_doubts
     from torchlint.analyses.sync.avoidable import wait_doubts
     from torchlint.analyses.sync.inherent_branches import design_doubts
 
@@ -107,5 +107,6 @@ def _doubts(number: cst.BaseExpression, context: Context) -> Iterator[Doubt]:
         yield Doubt.WAITS_ANYWAY
     if is_exchanged(number, context):
         yield Doubt.VALUE_DECIDES
+    yield from place_doubts(number, context)
     # Last, since other files may have to say how often it runs.
     yield from wait_doubts(number, number, context)

@@ -34,14 +34,10 @@ from torchlint.semantics.values.lattice import Device, Kind
 
 @dataclass(frozen=True, slots=True)
 class Batchable:
-    """The step of an iteration that says most about what could be done for all at once, and why it may not pay.
-
-    `tests`: where else the host waits for one element, to decide what is done with it.
-    """
+    """The step of an iteration that says most about what could be done for all at once, and why it may not pay."""
 
     step: Step
     doubts: tuple[Doubt, ...] = ()
-    tests: tuple[cst.CSTNode, ...] = ()
 
 
 # What costs launches, and no wait: nobody sees how many rows there are.
@@ -53,8 +49,7 @@ def batchable(loop: LoopNode, context: Context) -> Batchable | None:
     found = _over_elements(loop, context, is_for_few=True)
     if found is None:
         return None
-    reads = [] if found.runs else _reads(found, context)
-    step = next(iter(reads), None)
+    step = None if found.runs else next(iter(_reads(found, context)), None)
     if found.runs:
         is_free = found.carried is Carried.NOTHING and not found.mixed and not is_for_samples(loop, context)
         step = next((step for step in found.steps if step.work is Work.NETWORK), None) if is_free else None
@@ -64,10 +59,7 @@ def batchable(loop: LoopNode, context: Context) -> Batchable | None:
         step = min((step for step in found.steps if _is_batchable(step, found, context)), key=_rank, default=None)
         if step is None:
             return _batchable_perhaps(found, context)
-    if step is None:
-        return None
-    tests = tuple(read.node for read in reads if not isinstance(read.node, cst.Call))  # a call is a read by itself
-    return Batchable(step, tuple(dict.fromkeys(_doubts(found, step, context))), tests)
+    return None if step is None else Batchable(step, tuple(dict.fromkeys(_doubts(found, step, context))))
 
 
 def _batchable_perhaps(loop: ElementLoop, context: Context) -> Batchable | None:

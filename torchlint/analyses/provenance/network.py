@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 import libcst as cst
 
 from torchlint.analyses.provenance.filled_lists import filled_with
+from torchlint.finding import Doubt
 from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import MOST_STEPS, Through
 from torchlint.semantics.flow.query import query
@@ -21,7 +23,18 @@ def is_with_the_network(node: cst.BaseExpression, context: Context) -> bool:
 
     A tensor of unknown device that is made of unknown things only (`scheduler.sigmas[i]`) may well live on the CPU.
     """
-    return not context[_HostData].is_made_of_it(node) and _is_from_device(node, context)
+    return may_be_with_the_network(node, context) and _is_from_device(node, context)
+
+
+def may_be_with_the_network(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether nothing shows that the tensor is made of what is on the CPU."""
+    return not context[_HostData].is_made_of_it(node)
+
+
+def place_doubts(tensor: cst.BaseExpression, context: Context) -> Iterator[Doubt]:
+    """That nothing shows where the tensor is, neither its own device nor what it was computed from."""
+    if context.device(tensor) is Device.UNKNOWN and not is_with_the_network(tensor, context):
+        yield Doubt.DEVICE_UNKNOWN
 
 
 # Chains of names may be longer than the interpreter's stack is deep, so none of these asks itself.

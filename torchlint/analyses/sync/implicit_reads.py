@@ -8,7 +8,7 @@ import libcst as cst
 
 from torchlint.analyses.execution.hot import is_hot
 from torchlint.analyses.host.reads import is_device_tensor
-from torchlint.analyses.provenance.network import is_with_the_network
+from torchlint.analyses.provenance.network import may_be_with_the_network
 from torchlint.semantics.context import Context
 from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.flow.query import query
@@ -210,7 +210,7 @@ def _holds_rows(node: cst.BaseExpression, context: Context) -> bool:
 def is_hot_device_tensor(
     node: cst.BaseExpression, context: Context, *, anytime: bool = False, as_number: bool = False
 ) -> bool:
-    """Whether the expression gives a tensor that is where the network is, at each batch or more often.
+    """Whether the expression gives a tensor that may be where the network is, at each batch or more often.
 
     Where Python needs it `as_number`, and it went to a device before, it is one: of what moves, nothing else counts.
     """
@@ -224,7 +224,7 @@ def is_hot_device_tensor(
         (value.scalar or context.kinds.is_tensor(node) or (as_number and value.device is not Device.UNKNOWN))
         and is_device_tensor(node, context)
         and not context.frequencies.is_rate_limited(node)
-        and is_with_the_network(node, context)
+        and may_be_with_the_network(node, context)
         and (anytime or is_hot(node, context))  # last: of a function it asks other files
     )
 

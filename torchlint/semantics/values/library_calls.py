@@ -20,6 +20,7 @@ from torchlint.semantics.values.lattice import (
     UNKNOWN,
     Device,
     Kind,
+    Rank,
     Value,
     item_of,
     join,
@@ -42,6 +43,8 @@ _NUMBER_BUILTINS = frozenset(
     "int float bool len round complex hash id ord isinstance issubclass callable hasattr divmod pow".split()
 )
 _STRING_BUILTINS = frozenset("str repr format chr ascii hex bin oct input".split())
+# What reads a sound from a file, beside its rate.
+_READERS = {"torchaudio.load": tensor(Device.CPU), "librosa.load": NDARRAY, "soundfile.read": NDARRAY}
 _TEXT_DATASETS = frozenset({"data.Dataset", "data.TabularDataset", "legacy.data.Dataset", "legacy.data.TabularDataset"})
 # What of NumPy people call for numbers, too.
 _OF_NUMBERS = frozenset("prod ceil floor sqrt log exp".split())
@@ -99,11 +102,11 @@ class Libraries:
                 given = self.operands.first(node)
                 return NUMBER if given.kind is Kind.NUMBER and not given.untold else NDARRAY
             return NUMBER if root == "numpy" and _is_one_number(node, rest) else NDARRAY
+        if qualified in _READERS:
+            return sequence(_READERS[qualified], NUMBER)
         if root in ("cv2", "skimage", "sklearn", "scipy"):
             return NDARRAY
-        if root == "math" or (root == "time" and rest in ("time", "perf_counter")):
-            return NUMBER
-        if root == "random" and rest in ("randint", "randrange"):
+        if root == "math" or qualified in ("time.time", "time.perf_counter", "random.randint", "random.randrange"):
             return NUMBER
         if root == "random" and rest in ("sample", "choices"):
             return sequence_of(item_of(self.operands.first(node)))
@@ -228,7 +231,9 @@ class Libraries:
             return off_cpu(self.operands.first(node) or TENSOR)  # it moves with its module
         if rest == "autograd.Variable":
             return self.operands.first(node) or TENSOR
-        return tensor() if rest == "nn.utils.clip_grad_norm_" else None
+        if rest in ("nn.utils.clip_grad_norm_", "nn.utils.get_total_norm"):
+            return tensor(item_of(self.operands.first(node)).devices, scalar=True)
+        return None
 
     def _torch_object(self, node: cst.Call, rest: str) -> Value | None:
         """What a constructor of anything else gives."""
@@ -268,11 +273,13 @@ class Libraries:
         device = argument(node, "device")
         if device is not None:
             return tensor(self.operands.device(device))
-        if name in ("as_tensor", "asarray"):
+        if name in ("as_tensor", "asarray", "tensor"):
             given = self.operands.first(node)
-            if given.kind is Kind.TENSOR:
+            # What is made a tensor may well have been none: how the same name is used then says nothing.
+            if given.kind is Kind.TENSOR and (name != "tensor" or given.rank is Rank.PROVEN):
                 return given
-            return tensor(Device.CPU)
+            if name != "tensor":
+                return tensor(Device.CPU)
         is_by_default = name == "Tensor" or name not in apis.LEGACY_TENSORS
         return tensor(self._default_device if is_by_default and self.program.changes_default_device else Device.CPU)
 
