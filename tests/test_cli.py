@@ -389,17 +389,6 @@ def test_schema(capsys: Capture) -> None:
     assert "$schema" in json.loads(capsys.readouterr().out)
 
 
-def test_new_rule(project: Path, capsys: Capture) -> None:
-    for folder in ("rules", "fixtures"):
-        (project / folder).mkdir()
-    assert cli.run(["new-rule", "slow-thing", "--code", "TL399", "--group", "sync"]) == 0
-    written = capsys.readouterr().out.split()
-    assert Path("rules", "sync", "slow_thing.py") in map(Path, written)
-    assert all((project / path).is_file() for path in written)
-    assert cli.run(["new-rule", "slow-thing", "--code", "TL399", "--group", "sync"]) == 2
-    assert "exists" in only_error(capsys)
-
-
 @pytest.mark.parametrize("flag", ["-V", "--version"])
 def test_version(capsys: Capture, flag: str) -> None:
     assert cli.run([flag]) == 0
@@ -591,7 +580,6 @@ def test_without_a_command_there_is_help_and_status_2(capsys: Capture) -> None:
         (["check", "@gone.txt"], "@gone.txt: cannot read arguments"),
         (["config", "--show", "--schema"], "cannot be given together"),
         (["explain"], "missing argument"),
-        (["new-rule", "Bad_Name", "--code", "TL999", "--group", "sync"], "`Bad_Name` does not look like"),
     ],
 )
 def test_mistakes_are_said_in_one_line(capsys: Capture, arguments: list[str], message: str) -> None:

@@ -93,7 +93,8 @@ for x, y in torch.utils.data.DataLoader(data):
 
 
 @pytest.mark.parametrize(
-    ("out", "wanted", "known"), [("out.squeeze(1)", "y.cuda()", 1), ("out.squeeze(1)", "net(y)", 0), ("out", "net(y)", 0)]
+    ("out", "wanted", "known"),
+    [("out.squeeze(1)", "y.cuda()", 1), ("out.squeeze(1)", "net(y)", 0), ("out", "net(y)", 0)],
 )
 def test_what_another_file_passes_is_as_sure_as_it_is_there(
     folder: Path,  # noqa: F811

@@ -1033,19 +1033,3 @@ def server(*, stdio: bool) -> int:
         needed = "the language server needs pygls, which is not installed: `pip install 'torchlint[lsp]'`"
         raise click.ClickException(needed) from None
     return main()
-
-
-@torchlint.command("new-rule", cls=_Command, short_help="Start a rule in a checkout of torchlint.")
-@click.argument("name")
-@click.option("--code", required=True, metavar="TL000", help="Its short code.")
-@click.option("--group", required=True, help="The group it belongs to.")
-def new_rule(name: str, code: str, group: str) -> None:
-    """Start a rule: its module, page and fixtures, in a checkout of torchlint."""
-    from torchlint import scaffold
-
-    try:
-        written = scaffold.new_rule(Path.cwd(), name, code, group)
-    except (scaffold.ScaffoldError, OSError) as error:
-        raise click.ClickException(str(error)) from None
-    for path in written:
-        click.echo(path.relative_to(Path.cwd()))

@@ -202,7 +202,13 @@ def test_what_is_found_out_is_not_remembered_where_that_is_not_wanted(
 ) -> None:
     """What `verify` makes of it stands in test_proof."""
     seen: list[dict[str, Any]] = []
-    monkeypatch.setattr(command, "verify", lambda options, *_, **__: seen.append(options) or 0)
+
+    def verify(options: dict[str, Any], *_: object, apply: bool) -> int:
+        assert apply
+        seen.append(options)
+        return 0
+
+    monkeypatch.setattr(command, "verify", verify)
     done = CliRunner().invoke(torchlint, ["fix", "--verified", "--unsafe-fixes", *given, str(root / "train.py")])
     assert (done.exit_code, done.output) == (0, "")
     assert [each["no_cache"] for each in seen] == [bool(given)]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import libcst as cst
 
+from torchlint.analyses.iteration.targets import rows_of
 from torchlint.semantics.context import Context
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.names.bindings import Binder, Binding, dotted, last_part
-from torchlint.semantics.names.loop_headers import walked
 from torchlint.semantics.values.lattice import Kind
 
 _COMPARED = (cst.Equal, cst.NotEqual, cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
@@ -104,12 +104,8 @@ def is_mask(node: cst.BaseExpression, context: Context) -> bool:
 
 def _is_row_of_a_mask(name: cst.Name, context: Context) -> bool:
     """`mask` of `for row, mask in zip(rows, masks)`, where `masks` is one itself."""
-    bindings = context.reaching(name)
-    loops = [each for each in bindings if each.binder is Binder.LOOP]
-    given = [walked(each.value, each.path) for each in loops if each.value is not None]
-    return 0 < len(bindings) == len(given) and all(
-        not rest and context.kind(value) is Kind.TENSOR and is_mask(value, context) for value, rest in given
-    )
+    masks = rows_of(name, context)
+    return bool(masks) and all(context.kind(each) is Kind.TENSOR and is_mask(each, context) for each in masks)
 
 
 def _is_made_of_truth_values(call: cst.Call, context: Context) -> bool:

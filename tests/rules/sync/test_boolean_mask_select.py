@@ -239,3 +239,23 @@ def test_a_loss_that_is_not_reduced_has_as_many_values_as_there_are(reduction: s
         """
     )
     assert context.value(value).scalar is (reduction != ', reduction="none"')
+
+
+@pytest.mark.parametrize(
+    ("masks", "mark"),
+    [("valid.bool()", MARK + "?"), ("x > 0", MARK + "?"), ("order", ""), ("[valid.bool(), valid]", "")],
+)
+def test_rows_of_a_mask_are_masks(masks: str, mark: str) -> None:
+    check_snippet(
+        f"""
+        import torch
+        def train(model, loader, optimizer, order):
+            for x, valid in loader:
+                x, valid = torch.relu(model(x.cuda())), valid.cuda()
+                masks = {masks}
+                kept = [row[chosen] for row, chosen in zip(x, masks)]{mark}
+                torch.cat(kept).mean().backward()
+                optimizer.step()
+        """,
+        RULE,
+    )

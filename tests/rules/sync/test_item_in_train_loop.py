@@ -1736,3 +1736,21 @@ def test_code_that_never_runs_and_steps_that_are_few() -> None:
     for leaves in ("assert False", "assert 0, 'not yet'", "raise NotImplementedError", "continue"):
         check_snippet(code.format(leaves, "loss is not None", ""), RULE)
     check_snippet(code.format("assert loader", "loss is not None", f"  # <- {RULE}"), RULE)
+
+
+@pytest.mark.parametrize(
+    ("given", "mark"), [("norm", f"  # <- {RULE}"), ("norm.item()", f"  # <- {RULE}"), ("lr", ""), ("[lr, 0.1]", "")]
+)
+def test_a_tensor_made_of_a_tensor_is_where_that_is(given: str, mark: str) -> None:
+    check_snippet(
+        f"""
+        import torch
+        def train(model, loader, optimizer, log, lr: float):
+            for x in loader:
+                model(x.cuda()).mean().backward()
+                norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                optimizer.step()
+                log.append(torch.tensor({given}).max().item()){mark}
+        """,
+        RULE,
+    )

@@ -27,7 +27,7 @@ def forward(*lines: str) -> str:
     )
 
 
-@pytest.mark.parametrize(("given", "mark"), [("x", MARK + "?"), ("self.table", ""), ("make(3)", "")])
+@pytest.mark.parametrize(("given", "mark"), [("x", MARK + "?"), ("self.table", MARK + "?"), ("make(3)", MARK + "?")])
 def test_a_mapping_of_tensors_is_where_the_batch_is(given: str, mark: str) -> None:
     check_snippet(
         f"""
@@ -415,7 +415,36 @@ def test_what_is_taken_from_several_that_are_given(given: str, made: str, mark: 
     )
 
 
-@pytest.mark.parametrize(("first", "mark"), [("None", MARK), ("load(x)", "")])
+@pytest.mark.parametrize(
+    ("made", "mark"),
+    [
+        ("torch.sqrt(table.sigmas[0])", MARK + "?"),
+        ("torch.rand(3)[0]", ""),
+        ("drawn()[0]", ""),
+        ("torch.div(n, 3)", ""),
+        ("torchaudio.load(n)[0].mean()", ""),
+        ("[torch.sum(t) for t in (table.x, table.y)][0]", MARK + "?"),
+    ],
+)
+def test_what_nothing_shows_on_the_cpu_is_noted(made: str, mark: str) -> None:
+    check_snippet(
+        f"""
+        import torch, torchaudio
+        def drawn() -> torch.Tensor:
+            return torch.rand(3)
+        def train(model, loader, optimizer, table, n: int):
+            for x in loader:
+                model(x.cuda()).mean().backward()
+                optimizer.step()
+                value = {made}
+                if value > 0.5:{mark}
+                    x = x * 2
+        """,
+        RULE,
+    )
+
+
+@pytest.mark.parametrize(("first", "mark"), [("None", MARK), ("load(x)", MARK + "?")])
 def test_what_is_none_or_a_tensor_is_one_where_it_is_asked(first: str, mark: str) -> None:
     lines = (f"rows = {first}", "if mask is not None:", "    rows = ~mask.any(dim=-1)")
     used = (f"if rows is not None and rows.any():{mark}", "    x = x.masked_fill(rows[..., None], 0)")

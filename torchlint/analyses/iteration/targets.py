@@ -13,7 +13,8 @@ from torchlint.semantics.context import Context
 from torchlint.semantics.flow.guards import Role
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.functions import BAR_CALL
-from torchlint.semantics.names.bindings import dotted
+from torchlint.semantics.names.bindings import Binder, dotted
+from torchlint.semantics.names.loop_headers import walked
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import Comprehension, descendants, descendants_in_scope, speaks_of
 
@@ -79,6 +80,19 @@ def visit_of(target: cst.BaseExpression, iterated: cst.BaseExpression, context: 
     if is_surely_no_tensor(iterated) or not context.kinds.is_tensor(iterated):
         return Visit(others=named)
     return Visit(elements=named)
+
+
+def rows_of(name: cst.Name, context: Context) -> list[cst.BaseExpression]:
+    """What loops over it give the name, each an item as a whole; nothing where anything else binds it too."""
+    found = []
+    for binding in context.reaching(name):
+        if binding.binder is not Binder.LOOP or binding.value is None:
+            return []
+        value, rest = walked(binding.value, binding.path)
+        if rest:
+            return []
+        found.append(value)
+    return found
 
 
 def is_surely_no_tensor(node: cst.BaseExpression) -> bool:

@@ -16,6 +16,7 @@ from torchlint.semantics.knowledge import apis
 from torchlint.semantics.names.bindings import Binder, Binding
 from torchlint.semantics.names.loop_headers import walked
 from torchlint.semantics.values.lattice import Device, Kind, Value, item_of
+from torchlint.syntax.tree import descendants
 
 
 def is_with_the_network(node: cst.BaseExpression, context: Context) -> bool:
@@ -31,10 +32,16 @@ def may_be_with_the_network(node: cst.BaseExpression, context: Context) -> bool:
     return not context[_HostData].is_made_of_it(node)
 
 
-def place_doubts(tensor: cst.BaseExpression, context: Context) -> Iterator[Doubt]:
-    """That nothing shows where the tensor is, neither its own device nor what it was computed from."""
-    if context.device(tensor) is Device.UNKNOWN and not is_with_the_network(tensor, context):
+def place_doubts(node: cst.CSTNode, context: Context) -> Iterator[Doubt]:
+    """That nothing shows where the tensors in an expression are, neither a device nor what they were computed from."""
+    asked = context.bound_to(node).nodes if isinstance(node, cst.Name) else ()
+    parts = (part for each in (node, *asked) for part in descendants(each))
+    tensors = (part for part in parts if isinstance(part, _VALUES) and context.kind(part) is Kind.TENSOR)
+    if not any(context.is_on_gpu(part) or is_with_the_network(part, context) for part in tensors):
         yield Doubt.DEVICE_UNKNOWN
+
+
+_VALUES = (cst.Name, cst.Attribute, cst.Subscript, cst.Call, cst.Comparison, cst.BinaryOperation, cst.UnaryOperation)
 
 
 # Chains of names may be longer than the interpreter's stack is deep, so none of these asks itself.
@@ -82,14 +89,15 @@ class _HostData:
         return False
 
     def _is_made_here(self, node: cst.BaseExpression) -> bool:
-        return (
-            isinstance(node, cst.Call)
-            and _is_of_this_file(node, self._context)
-            and any(
-                (value := self._context.value(argument.value)).kind is Kind.TENSOR and value.device is Device.CPU
-                for argument in node.args
-            )
-        )
+        if not isinstance(node, cst.Call):
+            return False
+        given = [self._context.value(argument.value) for argument in node.args]
+        if _is_of_this_file(node, self._context):
+            return any(value.kind is Kind.TENSOR and value.device is Device.CPU for value in given)
+        # What torch computes of numbers alone.
+        root, _, name = (self._context.qualified_name(node.func) or "").partition(".")
+        is_computed = root == "torch" and name not in apis.FACTORIES and name not in apis.LEGACY_TENSORS
+        return is_computed and bool(given) and all(value.kind in (Kind.NUMBER, Kind.STRING) for value in given)
 
 
 def _is_of_this_file(node: cst.BaseExpression, context: Context) -> bool:

@@ -418,7 +418,7 @@ class Kinds:
         if function.returns is not None:
             annotated = self.annotations.value(function.returns.annotation)
             if annotated:
-                return annotated
+                return _where_it_is(annotated, self.value(function)) if _may_be_on_cpu(annotated) else annotated
         return self.value(function)
 
     def _function(self, function: cst.FunctionDef) -> Value:
@@ -605,3 +605,19 @@ def _is_key(node: cst.Subscript) -> bool:
         isinstance(part.slice, cst.Index) and isinstance(part.slice.value, (cst.SimpleString, cst.FormattedString))
         for part in node.slice
     )
+
+
+def _may_be_on_cpu(annotated: Value) -> bool:
+    return annotated.device is Device.UNKNOWN and (
+        annotated.kind is Kind.TENSOR or any(item.kind is Kind.TENSOR for item in annotated.items)
+    )
+
+
+def _where_it_is(annotated: Value, given: Value) -> Value:
+    """What an annotation says, with tensors on the CPU where what is returned is made there."""
+    if annotated.kind is Kind.TENSOR:
+        is_there = given.kind is Kind.TENSOR and given.device is Device.CPU
+        return annotated.on(Device.CPU) if is_there and annotated.device is Device.UNKNOWN else annotated
+    if len(annotated.items) != len(given.items):
+        return annotated
+    return replace(annotated, items=tuple(map(_where_it_is, annotated.items, given.items)))

@@ -1,4 +1,4 @@
-"""`torchlint new-rule` writes a rule that lacks only what its author knows."""
+"""`tools.new_rule` writes a rule that lacks only what its author knows."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import new_rule
 import pytest
+from new_rule import NewRuleError
 
-from torchlint import __version__, scaffold
-from torchlint.scaffold import ScaffoldError
+from torchlint import __version__
 
 ROOT = Path(__file__).parents[1]
 NAME = "manual-gelu"
@@ -25,7 +26,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def test_it_writes_module_page_and_fixtures(checkout: Path) -> None:
-    written = scaffold.new_rule(checkout, NAME, "TL899", "optimizer")
+    written = new_rule.new_rule(checkout, NAME, "TL899", "optimizer")
     assert [path.relative_to(checkout).as_posix() for path in written] == [
         "rules/optimizer/manual_gelu.py",
         "rules/optimizer/manual_gelu.md",
@@ -62,14 +63,14 @@ def test_it_writes_module_page_and_fixtures(checkout: Path) -> None:
     ],
 )
 def test_what_cannot_be_a_rule_is_refused(checkout: Path, name: str, code: str, group: str, message: str) -> None:
-    with pytest.raises(ScaffoldError, match=message):
-        scaffold.new_rule(checkout, name, code, group)
+    with pytest.raises(NewRuleError, match=message):
+        new_rule.new_rule(checkout, name, code, group)
     assert not list(checkout.glob("*/[!_]*"))
 
 
 def test_outside_a_checkout_it_writes_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ScaffoldError, match="run this at the top of a checkout"):
-        scaffold.new_rule(tmp_path, NAME, "TL899", "optimizer")
+    with pytest.raises(NewRuleError, match="run this at the top of a checkout"):
+        new_rule.new_rule(tmp_path, NAME, "TL899", "optimizer")
     assert not list(tmp_path.iterdir())
 
 
@@ -77,8 +78,8 @@ def test_it_overwrites_nothing(checkout: Path) -> None:
     page = checkout / "rules" / "optimizer" / "manual_gelu.md"
     page.parent.mkdir()
     page.write_text("mine")
-    with pytest.raises(ScaffoldError, match="exists"):
-        scaffold.new_rule(checkout, NAME, "TL899", "optimizer")
+    with pytest.raises(NewRuleError, match="exists"):
+        new_rule.new_rule(checkout, NAME, "TL899", "optimizer")
     assert page.read_text() == "mine"
     assert not (checkout / "rules" / "optimizer" / "manual_gelu.py").exists()
 
@@ -116,7 +117,7 @@ def test_filled_in_it_passes_the_tests_of_every_rule(tmp_path: Path) -> None:
     ):
         shutil.copytree(ROOT / name, target, ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    module, page, slow, fast, _ = scaffold.new_rule(package, NAME, "TL899", "optimizer")
+    module, page, slow, fast, _ = new_rule.new_rule(package, NAME, "TL899", "optimizer")
     unfilled = catalogue(tmp_path)
     assert unfilled.returncode == 1
     assert f"SUBFAILED[slow_is_flagged] tests/test_contract.py::test_contract[{NAME}]" in unfilled.stdout
@@ -145,3 +146,16 @@ def fill(path: Path, todo: str, text: str) -> None:
     before = path.read_text()
     assert todo in before
     path.write_text(before.replace(todo, text))
+
+
+def test_as_a_command(checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(checkout)
+    asked = ["slow-thing", "--code", "TL399", "--group", "sync"]
+    assert new_rule.main(asked) == 0
+    written = capsys.readouterr().out.split()
+    assert Path("rules", "sync", "slow_thing.py") in map(Path, written)
+    assert all((checkout / path).is_file() for path in written)
+    assert new_rule.main(asked) == 2
+    assert capsys.readouterr().err.endswith("exists\n")
+    assert new_rule.main(["Bad_Name", *asked[1:]]) == 2
+    assert "`Bad_Name` does not look like" in capsys.readouterr().err

@@ -1,8 +1,13 @@
-"""The files of a new rule, with a TODO wherever its author has to say something."""
+"""The files of a new rule, with a TODO wherever its author has to say something.
+
+python -m tools.new_rule NAME --code TL000 --group GROUP
+"""
 
 from __future__ import annotations
 
+import argparse
 import re
+import sys
 from pathlib import Path
 
 from torchlint import __version__
@@ -13,14 +18,14 @@ _CODE = re.compile(r"TL\d{3}")
 _GROUP = re.compile(r"[a-z]+")
 
 
-class ScaffoldError(ValueError):
+class NewRuleError(ValueError):
     """A rule that cannot be made; the message says what is in the way."""
 
 
 def new_rule(root: Path, name: str, code: str, group: str) -> list[Path]:
     """Write module, page, `slow.py`, `fast.py` and `ok.py` of a rule into the checkout at `root`; the paths written.
 
-    The catalogue's tests fail until every TODO is filled in. Raises `ScaffoldError`, with nothing written.
+    The catalogue's tests fail until every TODO is filled in. Raises `NewRuleError`, with nothing written.
     """
     module = name.replace("-", "_")
     rules, fixtures = root / "rules", root / "fixtures"
@@ -37,20 +42,20 @@ def new_rule(root: Path, name: str, code: str, group: str) -> list[Path]:
         ("group", group, _GROUP, "sync"),
     ):
         if not pattern.fullmatch(given):
-            raise ScaffoldError(f"{what} `{given}` does not look like `{example}`")
+            raise NewRuleError(f"{what} `{given}` does not look like `{example}`")
     for rule in all_rules():
         if name == rule.name or code == rule.code:
-            raise ScaffoldError(f"{rule.name} ({rule.code}) exists; take another name and code")
+            raise NewRuleError(f"{rule.name} ({rule.code}) exists; take another name and code")
         if code[:-2] == rule.code[:-2] and group != rule.group:
             own = {f"; those of `{group}` with {each.code[:-2]}" for each in all_rules() if each.group == group}
             ours = f"codes that start with {code[:-2]} are those of the group `{rule.group}`"
-            raise ScaffoldError(ours + ", ".join(sorted(own)))
+            raise NewRuleError(ours + ", ".join(sorted(own)))
     for folder in (rules, fixtures):
         if not folder.is_dir():
-            raise ScaffoldError(f"no {folder.name}/ in {root}; run this at the top of a checkout of torchlint")
+            raise NewRuleError(f"no {folder.name}/ in {root}; run this at the top of a checkout of torchlint")
     for path in wanted:
         if path.exists():
-            raise ScaffoldError(f"{path} exists")
+            raise NewRuleError(f"{path} exists")
     if not (rules / group).exists():
         (rules / group).mkdir()
         (rules / group / "__init__.py").write_text(f'"""Rules of the group {group}."""\n', encoding="utf-8")
@@ -193,3 +198,24 @@ if __name__ == "__main__":
 _OK = '''\
 """TODO: the look-alikes on which {name} has to be silent."""
 '''
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the files into the checkout that is the working folder, and name them; the exit status."""
+    parser = argparse.ArgumentParser(prog="new_rule", description="Start a rule: its module, page and fixtures.")
+    parser.add_argument("name")
+    parser.add_argument("--code", required=True, metavar="TL000", help="its short code")
+    parser.add_argument("--group", required=True, help="the group it belongs to")
+    asked = parser.parse_args(arguments)
+    try:
+        written = new_rule(Path.cwd(), asked.name, asked.code, asked.group)
+    except (NewRuleError, OSError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    for path in written:
+        sys.stdout.write(f"{path.relative_to(Path.cwd())}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
