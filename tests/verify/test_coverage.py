@@ -89,8 +89,9 @@ def test_code_in_forked_children_is_seen(file: Path, tmp_path: Path) -> None:
     with watched({str(file): [4, 12]}, record):
         child = multiprocessing.get_context("fork").Process(target=module.second)
         child.start()
-        child.join()
+        child.join(60)
         module.first(1)
+    assert child.exitcode == 0
     assert ran(record) == [(str(file), 4), (str(file), 12)]
 
 
