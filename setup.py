@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import json
 import os
 import re
 import shutil
 import tarfile
+import tokenize
 from pathlib import Path
 
 from setuptools import find_packages, setup
@@ -37,6 +39,8 @@ class Build(build_py):
             for folder, target in self._packed().items():
                 self.mkpath(str(target.parent))
                 target.write_bytes(packed(Path(folder), "*.md" if folder == "rules" else "*"))
+            for file in Path(self.build_lib).rglob("*.py"):
+                file.write_bytes(uncommented(file.read_bytes().decode()).encode())
 
     def get_outputs(self, include_bytecode: bool = True) -> list[str]:  # noqa: FBT001, FBT002 - setuptools calls it so
         """The paths of all that is built."""
@@ -106,6 +110,16 @@ def packed(folder: Path, pattern: str) -> bytes:
     }
     parts = [re.split(r"(?m)^(?=## )", text) if pattern == "*.md" else [text] for text in texts.values()]
     return bz2.compress(json.dumps([[*texts], *zip(*parts, strict=True)], ensure_ascii=False).encode())
+
+
+def uncommented(code: str) -> str:
+    """Code without its comments, which are for those who change it: line by line the same, as tracebacks show it."""
+    lines = code.splitlines(keepends=True)
+    for token in tokenize.generate_tokens(io.StringIO(code).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column].rstrip() + "\n"
+    return "".join(lines)
 
 
 def readme() -> str:

@@ -603,14 +603,15 @@ def _by_the_other_statement(text: str, tree: ast.Module) -> str:
     """`import torch.nn as nn` as `from torch import nn`, and the other way round."""
     edits: list[tuple[ast.AST, str]] = []
     for statement in tree.body:
+        rows = "\n" * ((statement.end_lineno or statement.lineno) - statement.lineno)  # what follows stays in its row
         match statement:
             case ast.Import(names=[ast.alias(name=name, asname=str(asname))]) if "." in name:
                 module, _, last = name.rpartition(".")
-                edits.append((statement, f"from {module} import {last} as {asname}"))
+                edits.append((statement, f"from {module} import {last} as {asname}{rows}"))
             case ast.ImportFrom(module="torch" | "torch.nn" as module, names=[ast.alias(name=name)], level=0) if (
                 name in {"nn", "optim", "functional", "distributed", "cuda", "autograd"}
             ):
-                edits.append((statement, f"import {module}.{name} as {statement.names[0].asname or name}"))
+                edits.append((statement, f"import {module}.{name} as {statement.names[0].asname or name}{rows}"))
     return _with(text, edits, tree, {})
 
 

@@ -153,7 +153,10 @@ class Mutator:
     def changed(self, module: cst.Module) -> cst.Module:
         """The module with one to eight changes that leave it Python."""
         for _ in range(self._random.randint(1, 8)):
-            new = self._random.choice(self._ways)(module)
+            try:
+                new = self._random.choice(self._ways)(module)
+            except cst.CSTValidationError:
+                continue  # `case None:` with another name in it
             if new is not None and len(new.code) <= _LONGEST and (parsed := parsed_if_python(new.code)) is not None:
                 module = parsed
         return module

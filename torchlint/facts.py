@@ -126,7 +126,7 @@ class Facts(NamedTuple):
     `returns` is what calls of imported functions and classes give. All hold what a lint asked about and is known,
     sorted. `never_pins` says, where that was asked, that the files which work with this one make loaders and none
     speaks of pinning what they give; `unused` are those of its definitions, of what was asked about, that no file
-    brings of those which bring others.
+    brings of those which bring others. `readers` are imported functions that only read what they are given, and how.
     """
 
     calls: tuple[tuple[FunctionName, tuple[Called, ...]], ...] = ()
@@ -134,6 +134,7 @@ class Facts(NamedTuple):
     never_pins: bool = False
     returns: tuple[tuple[str, Returned], ...] = ()
     unused: tuple[str, ...] = ()
+    readers: tuple[tuple[str, str], ...] = ()
 
     def of(self, function: FunctionName) -> tuple[Called, ...]:
         """The calls of one function."""
@@ -153,7 +154,7 @@ class Facts(NamedTuple):
 
     def __bool__(self) -> bool:
         """Whether anything is known."""
-        return bool(self.calls or self.classes or self.never_pins or self.returns or self.unused)
+        return any(self)
 
 
 class Asked(NamedTuple):

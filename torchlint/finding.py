@@ -207,7 +207,7 @@ class Wanted(NamedTuple):
     programs that the file is part of.
     `pins` asks whether any file that works with this one speaks of pinning what loaders give. `returns` are imported
     functions and classes, by qualified names, of which it matters what a call gives. `unused` are definitions of the
-    file itself: does anybody bring them?
+    file itself: does anybody bring them? `readers` are imported functions that may do nothing but read a tensor.
     """
 
     functions: tuple[str, ...] = ()
@@ -215,10 +215,11 @@ class Wanted(NamedTuple):
     pins: bool = False
     returns: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
+    readers: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         """Whether anything is asked."""
-        return bool(self.functions or self.classes or self.pins or self.returns or self.unused)
+        return any(self)
 
     @property
     def of_returns(self) -> Wanted:

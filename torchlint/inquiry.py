@@ -230,6 +230,8 @@ class Inquiry:
                 facts[key] = facts.get(key, NOTHING)._replace(never_pins=True)
             if unused := tuple(name for name in questions.unused if self._project.is_unused(key, name)):
                 facts[key] = facts.get(key, NOTHING)._replace(unused=unused)
+            if readers := tuple(self._project.readers(key, questions.readers)):
+                facts[key] = facts.get(key, NOTHING)._replace(readers=readers)
         return facts
 
     def _of_few(self, file: str, functions: Iterable[str], most: int) -> tuple[str, ...]:
@@ -485,6 +487,7 @@ def _both(first: Wanted, second: Wanted) -> Wanted:
         first.pins or second.pins,
         tuple(sorted({*first.returns, *second.returns})),
         tuple(sorted({*first.unused, *second.unused})),
+        tuple(sorted({*first.readers, *second.readers})),
     )
 
 

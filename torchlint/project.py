@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from torchlint.facts import ANY, PLACED
+from torchlint.readers import readers
 from torchlint.source import is_notebook
 
 # What may stand between two words of a statement: a backslash ends the line and not the statement.
@@ -46,7 +47,8 @@ class Outline(NamedTuple):
 
     A name that an import gives to something counts as what it was before: `from a import b as c` and `c(` call `b`.
     `pins` says whether it speaks of `pin_memory`; `defined` are the functions and classes at the start of a line, and
-    `held` is what it calls to make what an attribute holds. `adds_paths` says whether it speaks of `sys.path`.
+    `held` is what it calls to make what an attribute holds. `adds_paths` says whether it speaks of `sys.path`, and
+    `readers` are its functions that only read what they are given, and how.
     """
 
     imports: tuple[Import, ...] = ()
@@ -55,6 +57,7 @@ class Outline(NamedTuple):
     defined: frozenset[str] = frozenset()
     held: frozenset[str] = frozenset()
     adds_paths: bool = False
+    readers: tuple[tuple[str, str], ...] = ()
 
 
 def outline(data: bytes) -> Outline:
@@ -66,8 +69,9 @@ def outline(data: bytes) -> Outline:
         for names in (called, held):
             names |= {name for name, other in renamed if other in names}
     defined = frozenset(name.decode() for name in _DEFINED.findall(data))
+    reading = tuple((name, way.value) for name, way in readers(data.decode(errors="replace")).items())
     return Outline(
-        tuple(imports), frozenset(called), b"pin_memory" in data, defined, frozenset(held), b"sys.path" in data
+        tuple(imports), frozenset(called), b"pin_memory" in data, defined, frozenset(held), b"sys.path" in data, reading
     )
 
 
@@ -130,6 +134,14 @@ class Project:
         ]
         is_seen = bool(brought) and "." not in name and name in self._files[path].defined
         return is_seen and not any(each is None or name in each for each in brought)
+
+    def readers(self, path: str, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """Those of imported functions, by their qualified names in a file, that only read what they get, and how."""
+        for name in names:
+            home = self.definition(name, path)
+            way = dict(self._files[home[0]].readers).get(home[1]) if home is not None else None
+            if way is not None:
+                yield name, way
 
     def callers(self, path: str, functions: Iterable[str]) -> Iterator[tuple[str, str, str]]:
         """The files that may call functions of a file, each with the function's qualified name there, and the function.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Context, Flag, Message, Method, Rule
+from torchlint.rule import Applicability, Call, Context, Flag, Message, Method, Node, Rule
 
 from ._shared.doubts import READ_DOUBTS
 
@@ -67,3 +67,12 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         edits=edits,
         doubts=read.doubts,
     )
+
+
+@RULE.on(Node("Call"))
+def check_helper(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a call of a function that does nothing but read the value which it is given."""
+    from torchlint.analyses.host.reading_helpers import Readers
+
+    if node in context[Readers].items:
+        yield from check(node, context)

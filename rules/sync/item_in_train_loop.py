@@ -83,3 +83,12 @@ def check(node: cst.Call | cst.Subscript, context: Context) -> Iterator[Flag]:
         edits=edits,
         doubts=read.doubts,
     )
+
+
+@RULE.on(Node("Call"))
+def check_helper(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a call of a function that does nothing but read the value which it is given."""
+    from torchlint.analyses.host.reading_helpers import Readers
+
+    if node in context[Readers].items:
+        yield from check(node, context)

@@ -376,3 +376,30 @@ def test_a_switch_that_says_what_the_program_is_for() -> None:
                 optimizer.step()
     """
     assert not found(code).doubts
+
+
+@pytest.mark.parametrize(
+    ("passed", "is_doubted"),
+    [
+        ("step % 100 == 0", True),
+        ("not self.quiet", True),
+        ("self.verbose and step > 10", True),
+        ("True", False),
+        ("flag", False),
+    ],
+)
+def test_a_branch_that_the_callers_decide_on_each_time(passed: str, is_doubted: bool) -> None:  # noqa: FBT001
+    code = f"""
+        import torch
+        class Trainer:
+            def fit(self, loader, flag):
+                for step, x in enumerate(loader):
+                    self.train(x.cuda(), {passed})
+            def train(self, x, logs):
+                loss = self.model(x).mean()
+                loss.backward()
+                self.optimizer.step()
+                if logs:
+                    self.noise = torch.rand(1000, 1000).cuda()
+    """
+    assert bool(found(code).doubts) is is_doubted

@@ -203,6 +203,32 @@ for i, x in enumerate(loader):
             Frequency.EPOCH,
         ),
         (
+            "class M(nn.Module):\n  def forward(self, x):\n    if self.due:\n      self.due = False\n      LOOK(1)",
+            Frequency.EPOCH,
+        ),
+        (
+            "class M(nn.Module):\n  def forward(self, x):\n    if not self.done:\n      self.done = True\n      LOOK(1)",
+            Frequency.EPOCH,
+        ),
+        (
+            "class M(nn.Module):\n  def forward(self, x):\n    if self.due:\n      self.due = True\n      LOOK(1)",
+            Frequency.BATCH,
+        ),
+        (
+            (
+                "class M(nn.Module):\n  def forward(self, x):\n    if self.odd:\n      self.odd = False\n      LOOK(1)\n"
+                "    else:\n      self.odd = True"
+            ),
+            Frequency.BATCH,
+        ),
+        (
+            (
+                "model = nn.Linear(9, 9).cuda()\nfor x in made:\n  for i in range(x.shape[1]):\n    model(x[:, i])\n"
+                "  LOOK(1)"
+            ),
+            Frequency.BATCH,
+        ),
+        (
             "class M(nn.Module):\n def forward(self, x):\n  if self.w is None:\n   self.register_buffer('w', LOOK(1))",
             Frequency.EPOCH,
         ),

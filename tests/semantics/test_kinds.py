@@ -112,6 +112,8 @@ ENGINE = "from accelerate import Accelerator\na = Accelerator()\n"
         ("def f(writer):\n    LOOK(writer.generate('once'))", Kind.UNKNOWN, None),
         ("def f(n, x: torch.Tensor):\n    LOOK(n.decode(x.cuda()).topk(4)[1])", Kind.TENSOR, Device.UNKNOWN),
         ("def f(n, x):\n    LOOK(n.decode('utf-8'))", Kind.STRING, None),
+        ("def f(n, x):\n    LOOK(n.encode())", Kind.STRING, None),
+        ("def f(n, x):\n    LOOK(n.encode(x))", Kind.UNKNOWN, None),
         ("def f(a, b, x):\n    y = a(b(x.cuda()))\n    LOOK(y)\n    y.backward()", Kind.TENSOR, Device.MAYBE),
         (
             "def f(a, b, x):\n    z = b(x.cuda())\n    y = a(z)\n    LOOK(y)\n    y.backward()",

@@ -7,7 +7,7 @@ from itertools import chain
 
 import libcst as cst
 
-from torchlint.rule import Call, Context, Doubt, Flag, Message, Method, Rule, Said
+from torchlint.rule import Call, Context, Doubt, Flag, Message, Method, Node, Rule, Said
 from torchlint.semantics.knowledge.conventions.values import HYPOTHESES
 from torchlint.semantics.values.lattice import Device, Kind
 
@@ -49,15 +49,33 @@ _COPIED = Message("copied", "`{copy}` copies the tensor to the CPU{often} and wa
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a copy to the host, of a piece in an inner loop over a batch or of a whole tensor at each step."""
     from torchlint.analyses.batching.comprehension_reads import is_listed
+    from torchlint.analyses.host.reading_helpers import is_read_for_callers
     from torchlint.analyses.host.reads import bulk_read  # the model's parts load LibCST
     from torchlint.analyses.round_trips.trips import Trips
-    from torchlint.analyses.sync.avoidable import UNSEEN, wait_doubts
-    from torchlint.analyses.sync.invariant_reads import is_the_same_each_time
-    from torchlint.edits.messages import how_often
 
     tensor = bulk_read(node, context)
     if tensor is None or is_listed(node, context) or context[Trips].of(node) is not None:
         return
+    if not is_read_for_callers(node, context):
+        yield from _flags(node, tensor, context)
+
+
+@RULE.on(Node("Call"))
+def check_helper(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """Flag a call of a function that does nothing but copy the tensor which it is given."""
+    from torchlint.analyses.host.reading_helpers import Readers, read_through
+
+    if node in context[Readers].copies:
+        tensor = read_through(node, context)
+        if tensor is not None:
+            yield from _flags(node, tensor, context)
+
+
+def _flags(node: cst.Call, tensor: cst.BaseExpression, context: Context) -> Iterator[Flag]:
+    from torchlint.analyses.sync.avoidable import UNSEEN, wait_doubts
+    from torchlint.analyses.sync.invariant_reads import is_the_same_each_time
+    from torchlint.edits.messages import how_often
+
     detour = _detour(node, tensor, context)
     if detour is not None:
         said, speaks_against = detour
@@ -76,7 +94,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if is_collected and _is_gone_through(node, context):
         return  # one copy for all pieces of the batch, as the rule advises
     if not UNSEEN.isdisjoint(doubts) and (
-        is_collected or (context.loop(node) is None and not _NEEDED.isdisjoint(doubts))
+        (is_collected and not context.value(tensor).scalar)
+        or (context.loop(node) is None and not _NEEDED.isdisjoint(doubts))
     ):
         return  # nothing is known to repeat, and the copy is needed, as results are that are collected
     code = context.shown(node)

@@ -277,3 +277,21 @@ def test_a_number_that_is_a_setting_is_a_note(number: str) -> None:
         RULE,
         fixed=program(f"loader = DataLoader(data, num_workers={number}, persistent_workers={number} > 0)"),
     )
+
+
+def test_a_loader_that_a_function_makes_for_each_epoch() -> None:
+    code = """
+        from torch.utils.data import DataLoader
+        def prepared(data):
+            return DataLoader(data, num_workers=4){}
+        def run(model, loader):
+            for batch in loader:
+                model(batch).sum().backward()
+        def main(model, data):
+            {}
+            for epoch in range(9):
+                {}
+                run(model, loader)
+    """
+    check_snippet(code.format("", "pass", "loader = prepared(data)"), RULE)
+    check_snippet(code.format(MARK, "loader = prepared(data)", "pass"), RULE)

@@ -79,6 +79,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--dtype", default="bfloat16")
 parser.add_argument("--amp", action="store_true")
 parser.add_argument("--quiet", action="store_false")
+parser.add_argument("--always", action="store_true", default=True)
 args = parser.parse_args()
 """
 
@@ -90,6 +91,7 @@ args = parser.parse_args()
         ("args.amp", "?"),
         ("args.dtype == 'bfloat16'", ""),
         ("args.quiet", ""),
+        ("args.always", ""),
         ("args.other", ""),
         ("True", ""),
     ],

@@ -105,6 +105,8 @@ def _doubts(loop: ElementLoop, step: Step, context: Context) -> Iterator[Doubt]:
             yield from seldom
         elif Doubt.RATE_UNKNOWN in seldom or Doubt.UNCALLED in seldom:
             yield from (*seldom, Doubt.DEVICE_UNKNOWN)
+        elif seldom and step.device is Device.UNKNOWN and not context.value(step.tensor).proven:
+            yield Doubt.DEVICE_UNKNOWN
 
 
 def batchable_reads(loop: LoopNode, context: Context) -> list[Step]:

@@ -121,6 +121,14 @@ class Passes:
             self.context.tree.within(call, loop.body) for call in self.context.calls.callers(function)
         )
 
+    def _is_made_within(self, loader: cst.Call, block: cst.CSTNode) -> bool:
+        """Whether each run of the block makes the loader, itself or by the function that does: it has another one."""
+        if self.context.tree.within(loader, block):
+            return True
+        function = self.context.function(loader)
+        calls = self.context.calls.callers(function) if isinstance(function, cst.FunctionDef) else []
+        return bool(calls) and all(self.context.tree.within(call, block) for call in calls)
+
     def _is_repeated(self, node: cst.CSTNode, roots: frozenset[cst.CSTNode], loader: cst.Call, depth: int = 0) -> bool:
         """Whether the node runs more than once for one run of the constructor, and that not only now and then.
 
@@ -131,7 +139,7 @@ class Passes:
             return False
         child = node
         for above in context.ancestors(node):
-            if isinstance(above, cst.ClassDef) or context.tree.within(loader, above):
+            if isinstance(above, cst.ClassDef) or self._is_made_within(loader, above):
                 return False
             is_free = isinstance(above, Loop) and child is above.body and above not in roots
             if is_free and self._is_of_epochs(above) and not self._is_left(node):

@@ -82,6 +82,8 @@ def is_left_off(node: cst.CSTNode, context: Context) -> bool:
         return True
     if any(is_taken and _is_a_switch(test, context) for test, is_taken in asked):
         return True
+    if any(_is_decided_by_callers(test, context) for test, _ in asked):
+        return True
     if not isinstance(function, cst.FunctionDef) or context.classes.owner(function) is None:
         return False
     callers = context.calls.callers(function) if function.name.value != "forward" else []
@@ -98,6 +100,21 @@ def _is_a_switch(test: cst.BaseExpression, context: Context) -> bool:
         and context.frequency(test) >= Frequency.BATCH
         and not DEVICE_CONDITION.suggests(context.uncommented(test))
         and is_off_by_default(test, context)
+    )
+
+
+def _is_decided_by_callers(test: cst.BaseExpression, context: Context) -> bool:
+    """Whether all in sight who call the function decide at each call: `self.loss(x, is_logged=step % 100 == 0)`."""
+    option, _ = _option(test, is_true=True)
+    parameter, function = context.parameter(option) if option is not None else None, context.function(test)
+    if parameter is None or not isinstance(function, cst.FunctionDef):
+        return False
+    calls = context.calls.callers(function)
+    given = [context.calls.argument_for(call, function, parameter) for call in calls]
+    return bool(given) and all(
+        isinstance(each, (cst.Comparison, cst.BooleanOperation))
+        or (isinstance(each, cst.UnaryOperation) and isinstance(each.operator, cst.Not))
+        for each in given
     )
 
 

@@ -190,8 +190,9 @@ def is_off_by_default(switch: cst.BaseExpression | None, context: Context) -> bo
             call = _parsed(name, context)
             if call is None:
                 return _is_a_switch_elsewhere(name, context)
-            action = context.argument(call, "action")
-            return isinstance(action, cst.SimpleString) and action.raw_value == "store_true"
+            action, given = context.argument(call, "action"), context.argument(call, "default")
+            is_on = isinstance(given, cst.Name) and given.value == "True"
+            return isinstance(action, cst.SimpleString) and action.raw_value == "store_true" and not is_on
     return False
 
 

@@ -12,6 +12,7 @@ from torchlint.analyses.execution.hot import rate_doubts
 from torchlint.analyses.execution.rarity import is_named_diagnostic
 from torchlint.analyses.execution.training_steps import is_in_training, is_part_of_a_step
 from torchlint.analyses.host.purpose import is_element_read, is_known_already, purpose
+from torchlint.analyses.host.reading_helpers import Readers, is_read_for_callers, read_through
 from torchlint.analyses.host.reads import is_needed_on_host, is_of_torch_alone, scalar_read
 from torchlint.analyses.sync.adjacent_waits import is_beside_a_wait
 from torchlint.analyses.sync.inherent_branches import switch_doubts
@@ -45,7 +46,11 @@ def avoidable_read(node: cst.CSTNode, context: Context) -> cst.BaseExpression | 
 def doubtful_read(node: cst.CSTNode, context: Context) -> Read | None:
     """The tensor that the expression reads one element of, and all that speaks against sparing the read."""
     tensor = scalar_read(node, context)
-    if tensor is None or (context.device(tensor) is Device.UNKNOWN and is_for_samples(node, context)):
+    if tensor is None and node in context[Readers].items:
+        tensor = read_through(node, context)
+    if tensor is None or is_read_for_callers(node, context):
+        return None
+    if context.device(tensor) is Device.UNKNOWN and is_for_samples(node, context):
         return None  # what a loader calls is given tensors on the CPU
     doubts = with_its_device(node, tensor, _doubts(node, tensor, context), context)
     # Of what may be anything, where nobody sees how often, there is nothing to say; in a loop, of what may be an array.
@@ -97,6 +102,8 @@ def seen_to_recur(node: cst.CSTNode, doubts: Iterable[Doubt], context: Context) 
     if Doubt.RATE_UNKNOWN not in found:
         return found
     loop = context.loop(node)
+    if loop is None and isinstance(function := context.function(node), cst.Lambda):
+        loop = context.loop(function)  # `map(lambda t: t.item(), (low, high))`
     if loop is None or not context.frequencies.goes_along_an_axis(loop):
         return found
     return tuple(doubt for doubt in found if doubt is not Doubt.RATE_UNKNOWN)

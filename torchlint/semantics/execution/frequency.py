@@ -328,7 +328,9 @@ class Frequencies:
             # A loop that goes backward itself takes steps, whatever it looks at now and then.
             if self._has_a_backward(loop.body) or self._adds_up_gradients(loop, loops) or self._acts(loop):
                 return LoopKind.BATCH
-            is_of_parts = self.goes_along_an_axis(loop) or (LoopKind.EPOCH not in inner and self._answers(loop, loops))
+            is_of_parts = self.goes_along_an_axis(loop) or (
+                LoopKind.EPOCH not in inner and (self._answers(loop, loops) or self._goes_along_axes(loops))
+            )
             return LoopKind.BATCH if is_of_parts else LoopKind.EPOCH
         kinds = [self._callee_loops(call) for call in calls]
         if LoopKind.EPOCH in kinds:
@@ -342,6 +344,10 @@ class Frequencies:
         if self._runs_a_module(loop) or any(map(self.stepping.takes_the_next_batch, nexts)):
             return LoopKind.BATCH
         return LoopKind.BATCH if self._acts(loop) else LoopKind.OTHER
+
+    def _goes_along_axes(self, loops: list[cst.For | cst.While]) -> bool:
+        """Whether those of the loops that run a network do so for each position of a tensor, as a part of a batch."""
+        return all(self.goes_along_an_axis(each) for each in loops if self.loop_kind(each) is not LoopKind.OTHER)
 
     def _answers(self, loop: cst.For | cst.While, loops: list[cst.For | cst.While]) -> bool:
         """Whether each iteration runs a network beside loops that do, and neither trains nor goes over data.

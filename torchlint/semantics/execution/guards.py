@@ -57,12 +57,34 @@ def makes_what_is_missing(statement: cst.If) -> bool:
     wanted = missing(statement.test)
     if wanted is not None:
         return any(kept(node) == wanted for node in descendants(statement.body))
-    if _is_not_started(statement.test):
+    if _is_not_started(statement.test) or _lowers_its_flag(statement):
         return True
     match statement.test:
         case cst.Comparison(left=cst.Name(value=name)) if is_missing(statement.test):
             return any(_remembers(node, name) for node in descendants(statement.body))
     return False
+
+
+def _lowers_its_flag(statement: cst.If) -> bool:
+    """`if self.is_due: self.is_due = False`, and `if not self.is_done: self.is_done = True`."""
+    match statement.test:
+        case cst.Attribute() as flag:
+            answer = "False"
+        case cst.UnaryOperation(operator=cst.Not(), expression=cst.Attribute() as flag):
+            answer = "True"
+        case _:
+            return False
+    return _sets(statement.body, flag, answer) and not (statement.orelse and _sets(statement.orelse, flag, ""))
+
+
+def _sets(body: cst.CSTNode, flag: cst.Attribute, answer: str) -> bool:
+    """Whether the flag is set to the answer there, or, without one, to anything."""
+    return any(
+        isinstance(node, cst.Assign)
+        and (not answer or (isinstance(node.value, cst.Name) and node.value.value == answer))
+        and any(target.target.deep_equals(flag) for target in node.targets)
+        for node in descendants(body)
+    )
 
 
 def _is_not_started(test: cst.BaseExpression) -> bool:

@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from torchlint.semantics.values.signatures import Operands
     from torchlint.semantics.values.usage import Evidence
 
-_STRING_METHODS = frozenset("join format strip split lower upper replace startswith endswith encode decode".split())
+_STRING_METHODS = frozenset("join format strip split lower upper replace startswith endswith".split())
+# Tokenizers and networks have these as well; a text and bytes are given the name of an encoding.
+_CODING = frozenset(("encode", "decode"))
 _TUPLE_MODULES = frozenset("LSTM GRU RNN RNNBase".split())
 # What gives several tensors, or whatever it is made to: `network: nn.Module` may be any module.
 _ANY_RESULT = frozenset("MultiheadAttention LSTMCell Module".split())
@@ -285,6 +287,8 @@ class Results:
         if name in apis.TENSOR_METHODS_OF_NUMBERS and self._takes_numbers(node, name):
             return tensor(rank=Rank.CALLED, scalar=name == "norm" and not node.args)
         if name in _STRING_METHODS and name != "split" and self._first(node).kind is not Kind.TENSOR:
+            return STRING
+        if name in _CODING and all(isinstance(argument.value, cst.SimpleString) for argument in node.args):
             return STRING
         if name == "numel" or (name in apis.TENSOR_SHAPE_METHODS and (node.args or name == "dim")):
             return NUMBER

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from torchlint.facts import ANY, Called, Described, Facts, FunctionName, Passed, Returned
 from torchlint.finding import Wanted
+from torchlint.readers import Way
 from torchlint.semantics.values.lattice import TOP, UNKNOWN, Also, Device, Kind, Rank, Value, join, off_cpu
 
 if TYPE_CHECKING:
@@ -42,15 +43,16 @@ class Elsewhere:
         self._classes: set[str] = set()
         self._returns: set[str] = set()
         self._unused: set[str] = set()
+        self._readers: set[str] = set()
         self.handing: set[FunctionName] = set()
         self._pins = False
 
     @property
     def questions(self) -> Wanted:
         """What was asked so far."""
-        names = (self._functions, self._classes, self._returns, self._unused)
-        functions, classes, returns, unused = map(_sorted, names)
-        return Wanted(functions, classes, self._pins, returns, unused)
+        names = (self._functions, self._classes, self._returns, self._unused, self._readers)
+        functions, classes, returns, unused, readers = map(_sorted, names)
+        return Wanted(functions, classes, self._pins, returns, unused, readers)
 
     @property
     def never_pins(self) -> bool:
@@ -62,6 +64,13 @@ class Elsewhere:
         """Whether files bring something from this one, and none what this name defines; that it matters is noted."""
         self._unused.add(name)
         return name in self.facts.unused
+
+    def reads(self, name: str) -> Way | None:
+        """How an imported function, by its qualified name, reads what it is given, if it does no more than that."""
+        if name.partition(".")[0] in _KNOWN:
+            return None
+        self._readers.add(name)
+        return next((Way(way) for known, way in self.facts.readers if known == name), None)
 
     def described(self, name: str) -> Described | None:
         """What is known of a class or function that the module imports under this name; that it matters is noted."""

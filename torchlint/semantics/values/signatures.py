@@ -21,7 +21,10 @@ from torchlint.semantics.values.lattice import (
 )
 
 # What gives one element where it is given nothing but a tensor, and what gives as many as it is given.
-REDUCTIONS = frozenset("sum mean max min median prod all any norm".split())
+REDUCTIONS = frozenset(
+    "sum mean max min median prod all any norm std var argmax argmin amax amin count_nonzero nansum nanmean "
+    "nanmedian".split()
+)
 ELEMENTWISE = frozenset(
     "abs sqrt rsqrt exp log neg square sigmoid tanh relu reciprocal logical_not isnan isinf isfinite".split()
 )
