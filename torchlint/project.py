@@ -27,6 +27,7 @@ _CALLED = re.compile(rb"\b(?=([A-Za-z_]\w*))(?<!\bre\.)\1[ \t]*\(")  # a name as
 _DEFINED = re.compile(rb"^(?:class|(?:async[ \t]+)?def)[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 # `self.buffer = data.Buffer(size)`, where an object keeps what it makes.
 _HELD = re.compile(rb"\.(?<=\w\.)\w+[ \t]*=[ \t]*(?:\w+\.)*(\w+)\(")
+_PART = re.compile(rb"\.([A-Z]\w*)\b(?![ \t]*\()")
 _SUFFIX = ".py"
 # Through how many modules a name is followed that each imports from the next.
 _HANDED_ON = 4
@@ -47,8 +48,9 @@ class Outline(NamedTuple):
 
     A name that an import gives to something counts as what it was before: `from a import b as c` and `c(` call `b`.
     `pins` says whether it speaks of `pin_memory`; `defined` are the functions and classes at the start of a line, and
-    `held` is what it calls to make what an attribute holds. `adds_paths` says whether it speaks of `sys.path`, and
-    `readers` are its functions that only read what they are given, and how.
+    `held` is what it calls to make what an attribute holds, `parts` what it names of something else that begins with a
+    capital letter. `adds_paths` says whether it speaks of `sys.path`, and `readers` are its functions that only read
+    what they are given, and how.
     """
 
     imports: tuple[Import, ...] = ()
@@ -58,6 +60,7 @@ class Outline(NamedTuple):
     held: frozenset[str] = frozenset()
     adds_paths: bool = False
     readers: tuple[tuple[str, str], ...] = ()
+    parts: frozenset[str] = frozenset()
 
 
 def outline(data: bytes) -> Outline:
@@ -69,10 +72,10 @@ def outline(data: bytes) -> Outline:
         for names in (called, held):
             names |= {name for name, other in renamed if other in names}
     defined = frozenset(name.decode() for name in _DEFINED.findall(data))
+    parts = frozenset(name.decode() for name in _PART.findall(data))
     reading = tuple((name, way.value) for name, way in readers(data.decode(errors="replace")).items())
-    return Outline(
-        tuple(imports), frozenset(called), b"pin_memory" in data, defined, frozenset(held), b"sys.path" in data, reading
-    )
+    is_pinning, adds_paths = b"pin_memory" in data, b"sys.path" in data
+    return Outline(tuple(imports), frozenset(called), is_pinning, defined, frozenset(held), adds_paths, reading, parts)
 
 
 class Project:
@@ -126,14 +129,26 @@ class Project:
         )
 
     def is_unused(self, path: str, name: str) -> bool:
-        """Whether files bring what this one defines, each by name, and none brings this."""
-        brought = [
-            self._brought_by(importer, base)
-            for importer, bases in self._importers.get(path, {}).items()
-            for base in bases
-        ]
-        is_seen = bool(brought) and "." not in name and name in self._files[path].defined
-        return is_seen and not any(each is None or name in each for each in brought)
+        """Whether files bring what this one defines, and none brings this: by name, or, of a class, from the module."""
+        importers = self._importers.get(path, {})
+        is_seen = bool(importers) and "." not in name and name in self._files[path].defined
+        return is_seen and not any(
+            self._may_bring(importer, base, name) for importer, bases in importers.items() for base in bases
+        )
+
+    def _may_bring(self, importer: str, base: str, name: str) -> bool:
+        """Whether a file brings something of a module by name, or may take it from that."""
+        known = self._brought_by(importer, base)
+        if known is not None:
+            return name in known
+        outline = self._files[importer]
+        is_by_star = any(found.base == base and found.names == () for found in outline.imports)
+        return (
+            is_by_star
+            or not name[0].isupper()
+            or not outline.called.isdisjoint((name, "getattr", "vars"))
+            or (name in outline.parts)
+        )
 
     def readers(self, path: str, names: Iterable[str]) -> Iterator[tuple[str, str]]:
         """Those of imported functions, by their qualified names in a file, that only read what they get, and how."""

@@ -192,7 +192,10 @@ class Other(torch.nn.Module):
     [
         ("from nets import Used", "", [11]),
         ("from nets import Used, Other", "", []),
-        ("import nets", "", []),
+        ("import nets", "", [11]),
+        ("import nets\n\nmade = {'other': nets.Other}", "", []),
+        ("import nets\n\nother = nets.Other()", "", []),
+        ("import nets\n\nother = getattr(nets, name)()", "", []),
         ("from nets import *", "", []),
         ("from nets import Used", "\n\n__all__ = ['Used', 'Other']\n", []),
         ("from nets import Used", "\n\nmade = {'other': Other}\n", []),
@@ -403,3 +406,28 @@ def test_a_branch_that_the_callers_decide_on_each_time(passed: str, is_doubted: 
                     self.noise = torch.rand(1000, 1000).cuda()
     """
     assert bool(found(code).doubts) is is_doubted
+
+
+@pytest.mark.parametrize(
+    ("option", "test", "call", "is_off"),
+    [
+        ("sampled=False", "sampled", "", True),
+        ("sampled=False", "sampled", "net(x)", True),
+        ("sampled=False", "sampled", "net(x, True)", False),
+        ("sampled=True", "sampled", "", False),
+        ("sampled=False", "not sampled", "", False),
+        ("target=None", "target is not None", "", False),  # one that is passed, most of the time
+    ],
+)
+def test_an_option_of_what_a_network_is_called_with(option: str, test: str, call: str, is_off: bool) -> None:  # noqa: FBT001
+    code = f"""
+        import torch
+        class Net(torch.nn.Module):
+            def forward(self, x, {option}):
+                if {test}:
+                    x = x + {MOVE}
+                return x
+        net = Net()
+        {call}
+    """
+    assert (Doubt.OPTION_DECIDES in found(code).doubts) is is_off

@@ -43,6 +43,7 @@ _ELEMENT = Message("element", _NUMBER.headline, help="bring all elements at once
     Call("torch.ones"),
     Call("torch.empty"),
     Call("torch.full"),
+    Call("torch.full_like"),
     Call("torch.rand"),
     Call("torch.randn"),
     Call("torch.arange"),

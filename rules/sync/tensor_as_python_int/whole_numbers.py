@@ -15,6 +15,8 @@ from torchlint.syntax.tree import descendants, descendants_in_scope
 # Functions that make a tensor of the sizes given: those that take nothing else, and those that take them first.
 SIZED = frozenset("zeros ones empty rand randn arange eye randperm new_zeros new_ones new_empty".split())
 SIZED_FIRST = frozenset("full new_full".split())
+# What is filled with a number, and takes its sizes from a tensor.
+FILLED = frozenset(("full_like",))
 # Functions that are given sizes behind a tensor, and what they call them.
 SIZED_SECOND = {"affine_grid": "size", "interpolate": "size", "pad": "pad", "one_hot": "num_classes"}
 # Methods that are given sizes only.
@@ -122,11 +124,11 @@ def _of_call(node: cst.Call, context: Context) -> Iterator[cst.BaseExpression]:
         yield from _sizes(node, SIZED_SECOND[name])
         return
     given = [argument.value for argument in node.args if argument.keyword is None and not argument.star]
-    if name in SIZED_FIRST:
+    if name in SIZED_FIRST or name in FILLED:
         # The number that they fill with is read, too.
         filling = context.argument(node, "fill_value", 1)
         yield from [filling] if filling is not None else ()
-        given = given[:1]
+        given = given[: name in SIZED_FIRST]
     for size in given:
         if isinstance(size, (cst.Tuple, cst.List)):
             yield from (part.value for part in size.elements)

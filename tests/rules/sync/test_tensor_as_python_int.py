@@ -215,6 +215,8 @@ def test_what_is_walked_beside_a_tensor_on_the_device() -> None:
         ("torch.full((8, 1), fill_value=scale[i], device=x.device)", True),
         ("x.new_full((8, 1), scale.mean())", True),
         ("torch.full((8, 1), 3.0, device=x.device)", False),
+        ("torch.full_like(x, scale[i])", True),
+        ("torch.full_like(x, fill_value=scale[i])", True),
         ("torch.full_like(x, 3.0)", False),
         ("scale[i].expand(8, 1)", False),
     ],

@@ -255,8 +255,8 @@ def _stores(_: cst.Module, context: Context) -> Mapping[str, Sequence[cst.Attrib
 def _given(parameter: cst.Param, context: Context, function: cst.FunctionDef, depth: int) -> str | None:
     """What all calls in sight pass for a parameter.
 
-    Where nothing is seen to make a class, an option of it that is `False` by default is taken to stay so. Who calls
-    the `forward` of a network without a word for an option is one of many.
+    Where nothing is seen to make a class or to run a network, an option that is `False` by default is taken to stay so.
+    Who calls the `forward` of a network without a word for another option is one of many.
     """
     name, class_ = parameter.name.value, context.classes.owner(function)
     is_init, is_forward = (function.name.value == each for each in ("__init__", "forward"))
@@ -277,12 +277,12 @@ def _given(parameter: cst.Param, context: Context, function: cst.FunctionDef, de
         passed_there = next(passing, None)
         same = left_out if passed_there is None else passed_there.constant or _SOMETHING.get(passed_there.kind)
         given.add(None if call.arguments is None else same)
-    if not given and is_init and left_out == "False":
+    if not given and (is_init or is_forward) and left_out == "False":
         return left_out
     if given and None not in given and "None" not in given and len(given) > 1:
         return GIVEN
     found = given.pop() if len(given) == 1 else None
-    return None if is_forward and found != GIVEN else found
+    return None if is_forward and found not in (GIVEN, left_out if left_out == "False" else GIVEN) else found
 
 
 def _something(value: Value) -> str | None:
