@@ -284,12 +284,13 @@ def _line_endings_change_nothing(text: str, settings: Settings) -> None:
 
 def _cells_change_nothing(text: str, settings: Settings) -> None:
     """Laws 3 and 4 for a notebook whose cells are the statements of the module."""
+    settings = _of_notebooks(settings)
     if (read := _in_cells(text, settings)) is None:
         return
     source, result, found = read
-    wanted = [place for place in _detailed(text, settings) if place[1] not in _OF_SCRIPTS]
+    wanted = _detailed(text, settings)
     assert found == wanted, f"law 4, cells: {_differences(found, wanted)}\n{_numbered(text)}"
-    findings = [finding for finding in lint(text, settings).findings if finding.rule not in _OF_SCRIPTS]
+    findings = lint(text, settings).findings
     if all((one.fix is None) is (other.fix is None) for one, other in zip(result.findings, findings, strict=True)):
         with patch.object(fixer, "lint", lambda new, *rest: result if new is source else linter.lint(new, *rest)):
             done = fixer.fix(source, settings, Applicability.UNSAFE).source
@@ -320,8 +321,12 @@ def _in_cells(text: str, settings: Settings) -> tuple[SourceFile, Result, list[t
     return source, result, found
 
 
-# Rules that have nothing to say of what is no file that Python imports.
+# Rules that have nothing to say of what is no file that Python imports, and to which others yield in one.
 _OF_SCRIPTS = ("workers-without-main-guard",)
+
+
+def _of_notebooks(settings: Settings) -> Settings:
+    return replace(settings, rules=tuple(rule for rule in settings.rules if rule not in _OF_SCRIPTS))
 
 
 def _statement_rows(text: str) -> list[int]:
@@ -374,8 +379,9 @@ def _broken_at_once(text: str, settings: Settings) -> str | None:
     for variant in _at_once(text, settings):
         if not _compiles(variant.text):
             return f"law 4, {variant.name}: this is no Python\n{variant.text}"
-        if variant.in_cells and not offers_fixes and (read := _in_cells(variant.text, settings)) is not None:
-            wanted = [place for place in _detailed(text, settings) if place[1] not in _OF_SCRIPTS]
+        of_cells = _of_notebooks(settings)
+        if variant.in_cells and not offers_fixes and (read := _in_cells(variant.text, of_cells)) is not None:
+            wanted = _detailed(text, of_cells)
             _, result, found = read
             if found != wanted:
                 return f"law 4, {variant.name}, in cells: {_differences(found, wanted)}\n{_numbered(variant.text)}"

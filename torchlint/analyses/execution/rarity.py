@@ -70,6 +70,10 @@ def _is_a_limit(test: cst.BaseExpression, *, is_taken: bool) -> bool:
             return _is_a_limit(inner, is_taken=not is_taken)
         case cst.BooleanOperation(left=left, operator=cst.And(), right=right) if is_taken:
             return _is_a_limit(left, is_taken=True) or _is_a_limit(right, is_taken=True)
+        case cst.Comparison(
+            left=flag, comparisons=[cst.ComparisonTarget(operator=cst.IsNot(), comparator=cst.Name(value="None"))]
+        ):
+            return _is_a_limit(flag, is_taken=is_taken)
         case cst.Name() | cst.Attribute() if is_taken:
             return LIMIT_FLAG.suggests(final_part(test))
     return False

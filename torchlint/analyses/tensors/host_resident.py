@@ -20,6 +20,7 @@ _PACKS = "pack_padded_sequence"
 _PAIRS = ("zip", "enumerate", "reversed", "list", "len", "range", "print", "str", "int", "float")
 
 
+@query(bottom=False)
 def stays_on_host(node: cst.BaseExpression, context: Context) -> bool:
     """Whether this is `ids`, or an element of it, where `for images, ids in loader` moves the images alone."""
     if _is_tried_out(node, context) or _is_of_a_data_set(node, context) or is_computed_on_host(node, context):

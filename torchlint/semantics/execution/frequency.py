@@ -896,7 +896,8 @@ class Frequencies:
                 if call.frequency > best:
                     best = call.frequency
                     self._origins[function] = call.where
-        if best < Frequency.BATCH and self._is_step(function):
+        is_of_the_script = best is Frequency.ONCE and all(self.tree.function(node) is None for node in outside)
+        if best < Frequency.BATCH and not is_of_the_script and self._is_step(function):
             # Who calls it once an epoch trains with the whole set at a time, who does every fifth batch with batches.
             callers = self.calls.callers(function)
             is_thinned = any(call.thinned for call in self.elsewhere.callers(function))
