@@ -9,6 +9,7 @@ kept with `--keep` in `tests/fuzzed`, where `tests/test_fuzzed.py` holds it to t
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import random
 import re
@@ -194,7 +195,8 @@ def main() -> int:
     print(f"seed {seed}", flush=True)
     end = time.monotonic() + 60 * given.minutes
     fuzzer = Fuzzer(seed, given.corpus)
-    fuzzer.run(lambda: time.monotonic() > end, lambda line: print(line, flush=True))
+    with contextlib.suppress(KeyboardInterrupt):  # what was found until then is told
+        fuzzer.run(lambda: time.monotonic() > end, lambda line: print(line, flush=True))
     slowest = fuzzer.times[: max(1, fuzzer.count // 1000)]
     print(f"{fuzzer.count} programs of seed {seed}, {len(fuzzer.found)} faults")
     if slowest:
