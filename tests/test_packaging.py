@@ -53,7 +53,7 @@ print(*map(hover, lint(source, Settings(("item-in-train-loop",))).findings))
 
 # What is installed besides what is measured, and that. The aim for the first is 3 MB; it was 4.32 before pages and fixtures
 # were packed. The code alone is 3.75: its docstrings, by which it explains itself, are installed, its comments are not.
-MOST_BYTES = 3_890_000
+MOST_BYTES = 3_900_000
 MOST_FIXTURES = 135_000
 # Each file costs an installer more than its bytes.
 MOST_FILES = 565
