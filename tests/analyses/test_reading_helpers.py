@@ -44,6 +44,22 @@ def test_of_the_same_file(helper: str, read: str, rule: str) -> None:
         check_snippet(code, name)
 
 
+def test_no_fix_of_what_another_function_reads() -> None:
+    code = """
+        import torch
+        def number(t):
+            return t.item()
+        total = 0.0
+        for x in loader:
+            loss = model(x.cuda()).mean()
+            loss.backward()
+            optimizer.step()
+            total += number(loss)  # <- item-in-train-loop
+        print(total)
+    """
+    assert all(finding.fix is None for finding in check_snippet(code, "item-in-train-loop").findings)
+
+
 def test_a_name_that_is_bound_again_is_another_function() -> None:
     code = """
         import torch

@@ -211,6 +211,21 @@ for i, x in enumerate(loader):
             Frequency.EPOCH,
         ),
         (
+            (
+                "class M(nn.Module):\n def forward(self, x):\n  if hasattr(self, 'w') and self.w.size(0) == len(x):\n"
+                "   return self.w\n  w = LOOK(1)\n  self.w = w\n  return w"
+            ),
+            Frequency.EPOCH,
+        ),
+        (
+            "class M(nn.Module):\n def forward(self, x):\n  if self.w is not None:\n   return self.w\n  self.w = LOOK(1)",
+            Frequency.EPOCH,
+        ),
+        (
+            "class M(nn.Module):\n def forward(self, x):\n  if self.w is not None:\n   return x * self.w\n  return LOOK(1)",
+            Frequency.BATCH,
+        ),
+        (
             "class M(nn.Module):\n  def forward(self, x):\n    if self.due:\n      self.due = True\n      LOOK(1)",
             Frequency.BATCH,
         ),

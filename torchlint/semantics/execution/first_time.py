@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.semantics.execution.guards import is_missing, kept, makes_what_is_missing, missing
+from torchlint.semantics.execution.guards import asked_for, is_missing, kept, makes_what_is_missing, missing
 from torchlint.semantics.names.bindings import dotted
 from torchlint.syntax.tree import descendants
 
 if TYPE_CHECKING:
     from torchlint.semantics.names.bindings import Names
+    from torchlint.syntax.tree import Tree
 
 
 def is_first_time(statement: cst.If, names: Names) -> bool:
@@ -22,6 +23,22 @@ def is_first_time(statement: cst.If, names: Names) -> bool:
         or makes_an_entry(statement, statement.body, cst.NotIn, names)
         or _makes_what_was_not_got(statement, names)
     )
+
+
+def gives_what_is_kept(statement: cst.If, left: cst.Return, tree: Tree) -> bool:
+    """Whether what follows makes what the statement gives where it is: `if self.x is not None: return self.x`."""
+    function = tree.function(statement)
+    if left.value is None or not isinstance(function, cst.FunctionDef):
+        return False
+    asked, given = (_own_parts(node) for node in (statement.test, left.value))
+    return any(kept(node) in asked & given for node in descendants(function.body) if isinstance(node, cst.AssignTarget))
+
+
+def _own_parts(node: cst.CSTNode) -> set[str]:
+    """The attributes of the object that are named, also by `hasattr(self, "x")`."""
+    found = {name for part in descendants(node) if isinstance(part, cst.Attribute) and (name := dotted(part))}
+    found |= {name for part in descendants(node) if isinstance(part, cst.Call) and (name := asked_for(part))}
+    return {name for name in found if name.startswith("self.")}
 
 
 def is_first_of_its_kind(statement: cst.If, names: Names) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import libcst as cst
 
 from torchlint.finding import Frequency
-from torchlint.semantics.execution.first_time import is_first_time, makes_an_entry
+from torchlint.semantics.execution.first_time import gives_what_is_kept, is_first_time, makes_an_entry
 from torchlint.semantics.execution.guards import is_missing
 from torchlint.semantics.execution.stepping import Stepping
 from torchlint.semantics.knowledge import apis
@@ -180,7 +180,8 @@ class Frequencies:
         final = last.body[-1] if isinstance(last, cst.SimpleStatementLine) else last
         if not isinstance(final, (cst.Return, cst.Continue)):
             return False
-        return any(self._is_off_beat(part) for part in _parts(statement.test))
+        is_kept = isinstance(final, cst.Return) and gives_what_is_kept(statement, final, self.tree)
+        return is_kept or any(self._is_off_beat(part) for part in _parts(statement.test))
 
     def _is_off_beat(self, test: cst.BaseExpression, depth: int = 0) -> bool:
         match test:

@@ -19,9 +19,9 @@ def missing(test: cst.BaseExpression) -> str | None:
         case cst.Comparison(
             left=left, comparisons=[cst.ComparisonTarget(operator=cst.Is(), comparator=cst.Name(value="None"))]
         ):
-            return _attribute(left)
+            return asked_for(left)
         case cst.UnaryOperation(operator=cst.Not(), expression=cst.Call(func=cst.Name(value="hasattr")) as asked):
-            return _attribute(asked)
+            return asked_for(asked)
         case cst.Comparison(
             left=cst.Call(func=cst.Name(value="len"), args=[cst.Arg(value=cst.Name(value=name))]),
             comparisons=[cst.ComparisonTarget(operator=cst.Equal(), comparator=cst.Integer(value="0"))],
@@ -30,7 +30,8 @@ def missing(test: cst.BaseExpression) -> str | None:
     return None
 
 
-def _attribute(node: cst.BaseExpression) -> str | None:
+def asked_for(node: cst.BaseExpression) -> str | None:
+    """The attribute itself, or that for which `hasattr(self, "x")` or `getattr(self, "x", None)` asks."""
     match node:
         case cst.Attribute():
             return dotted(node)

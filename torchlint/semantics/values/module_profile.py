@@ -51,16 +51,32 @@ class Program:
     def is_whole_script(self) -> bool:
         """Whether the module is a program that builds what it runs: it makes a model or an optimizer and loops.
 
-        A layer that is called where it is made, `nn.Softmax(dim=1)(x)`, is a way to write a function, and no model.
+        A layer that is called where it is made, `nn.Softmax(dim=1)(x)`, is a way to write a function, and no model. A
+        class of the file may make its optimizer itself, if the program makes the class.
         """
-        makes = {
-            self.names.qualified(call.func) or ""
+        if not (*self.tree.of(cst.For), *self.tree.of(cst.While)):
+            return False
+        made = self._made_classes
+        for call in self.tree.of(cst.Call):
+            name, class_ = self.names.qualified(call.func) or "", self.tree.enclosing_class(call)
+            if name.startswith("torch.optim.") and (class_ is None or class_ in made):
+                return True
+            is_layer = name[:9] == "torch.nn." and name[9:] in MODULES
+            if is_layer and class_ is None and not self._is_called_at_once(call):
+                return True
+        return False
+
+    @cached_property
+    def _made_classes(self) -> set[cst.CSTNode]:
+        """The classes of the file of which something other than a class makes an object."""
+        names = (
+            call.func
             for call in self.tree.of(cst.Call)
-            if not self.tree.enclosing_class(call) and not self._is_called_at_once(call)
+            if isinstance(call.func, cst.Name) and self.tree.enclosing_class(call) is None
+        )
+        return {
+            binding.node for name in names for binding in self.names.reaching(name) if binding.binder is Binder.CLASS
         }
-        return any(
-            (name[:9] == "torch.nn." and name[9:] in MODULES) or name.startswith("torch.optim.") for name in makes
-        ) and bool(self.tree.of(cst.For) or self.tree.of(cst.While))
 
     def _is_called_at_once(self, call: cst.Call) -> bool:
         above = self.tree.parent(call)
