@@ -99,6 +99,19 @@ def test_of_another_file(
     assert finding["message"].startswith(f"`{call}(loss)` copies the tensor")
 
 
+@pytest.mark.parametrize("body", ["t.item()", "t.cpu() if isinstance(t, torch.Tensor) else t", "t.cpu()"])
+def test_it_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], body: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "torchlint.toml").touch()
+    (tmp_path / "tools.py").write_text(f"import torch\n\n\ndef f(t):\n    return {body}\n")
+    (tmp_path / "train.py").write_text(f"import torch\nfrom tools import f\n{LOOP.format(read='f(loss)')}")
+    run(["check", "--select", "TL301,TL305", "--output-format", "json", "."])
+    (finding,) = json.loads(capsys.readouterr().out)
+    assert finding["filename"] == "train.py"
+
+
 def test_a_value_by_value_in_what_logs_is_a_note_each() -> None:
     """Where nobody sees how often: of one number it is said, of a result that is collected it is not."""
     code = textwrap.dedent("""

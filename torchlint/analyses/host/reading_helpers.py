@@ -8,7 +8,7 @@ from functools import cached_property
 import libcst as cst
 
 from torchlint.analyses.host.reads import is_device_tensor, is_host_only
-from torchlint.readers import Way, way_of
+from torchlint.readers import Way, readers, way_of
 from torchlint.semantics.context import Context
 from torchlint.semantics.names.bindings import final_part
 from torchlint.semantics.values.lattice import Device, Kind
@@ -80,7 +80,9 @@ def is_read_for_callers(node: cst.CSTNode, context: Context) -> bool:
         calls: Sequence[cst.Call] = _calls_of(function, context)
     else:
         calls = context.calls.callers(function)
-        if not calls and way is Way.COPY and context.elsewhere.callers(function):
+        # Other files know it by its text, and no method.
+        is_known = context.classes.owner(function) is None and function.name.value in readers(context.source.text)
+        if is_known and context.elsewhere.callers(function):
             return True
     if way is not Way.ITEM:
         return bool(calls)
