@@ -17,7 +17,8 @@ from torchlint.source import SourceFile
 
 SLOW = "import torch\n\n\ndef mask(size):  # torchlint: hot[per-batch]\n    return torch.zeros(size, size).cuda()\n"
 OTHER = "\n\ndef other(size):  # torchlint: hot[per-batch]\n    return torch.ones(size, size).cuda()\n"
-HELPER = "import torch\n\n\ndef value(loss):\n    return loss.item()\n"
+HELPER = "import torch\n\n\ndef value(loss):\n    read = loss.item()\n    return 2 * read\n"
+READER = "import torch\n\n\ndef value(loss):\n    return loss.item()\n"
 TRAIN = """\
 import torch
 from torch import nn
@@ -123,6 +124,15 @@ def test_a_change_that_makes_another_file_hot_is_reported_there(repository: Path
     assert status == 1
     assert "helper.py:5: [TL301]" in found
     assert not any(line.startswith("net.py") for line in found)
+
+
+def test_a_new_call_of_a_function_that_only_reads_is_reported_where_it_is_called(repository: Path, run: Run) -> None:
+    (repository / "helper.py").write_text(READER)
+    (repository / "train.py").write_text(TRAIN.replace("LINE", "total += 1.0"))
+    commit(repository)
+    assert run()[:2] == (0, [])
+    (repository / "train.py").write_text(TRAIN.replace("LINE", "total += value(loss)"))
+    assert run()[:2] == (1, ["train.py:14: [TL301]"])
 
 
 def test_a_renamed_file_and_moved_lines_are_no_news(repository: Path, run: Run) -> None:
