@@ -293,7 +293,8 @@ class Trace:
             self._iterated_through(call, place, depth)
         elif isinstance(call.func, cst.Attribute) and call.func.attr.value == "append":
             holder = as_variable(call.func.value)
-            if not self.constructions.is_module_list(holder):
+            # Met at two depths, the list is put into itself.
+            if not self.constructions.is_module_list(holder) or not self.is_new("filled", argument):
                 raise EscapeError
             self.all_containers(self.constructions.filling(holder).reads, depth + 1)
         elif name not in LOOKS:

@@ -431,7 +431,7 @@ class Names:
             imports = imports[-1:]
         targets = {binding.target for binding in imports}
         fallbacks = [binding for binding in bindings if binding.binder is not Binder.IMPORT]
-        if len(targets) != 1 or not all(self._is_fallback(binding) for binding in fallbacks):
+        if len(targets) != 1 or not all(self._is_fallback(binding, imports) for binding in fallbacks):
             return self._preferred(targets) if not fallbacks else None
         return canonical(targets.pop())
 
@@ -459,10 +459,12 @@ class Names:
         value = bindings[0].value
         return value if isinstance(value, (cst.Name, cst.Attribute)) else None
 
-    def _is_fallback(self, binding: Binding) -> bool:
-        """`torch = None` where an import failed."""
+    def _is_fallback(self, binding: Binding, imports: list[Binding]) -> bool:
+        """`torch = None` where an import failed: on a way that does not pass the imports."""
         return binding.binder in (Binder.ASSIGN, Binder.CLASS, Binder.FUNCTION) and any(
-            isinstance(above, (cst.ExceptHandler, cst.If, cst.Else)) for above in self.tree.ancestors(binding.node)
+            isinstance(self.tree.parent(above), (cst.ExceptHandler, cst.If, cst.Else))
+            and not any(self.tree.within(each.node, above) for each in imports)
+            for above in self.tree.ancestors(binding.node)
         )
 
     def _unbound(self, name: str) -> str | None:
