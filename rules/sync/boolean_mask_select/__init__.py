@@ -62,7 +62,7 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Flag]:
         return
     from torchlint.analyses.host.purpose import is_known_already
     from torchlint.analyses.host.reads import is_device_tensor
-    from torchlint.analyses.sync.avoidable import UNSEEN, wait_doubts
+    from torchlint.analyses.sync.avoidable import wait_doubts
     from torchlint.analyses.sync.inherent_branches import (  # the model's parts load LibCST
         design_doubts,
         is_in_sample_code,
@@ -75,12 +75,10 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Flag]:
     doubts = chain(design_doubts(node, context), wait_doubts(node, mask, context))
     if advice is None:
         known = (Doubt.WAITS_ANYWAY,) if is_known_already(node, mask, context) else ()
-        found = weighed(RULE, chain(known, (Doubt.USE_UNKNOWN,), doubts))
-        if Doubt.DEVICE_UNKNOWN in found and not UNSEEN.isdisjoint(found):
-            return  # neither how often nor where it runs is in sight
         others = _selections(context.tree.module, context)[_cause(node, mask, context)]
         if others[0] is node:
             said = _SELECTED.of(selection=context.shown(node), often=how_often(node, context))
+            found = weighed(RULE, chain(known, (Doubt.USE_UNKNOWN,), doubts))
             yield Flag(node, said, places=tuple(others[1:]), doubts=found)
         return
     if is_known_already(node, mask, context):

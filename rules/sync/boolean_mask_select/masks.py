@@ -16,7 +16,14 @@ _MADE = frozenset(
     "bool eq ne gt ge lt le isnan isinf isfinite logical_and logical_or logical_not logical_xor isin isclose".split()
 )
 # What keeps a mask a mask.
-_KEPT = frozenset("to cuda cpu detach clone view reshape squeeze unsqueeze flatten contiguous expand expand_as".split())
+_KEPT = frozenset(
+    "to cuda cpu detach clone view reshape squeeze unsqueeze flatten contiguous expand expand_as view_as repeat "
+    "transpose permute flip roll t".split()
+)
+# Whether it holds along a dimension: truth values, whatever is asked.
+_REDUCED = frozenset({"any", "all"})
+# What puts masks together to one.
+_JOINED = frozenset(f"torch.{name}" for name in "cat concat stack hstack vstack".split())
 # What `to` may be given that changes no type.
 _PLACES = frozenset({"device", "cuda", "cpu"})
 
@@ -56,10 +63,18 @@ def _looks_like_one(node: cst.CSTNode) -> bool:
     match node:
         case cst.Comparison() | cst.BinaryOperation(operator=cst.BitAnd() | cst.BitOr() | cst.BitXor()):
             return True
+        case cst.BinaryOperation(operator=cst.Multiply(), left=left, right=right):
+            return _looks_like_one(left) and _looks_like_one(right)
         case cst.UnaryOperation(operator=operator):
             return isinstance(operator, cst.BitInvert)
         case cst.Call(func=cst.Attribute(attr=cst.Name(value=name)), args=args):
-            return name in _MADE or name in _KEPT or any(last_part(argument.value) == "bool" for argument in args)
+            return (
+                name in _MADE
+                or name in _KEPT
+                or name in _REDUCED
+                or f"torch.{name}" in _JOINED
+                or any(last_part(argument.value) == "bool" for argument in args)
+            )
     return False
 
 
@@ -85,10 +100,14 @@ def is_mask(node: cst.BaseExpression, context: Context) -> bool:
             return is_mask(inner, context)
         case cst.BinaryOperation(operator=cst.BitAnd() | cst.BitOr() | cst.BitXor(), left=left, right=right):
             return is_mask(left, context) or is_mask(right, context)
+        case cst.BinaryOperation(operator=cst.Multiply(), left=left, right=right):
+            return is_mask(left, context) and is_mask(right, context)
+        case cst.Call() if _is_joined(node, context):
+            return True
         case cst.Call() if _is_made_of_truth_values(node, context):
             return True
         case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=name))):
-            if name in _MADE:
+            if name in _MADE or (name in _REDUCED and _is_along_a_dimension(node, context)):
                 return context.kind(node) is Kind.TENSOR
             if name in ("to", "type") and any(last_part(argument.value) == "bool" for argument in node.args):
                 return context.kind(node) is Kind.TENSOR
@@ -100,6 +119,22 @@ def is_mask(node: cst.BaseExpression, context: Context) -> bool:
                 return True
             return any(of(node, context) for of in (_is_row_of_a_mask, _is_taken_as_mask, _is_given_a_mask))
     return False
+
+
+def _is_joined(call: cst.Call, context: Context) -> bool:
+    """`torch.cat([first, second])` of masks."""
+    if context.qualified_name(call.func) not in _JOINED or not call.args:
+        return False
+    match call.args[0].value:
+        case cst.List(elements=elements) | cst.Tuple(elements=elements):
+            return bool(elements) and all(is_mask(element.value, context) for element in elements)
+    return False
+
+
+def _is_along_a_dimension(call: cst.Call, context: Context) -> bool:
+    """`x.any(1)`, `torch.all(x, dim=-1)`: not `x.any()`, which is one value."""
+    is_function = (context.qualified_name(call.func) or "").startswith("torch.")
+    return len(call.args) > is_function
 
 
 def _is_row_of_a_mask(name: cst.Name, context: Context) -> bool:

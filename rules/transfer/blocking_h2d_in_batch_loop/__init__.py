@@ -75,6 +75,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     sources = made(move.loader, context)
     state = pinned_of(sources, context)
     if not _may_be_pinned(move, sources, context):
+        if _may_be_an_object(move, context):
+            yield from _copied(node, context, (Doubt.DATA_UNKNOWN, *_doubts(node, context)))
         return
     if state is Pinned.NO:
         if sources.calls:
@@ -228,13 +230,23 @@ def _may_be_pinned(move: BatchMove, sources: Made, context: Context) -> bool:
 
     from .worth import is_dug_out, is_shown_to_be_a_tensor, may_be_an_object
 
-    of_graphs = _are_of_graphs(sources, context)
-    is_part = move.is_part or context.kinds.is_tensor(move.receiver) or of_graphs
-    if not is_part or not may_be_a_tensor(move, context) or is_dug_out(move.receiver, context):
+    if is_dug_out(move.receiver, context):
         return False
-    moves_alone = move.method == "to" and not of_graphs and may_be_an_object(move.receiver, context)
+    if _are_of_graphs(sources, context):
+        return True
+    is_part = move.is_part or context.kinds.is_tensor(move.receiver)
+    if not is_part or not may_be_a_tensor(move, context):
+        return False
+    moves_alone = move.method == "to" and may_be_an_object(move.receiver, context)
     is_known = is_collated_by_torch(sources, context) or is_shown_to_be_a_tensor(move.call, move.receiver, context)
     return is_known or not moves_alone
+
+
+def _may_be_an_object(move: BatchMove, context: Context) -> bool:
+    """Whether a whole batch is moved, of which nobody in sight says what it is: its tensors are copied one by one."""
+    from .worth import is_dug_out
+
+    return not move.is_part and not is_dug_out(move.receiver, context)
 
 
 def _are_of_graphs(sources: Made, context: Context) -> bool:
