@@ -140,8 +140,6 @@ def _identified(formula: cst.BaseExpression, context: Context) -> Activation | N
             value, _ = _compute(formula, values)
         except (_UnknownError, ArithmeticError, ValueError):
             return None
-        if isinstance(value, complex):
-            return None
         candidates = tuple(known for known in candidates if abs(known.compute(point) - value) < _NEAR)
         if not candidates or len(values.variables) != 1:
             return None
@@ -169,7 +167,10 @@ def _compute(node: cst.BaseExpression, values: _Values) -> tuple[float, bool]:
     is_tensor = any(has_variable for _, has_variable in computed)
     values.operations += is_tensor
     first, *rest = (number for number, _ in computed)
-    return (_OF_TWO[name](first, rest[0]) if rest else _OF_ONE[name](first)), is_tensor
+    value = _OF_TWO[name](first, rest[0]) if rest else _OF_ONE[name](first)
+    if isinstance(value, complex):  # the root of a negative number, which no activation takes
+        raise _UnknownError
+    return value, is_tensor
 
 
 def _operation(node: cst.CSTNode, context: Context) -> tuple[str, list[cst.BaseExpression]] | None:
