@@ -221,6 +221,44 @@ def test_a_class_that_no_file_brings(
         assert (noted, len(said)) == (doubted, 2)
 
 
+HELPED = f"""\
+import torch
+
+
+def masked(x):
+    return x + {MOVE}
+
+
+class Used(torch.nn.Module):
+    def forward(self, x):
+        return USED
+
+
+class Other(torch.nn.Module):
+    def forward(self, x):
+        return masked(x)
+"""
+
+
+@pytest.mark.parametrize(("used", "doubted"), [("x", [5]), ("masked(x)", [])])
+def test_a_function_that_only_such_a_class_calls(
+    used: str,
+    doubted: list[int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "torchlint.toml").touch()
+    (tmp_path / "nets.py").write_text(HELPED.replace("USED", used))
+    (tmp_path / "train.py").write_text("from nets import Used\n\nnet = Used()\n")
+    for arguments in ((".",), ("nets.py",), (".",)):
+        run(["check", *arguments, "--select", RULE, "--output-format", "json"])
+        said = json.loads(capsys.readouterr().out)
+        noted = [each["location"]["row"] for each in said if each["doubts"] == ["uncalled"]]
+        assert (noted, len(said)) == (doubted, 1)
+
+
 def test_an_option_that_another_file_switches_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

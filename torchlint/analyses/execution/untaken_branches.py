@@ -119,16 +119,33 @@ def _is_decided_by_callers(test: cst.BaseExpression, context: Context) -> bool:
 
 
 def is_unused(node: cst.CSTNode, context: Context) -> bool:
-    """Whether files that use others of its file never name the class or function around the node, nor does its own."""
+    """Whether files that use others of its file never name the class or function around the node, nor does its own.
+
+    What only such a definition names is used as little.
+    """
     above = [each for each in context.ancestors(node) if isinstance(each, (cst.ClassDef, cst.FunctionDef))]
-    if not above or context.tree.function(outermost := above[-1]) is not None or outermost.decorators:
+    if not above or context.tree.function(above[-1]) is not None or "__all__" in context.names.module.bindings:
         return False
-    name = outermost.name.value
-    if "__all__" in context.names.module.bindings:
+    return _is_unused(above[-1], context)
+
+
+@query(bottom=False)
+def _is_unused(definition: cst.ClassDef | cst.FunctionDef, context: Context) -> bool:
+    if definition.decorators:
         return False
-    if any(use is not outermost.name and not context.tree.within(use, outermost) for use in context.names.spelt(name)):
+    name = definition.name.value
+    users = dict.fromkeys(_definition_around(use, context) for use in context.names.spelt(name))
+    if None in users:
         return False
-    return context.elsewhere.is_unused(name)
+    # Each is asked, whatever the others say: what is asked of other files is asked at once.
+    used = [not _is_unused(user, context) for user in users if user is not None and user is not definition]
+    return context.elsewhere.is_unused(name) and not any(used)
+
+
+def _definition_around(use: cst.Name, context: Context) -> cst.ClassDef | cst.FunctionDef | None:
+    """The definition of the module that a name stands in, or is the name of."""
+    above = [each for each in context.ancestors(use) if isinstance(each, (cst.ClassDef, cst.FunctionDef))]
+    return above[-1] if above else None
 
 
 def _holds(test: cst.BaseExpression, context: Context) -> bool | None:
